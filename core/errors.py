@@ -1,0 +1,133 @@
+"""Every error Concord raises on purpose, in one tree.
+
+::
+
+    ConcordError                     exit 1   something the user can mend; the message says how
+    ├── UsageError                   exit 2   the command or the request was put wrongly
+    ├── GoldenError                           a golden set cannot be read or used (file, row, column)
+    │   └── AspectError                       the aspect asked for is absent or has no usable labels
+    ├── CriteriaError                         criteria empty, too long, or of another aspect
+    ├── JudgeError                            a judge or judge file cannot do what was asked
+    │   └── ProviderError                     the endpoint behind a judge failed
+    │       ├── AuthError                     401 or 403: the key
+    │       ├── ModelNotFoundError            404: the model or the path
+    │       ├── EndpointDownError             no connection, time-out, 5xx after the retries
+    │       ├── RateLimitError                429 after the retries
+    │       └── BadReplyError                 200, but not the JSON of a completion (a proxy's HTML, say)
+    ├── StoreError                            the store cannot be read or written
+    │   ├── NotFoundError                     no such project, golden set, run or criteria
+    │   ├── ConflictError                     somebody else saved first; carries both texts
+    │   └── StoreFullError                    the disk is full; nothing was lost
+    └── JobError                              a run cannot be started, cancelled or resumed
+        └── CancelledRunError                 a person cancelled it
+
+A message tells what happened, where, what was allowed, what came, and what to do.  `JobError` and `StoreError`
+messages never hold SQL or connection URLs; `ProviderError` messages never hold keys or prompt texts.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ConcordError(Exception):
+    """Base of every deliberate error; `str(error)` is fit to show to a person."""
+
+    exit_code: ClassVar[int] = 1
+
+    @property
+    def kind(self) -> str:
+        """Stable name for JSON output, e.g. ``"GoldenError"``."""
+        return type(self).__name__
+
+
+class UsageError(ConcordError):
+    """The request itself is wrong: an unknown option value, a malformed judge spec."""
+
+    exit_code = 2
+
+
+class GoldenError(ConcordError):
+    """A golden set cannot be read or used.
+
+    `row` counts data rows from 1 (as a person would in a spreadsheet without its header line).
+    """
+
+    def __init__(
+        self, message: str, *, file: str | None = None, row: int | None = None, column: str | None = None
+    ) -> None:
+        where = ", ".join(
+            part
+            for part in (file, f"row {row}" if row is not None else None, f"column {column!r}" if column else None)
+            if part
+        )
+        super().__init__(f"{where}: {message}" if where else message)
+        self.file, self.row, self.column = file, row, column
+
+
+class AspectError(GoldenError):
+    """The aspect asked for is not in the golden set, or its labels cannot be used."""
+
+
+class CriteriaError(ConcordError):
+    """Criteria are empty, too long, or belong to another aspect."""
+
+
+class JudgeError(ConcordError):
+    """A judge, or a judge file, cannot do what was asked of it."""
+
+
+class ProviderError(JudgeError):
+    """The endpoint behind a judge failed; `hint` says what a person can do."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{message} {hint}".strip())
+        self.hint = hint
+
+
+class AuthError(ProviderError):
+    """401 or 403."""
+
+
+class ModelNotFoundError(ProviderError):
+    """404: the model name or the path of the endpoint."""
+
+
+class EndpointDownError(ProviderError):
+    """No connection, a time-out, or a server error that outlasted the retries."""
+
+
+class RateLimitError(ProviderError):
+    """429 that outlasted the retries."""
+
+
+class BadReplyError(ProviderError):
+    """Status 200, but the body is not a completion."""
+
+
+class StoreError(ConcordError):
+    """The store cannot be read or written."""
+
+
+class NotFoundError(StoreError):
+    """No project, golden set, run or criteria under that id."""
+
+
+class ConflictError(StoreError):
+    """Somebody else saved first.  Both texts are carried, so that nothing is lost."""
+
+    def __init__(self, message: str, *, theirs: str, yours: str) -> None:
+        super().__init__(message)
+        self.theirs, self.yours = theirs, yours
+
+
+class StoreFullError(StoreError):
+    """The disk is full.  What was stored before is intact."""
+
+
+class JobError(ConcordError):
+    """A run cannot be started, cancelled or resumed."""
+
+
+class CancelledRunError(JobError):
+    """A person cancelled the run."""

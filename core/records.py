@@ -1,0 +1,344 @@
+"""What travels between the layers: frozen records, no behaviour beyond looking at themselves.
+
+Every layer imports this module and nothing of it imports another layer.  Arrays are numpy float64; a missing
+label or score is NaN *inside arrays only*, `None` in records and `null` in files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+ItemKind = Literal["single", "source_target", "source_context_target", "conversation", "data_text"]
+Statistic = Literal["pearson", "spearman", "kendall"]
+Level = Literal["dataset", "sample", "system"]
+Origin = Literal["none", "draft", "refine", "edit", "given"]
+UnscoredReason = Literal[
+    "no verdict", "out of range", "refused", "empty", "truncated", "provider error", "missing input", "budget"
+]
+
+STATISTICS: tuple[Statistic, ...] = ("pearson", "spearman", "kendall")
+LEVELS: tuple[Level, ...] = ("dataset", "sample", "system")
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text, the base of every content hash."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def content_digest(tag: str, value: Any) -> str:
+    """``"tag:" + sha256`` of the canonical JSON of `value`; the tag keeps kinds of things apart."""
+    return f"{tag}:{hashlib.sha256(canonical_json(value).encode()).hexdigest()}"
+
+
+# ── the golden set ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One text to judge.  Absent parts are empty strings; `source_id` is the group it belongs to."""
+
+    item_id: str
+    target: str
+    source_id: str = ""
+    system_id: str = ""
+    source: str = ""
+    context: str = ""
+    references: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One label that one person gave to one item on one aspect."""
+
+    item_id: str
+    rater_id: str
+    aspect: str
+    value: float
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The closed range of a rating.  `step` is None for a continuous scale; `given` when a person confirmed it."""
+
+    low: float
+    high: float
+    step: float | None = None
+    given: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Whether `value` lies within the ends (steps are not enforced: means of raters fall between them)."""
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.low:g}-{self.high:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class AspectLabels:
+    """The gold labels of one aspect, aligned with `GoldenSet.items`; None where an item has none."""
+
+    aspect: str
+    scale: Scale
+    values: tuple[float | None, ...]
+
+    @property
+    def n_labelled(self) -> int:
+        return sum(value is not None for value in self.values)
+
+
+@dataclass(frozen=True)
+class GoldenSet:
+    """Items with human labels, frozen: `digest` is the content hash of everything else but the name."""
+
+    name: str
+    kind: ItemKind
+    items: tuple[Item, ...]
+    aspects: Mapping[str, AspectLabels]
+    ratings: tuple[Rating, ...] = ()
+    metrics: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    given_split: tuple[str, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        body = {
+            "kind": self.kind,
+            "items": [_fields(item) for item in self.items],
+            "aspects": {name: _fields(one) | {"scale": _fields(one.scale)} for name, one in self.aspects.items()},
+            "ratings": [_fields(rating) for rating in self.ratings],
+            "metrics": dict(self.metrics),
+            "given_split": self.given_split,
+        }
+        return content_digest("golden", body)
+
+    @cached_property
+    def item_ids(self) -> tuple[str, ...]:
+        return tuple(item.item_id for item in self.items)
+
+    @cached_property
+    def source_codes(self) -> IntArray:
+        """(n_items,) codes 0..n_sources-1 in order of first appearance."""
+        return _codes([item.source_id for item in self.items])
+
+    @cached_property
+    def system_codes(self) -> IntArray:
+        """(n_items,) codes 0..n_systems-1 in order of first appearance; all 0 when systems are not named."""
+        return _codes([item.system_id for item in self.items])
+
+    @property
+    def n_sources(self) -> int:
+        return int(self.source_codes.max()) + 1 if self.items else 0
+
+    @property
+    def n_systems(self) -> int:
+        return len({item.system_id for item in self.items if item.system_id})
+
+    def labels(self, aspect: str) -> FloatArray:
+        """(n_items,) float64 with NaN where unlabelled.  KeyError for an unknown aspect (callers check first)."""
+        return np.array([np.nan if v is None else v for v in self.aspects[aspect].values], dtype=np.float64)
+
+
+def _fields(record: Item | Rating | Scale | AspectLabels) -> dict[str, Any]:
+    """What `dataclasses.asdict` gives for a flat record, without its deep copies (half the time on 38,000 ratings)."""
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _codes(names: Sequence[str]) -> IntArray:
+    seen: dict[str, int] = {}
+    return np.array([seen.setdefault(name, len(seen)) for name in names], dtype=np.intp)
+
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a person should know about a golden file; `row` counts data rows from 1."""
+
+    severity: Severity
+    message: str
+    row: int | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Positions (into `GoldenSet.items`) for calibration and held-out; no source is on both sides.
+
+    With `kind` "sources+systems" no system is on both sides either; `dropped` counts the labelled items that fall
+    away for that: held-out systems on calibration sources, and calibration systems on held-out sources.
+    """
+
+    calibration: tuple[int, ...]
+    held_out: tuple[int, ...]
+    kind: Literal["sources", "sources+systems"]
+    seed: int
+    dropped: int = 0
+
+
+# ── judging ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a judge is asked: rate this aspect of items of this kind on this scale."""
+
+    aspect: str
+    kind: ItemKind
+    scale: Scale
+    definition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where criteria came from.  `item_ids` are the exemplars (draft) or the misaligned items shown (refine)."""
+
+    origin: Origin = "given"
+    round: int = 0
+    parents: tuple[str, ...] = ()
+    item_ids: tuple[str, ...] = ()
+    size: int = 0
+    trial: int = 0
+    sample: int = 0
+    author: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """Scoring rules in natural language.  Empty text is the judge without criteria (the baseline)."""
+
+    text: str
+    aspect: str
+    provenance: Provenance = field(default_factory=Provenance, compare=False)
+
+    @cached_property
+    def criteria_id(self) -> str:
+        """``"c" + 12 hex digits`` of the aspect and the text with white space folded: equal texts, equal id."""
+        folded = " ".join(unicodedata.normalize("NFC", self.text).split())
+        return "c" + content_digest("criteria", [self.aspect, folded]).split(":")[1][:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A verdict with a number on the task's scale: the mean of `n_read` readable replies."""
+
+    item_id: str
+    value: float
+    explanation: str = ""
+    raw: tuple[str, ...] = ()
+    n_read: int = 1
+    n_unread: int = 0
+    calibrated: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """No number could be read; never a 0.  `detail` is for people, `raw` keeps the replies as they came."""
+
+    item_id: str
+    reason: UnscoredReason
+    detail: str = ""
+    raw: tuple[str, ...] = ()
+
+
+Verdict = Scored | Unscored
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was asked and what it cost.  `requests` were sent, `cached` came from the store; cost None = unknown."""
+
+    requests: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    cached_prompt_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = None if self.cost is None and other.cost is None else (self.cost or 0.0) + (other.cost or 0.0)
+        return Usage(
+            self.requests + other.requests,
+            self.cached + other.cached,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            cost,
+            self.cached_prompt_tokens + other.cached_prompt_tokens,
+        )
+
+
+@dataclass(frozen=True)
+class ScoreMatrix:
+    """Scores of several criteria on several items: (n_criteria, n_items) float64, NaN = unscored.
+
+    `unscored` holds, per criteria id, the Unscored verdicts in item order.  `calls` counts one per (criteria,
+    item) asked for, whether the reply was computed, sent for, or found in the cache: the unit of budgets.
+    """
+
+    criteria_ids: tuple[str, ...]
+    item_ids: tuple[str, ...]
+    values: FloatArray
+    unscored: Mapping[str, tuple[Unscored, ...]] = field(default_factory=dict)
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval; `method` says how it was made, e.g. "cluster bootstrap over sources, 1000"."""
+
+    low: float
+    high: float
+    confidence: float = 0.95
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Agreement of scores with people: never a bare number.
+
+    `value` None is undefined (a constant side, too few), not 0.  `n` counts the items used (systems at system
+    level), `n_groups` the groups averaged (sample level), `n_left_out` the groups left out there, `n_unscored`
+    the labelled items without a score.  `reason` says why a value is undefined.
+    """
+
+    statistic: Statistic
+    level: Level
+    value: float | None
+    n: int
+    n_groups: int = 0
+    n_left_out: int = 0
+    n_unscored: int = 0
+    interval: Interval | None = None
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON form of DESIGN §3."""
+        return {
+            "statistic": self.statistic,
+            "level": self.level,
+            "value": self.value,
+            "n": self.n,
+            "n_groups": self.n_groups,
+            "n_left_out": self.n_left_out,
+            "n_unscored": self.n_unscored,
+            "interval": None if self.interval is None else [self.interval.low, self.interval.high],
+            "interval_method": None if self.interval is None else self.interval.method,
+            "reason": self.reason or None,
+        }

@@ -1,0 +1,70 @@
+"""Environment → frozen `Settings`.  The only module that reads `os.environ`.
+
+| variable | default | meaning |
+| --- | --- | --- |
+| `CONCORD_HOME` | `.concord` | everything kept: database, replies, artefacts |
+| `CONCORD_DATABASE_URL` | SQLite in `CONCORD_HOME` | a Postgres URL when several hosts share one store |
+| `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker process; `external`: a worker runs elsewhere |
+| `CONCORD_WORKER_ID` | host name | names this worker; two live workers must not share one |
+| `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
+| `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
+| `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted |
+| `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |
+| `OPENAI_BASE_URL` | OpenAI's | default endpoint of `openai:MODEL` |
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from core.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Read once per process with `Settings.from_environment()`; tests build their own."""
+
+    home: Path = Path(".concord")
+    database_url: str = ""
+    worker: Literal["auto", "external"] = "auto"
+    worker_id: str = ""
+    concurrency: int = 64
+    prices: Path | None = None
+    max_upload_mb: int = 200
+    openai_api_key: str | None = field(default=None, repr=False)
+    openai_base_url: str | None = None
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Settings from `environ` (default: the process environment).  UsageError names a bad variable."""
+        env = os.environ if environ is None else environ
+        home = Path(env.get("CONCORD_HOME") or ".concord").expanduser().absolute()
+        worker = env.get("CONCORD_WORKER") or "auto"
+        if worker not in ("auto", "external"):
+            raise UsageError(f"CONCORD_WORKER must be 'auto' or 'external', not {worker!r}.")
+        prices = env.get("CONCORD_PRICES")
+        return cls(
+            home=home,
+            database_url=env.get("CONCORD_DATABASE_URL") or f"sqlite:///{home / 'concord.sqlite'}",
+            worker="external" if worker == "external" else "auto",
+            worker_id=env.get("CONCORD_WORKER_ID") or socket.gethostname(),
+            concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
+            prices=Path(prices).expanduser() if prices else None,
+            max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
+            openai_api_key=env.get("OPENAI_API_KEY") or None,
+            openai_base_url=env.get("OPENAI_BASE_URL") or None,
+        )
+
+
+def _positive(env: Mapping[str, str], name: str, default: int) -> int:
+    raw = env.get(name)
+    if not raw:
+        return default
+    if not raw.isdigit() or int(raw) < 1:
+        raise UsageError(f"{name} must be a whole number of at least 1, not {raw!r}.")
+    return int(raw)

@@ -1,0 +1,141 @@
+"""Fixtures every test may use, and the isolation every test runs in.
+
+Nothing of the developer's environment reaches a test: keys, endpoints and `CONCORD_*` settings are removed before
+the first import, the Hugging Face hub is off line, and whatever is kept goes to a temporary folder.  What a test needs
+from outside (reference data, Chromium, Postgres) is a fixture that skips with a reason; with `CI` set such a skip is a
+failure, so that a run there cannot pass by leaving tests out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+from core.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+IN_CI = bool(os.environ.get("CI"))
+FOREIGN_PREFIXES = ("OPENAI_", "CONCORD_", "AZURE_OPENAI_", "HF_", "HUGGING_FACE_", "DBOS_", "STREAMLIT_")
+KEPT = "CONCORD_TEST_POSTGRES_URL"
+MARKER_OF_FIXTURE = {
+    "shared_data": "shared",
+    "postgres_url": "postgres",
+    "chromium": "browser",
+    "browser": "browser",
+    "context": "browser",
+    "page": "browser",
+}
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+hypothesis.settings.register_profile("developer", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Cut the environment before any test module is imported; subprocesses inherit the cut."""
+    for name in [n for n in os.environ if n.startswith(FOREIGN_PREFIXES) and n != KEPT]:
+        del os.environ[name]
+    home = tempfile.mkdtemp(prefix="concord-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+    os.environ |= {"CONCORD_HOME": home, "HF_HUB_OFFLINE": "1", "HF_HOME": f"{home}/huggingface"}
+    hypothesis.settings.load_profile("ci" if IN_CI else "developer")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the outside fixtures they use, so that `-m "not browser"` needs no care by the author."""
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in MARKER_OF_FIXTURE:
+                item.add_marker(MARKER_OF_FIXTURE[fixture])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skipped test that needs something from outside has failed: CI is where those things are."""
+    report = yield
+    outside = set(MARKER_OF_FIXTURE.values())
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail") and outside & {m.name for m in item.iter_markers()}:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which is a failure in CI: {report.longrepr}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """In CI a test module that skips itself whole has failed."""
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"module skipped, which is a failure in CI: {report.longrepr}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of reference data beside the checkout (see its DATA.md); it is not part of the repository."""
+    folder = ROOT.parent / "shared" / "data"
+    if not (folder / "summeval.jsonl.gz").is_file():
+        pytest.skip("the reference data is missing: ../shared/data beside the checkout")
+    return folder
+
+
+@pytest.fixture
+def tmp_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings whose `home` is a fresh folder, set in the environment too for what reads it there."""
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+    return Settings.from_environment()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium installed on this machine; Playwright's own download is not used."""
+    for name in CHROMIUM_NAMES:
+        if path := shutil.which(name):
+            return path
+    pytest.skip(f"no Chromium on the path (looked for {', '.join(CHROMIUM_NAMES)})")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any], chromium: str) -> dict[str, Any]:
+    """pytest-playwright's launch arguments: the machine's Chromium, quiet and without background traffic."""
+    return {**browser_type_launch_args, "executable_path": chromium, "args": list(CHROMIUM_FLAGS)}
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """URL of a new, empty database on the server at `CONCORD_TEST_POSTGRES_URL`; dropped after the test."""
+    server = os.environ.get(KEPT)
+    if not server:
+        pytest.skip(f"no Postgres server to test on: {KEPT} is not set")
+    import psycopg
+    from psycopg.sql import SQL, Identifier
+
+    name = f"concord_test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+    yield f"{server.rsplit('/', 1)[0]}/{name}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
