@@ -1,0 +1,171 @@
+"""CSV and JSON: text → columns and rows.  Nothing is evaluated, everything is bounded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+from collections import abc
+from typing import Any
+
+from core.golden.content import Content, Parsed, bound_rows, column_names, without_blank_columns
+from core.golden.fields import folded, is_role
+from core.records import Finding
+
+DELIMITERS = (",", ";", "\t", "|")
+_SNIFFED = 64 * 1024
+
+
+def refuse_disguises(content: Content) -> None:
+    """GoldenError when a text format was expected and a workbook, Parquet, gzip or HTML file came."""
+    head = content.data[:512].lstrip()
+    for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (b"\x1f\x8b", ".gz")):
+        if content.data.startswith(magic):
+            raise content.refuse(f"The content is that of a {kind} file; give it that ending.")
+    if head[:9].lower() == b"<!doctype" or head[:5].lower() == b"<html":
+        raise content.refuse("This is a web page (HTML), not a table; was it saved from a sign-in page?")
+
+
+def decode(content: Content, findings: list[Finding], header_lines: int = 0) -> str:
+    """The text of `content`: UTF-8 or UTF-16 (by mark or by its zeros), else Windows-1252 with a finding."""
+    data = content.data
+    encoding = _utf16(data) or "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as problem:
+        if encoding != "utf-8-sig":
+            raise content.refuse(f"The text is broken: it began as UTF-16, but {problem.reason}.") from problem
+        line = data.count(b"\n", 0, problem.start) + 1
+    try:
+        text = data.decode("cp1252")
+    except UnicodeDecodeError as problem:
+        raise content.refuse(
+            f"The text is neither UTF-8 (line {line}) nor Windows-1252. Save the file as UTF-8."
+        ) from problem
+    message = f"The file is not UTF-8 (first at line {line}); it was read as Windows-1252. Check accented letters."
+    findings.append(Finding("warning", message, row=max(line - header_lines, 1)))
+    return text
+
+
+def _utf16(data: bytes) -> str | None:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    head = data[:1000]
+    if head[1::2].count(0) > len(head) * 0.3:
+        return "utf-16-le"
+    return "utf-16-be" if head[0::2].count(0) > len(head) * 0.3 else None
+
+
+# ── CSV ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_csv(content: Content) -> Parsed:
+    """CSV with a header line; the delimiter is found among comma, semicolon, tab and bar."""
+    findings: list[Finding] = []
+    text = decode(content, findings, header_lines=1)
+    csv.field_size_limit(max(csv.field_size_limit(), content.limit))
+    delimiter = sniff_delimiter(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[dict[str, Any]] = []
+    try:
+        header = next((cells for cells in reader if any(cell.strip() for cell in cells)), [])
+        columns = column_names(header, content)
+        for cells in reader:
+            if cells and (len(cells) > 1 or cells[0].strip() or len(columns) == 1):
+                rows.append(_csv_row(columns, cells, len(rows) + 1, content, findings))
+                bound_rows(len(rows), content)
+    except csv.Error as problem:
+        raise content.refuse(
+            f"The CSV is broken at line {reader.line_num}: {problem}. A quotation mark may be missing.",
+            row=len(rows) + 1,
+        ) from problem
+    return Parsed(without_blank_columns(columns, rows), tuple(rows), findings)
+
+
+def sniff_delimiter(text: str) -> str:
+    """The delimiter that gives the most known column names, then the most even rows, then the most columns."""
+
+    def fitness(delimiter: str) -> tuple[int, bool, int]:
+        reader = csv.reader(io.StringIO(text[:_SNIFFED], newline=""), delimiter=delimiter)
+        try:
+            head = [cells for cells in itertools.islice(reader, 20) if cells]
+        except csv.Error:
+            head = []
+        known = sum(is_role(folded(cell)) for cell in head[0]) if head else 0
+        even = len(head) > 1 and len({len(cells) for cells in head[:-1]}) == 1
+        width = len(head[0]) if head else 0
+        return known, even and width > 1, width
+
+    return max(DELIMITERS, key=fitness)
+
+
+def _csv_row(
+    columns: tuple[str, ...], cells: list[str], row: int, content: Content, findings: list[Finding]
+) -> dict[str, Any]:
+    if len(cells) > len(columns):
+        raise content.refuse(
+            f"{len(cells)} cells came where the header names {len(columns)}; a text with the delimiter must be quoted.",
+            row=row,
+        )
+    if len(cells) < len(columns):
+        message = f"{len(cells)} cells came where the header names {len(columns)}; the rest is read as empty."
+        findings.append(Finding("warning", message, row=row, column=columns[len(cells)]))
+    return dict(zip(columns, cells, strict=False))
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse_jsonl(content: Content) -> Parsed:
+    """One JSON object a line; blank lines are skipped."""
+    findings: list[Finding] = []
+    rows: list[dict[str, Any]] = []
+    for line_number, line in enumerate(decode(content, findings).split("\n"), start=1):
+        if line.strip():
+            rows.append(_object(line, line_number, len(rows) + 1, content))
+            bound_rows(len(rows), content)
+    return Parsed(_json_columns(rows), tuple(rows), findings)
+
+
+def _object(line: str, line_number: int, row: int, content: Content) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise content.refuse(f"Line {line_number} is not JSON: {_told(problem)}.", row=row) from problem
+    if not isinstance(value, dict):
+        raise content.refuse(f"Line {line_number} must be a JSON object, a {type(value).__name__} came.", row=row)
+    return value
+
+
+def _told(problem: Exception) -> str:
+    if isinstance(problem, json.JSONDecodeError):
+        return f"{problem.msg} at character {problem.colno}"
+    return "it is nested too deeply" if isinstance(problem, RecursionError) else "a number in it is too long"
+
+
+def parse_json_document(content: Content) -> Parsed:
+    """A JSON array of objects; objects one a line are read as JSONL."""
+    findings: list[Finding] = []
+    text = decode(content, findings).lstrip()
+    if text.startswith("{"):
+        return parse_jsonl(content)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        where = f" at line {problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
+        raise content.refuse(f"The file is not JSON{where}: {_told(problem)}.") from problem
+    if not isinstance(value, list):
+        raise content.refuse(f"A JSON array of objects was expected, a {type(value).__name__} came.")
+    bound_rows(len(value), content)
+    for row, entry in enumerate(value, start=1):
+        if not isinstance(entry, dict):
+            raise content.refuse(f"A JSON object was expected, a {type(entry).__name__} came.", row=row)
+    return Parsed(_json_columns(value), tuple(value), findings)
+
+
+def _json_columns(rows: abc.Iterable[abc.Mapping[str, Any]]) -> tuple[str, ...]:
+    columns: dict[str, None] = {}
+    for row in rows:
+        columns.update(dict.fromkeys(row))
+    return tuple(columns)
