@@ -1,0 +1,258 @@
+"""Values of every candidate in every cluster resample, without re-reading the items where that can be avoided.
+
+Sources are drawn with replacement, n_sources at a time (Davison and Hinkley 1997, section 3.8), so a resample is a
+row of counts, how often each source came.  What each statistic needs from those counts:
+
+- sample level: the counted mean of the per-source coefficients (they do not change);
+- dataset Pearson: counted sums of per-source moments;
+- dataset Spearman: ranks inside the resample, from counted masses of the distinct values (average ranks);
+- dataset tau-b: mᵀ A m with A[g, h] the balance of concordant and discordant pairs between sources g and h;
+- system level: counted sums per source and system, then a coefficient over systems.
+
+Each equals the statistic computed on the written-out resample (tests hold this).  Undefined is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from core.records import FloatArray, IntArray, Level, Statistic
+from core.stats.correlation import BLOCK_ELEMENTS, correlate
+from core.stats.levels import MIN_GROUP, sample_values, settled_means
+from core.stats.pairing import Paired, sums_by
+
+BALANCE_LIMIT = 8_000
+"""Most items for which tau-b's balance between sources is laid out (n² signs); beyond, each resample is sorted."""
+
+COUNTS_LIMIT = 16_000_000
+"""Most counts (resamples x sources) held at once: 128 MB."""
+
+VANISHING = 1e-12
+"""A resampled sum of squares below this share of the whole sample's is rounding: the side is constant."""
+
+
+def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) -> FloatArray:
+    """(resamples, n_sources) how often each source came; every row adds up to n_sources."""
+    drawn = generator.integers(0, n_sources, size=(resamples, n_sources))
+    drawn += np.arange(resamples)[:, None] * n_sources
+    flat = np.bincount(drawn.ravel(), minlength=resamples * n_sources)
+    return flat.reshape(resamples, n_sources).astype(np.float64)
+
+
+def bootstrap_values(
+    data: Paired,
+    generator: np.random.Generator,
+    resamples: int,
+    *,
+    statistic: Statistic,
+    level: Level,
+    min_group: int = MIN_GROUP,
+) -> FloatArray:
+    """(resamples, n_candidates) values in freshly drawn resamples; very many sources are drawn in several turns."""
+    values = np.empty((resamples, data.scores.shape[0]))
+    turn = max(1, COUNTS_LIMIT // max(data.n_sources, 1))
+    for start in range(0, resamples, turn):
+        counts = draw_counts(generator, data.n_sources, min(turn, resamples - start))
+        values[start : start + turn] = resampled_values(
+            data, counts, statistic=statistic, level=level, min_group=min_group
+        )
+    return values
+
+
+def resampled_values(
+    data: Paired, counts: FloatArray, *, statistic: Statistic, level: Level, min_group: int = MIN_GROUP
+) -> FloatArray:
+    """(resamples, n_candidates) values of `statistic` at `level` under `counts` (resamples, n_sources)."""
+    if level == "sample":
+        return _counted_means(sample_values(data, statistic=statistic, min_group=min_group), counts)
+    if level == "system":
+        return _system_values(data, counts, statistic)
+    if statistic == "pearson":
+        return _pearson_values(data, counts)
+    by_candidate = _spearman_values if statistic == "spearman" else _kendall_values
+    values = np.empty((counts.shape[0], data.scores.shape[0]))
+    for k in range(data.scores.shape[0]):
+        values[:, k] = by_candidate(_scored_only(data, k), counts)
+    return values
+
+
+def _scored_only(data: Paired, candidate: int) -> Paired:
+    """One candidate on the items it has a score for; the sources keep their codes."""
+    one = data.one(candidate)
+    kept = ~np.isnan(one.scores[0])
+    if kept.all():
+        return one
+    return Paired(
+        one.scores[:, kept], one.labels[kept], one.sources[kept], one.systems[kept], one.n_sources, one.n_systems
+    )
+
+
+def _blocks(resamples: int, elements: int) -> Iterator[slice]:
+    """Runs of resamples whose arrays, `elements` a resample, stay near `BLOCK_ELEMENTS`."""
+    step = max(1, BLOCK_ELEMENTS // (8 * max(elements, 1)))
+    return (slice(start, start + step) for start in range(0, resamples, step))
+
+
+def _divided(
+    numerator: FloatArray, denominator: FloatArray, defined: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+) -> FloatArray:
+    return np.clip(np.where(defined, numerator, np.nan) / np.where(defined, denominator, 1.0), -1.0, 1.0)
+
+
+# ── sample level ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
+    present = ~np.isnan(values)
+    total = counts @ np.where(present, values, 0.0).T
+    weight = counts @ present.T.astype(np.float64)
+    return np.where(weight > 0, total, np.nan) / np.maximum(weight, 1.0)
+
+
+# ── system level ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _system_values(data: Paired, counts: FloatArray, statistic: Statistic) -> FloatArray:
+    weights = np.ones((1, data.labels.size)) if data.complete else data.scored
+    present = _source_system_sums(weights, data)
+    scores = _source_system_sums(np.nan_to_num(data.scores), data)
+    labels = _source_system_sums(weights * data.labels, data)
+    values = np.empty((counts.shape[0], data.scores.shape[0]))
+    for block in _blocks(counts.shape[0], scores.shape[0] * data.n_systems):
+        drawn = np.matmul(counts[block], present)
+        x = settled_means(np.matmul(counts[block], scores), drawn)
+        y = settled_means(np.matmul(counts[block], labels), drawn)
+        values[block] = correlate(x, y, statistic).T
+    return values
+
+
+def _source_system_sums(values: FloatArray, data: Paired) -> FloatArray:
+    """(rows, n_sources, n_systems) sums of `values` (rows, n_items)."""
+    cells = data.sources * data.n_systems + data.systems
+    size = data.n_sources * data.n_systems
+    return sums_by(cells, values, size).reshape(-1, data.n_sources, data.n_systems)
+
+
+# ── dataset level, Pearson ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _pearson_values(data: Paired, counts: FloatArray) -> FloatArray:
+    scored = data.scored
+    x, y = _standardised(data.scores), _standardised(np.where(scored > 0, data.labels, np.nan))
+    n, sx, sy, sxx, syy, sxy = (
+        counts @ sums_by(data.sources, part, data.n_sources).T for part in (scored, x, y, x * x, y * y, x * y)
+    )
+    n = np.maximum(n, 1.0)
+    vx, vy, cxy = sxx - sx * sx / n, syy - sy * sy / n, sxy - sx * sy / n
+    # x and y have sum of squares n_items over the whole sample, or are 0 throughout
+    least = VANISHING * data.labels.size
+    return _divided(cxy, np.sqrt(np.maximum(vx, 0.0) * np.maximum(vy, 0.0)), (vx > least) & (vy > least))
+
+
+def _standardised(values: FloatArray) -> FloatArray:
+    """Rows with mean 0 and mean square 1 over what is present; 0 where missing and for constant rows."""
+    present = ~np.isnan(values)
+    count = np.maximum(present.sum(axis=-1, keepdims=True), 1)
+    scale = np.maximum(np.abs(np.where(present, values, 0.0)).max(axis=-1, keepdims=True, initial=0.0), 1e-300)
+    scaled = np.where(present, values / scale, 0.0)
+    centred = np.where(present, scaled - scaled.sum(axis=-1, keepdims=True) / count, 0.0)
+    spread = np.sqrt((centred * centred).sum(axis=-1, keepdims=True) / count)
+    varies = np.fmax.reduce(values, axis=-1, keepdims=True) > np.fmin.reduce(values, axis=-1, keepdims=True)
+    return np.where(varies, centred / np.where(spread > 0, spread, 1.0), 0.0)
+
+
+# ── dataset level, Spearman ──────────────────────────────────────────────────────────────────────────────────
+
+
+class _Distinct:
+    """The distinct values of one side, ascending, and which item has which; items are addressed by source."""
+
+    def __init__(self, values: FloatArray, sources: IntArray) -> None:
+        found, self.codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        self.starts = np.cumsum(sizes) - sizes
+        self.sources = sources[np.argsort(self.codes, kind="stable")]
+        self.repeated = found.size < values.size
+
+    def masses(self, counts_t: FloatArray) -> FloatArray:
+        """(n_distinct, resamples) how often each value came; `counts_t` is (n_sources, resamples)."""
+        by_value = counts_t[self.sources]
+        return np.add.reduceat(by_value, self.starts, axis=0) if self.repeated else by_value
+
+
+def _centred_ranks(masses: FloatArray) -> FloatArray:
+    """Average ranks of the distinct values minus the mean rank; exact, being halves of whole numbers."""
+    upto = np.cumsum(masses, axis=0)
+    centred: FloatArray = upto - masses / 2.0 - upto[-1] / 2.0
+    return centred
+
+
+def _spearman_values(data: Paired, counts: FloatArray) -> FloatArray:
+    values = np.full(counts.shape[0], np.nan)
+    if data.labels.size < 2:
+        return values
+    x, y = _Distinct(data.scores[0], data.sources), _Distinct(data.labels, data.sources)
+    for block in _blocks(counts.shape[0], data.labels.size):
+        drawn = np.ascontiguousarray(counts[block].T)
+        masses_x, masses_y = x.masses(drawn), y.masses(drawn)
+        ranks_x, ranks_y = _centred_ranks(masses_x), _centred_ranks(masses_y)
+        shared = np.einsum("ir,ir,ir->r", drawn[data.sources], ranks_x[x.codes], ranks_y[y.codes])
+        power_x = np.einsum("kr,kr,kr->r", masses_x, ranks_x, ranks_x)
+        power_y = np.einsum("kr,kr,kr->r", masses_y, ranks_y, ranks_y)
+        values[block] = _divided(shared, np.sqrt(power_x) * np.sqrt(power_y), (power_x > 0) & (power_y > 0))
+    return values
+
+
+# ── dataset level, tau-b ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _kendall_values(data: Paired, counts: FloatArray) -> FloatArray:
+    if data.labels.size < 2:
+        return np.full(counts.shape[0], np.nan)
+    if data.labels.size > BALANCE_LIMIT:
+        return _kendall_by_writing_out(data, counts)
+    balance = _balance_between_sources(data)
+    agreed = np.einsum("rg,rg->r", counts @ balance, counts)
+    x, y = _Distinct(data.scores[0], data.sources), _Distinct(data.labels, data.sources)
+    untied_x, untied_y = np.empty(counts.shape[0]), np.empty(counts.shape[0])
+    for block in _blocks(counts.shape[0], data.labels.size):
+        drawn = np.ascontiguousarray(counts[block].T)
+        untied_x[block], untied_y[block] = _untied(x.masses(drawn)), _untied(y.masses(drawn))
+    return _divided(agreed, np.sqrt(untied_x) * np.sqrt(untied_y), (untied_x > 0) & (untied_y > 0))
+
+
+def _untied(masses: FloatArray) -> FloatArray:
+    """Ordered pairs of different values in each resample: N² − Σ mass²."""
+    total = masses.sum(axis=0)
+    untied: FloatArray = total * total - np.einsum("kr,kr->r", masses, masses)
+    return untied
+
+
+def _balance_between_sources(data: Paired) -> FloatArray:
+    """(n_sources, n_sources) sums of sign(x_i − x_j) · sign(y_i − y_j) over i of one source and j of the other."""
+    x, y, n = data.scores[0], data.labels, data.labels.size
+    present, starts = np.unique(data.sources, return_index=True)
+    balance = np.zeros((data.n_sources, data.n_sources))
+    rows = max(1, BLOCK_ELEMENTS // n)
+    for start in range(0, n, rows):
+        i = slice(start, start + rows)
+        products = _signs(x[i], x) * _signs(y[i], y)
+        columns = np.add.reduceat(products, starts, axis=1, dtype=np.float64)
+        own, own_starts = np.unique(data.sources[i], return_index=True)
+        balance[np.ix_(own, present)] += np.add.reduceat(columns, own_starts, axis=0)
+    return balance
+
+
+def _signs(rows: FloatArray, columns: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
+    left, right = rows[:, None], columns[None, :]
+    return np.subtract((left > right).view(np.int8), (left < right).view(np.int8))
+
+
+def _kendall_by_writing_out(data: Paired, counts: FloatArray) -> FloatArray:
+    ordered, items = np.arange(data.labels.size), counts.astype(np.intp)
+    values = np.empty(counts.shape[0])
+    for r, drawn in enumerate(items):
+        chosen = np.repeat(ordered, drawn[data.sources])
+        values[r] = correlate(data.scores[0, chosen], data.labels[chosen], "kendall")
+    return values

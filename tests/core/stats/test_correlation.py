@@ -1,0 +1,196 @@
+"""core.stats.correlation against scipy, and the properties every coefficient keeps."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from core.errors import UsageError
+from core.stats import average_ranks, correlate, kendall, pearson, spearman
+from core.stats.correlation import PAIRWISE_LIMIT
+
+ORACLES = {
+    "pearson": scipy.stats.pearsonr,
+    "spearman": scipy.stats.spearmanr,
+    "kendall": scipy.stats.kendalltau,
+}
+STATISTICS = list(ORACLES)
+every_statistic = pytest.mark.parametrize("statistic", STATISTICS)
+
+# small whole numbers tie often; wide floats hardly ever
+tied = st.integers(-4, 4).map(float)
+wide = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
+sides = st.integers(2, 12).flatmap(
+    lambda n: st.tuples(*[hnp.arrays(np.float64, n, elements=element) for element in (st.one_of(tied, wide), tied)])
+)
+
+
+def oracle(x, y, statistic):
+    """scipy on the pairs present on both sides; NaN where scipy has nothing to say."""
+    kept = ~(np.isnan(x) | np.isnan(y))
+    if kept.sum() < 2:
+        return np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scipy warns about constant sides and returns NaN
+        return ORACLES[statistic](x[kept], y[kept]).statistic
+
+
+@every_statistic
+@pytest.mark.parametrize("n", [2, 3, 7, 16, PAIRWISE_LIMIT, PAIRWISE_LIMIT + 1, 500])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_rows_equal_scipy(statistic, n, missing):
+    rng = np.random.default_rng(n)
+    scores = rng.normal(size=(9, n))
+    scores[3:6] = rng.integers(0, 4, size=(3, n))  # ties
+    scores[6] = 2.0  # constant
+    scores[rng.random(scores.shape) < missing] = np.nan
+    labels = rng.integers(1, 6, size=n).astype(float)
+    expected = [oracle(row, labels, statistic) for row in scores]
+    np.testing.assert_allclose(correlate(scores, labels, statistic), expected, rtol=0, atol=1e-12)
+
+
+@every_statistic
+def test_stacked_groups_equal_scipy_group_by_group(statistic):
+    rng = np.random.default_rng(3)
+    scores, labels = rng.normal(size=(4, 5, 6)), rng.integers(1, 4, size=(5, 6)).astype(float)
+    expected = [[oracle(scores[c, g], labels[g], statistic) for g in range(5)] for c in range(4)]
+    np.testing.assert_allclose(correlate(scores, labels, statistic), expected, rtol=0, atol=1e-12)
+
+
+@every_statistic
+def test_many_blocks_give_what_one_row_gives(statistic):
+    rng = np.random.default_rng(4)
+    scores, labels = rng.normal(size=(300, 150)), rng.normal(size=150)  # 300 · 150² elements: several blocks
+    own_labels = np.where(rng.random(scores.shape) < 0.1, np.nan, labels)
+    for side in (labels, own_labels):
+        found = correlate(scores, side, statistic)
+        rows = [float(correlate(scores[k], side if side.ndim == 1 else side[k], statistic)) for k in (0, 87, 88, 299)]
+        np.testing.assert_allclose(found[[0, 87, 88, 299]], rows, rtol=0, atol=1e-12)
+
+
+def test_by_hand():
+    # ranks of x: 1, 2.5, 2.5, 4; of y: 1, 3, 2, 4.  Deviations: (-1.5, 0, 0, 1.5) and (-1.5, .5, -.5, 1.5)
+    # rho = (2.25 + 0 + 0 + 2.25) / sqrt(4.5 · 5) = 4.5 / sqrt(22.5)
+    x, y = [1.0, 2.0, 2.0, 9.0], [1.0, 3.0, 2.0, 4.0]
+    assert float(spearman(x, y)) == pytest.approx(4.5 / np.sqrt(22.5), abs=1e-15)
+    # 6 pairs, 1 tied in x, the other 5 concordant: tau-b = 5 / sqrt(5 · 6)
+    assert float(kendall(x, y)) == pytest.approx(5 / np.sqrt(30), abs=1e-15)
+    # deviations of x: -2.5, -1.5, -1.5, 5.5; of y: -1.5, .5, -.5, 1.5; products 3.75 - .75 + .75 + 8.25 = 12
+    assert float(pearson(x, y)) == pytest.approx(12 / np.sqrt((6.25 + 2.25 + 2.25 + 30.25) * 5), abs=1e-15)
+
+
+def test_average_ranks_share_ties_and_skip_missing():
+    np.testing.assert_array_equal(average_ranks([[3.0, 1.0, np.nan, 3.0, 2.0]]), [[3.5, 1.0, np.nan, 3.5, 2.0]])
+
+
+@every_statistic
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]),
+        ([1.0, 2.0, 3.0], [0.1, 0.1, 0.1]),
+        ([0.1, 0.1, np.nan], [1.0, 2.0, 3.0]),
+        ([1.0, np.nan, np.nan], [1.0, 2.0, 3.0]),
+        ([np.nan, np.nan], [np.nan, np.nan]),
+        ([1.0], [1.0]),
+        ([], []),
+    ],
+)
+def test_undefined_is_nan_and_silent(statistic, x, y):
+    assert np.isnan(correlate(np.array(x), np.array(y), statistic))
+    assert np.isnan(correlate(np.array([x, x]), np.array(y), statistic)).all()
+
+
+@every_statistic
+def test_no_candidates_give_no_values(statistic):
+    assert correlate(np.empty((0, 4)), np.arange(4.0), statistic).shape == (0,)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200])
+def test_pearson_neither_overflows_nor_vanishes(factor):
+    x, y = np.array([1.0, 4.0, 2.0, 8.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    assert float(pearson(x * factor, y)) == pytest.approx(float(pearson(x, y)), abs=1e-14)
+
+
+def test_near_ties_are_not_merged():
+    x = np.array([1.0, 1.0 + 2**-52, 2.0])
+    assert float(spearman(x, [1.0, 2.0, 3.0])) == pytest.approx(1.0, abs=1e-15)
+    assert float(kendall(x, [2.0, 1.0, 3.0])) == pytest.approx(1 / 3, abs=1e-15)
+
+
+@every_statistic
+def test_infinity_is_refused(statistic):
+    with pytest.raises(UsageError, match="finite"):
+        correlate([1.0, np.inf, 2.0], [1.0, 2.0, 3.0], statistic)
+
+
+def test_lengths_and_names_are_checked():
+    with pytest.raises(ValueError, match="last axis"):
+        pearson([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(UsageError, match="pearson, spearman or kendall"):
+        correlate([1.0, 2.0], [1.0, 2.0], "cosine")
+
+
+@every_statistic
+@given(sides)
+def test_swapping_sides_changes_nothing(statistic, pair):
+    x, y = pair
+    np.testing.assert_allclose(correlate(x, y, statistic), correlate(y, x, statistic), rtol=0, atol=1e-12)
+
+
+@every_statistic
+@given(sides, st.sampled_from([0.25, 2.0, 1024.0]), st.integers(-100, 100))
+def test_shift_and_scale_change_nothing(statistic, pair, scale, shift):
+    x, y = pair
+    moved = x * scale + shift
+    # a shift may merge near-ties by rounding; that is arithmetic on the input, not the statistic
+    assume(np.unique(moved).size == np.unique(x).size)
+    np.testing.assert_allclose(correlate(moved, y, statistic), correlate(x, y, statistic), rtol=0, atol=1e-6)
+
+
+@every_statistic
+@given(sides)
+def test_reversal_flips_the_sign(statistic, pair):
+    x, y = pair
+    np.testing.assert_allclose(correlate(-x, y, statistic), -correlate(x, y, statistic), rtol=0, atol=1e-12)
+
+
+@every_statistic
+@given(sides, st.randoms(use_true_random=False))
+def test_order_of_items_is_irrelevant(statistic, pair, random):
+    x, y = pair
+    order = random.sample(range(x.size), x.size)
+    np.testing.assert_allclose(correlate(x[order], y[order], statistic), correlate(x, y, statistic), rtol=0, atol=1e-9)
+
+
+@every_statistic
+@given(sides)
+def test_within_range_and_undefined_exactly_for_constants(statistic, pair):
+    x, y = pair
+    value = float(correlate(x, y, statistic))
+    assert np.isnan(value) == (np.unique(x).size == 1 or np.unique(y).size == 1)
+    assert np.isnan(value) or -1.0 <= value <= 1.0
+
+
+@every_statistic
+@given(sides, st.data())
+def test_a_missing_score_is_as_if_the_item_were_absent(statistic, pair, data):
+    x, y = pair
+    gone = data.draw(hnp.arrays(np.bool_, x.size))
+    with_gaps = np.where(gone, np.nan, x)
+    expected = correlate(x[~gone], y[~gone], statistic)
+    np.testing.assert_allclose(correlate(with_gaps, y, statistic), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(correlate(np.stack([x, with_gaps]), y, statistic)[1], expected, rtol=0, atol=1e-12)
+
+
+@given(hnp.arrays(np.float64, st.integers(2, 12), elements=tied))
+def test_monotone_maps_leave_rank_statistics_alone(x):
+    y = np.arange(x.size, dtype=float)
+    for statistic in ("spearman", "kendall"):
+        np.testing.assert_allclose(correlate(np.exp(x), y, statistic), correlate(x, y, statistic), rtol=0, atol=1e-12)

@@ -1,0 +1,168 @@
+"""core.stats.levels: the three levels, what is left out, what is undefined and why."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from core.errors import UsageError
+from core.stats import align_scores, alignment, group_values, rank_values
+
+NAN = np.nan
+ORACLES = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr, "kendall": scipy.stats.kendalltau}
+
+# Three sources.  A: 3 items, B: 3 items, C: 2 items with equal labels (left out).
+SOURCES = np.array([0, 0, 0, 1, 1, 1, 2, 2])
+SYSTEMS = np.array([0, 1, 2, 0, 1, 2, 0, 1])
+LABELS = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 4.0, 4.0])
+SCORES = np.array([1.0, 2.0, 3.0, 1.0, 3.0, 2.0, 5.0, 6.0])
+
+
+@pytest.fixture(scope="module")
+def ragged():
+    """Sources of 1 to 9 items in mixed order, 4 systems, gaps in labels and scores."""
+    rng = np.random.default_rng(11)
+    sources = rng.permutation(np.repeat(np.arange(20), rng.integers(1, 10, size=20)))
+    labels = rng.integers(1, 6, size=sources.size).astype(float)
+    scores = labels + rng.normal(scale=2.0, size=(7, sources.size))
+    scores[2] = np.rint(scores[2])
+    systems = rng.integers(0, 4, size=sources.size)
+    labels[rng.random(sources.size) < 0.1] = NAN
+    scores[5, rng.random(sources.size) < 0.3] = NAN
+    return scores, labels, sources, systems
+
+
+def loop(scores, labels, sources, systems, statistic, level):
+    """The definitions of METHODS section 1 as plain loops over scipy."""
+    kept = ~(np.isnan(scores) | np.isnan(labels))
+    x, y, sources, systems = scores[kept], labels[kept], sources[kept], systems[kept]
+    if level == "dataset":
+        return ORACLES[statistic](x, y).statistic
+    if level == "system":
+        means = [(x[systems == s].mean(), y[systems == s].mean()) for s in np.unique(systems)]
+        return ORACLES[statistic](*zip(*means, strict=True)).statistic
+    values = []
+    for source in np.unique(sources):
+        a, b = x[sources == source], y[sources == source]
+        if a.size >= 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
+            values.append(ORACLES[statistic](a, b).statistic)
+    return np.mean(values)
+
+
+@pytest.mark.parametrize("statistic", list(ORACLES))
+@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
+def test_values_equal_loops_over_scipy(ragged, statistic, level):
+    scores, labels, sources, systems = ragged
+    expected = [loop(row, labels, sources, systems, statistic, level) for row in scores]
+    found = rank_values(scores, labels, sources, systems, statistic=statistic, level=level)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    records = align_scores(scores, labels, sources, systems, statistic=statistic, level=level)
+    assert [record.value for record in records] == found.tolist()
+    assert {(record.statistic, record.level) for record in records} == {(statistic, level)}
+
+
+def test_sample_level_by_hand():
+    # A: rho 1.  B: ranks (1, 2, 3) and (1, 3, 2): 1 - 6·(0 + 1 + 1)/(3·8) = .5.  C: labels constant, left out.
+    found = alignment(SCORES, LABELS, SOURCES, SYSTEMS, statistic="spearman", level="sample")
+    assert found.value == pytest.approx(0.75, abs=1e-15)
+    assert (found.n, found.n_groups, found.n_left_out, found.n_unscored) == (6, 2, 1, 0)
+
+
+def test_group_values_have_a_column_for_each_labelled_source():
+    labels = np.where(SOURCES == 1, NAN, LABELS)  # B is not labelled at all
+    found = group_values(SCORES, labels, SOURCES, statistic="spearman")
+    np.testing.assert_allclose(found, [[1.0, NAN]], rtol=0, atol=1e-15)
+
+
+def test_system_level_by_hand():
+    # Means of scores: (1+1+5)/3, (2+3+6)/3, (3+2)/2 = 2.33, 3.67, 2.5; of labels: 2, 8/3, 3.  Orders 1 3 2 and 1 2 3.
+    found = alignment(SCORES, LABELS, SOURCES, SYSTEMS, statistic="spearman", level="system")
+    assert found.value == pytest.approx(0.5, abs=1e-15)
+    assert (found.n, found.n_groups, found.n_left_out) == (3, 0, 0)
+
+
+def test_system_means_that_tie_in_truth_tie_here():
+    # both systems' scores are .1, .2, .3 in another order: the sums differ in the last bit
+    assert 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1
+    scores, systems = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1]), np.repeat([0, 1], 3)
+    found = alignment(scores, np.arange(6.0), np.arange(6), systems, statistic="kendall", level="system")
+    assert found.value is None
+    assert found.reason == "all scores are equal (mean by mean)"
+
+
+def test_unlabelled_items_are_dropped_and_unscored_ones_counted():
+    scores, labels = SCORES.copy(), LABELS.copy()
+    scores[0], labels[3] = NAN, NAN
+    found = alignment(scores, labels, SOURCES, SYSTEMS, statistic="pearson", level="dataset")
+    assert (found.n, found.n_unscored) == (6, 1)
+    assert found.value == pytest.approx(np.corrcoef(scores[[1, 2, 4, 5, 6, 7]], labels[[1, 2, 4, 5, 6, 7]])[0, 1])
+
+
+@pytest.mark.parametrize(("min_group", "groups"), [(1, 2), (2, 2), (3, 1), (4, 0)])
+def test_smallest_group_counts_scored_items(min_group, groups):
+    scores = SCORES.copy()
+    scores[0] = NAN  # A keeps 2 scored items
+    found = alignment(scores, LABELS, SOURCES, statistic="spearman", level="sample", min_group=min_group)
+    assert (found.n_groups, found.n_left_out) == (groups, 3 - groups)
+    assert (found.value is None) == (groups == 0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "level", "reason"),
+    [
+        ([1.0, 2.0], [NAN, NAN], "dataset", "no item has a label"),
+        (
+            [NAN, NAN, 1.0],
+            [1.0, 2.0, 3.0],
+            "dataset",
+            "fewer than 2 items have both a score and a label (1 of 3 labelled)",
+        ),
+        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "dataset", "all scores are equal (item by item)"),
+        ([1.0, 2.0, 3.0], [3.0, 3.0, 3.0], "dataset", "all labels are equal (item by item)"),
+        ([1.0, 2.0, 3.0], [3.0, 3.0, 3.0], "sample", "no source has enough items with differing scores"),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], "system", "fewer than 2 systems have scored items"),
+    ],
+)
+def test_undefined_is_none_with_a_reason(scores, labels, level, reason):
+    one = np.zeros(len(scores))  # one source, one system
+    found = alignment(scores, labels, one, one, statistic="spearman", level=level)
+    assert found.value is None
+    assert found.interval is None
+    assert found.reason.startswith(reason)
+    assert found.as_json()["value"] is None
+    assert np.isnan(rank_values(scores, labels, one, one, statistic="spearman", level=level)).all()
+
+
+def test_a_defined_value_has_no_reason():
+    assert alignment(SCORES, LABELS, SOURCES, statistic="kendall", level="sample").reason == ""
+
+
+def test_gaps_in_the_codes_and_their_order_do_not_matter(ragged):
+    scores, labels, sources, systems = ragged
+    for level in ("sample", "system"):
+        plain = rank_values(scores, labels, sources, systems, statistic="spearman", level=level)
+        recoded = rank_values(scores, labels, 1000 - 7 * sources, 90 - 5 * systems, statistic="spearman", level=level)
+        np.testing.assert_allclose(plain, recoded, rtol=0, atol=1e-12)
+
+
+def test_none_is_read_as_missing():
+    found = alignment([1.0, None, 3.0, 2.0], [1.0, 2.0, 3.0, None], statistic="pearson", level="dataset")
+    assert (found.n, found.n_unscored) == (2, 1)
+
+
+def test_wrong_requests_are_refused():
+    with pytest.raises(ValueError, match="one entry per item"):
+        alignment([1.0, 2.0], [1.0, 2.0], [0], statistic="pearson", level="sample")
+    with pytest.raises(UsageError, match="dataset, sample, system"):
+        alignment([1.0, 2.0], [1.0, 2.0], statistic="pearson", level="corpus")
+    with pytest.raises(UsageError, match="finite"):
+        alignment([1.0, np.inf], [1.0, 2.0], statistic="pearson", level="dataset")
+
+
+def test_importing_the_package_leaves_scipy_alone():
+    code = "import sys, core.stats; assert not [m for m in sys.modules if m.split('.')[0] in ('scipy', 'pandas')]"
+    subprocess.run([sys.executable, "-c", code], check=True)
