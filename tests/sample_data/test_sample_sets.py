@@ -1,0 +1,154 @@
+"""The committed sample sets: shape, columns, scales, three raters, agreement, and groups worth correlating."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import pytest
+from scipy.stats import spearmanr
+
+Row = dict[str, Any]
+
+
+class Expected(NamedTuple):
+    n_sources: int
+    n_systems: int
+    kind: str
+    texts: tuple[str, ...]
+    scales: dict[str, tuple[int, int]]
+
+
+SETS = {
+    "summaries.jsonl": Expected(
+        24,
+        6,
+        "source_target",
+        ("source", "target"),
+        dict.fromkeys(("coherence", "consistency", "fluency", "relevance"), (1, 5)),
+    ),
+    "dialogue.jsonl": Expected(
+        24,
+        5,
+        "source_context_target",
+        ("source", "context", "target"),
+        {"naturalness": (1, 3), "coherence": (1, 3), "engagingness": (1, 3), "groundedness": (0, 1)},
+    ),
+    "data_to_text.csv": Expected(
+        32, 4, "data_text", ("source", "target"), {"informativeness": (1, 6), "naturalness": (1, 6)}
+    ),
+}
+EVERY_SET = pytest.mark.parametrize("name", list(SETS))
+EVERY_ASPECT = pytest.mark.parametrize(("name", "aspect"), [(n, a) for n, e in SETS.items() for a in e.scales])
+
+
+def read_rows(path: Path) -> list[Row]:
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    with path.open(encoding="utf-8", newline="") as file:
+        rows: list[Row] = [dict(row) for row in csv.DictReader(file)]
+    for row in rows:
+        row |= {name: json.loads(cell) for name, cell in row.items() if name.startswith(("human_", "ann_"))}
+    return rows
+
+
+@pytest.fixture(scope="module")
+def rows_of(repository: Path) -> dict[str, list[Row]]:
+    return {name: read_rows(repository / "sample_data" / name) for name in SETS}
+
+
+def by_source(rows: list[Row], column: str) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = defaultdict(list)
+    for row in rows:
+        groups[row["source_id"]].append(row[column])
+    return groups
+
+
+@EVERY_SET
+def test_every_source_has_one_item_of_every_system(name: str, rows_of: dict[str, list[Row]]) -> None:
+    rows, expected = rows_of[name], SETS[name]
+    groups = by_source(rows, "system_id")
+    assert len(groups) == expected.n_sources
+    assert {tuple(systems) for systems in groups.values()} == {tuple(dict.fromkeys(r["system_id"] for r in rows))}
+    assert len(set(next(iter(groups.values())))) == expected.n_systems
+    assert len({row["item_id"] for row in rows}) == len(rows) == expected.n_sources * expected.n_systems
+
+
+@EVERY_SET
+def test_columns_are_those_of_the_house_and_texts_are_there(name: str, rows_of: dict[str, list[Row]]) -> None:
+    expected = SETS[name]
+    labels = [f"{prefix}_{aspect}" for prefix in ("human", "ann") for aspect in expected.scales]
+    for row in rows_of[name]:
+        assert list(row) == ["item_id", "source_id", "system_id", *expected.texts, *labels]
+        assert all(row[column].strip() for column in expected.texts)
+
+
+@EVERY_SET
+def test_targets_of_a_source_differ_and_its_source_does_not(name: str, rows_of: dict[str, list[Row]]) -> None:
+    for targets in by_source(rows_of[name], "target").values():
+        assert len(set(targets)) == len(targets)
+    for sources in by_source(rows_of[name], "source").values():
+        assert len(set(sources)) == 1
+
+
+def test_articles_are_short_news_and_records_are_objects(rows_of: dict[str, list[Row]]) -> None:
+    for row in rows_of["summaries.jsonl"]:
+        assert 120 <= len(row["source"].split()) <= 220
+    for row in rows_of["data_to_text.csv"]:
+        assert len(json.loads(row["source"])) >= 6
+
+
+@EVERY_ASPECT
+def test_three_whole_ratings_on_the_scale_and_their_mean(name: str, aspect: str, rows_of: dict[str, list[Row]]) -> None:
+    low, high = SETS[name].scales[aspect]
+    for row in rows_of[name]:
+        ratings = row[f"ann_{aspect}"]
+        assert len(ratings) == 3
+        assert all(isinstance(rating, int) and low <= rating <= high for rating in ratings)
+        assert row[f"human_{aspect}"] == pytest.approx(fmean(ratings), abs=1e-12)
+
+
+@EVERY_ASPECT
+def test_annotators_agree_fairly_but_not_wholly(name: str, aspect: str, rows_of: dict[str, list[Row]]) -> None:
+    columns = list(zip(*(row[f"ann_{aspect}"] for row in rows_of[name]), strict=True))
+    rho = fmean(float(spearmanr(a, b).statistic) for a, b in itertools.combinations(columns, 2))
+    assert 0.5 <= rho <= 0.8
+
+
+@EVERY_ASPECT
+def test_labels_vary_within_sources(name: str, aspect: str, rows_of: dict[str, list[Row]]) -> None:
+    low, high = SETS[name].scales[aspect]
+    labels = [row[f"human_{aspect}"] for row in rows_of[name]]
+    assert len(set(labels)) >= 2 * (high - low)
+    groups = by_source(rows_of[name], f"human_{aspect}").values()
+    assert sum(len(set(group)) == 1 for group in groups) <= 0.1 * len(groups)
+
+
+@EVERY_ASPECT
+def test_knowing_the_system_does_not_settle_the_ranking(name: str, aspect: str, rows_of: dict[str, list[Row]]) -> None:
+    """A judge that only knew each system's mean (even over the very labels it is tested on) stays under .6."""
+    rows = rows_of[name]
+    of_system: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        of_system[row["system_id"]].append(row[f"human_{aspect}"])
+    known = [fmean(of_system[system]) for system in dict.fromkeys(row["system_id"] for row in rows)]
+    varied = [group for group in by_source(rows, f"human_{aspect}").values() if len(set(group)) > 1]
+    assert fmean(float(spearmanr(known, group).statistic) for group in varied) < 0.6
+
+
+@EVERY_SET
+def test_the_house_reads_them_without_findings(name: str, repository: Path) -> None:
+    from core.golden import check_file, load_golden
+
+    expected = SETS[name]
+    golden = load_golden(repository / "sample_data" / name)
+    assert (golden.kind, golden.n_sources, golden.n_systems) == (expected.kind, expected.n_sources, expected.n_systems)
+    scales = {aspect: (labels.scale.low, labels.scale.high) for aspect, labels in golden.aspects.items()}
+    assert scales == expected.scales
+    assert len(golden.ratings) == 3 * len(golden.items) * len(expected.scales)
+    assert not check_file(repository / "sample_data" / name)["findings"]
