@@ -1,0 +1,131 @@
+"""The `Judge` protocol: whatever turns (item, criteria) into a score, and can draft and refine criteria.
+
+The protocol is made for bulk: `score` takes many criteria and many items at once, so that an embedded judge can
+answer with one matrix product and a remote one can order its requests for the server's prefix cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from core.records import Criteria, Item, Provenance, ScoreMatrix, Task, Usage, Verdict
+
+OnProgress = Callable[[int, int], None]
+"""Called as (calls done, calls asked for); must be cheap; may raise `CancelledRunError` to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """A labelled item shown to a drafter."""
+
+    item: Item
+    label: float
+
+
+@dataclass(frozen=True, slots=True)
+class Misaligned:
+    """An item on which judge and people part, shown to a refiner; both scores on the task's scale."""
+
+    item: Item
+    label: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRequest:
+    """One call to a drafter.  `seed` makes an embedded drafter repeatable and keys a remote reply's cache entry."""
+
+    exemplars: tuple[Exemplar, ...]
+    temperature: float
+    max_tokens: int
+    seed: int
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class RefineRequest:
+    """One call to a refiner: the old criteria and the items it got wrong."""
+
+    criteria: Criteria
+    misaligned: tuple[Misaligned, ...]
+    temperature: float
+    max_tokens: int
+    seed: int
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What came back: criteria, or None with the reason in words (an empty or truncated reply, say)."""
+
+    criteria: Criteria | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class DraftBatch:
+    """Answers to a sequence of draft or refine requests, in their order."""
+
+    drafted: tuple[Drafted, ...]
+    calls: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """Tokens and price of some calls before they are made; None where it cannot be known."""
+
+    calls: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+
+
+class Judge(Protocol):
+    """Scores, drafts and refines.  Instances are immutable once prepared; `spec` is DESIGN §3's SPEC."""
+
+    @property
+    def spec(self) -> str: ...
+
+    @property
+    def is_llm(self) -> bool: ...
+
+    @property
+    def notice(self) -> str:
+        """One plain sentence for screens and files on what this judge is (the offline one says it is no LLM)."""
+        ...
+
+    def prepare(self, task: Task, items: Sequence[Item]) -> Self:
+        """Learn what needs no labels (feature scaling, endpoint capabilities) from calibration items."""
+        ...
+
+    def score(
+        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, on_progress: OnProgress | None = None
+    ) -> ScoreMatrix:
+        """Scores of every criteria on every item, on the task's scale."""
+        ...
+
+    def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
+        """Verdicts with explanations (reasons, or the clauses that moved the score), in item order.
+
+        The values equal those of `score`; a remote judge answers from its cache.
+        """
+        ...
+
+    def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch: ...
+
+    def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch: ...
+
+    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
+        """Cost of scoring `items` once each with criteria of about that many words."""
+        ...
+
+    def as_state(self) -> Mapping[str, Any]:
+        """Everything but the key that `judging.registry.restore` needs to build this judge again (JSON-able)."""
+        ...
+
+    def close(self) -> None:
+        """Release connections.  Safe to call twice."""
+        ...

@@ -1,0 +1,222 @@
+"""Tasks, items and criteria → messages.  Pure: nothing is sent from here.
+
+The structure of the prompts is that of AutoCalibrate (001, appendix D: instructions, item, criteria, output form; the
+item before the criteria); their words lie in `prompts/`, one versioned file each.  Every line of an item is quoted
+with "> ", so that headings, verdicts or closing tags forged inside it cannot pass for ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+from core.errors import JudgeError
+from core.judging.base import Exemplar, Misaligned
+from core.providers.base import Message
+from core.records import Item, ItemKind, Scale, Task
+
+OutputForm = Literal["rate_explain", "analyze_rate", "score_only"]
+OUTPUT_FORMS: tuple[OutputForm, ...] = ("rate_explain", "analyze_rate", "score_only")
+PROMPTS = Path(__file__).parent / "prompts"
+DRAFT_PROMPT = "draft.v1"
+REFINE_PROMPT = "refine.v1"
+
+_CRITERIA_HERE = "\x00"
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|think)>)|\[(?=/?INST\])", re.IGNORECASE)
+
+
+def score_prompt(form: OutputForm) -> str:
+    """Name of the scoring prompt in force for an output form."""
+    return f"score_{form}.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Longest text of each part, in characters; what is longer loses its middle, and a mark says how much."""
+
+    source: int = 24_000
+    context: int = 12_000
+    target: int = 12_000
+    reference: int = 4_000
+    references: int = 3
+
+
+SCORING = Limits()
+EXEMPLARS = Limits(source=4_000, context=2_000, target=3_000, reference=1_000, references=1)
+"""Tighter, since a drafting or refining prompt shows up to 16 items."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindWording:
+    """How a kind of item is spoken of: the thing rated, and a heading for each part."""
+
+    thing: str
+    source: str
+    context: str
+    target: str
+
+
+KINDS: Mapping[ItemKind, KindWording] = {
+    "single": KindWording("a text", "Source", "Context", "Text"),
+    "source_target": KindWording("a text that was written from a source", "Source", "Context", "Text"),
+    "source_context_target": KindWording(
+        "a response, given what came before it and some background", "What came before", "Background", "Response"
+    ),
+    "conversation": KindWording("a conversation", "Earlier turns", "Background", "Conversation"),
+    "data_text": KindWording("a text that puts structured data into words", "Data", "Context", "Text"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFrame:
+    """A scoring prompt of one item with the place for the criteria left open; made once per item."""
+
+    before: str
+    after: str
+    without_criteria: str
+
+    def messages(self, criteria: str) -> tuple[Message, ...]:
+        text = plain(criteria).strip()
+        return (Message("user", f"{self.before}{text}{self.after}" if text else self.without_criteria),)
+
+
+def score_frame(task: Task, item: Item, prompt: str) -> ScoreFrame:
+    """The frame of `item` in the scoring prompt named `prompt` (see `score_prompt`)."""
+    values = {**_task_values(task), "item": item_block(task.kind, item, SCORING)}
+    before, after = _fill(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
+    return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}))
+
+
+def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "rate_explain") -> tuple[Message, ...]:
+    """The scoring prompt of one item; empty `criteria` leave their section out."""
+    return score_frame(task, item, score_prompt(form)).messages(criteria)
+
+
+def draft_messages(task: Task, exemplars: Sequence[Exemplar], prompt: str = DRAFT_PROMPT) -> tuple[Message, ...]:
+    """Ask for the criteria that account for the labels of `exemplars`."""
+    blocks = [
+        f"### Example {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
+        f"Rating by people ({task.scale}): {_number(shown.label)}"
+        for number, shown in enumerate(exemplars, 1)
+    ]
+    return (Message("user", _fill(prompt, {**_task_values(task), "examples": "\n\n".join(blocks)})),)
+
+
+def refine_messages(
+    task: Task, criteria: str, misaligned: Sequence[Misaligned], prompt: str = REFINE_PROMPT
+) -> tuple[Message, ...]:
+    """Ask for better criteria, given the items that the present ones get wrong."""
+    blocks = [
+        f"### Item {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
+        f"Rating by the judge ({task.scale}): {_number(shown.score)}\n"
+        f"Rating by people ({task.scale}): {_number(shown.label)}"
+        for number, shown in enumerate(misaligned, 1)
+    ]
+    present = plain(criteria).strip() or "(none yet: the judge had only the name of the aspect)"
+    return (
+        Message("user", _fill(prompt, {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks)})),
+    )
+
+
+def item_block(kind: ItemKind, item: Item, limits: Limits) -> str:
+    """The parts of an item under their headings, every line quoted; absent parts are left out."""
+    wording = KINDS[kind]
+    parts = [
+        (wording.source, item.source, limits.source),
+        (wording.context, item.context, limits.context),
+        *(("Reference", reference, limits.reference) for reference in item.references[: limits.references]),
+        (f"{wording.target} to rate", item.target, limits.target),
+    ]
+    return "\n\n".join(f"{heading}:\n{quoted(shortened(text, limit))}" for heading, text, limit in parts if text)
+
+
+def shortened_parts(item: Item, limits: Limits = SCORING) -> tuple[str, ...]:
+    """In words, which parts of an item a scoring prompt shows without their middle."""
+    parts = (
+        ("source", item.source, limits.source),
+        ("context", item.context, limits.context),
+        ("target", item.target, limits.target),
+    )
+    return tuple(
+        f"The {name} was shortened from {len(text):,} to {limit:,} characters."
+        for name, text, limit in parts
+        if len(text) > limit
+    )
+
+
+def shortened(text: str, limit: int) -> str:
+    """`text`, or its first two thirds and last third of `limit` characters around a mark that tells what is missing."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    return f"{text[:head]}\n[{len(text) - limit} characters left out here]\n{text[len(text) - (limit - head) :]}"
+
+
+def plain(text: str) -> str:
+    """`text` without control characters, and with the special tokens of chat templates broken up."""
+    return _CHAT_TOKEN.sub(lambda match: f"{match[0]} ", _CONTROL.sub("", text))
+
+
+def quoted(text: str) -> str:
+    """Every line of `text` (by any of Unicode's line ends) behind "> "."""
+    return "\n".join(f"> {line}" for line in plain(text).splitlines()) or "> "
+
+
+def range_words(scale: Scale) -> str:
+    """The scale in words, to follow "a number"."""
+    low, high = _number(scale.low), _number(scale.high)
+    if scale.step is not None and scale.high - scale.low == scale.step:
+        return f"that is {high} (the item holds up) or {low} (it does not), nothing between"
+    middle = _number((scale.low + scale.high) / 2 + (scale.high - scale.low) / 8)
+    return f"from {low} (lowest) to {high} (highest); decimals such as {middle} are welcome"
+
+
+def _task_values(task: Task) -> dict[str, str]:
+    return {
+        "aspect": " ".join(plain(task.aspect).split()),
+        "thing": KINDS[task.kind].thing,
+        "range": range_words(task.scale),
+        "definition": plain(task.definition).strip(),
+    }
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    template: Template
+    names: frozenset[str]
+
+
+@cache
+def _sections(prompt: str) -> tuple[_Section, ...]:
+    path = PROMPTS / f"{prompt}.txt"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in PROMPTS.glob("*.txt")))
+        raise JudgeError(f"There is no prompt {prompt!r}; this version of Concord has {known}.")
+    return tuple(_read_sections(path.read_text(encoding="utf-8")))
+
+
+def _read_sections(text: str) -> Iterator[_Section]:
+    for part in re.split(r"(?m)^(?=## )", text):
+        if part.strip():
+            template = Template(part.strip())
+            yield _Section(template, frozenset(template.get_identifiers()))
+
+
+def _fill(prompt: str, values: Mapping[str, str]) -> str:
+    """The sections of a prompt, without those that would hold an empty value; values are never read as templates."""
+    filled = [
+        section.template.substitute(values)
+        for section in _sections(prompt)
+        if all(values[name] for name in section.names)
+    ]
+    return "\n\n".join(filled)

@@ -1,0 +1,163 @@
+"""Replies kept by request key: asked once, never paid for twice.
+
+`CachedProvider` looks a batch up in one query, sends what is missing, and counts a reply as done only after it is
+committed.  Commits are grouped: a writer thread stores whatever has arrived since its last commit, so that
+throughput stays and a killed process loses at most the replies of its last few milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+
+from core.providers.base import Completion, Provider, Reply, ReplyStore, Request
+from core.records import Usage
+
+OnReply = Callable[[int, Reply], None]
+
+
+class CachedProvider:
+    """Wraps `inner` with `store`.  Failures and errors are never stored, so that they are asked again."""
+
+    def __init__(self, inner: Provider, store: ReplyStore) -> None:
+        self.inner = inner
+        self.store = store
+
+    @property
+    def endpoint(self) -> str:
+        return self.inner.endpoint
+
+    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
+        """As `Provider.complete`; a cached reply has `cached` set, `Usage.requests` 0 and `Usage.cached` 1.
+
+        Equal requests within a batch are sent once; the repeats count as cached.
+        """
+        batch = _Batch(requests, [request.key(self.endpoint) for request in requests], on_reply)
+        stored = self.store.get_replies(list(batch.places))
+        for key in batch.places:
+            if key in stored:
+                batch.deliver(key, as_cached(reply_from_json(stored[key])))
+        missing = [key for key in batch.places if key not in stored]
+        if missing:
+            self._send(batch, missing)
+        return batch.replies()
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _send(self, batch: _Batch, missing: Sequence[str]) -> None:
+        writer = _Writer(self.store)
+
+        def arrived(index: int, reply: Reply) -> None:
+            writer.add(missing[index], reply)
+            for key, kept in writer.take_kept():
+                batch.deliver(key, kept)
+
+        try:
+            self.inner.complete([batch.request(key) for key in missing], on_reply=arrived)
+        finally:
+            writer.finish()
+        for key, kept in writer.take_kept():
+            batch.deliver(key, kept)
+
+
+class _Batch:
+    """Requests by key, with the places in the batch that wait for each."""
+
+    def __init__(self, requests: Sequence[Request], keys: Sequence[str], on_reply: OnReply | None) -> None:
+        self._requests = requests
+        self._on_reply = on_reply
+        self._replies: dict[int, Reply] = {}
+        self.places: dict[str, list[int]] = {}
+        for index, key in enumerate(keys):
+            self.places.setdefault(key, []).append(index)
+
+    def request(self, key: str) -> Request:
+        return self._requests[self.places[key][0]]
+
+    def deliver(self, key: str, reply: Reply) -> None:
+        for index in self.places[key]:
+            self._replies[index] = reply
+            if self._on_reply is not None:
+                self._on_reply(index, reply)
+            reply = as_cached(reply) if isinstance(reply, Completion) else reply
+
+    def replies(self) -> list[Reply]:
+        return [self._replies[index] for index in range(len(self._requests))]
+
+
+class _Writer:
+    """A thread that commits what has queued up, in groups; `take_kept` gives what is safe by now."""
+
+    def __init__(self, store: ReplyStore) -> None:
+        self._store = store
+        self._queue: queue.SimpleQueue[tuple[str, Reply] | None] = queue.SimpleQueue()
+        self._kept: queue.SimpleQueue[tuple[str, Reply]] = queue.SimpleQueue()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="concord-replies", daemon=True)
+        self._thread.start()
+
+    def add(self, key: str, reply: Reply) -> None:
+        """Queue a reply; raises what the store raised for an earlier one, so that no more are paid for."""
+        if self._error is not None:
+            raise self._error
+        self._queue.put((key, reply))
+
+    def take_kept(self) -> list[tuple[str, Reply]]:
+        kept = []
+        while not self._kept.empty():
+            kept.append(self._kept.get())
+        return kept
+
+    def finish(self) -> None:
+        """Commit the rest and end the thread; raises what the store raised."""
+        self._queue.put(None)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        while (group := self._next_group()) is not None:
+            try:
+                self._store.put_replies(
+                    [(key, reply_to_json(reply)) for key, reply in group if isinstance(reply, Completion)]
+                )
+            except Exception as error:  # handed to the calling thread, which raises it
+                self._error = error
+                return
+            for entry in group:
+                self._kept.put(entry)
+
+    def _next_group(self) -> list[tuple[str, Reply]] | None:
+        """Everything queued by now, waiting for at least one; None after the last."""
+        first = self._queue.get()
+        if first is None:
+            return None
+        group = [first]
+        while not self._queue.empty():
+            entry = self._queue.get()
+            if entry is None:
+                self._queue.put(None)
+                break
+            group.append(entry)
+        return group
+
+
+def reply_to_json(reply: Completion) -> str:
+    """The stored form of a reply; the usage is that of the request that was paid for."""
+    return json.dumps({"text": reply.text, "finish": reply.finish, "usage": asdict(reply.usage)})
+
+
+def reply_from_json(stored: str) -> Completion:
+    """The reply as it was when it was paid for."""
+    fields = json.loads(stored)
+    return Completion(fields["text"], fields["finish"], Usage(**fields["usage"]))
+
+
+def as_cached(reply: Completion) -> Completion:
+    """The same text, marked as found: nothing sent, nothing paid (cost 0, or None where the price is unknown)."""
+    usage = Usage(cached=1, cost=None if reply.usage.cost is None else 0.0)
+    return replace(reply, usage=usage, cached=True)

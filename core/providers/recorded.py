@@ -1,0 +1,89 @@
+"""Replays stored replies by request key: a recorded session runs again anywhere, without its endpoint.
+
+The file is JSONL: a first line ``{"endpoint": URL, "model": NAME}``, then one ``{"key": KEY, "reply": {...}}`` a line,
+the reply as the reply cache stores it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import ProviderError, UsageError
+from core.providers.base import Reply, Request
+from core.providers.cached import as_cached, reply_from_json
+
+OnReply = Callable[[int, Reply], None]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a recording holds; `replies` are key → stored JSON text."""
+
+    endpoint: str
+    model: str
+    replies: dict[str, str]
+
+
+def read_recording(path: Path) -> Recording:
+    """The recording at `path`.  UsageError names the line that cannot be read."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"The recording {path} cannot be read: {error}") from error
+    try:
+        head = json.loads(lines[0])
+        endpoint, model = str(head["endpoint"]), str(head["model"])
+    except (IndexError, ValueError, TypeError, KeyError) as error:
+        raise UsageError(f'{path}, line 1: expected {{"endpoint": URL, "model": NAME}}.') from error
+    replies = {}
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            row = json.loads(line)
+            replies[str(row["key"])] = json.dumps(row["reply"])
+            reply_from_json(replies[str(row["key"])])
+        except (ValueError, TypeError, KeyError) as error:
+            raise UsageError(f'{path}, line {number}: expected {{"key": KEY, "reply": {{...}}}}.') from error
+    return Recording(endpoint, model, replies)
+
+
+def write_recording(path: Path, endpoint: str, model: str, replies: Iterable[tuple[str, str]]) -> None:
+    """Write (key, stored JSON text) pairs as `read_recording` reads them."""
+    with path.open("w", encoding="utf-8") as file:
+        file.write(json.dumps({"endpoint": endpoint, "model": model}) + "\n")
+        for key, stored in replies:
+            file.write(json.dumps({"key": key, "reply": json.loads(stored)}) + "\n")
+
+
+class RecordedProvider:
+    """Answers from a recording; a request that was not recorded is an error, never a guess."""
+
+    def __init__(self, recording: Recording, name: str) -> None:
+        self.recording = recording
+        self.name = name
+
+    @property
+    def endpoint(self) -> str:
+        return self.recording.endpoint
+
+    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
+        """Raises ProviderError at the first request that the recording does not hold."""
+        replies: list[Reply] = []
+        for index, request in enumerate(requests):
+            stored = self.recording.replies.get(request.key(self.endpoint))
+            if stored is None:
+                raise ProviderError(
+                    f"{self.name} holds no reply to request {index + 1} of {len(requests)}.",
+                    hint="A recording answers only what was asked when it was made: "
+                    "same items, criteria, prompts and settings. Use a live judge for anything else.",
+                )
+            reply = as_cached(reply_from_json(stored))
+            replies.append(reply)
+            if on_reply is not None:
+                on_reply(index, reply)
+        return replies
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,252 @@
+"""The fake that ships: answers Concord's own prompts without a network, the same way every time.
+
+For tests, demos and the local test server.  It reads the headings of the prompts in `core/judging/prompts`, looks at
+simple properties of the text to rate, and lets the words of the criteria choose which properties count.  So criteria
+differ in how well they agree with people, and a calibration has something to find.  It is no judge of texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from core.providers.base import Completion, Failure, Reply, Request
+from core.records import Usage
+
+OnReply = Callable[[int, Reply], None]
+Fault = Literal["unreadable", "out of scale", "refusal", "empty", "failure"]
+FAULTS: tuple[Fault, ...] = ("unreadable", "out of scale", "refusal", "empty", "failure")
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_SECTION = re.compile(r"(?m)^## (?P<name>[A-Z][a-z]+)[^\n]*\n(?P<body>.*?)(?=^## |\Z)", re.DOTALL)
+_PART = re.compile(r"(?m)^(?P<name>[A-Z][\w ]*):\n(?P<lines>(?:>.*(?:\n|\Z))+)")
+_RANGE = re.compile(
+    r"a number (?:from (?P<low>[\d.]+) .*? to (?P<high>[\d.]+)|that is (?P<one>[\d.]+) .*? or (?P<zero>[\d.]+))",
+    re.DOTALL,
+)
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Property:
+    """A property of a text in 0..1, the words of criteria that call for it, and sentences that do."""
+
+    name: str
+    called_by: re.Pattern[str]
+    sentences: tuple[str, ...]
+    measure: Callable[[str, str], float]
+
+
+class ScriptedProvider:
+    """Deterministic in (seed, request); `fault_rate` in 0..1 spoils that share of the scoring replies."""
+
+    def __init__(self, seed: int = 0, *, fault_rate: float = 0.0, faults: Sequence[Fault] = FAULTS) -> None:
+        self.seed = seed
+        self.fault_rate = fault_rate
+        self.faults = tuple(faults)
+
+    @property
+    def endpoint(self) -> str:
+        spoilt = f"/{self.fault_rate:g}/{','.join(self.faults)}" if self.fault_rate else ""
+        return f"scripted:{self.seed}{spoilt}"
+
+    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
+        replies = []
+        for index, request in enumerate(requests):
+            reply = self.answer(request)
+            replies.append(reply)
+            if on_reply is not None:
+                on_reply(index, reply)
+        return replies
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def answer(self, request: Request) -> Reply:
+        """The reply to one request."""
+        prompt = "\n".join(message.content for message in request.messages)
+        chance = self._chance(request)
+        sections = {match["name"]: match["body"] for match in _SECTION.finditer(prompt)}
+        if "Present" in sections:
+            text = _refined(sections["Present"], chance)
+        elif "Examples" in sections:
+            text = _drafted(chance)
+        else:
+            if self.fault_rate and chance.random() < self.fault_rate:
+                return self._spoilt(chance.choice(self.faults), prompt)
+            text = _rated(sections, chance)
+        return _completion(prompt, text)
+
+    def _chance(self, request: Request) -> random.Random:
+        digest = hashlib.sha256(f"{self.seed}|{request.key('')}".encode()).digest()
+        return random.Random(int.from_bytes(digest[:8], "big"))
+
+    def _spoilt(self, fault: Fault, prompt: str) -> Reply:
+        match fault:
+            case "unreadable":
+                return _completion(prompt, "The text has its merits and its faults, and I leave it there.")
+            case "out of scale":
+                return _completion(prompt, "Score: 11\nWell beyond anything asked for.")
+            case "refusal":
+                return _completion(prompt, "I'm sorry, but I cannot rate this text.", "refusal")
+            case "empty":
+                return _completion(prompt, "")
+            case "failure":
+                return Failure("The scripted endpoint withheld the reply.")
+
+
+def _completion(prompt: str, text: str, finish: str = "stop") -> Completion:
+    tokens = [max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text)]
+    return Completion(text, finish, Usage(requests=1, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=0.0))
+
+
+# ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rated(sections: dict[str, str], chance: random.Random) -> str:
+    source, target = _parts(sections.get("Item", ""))
+    asked = [prop for prop in PROPERTIES if prop.called_by.search(sections.get("Criteria", "").lower())]
+    share = sum(prop.measure(source, target) for prop in asked) / len(asked) if asked else 0.5
+    noise = 0.06 if asked else 0.3
+    share = min(1.0, max(0.0, share + chance.gauss(0.0, noise)))
+    low, high, whole = _scale(sections.get("Instructions", ""))
+    value = low + share * (high - low)
+    number = f"{round(value) if whole else value:.1f}".removesuffix(".0")
+    reasons = " ".join(f"On {prop.name} it stands at {prop.measure(source, target):.2f} of 1." for prop in asked)
+    reasons = reasons or "Without criteria this is little more than a guess."
+    answer = sections.get("Answer", "")
+    if "nothing else" in answer:
+        return number
+    return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\n{reasons}"
+
+
+def _drafted(chance: random.Random) -> str:
+    chosen = chance.sample(PROPERTIES, chance.choice((1, 2, 2, 3)))
+    return "\n".join(f"- {chance.choice(prop.sentences)}" for prop in chosen)
+
+
+def _refined(present: str, chance: random.Random) -> str:
+    lines = [line for line in present.strip().splitlines() if line.strip() and not line.startswith("(none")]
+    missing = [prop for prop in PROPERTIES if not prop.called_by.search(present.lower())]
+    if len(lines) > 1 and chance.random() < 0.4:
+        lines.pop(chance.randrange(len(lines)))
+    if missing:
+        lines.append(f"- {chance.choice(chance.choice(missing).sentences)}")
+    return "\n".join(lines)
+
+
+def _parts(item: str) -> tuple[str, str]:
+    """(everything to compare with, text to rate) of an item block."""
+    parts = [
+        (match["name"], "\n".join(line[2:] for line in match["lines"].splitlines())) for match in _PART.finditer(item)
+    ]
+    target = next((text for name, text in parts if name.endswith("to rate")), "")
+    return " ".join(text for name, text in parts if not name.endswith("to rate")), target
+
+
+def _scale(instructions: str) -> tuple[float, float, bool]:
+    match = _RANGE.search(instructions)
+    if match is None:
+        return 1.0, 5.0, False
+    if match["one"]:
+        return float(match["zero"]), float(match["one"]), True
+    return float(match["low"]), float(match["high"]), False
+
+
+# ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _support(source: str, target: str) -> float:
+    words, known = set(_words(target)), set(_words(source))
+    return len(words & known) / len(words) if words else 0.0
+
+
+def _coverage(source: str, target: str) -> float:
+    wanted = {word for word in _words(source)[:120] if len(word) > 4}
+    return min(1.0, 2.5 * len(wanted & set(_words(target))) / len(wanted)) if wanted else 0.5
+
+
+def _variety(_source: str, target: str) -> float:
+    words = _words(target)
+    pairs = list(pairwise(words))
+    return len(set(pairs)) / len(pairs) if pairs else 0.0
+
+
+def _completeness(_source: str, target: str) -> float:
+    text = target.strip()
+    return 0.5 * text.endswith((".", "!", "?", '"')) + 0.5 * text[:1].isupper() if text else 0.0
+
+
+def _brevity(_source: str, target: str) -> float:
+    return 1.0 / (1.0 + len(_words(target)) / 40.0)
+
+
+def _detail(_source: str, target: str) -> float:
+    return min(1.0, len(_words(target)) / 60.0)
+
+
+PROPERTIES: tuple[_Property, ...] = (
+    _Property(
+        "support",
+        re.compile(r"support|faithful|consistent|invent|contradict|accura"),
+        (
+            "Every statement must be supported by the source; anything invented lowers the score sharply.",
+            "Texts that stay faithful to the source earn the top, texts that contradict it the bottom.",
+        ),
+        _support,
+    ),
+    _Property(
+        "coverage",
+        re.compile(r"cover|main point|important|key"),
+        (
+            "The text should cover the main points of the source before anything else.",
+            "Reward texts in which the key information of the source can be found.",
+        ),
+        _coverage,
+    ),
+    _Property(
+        "variety",
+        re.compile(r"repe|redundan|vari"),
+        (
+            "Repeated phrases and redundant sentences lower the score step by step.",
+            "Wording should be varied; a text that repeats itself belongs to the lower half of the scale.",
+        ),
+        _variety,
+    ),
+    _Property(
+        "completeness",
+        re.compile(r"gramma|fluent|complete sentence|well-formed|punctuat"),
+        (
+            "Sentences should be complete and grammatical, from the capital letter to the final stop.",
+            "Broken grammar or text cut off in the middle keeps an item at the bottom; fluent texts reach the top.",
+        ),
+        _completeness,
+    ),
+    _Property(
+        "brevity",
+        re.compile(r"brief|short|concise|padding"),
+        (
+            "Shorter is better as long as the message is there; padding costs points.",
+            "Reward concise texts and mark down long-winded ones.",
+        ),
+        _brevity,
+    ),
+    _Property(
+        "detail",
+        re.compile(r"detail|informative|specific|thorough"),
+        (
+            "Specific details earn points; a vague remark stays in the lower half.",
+            "The more informative the text, the higher the score; thorough texts reach the top.",
+        ),
+        _detail,
+    ),
+)

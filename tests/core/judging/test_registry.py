@@ -1,0 +1,122 @@
+"""Specs and states → judges; bad ones are refused in words that help and show no secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.errors import AuthError, JudgeError, UsageError
+from core.judging.llm import LLMJudge, Sampling
+from core.judging.recorded import RecordedJudge
+from core.judging.registry import FORMS, make_judge, restore_judge
+from core.providers.recorded import write_recording
+from core.records import Criteria, Item, Scale, Task
+from core.settings import Settings
+
+SETTINGS = Settings(openai_api_key="sk-very-secret")
+
+
+def test_the_embedded_judge_needs_nothing() -> None:
+    judge = make_judge("offline", Settings())
+    assert judge.spec == "offline"
+    assert not judge.is_llm
+    assert restore_judge(judge.as_state(), Settings()).spec == "offline"
+
+
+@pytest.mark.parametrize(
+    ("spec", "model", "endpoint", "shown"),
+    [
+        ("openai:gpt-x", "gpt-x", "https://api.openai.com/v1", "openai:gpt-x"),
+        ("openai:m@http://127.0.0.1:1/v1/", "m", "http://127.0.0.1:1/v1", "openai:m@http://127.0.0.1:1/v1"),
+        ("openai:org/m:8b@https://h/v1", "org/m:8b", "https://h/v1", "openai:org/m:8b@https://h/v1"),
+        ("openai:@cf/m", "@cf/m", "https://api.openai.com/v1", "openai:@cf/m"),
+        ("openai:@cf/m@http://h/v1", "@cf/m", "http://h/v1", "openai:@cf/m@http://h/v1"),
+    ],
+)
+def test_endpoints(spec: str, model: str, endpoint: str, shown: str) -> None:
+    judge = make_judge(spec, SETTINGS)
+    assert isinstance(judge, LLMJudge)
+    assert (judge.model, judge.provider.endpoint, judge.spec) == (model, endpoint, shown)
+    again = restore_judge(judge.as_state(), SETTINGS)
+    assert isinstance(again, LLMJudge)
+    assert (again.model, again.provider.endpoint, again.sampling) == (model, endpoint, judge.sampling)
+    assert "sk-very-secret" not in f"{judge.as_state()} {judge.spec} {judge.notice} {judge.provider!r}"
+
+
+def test_the_default_endpoint_comes_from_the_settings_and_stays_with_the_state() -> None:
+    judge = make_judge("openai:m", Settings(openai_base_url="http://127.0.0.1:1/v1"))
+    assert judge.spec == "openai:m@http://127.0.0.1:1/v1"
+    again = restore_judge(judge.as_state(), Settings())
+    assert again.spec == judge.spec
+
+
+def test_sampling_survives_the_state() -> None:
+    sampling = Sampling(output="analyze_rate", samples=5, temperature=1.0)
+    judge = make_judge("scripted:7", Settings(), sampling=sampling)
+    again = restore_judge(judge.as_state(), Settings())
+    assert isinstance(again, LLMJudge)
+    assert (again.sampling, again.spec) == (sampling, "scripted:7")
+    assert not again.is_llm
+    assert "no language model" in again.notice
+
+
+def test_openai_itself_needs_a_key() -> None:
+    with pytest.raises(AuthError, match="OPENAI_API_KEY"):
+        make_judge("openai:gpt-x", Settings())
+
+
+@pytest.mark.parametrize(
+    "spec", ["", "openai", "openai:", "offline:1", "scripted:x", "scripted:", "hf:some/model", "gpt-x", "recorded:"]
+)
+def test_a_bad_spec_lists_what_there_is(spec: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_judge(spec, SETTINGS)
+    assert all(form in str(caught.value) for form in FORMS)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "openai:m@http://me:hunter2@host/v1",
+        "openai:m@me:hunter2@host",
+        "openai:m@hunter2:8000/v1",
+        "openai:m@https://hunter2:pw@host/v1?x=1",
+        "anthropic:m@http://hunter2@host",
+    ],
+)
+def test_a_secret_in_a_spec_is_refused_and_not_shown(spec: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make_judge(spec, SETTINGS)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_price_makes_estimates_tell_the_cost(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"m": [1000000, 0]}', encoding="utf-8")
+    task, items = Task("a", "single", Scale(1, 5)), [Item("i", "Text.")]
+    estimate = make_judge("openai:m@http://h/v1", Settings(prices=prices)).estimate(task, items, 10)
+    assert estimate.cost == estimate.prompt_tokens  # one dollar a token
+    assert make_judge("openai:n@http://h/v1", Settings(prices=prices)).estimate(task, items, 10).cost is None
+
+
+@pytest.mark.parametrize("state", [{}, {"spec": 3}, {"spec": "scripted", "sampling": {"unheard": 1}}])
+def test_a_damaged_state_is_told(state: dict[str, object]) -> None:
+    with pytest.raises(JudgeError):
+        restore_judge(state, Settings())
+
+
+def test_recorded_takes_replies_scores_and_recordings(tmp_path: Path) -> None:
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text('{"item_id": "i", "responses": ["Score: 4"]}\n', encoding="utf-8")
+    judge = make_judge(f"recorded:{replies}", Settings())
+    assert isinstance(judge, RecordedJudge)
+    assert restore_judge(judge.as_state(), Settings()).spec == judge.spec
+    session = tmp_path / "session.jsonl"
+    write_recording(session, "https://h/v1", "m", [])
+    recorded = make_judge(f"recorded:{session}", Settings())
+    assert isinstance(recorded, LLMJudge)
+    with pytest.raises(JudgeError, match="holds no reply"):
+        recorded.score(Task("a", "single", Scale(1, 5)), [Item("i", "Text.")], [Criteria("", "a")])
+    with pytest.raises(UsageError, match="no file"):
+        make_judge(f"recorded:{tmp_path / 'absent.jsonl'}", Settings())

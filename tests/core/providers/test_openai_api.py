@@ -1,0 +1,256 @@
+"""The provider against a local server that answers, fails, and misbehaves."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from core.errors import (
+    AuthError,
+    BadReplyError,
+    CancelledRunError,
+    EndpointDownError,
+    ModelNotFoundError,
+    ProviderError,
+    RateLimitError,
+)
+from core.providers.base import Completion, Failure, Message, Reply, Request
+from core.providers.openai_api import FAILURES_IN_A_ROW, OpenAIProvider
+from core.providers.prices import Price
+
+KEY = "sk-very-secret"
+Make = Callable[..., OpenAIProvider]
+
+
+@pytest.fixture
+def make(server: Any) -> Iterator[Make]:
+    """Makes providers for the server and closes them."""
+    made: list[OpenAIProvider] = []
+
+    def _make(**changes: Any) -> OpenAIProvider:
+        settings = {"api_key": KEY, "concurrency": 8, "timeout": 10.0, "max_retries": 0} | changes
+        made.append(OpenAIProvider(settings.pop("base_url", server.base_url), **settings))
+        return made[-1]
+
+    yield _make
+    for provider in made:
+        provider.close()
+
+
+def test_replies_come_in_order_with_usage_and_price(make: Make, server: Any, requests: list[Request]) -> None:
+    seen: list[int] = []
+    provider = make(prices={"fake-judge": Price(2.0, 10.0)})
+    replies = provider.complete(requests, on_reply=lambda index, _reply: seen.append(index))
+    assert sorted(seen) == list(range(20))
+    assert server.fake.keys == {f"Bearer {KEY}"}
+    for request, reply in zip(requests, replies, strict=True):
+        assert isinstance(reply, Completion)
+        prompt = len(request.messages[0].content) // 4  # the server counts 4 characters a token
+        assert (reply.usage.requests, reply.usage.prompt_tokens) == (1, prompt)
+        assert reply.usage.cached_prompt_tokens == prompt // 2
+        cost = (prompt * 2.0 + reply.usage.completion_tokens * 10.0) / 1_000_000
+        assert reply.usage.cost == pytest.approx(cost, abs=1e-15)
+
+
+def test_an_unknown_price_is_unknown_and_not_nothing(make: Make, requests: list[Request]) -> None:
+    (reply,) = make(prices={"another": Price(1.0, 1.0)}).complete(requests[:1])
+    assert isinstance(reply, Completion)
+    assert reply.usage.cost is None
+
+
+def test_requests_go_out_in_order_and_within_the_bound(make: Make, server: Any, requests: list[Request]) -> None:
+    server.fake.latency = 0.02
+    make(concurrency=4).complete(requests)
+    assert server.fake.most_in_flight == 4
+    sent = [body["messages"][0]["content"] for body in server.fake.bodies]
+    place = {text: index for index, text in enumerate(sent)}
+    for index, request in enumerate(requests):
+        assert abs(place[request.messages[0].content] - index) < 4  # neighbours may overtake, no more
+
+
+def test_replies_keep_their_places_when_they_arrive_out_of_order(
+    make: Make, server: Any, requests: list[Request]
+) -> None:
+    expected = make().complete(requests)
+    server.fake.delays = {"Prompt 1,": 0.15, "Prompt 5,": 0.1}
+    assert make().complete(requests) == expected
+
+
+def test_connections_are_kept_from_batch_to_batch_and_over_threads(
+    make: Make, server: Any, requests: list[Request]
+) -> None:
+    provider = make(concurrency=3)
+    results: list[list[Reply]] = []
+    threads = [threading.Thread(target=lambda: results.append(provider.complete(requests))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results[0] == results[1] == results[2] == provider.complete(requests)
+    assert server.fake.most_in_flight <= 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "says"),
+    [
+        ("401", AuthError, "OPENAI_API_KEY"),
+        ("403", AuthError, "OPENAI_API_KEY"),
+        ("404", ModelNotFoundError, "model's name"),
+        ("429", RateLimitError, "CONCORD_CONCURRENCY"),
+        ("500", EndpointDownError, "500"),
+        ("503", EndpointDownError, "503"),
+        ("418", ProviderError, "418"),
+        ("html", BadReplyError, "HTML"),
+        ("garbage", BadReplyError, "no JSON"),
+    ],
+)
+def test_what_stops_a_batch(
+    make: Make, server: Any, requests: list[Request], fault: str, error: type[ProviderError], says: str
+) -> None:
+    server.fake.fault = fault
+    with pytest.raises(error) as caught:
+        make().complete(requests)
+    message = str(caught.value)
+    assert says in message
+    assert server.base_url in message
+    assert "fake-judge" in message
+    assert KEY not in message
+    assert "Prompt" not in message
+    assert server.fake.requests == 1, "the first request goes alone, so one is enough to find out"
+
+
+def test_a_missing_key_is_told_from_a_wrong_one(make: Make, server: Any, requests: list[Request]) -> None:
+    server.fake.fault = "401"
+    with pytest.raises(AuthError, match="asks for a key"):
+        make(api_key=None).complete(requests)
+
+
+def test_an_endpoint_that_is_down(make: Make, requests: list[Request]) -> None:
+    with pytest.raises(EndpointDownError, match="cannot be reached"):
+        make(base_url="http://127.0.0.1:9/v1").complete(requests)
+
+
+def test_an_endpoint_that_hangs(make: Make, server: Any, requests: list[Request]) -> None:
+    server.fake.fault = "hang"
+    with pytest.raises(EndpointDownError, match="in time"):
+        make(timeout=0.2).complete(requests)
+
+
+def test_the_sdk_retries_and_nothing_else_does(make: Make, server: Any, requests: list[Request]) -> None:
+    server.fake.fault = "500"
+    with pytest.raises(EndpointDownError):
+        make(max_retries=1).complete(requests)
+    assert server.fake.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"), [("filter", "content filter"), ("no-choices", "without choices"), ("long", "context length")]
+)
+def test_what_is_wrong_with_one_reply_leaves_the_rest(
+    make: Make, server: Any, requests: list[Request], fault: str, says: str
+) -> None:
+    server.fake.fault = fault
+    replies = make().complete(requests)
+    assert all(isinstance(reply, Failure) and says in reply.message for reply in replies)
+    assert server.fake.requests == 20
+
+
+def test_a_truncated_reply_says_so(make: Make, server: Any, requests: list[Request]) -> None:
+    server.fake.fault = "truncated"
+    (reply,) = make().complete(requests[:1])
+    assert isinstance(reply, Completion)
+    assert reply.finish == "length"
+
+
+def test_a_key_refused_in_the_middle_keeps_what_arrived(make: Make, server: Any, requests: list[Request]) -> None:
+    server.fake.fault, server.fake.fault_after = "401", 10
+    arrived: list[Reply] = []
+    with pytest.raises(AuthError):
+        make(concurrency=2).complete(requests, on_reply=lambda _index, reply: arrived.append(reply))
+    assert 9 <= len(arrived) <= 10
+    assert all(isinstance(reply, Completion) for reply in arrived)
+
+
+def test_an_endpoint_that_goes_down_in_the_middle_ends_the_batch_after_a_few(make: Make, server: Any) -> None:
+    many = [Request("m", (Message("user", f"Prompt {n}"),), 0.0, 64) for n in range(60)]
+    server.fake.fault, server.fake.fault_after = "500", 10
+    arrived: list[Reply] = []
+    with pytest.raises(EndpointDownError):
+        make(concurrency=2).complete(many, on_reply=lambda _index, reply: arrived.append(reply))
+    failures = [reply for reply in arrived if isinstance(reply, Failure)]
+    assert 0 < len(failures) < FAILURES_IN_A_ROW
+    assert server.fake.requests <= 10 + FAILURES_IN_A_ROW + 2
+
+
+def test_cancelling_from_on_reply_stops_the_rest(make: Make, server: Any, requests: list[Request]) -> None:
+    server.fake.latency = 0.05
+
+    def cancel(_index: int, _reply: Reply) -> None:
+        raise CancelledRunError("Cancelled.")
+
+    provider = make(concurrency=2)
+    with pytest.raises(CancelledRunError):
+        provider.complete(requests, on_reply=cancel)
+    time.sleep(0.2)
+    assert server.fake.requests <= 4
+    server.fake.latency = 0.0
+    assert len(provider.complete(requests)) == 20, "the provider can be used again"
+
+
+def test_parameters_the_endpoint_refuses_are_left_out_once_known(make: Make, server: Any) -> None:
+    server.fake.fault = "strict"
+    asked = [Request("m", (Message("user", f"Prompt {n}"),), 1.0, 64, seed=n) for n in range(10)]
+    provider = make()
+    assert all(isinstance(reply, Completion) for reply in provider.complete(asked))
+    assert provider.capabilities.refused == {"seed", "max_tokens"}
+    assert server.fake.requests == 12, "two refusals, both on the first request"
+    assert all(body["max_completion_tokens"] == 64 and "seed" not in body for body in server.fake.bodies[2:])
+
+
+def test_what_is_sent(make: Make, server: Any) -> None:
+    request = Request("m", (Message("user", "Prompt"),), 1.0, 64, top_p=0.9, seed=7, json_schema='{"type": "object"}')
+    make().complete([request])
+    assert server.fake.bodies == [
+        {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Prompt"}],
+            "temperature": 1.0,
+            "max_tokens": 64,
+            "top_p": 0.9,
+            "seed": 7,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "reply", "schema": {"type": "object"}, "strict": True},
+            },
+        }
+    ]
+
+
+def test_no_requests_start_nothing(make: Make, server: Any) -> None:
+    assert make().complete([]) == []
+    assert server.fake.requests == 0
+
+
+def test_close_twice_and_use_again(make: Make, requests: list[Request]) -> None:
+    provider = make()
+    provider.close()
+    first = provider.complete(requests[:1])
+    provider.close()
+    provider.close()
+    assert provider.complete(requests[:1]) == first
+
+
+def test_the_key_is_in_no_text_form(make: Make) -> None:
+    provider = make()
+    assert KEY not in repr(provider)
+    assert KEY not in provider.endpoint
+
+
+def test_a_sample_is_a_request_of_its_own(requests: list[Request]) -> None:
+    again = dataclasses.replace(requests[0], sample=1)
+    assert again.key("e") != requests[0].key("e")
