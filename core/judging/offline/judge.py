@@ -1,0 +1,200 @@
+"""The offline judge behind the `Judge` protocol: scores are one matrix product of concept values and clause weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import JudgeError
+from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest
+from core.judging.offline import draft as drafting
+from core.judging.offline import refine as refining
+from core.judging.offline.explanation import explain_item
+from core.judging.offline.features import feature_matrix
+from core.judging.offline.prior import prior
+from core.judging.offline.reading import read
+from core.judging.offline.scaling import NEUTRAL, Scaling, applicable, fit, product
+from core.records import (
+    Criteria,
+    FloatArray,
+    Item,
+    Provenance,
+    Scale,
+    Scored,
+    ScoreMatrix,
+    Task,
+    Unscored,
+    Usage,
+    Verdict,
+)
+
+PROGRESS_EVERY = 200
+"""Items measured between two calls of `on_progress`."""
+
+
+class _Measured(NamedTuple):
+    """Concept values (n_items, n_concepts) and whether each item holds any words (n_items,)."""
+
+    values: FloatArray
+    written: NDArray[np.bool_]
+
+
+class OfflineJudge:
+    """Transparent text features weighed by what the criteria say.  Immutable; `prepare` returns a new judge."""
+
+    spec = "offline"
+    is_llm = False
+    notice = (
+        "The offline judge is no language model: it measures transparent text features (overlap with the source, "
+        "repetition, grammar cues, length and the like) and weighs them by the wording of the criteria."
+    )
+
+    def __init__(self, scaling: Scaling = NEUTRAL) -> None:
+        self.scaling = scaling
+
+    def prepare(self, task: Task, items: Sequence[Item]) -> Self:
+        """A judge whose feature scaling is learnt, without labels, from these items."""
+        return type(self)(fit(items, task.kind))
+
+    # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def score(
+        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, on_progress: OnProgress | None = None
+    ) -> ScoreMatrix:
+        """(n_criteria, n_items) scores strictly inside the scale, unrounded; NaN for items without words."""
+        calls = len(items) * len(criteria)
+        values, written = self._values(task, items, calls, on_progress)
+        weights = (
+            np.stack([self._weights(task, one) for one in criteria]) if criteria else np.empty((0, values.shape[1]))
+        )
+        scores = squash(product(weights, np.ascontiguousarray(values.T)), task.scale)
+        scores[:, ~written] = np.nan
+        missing = tuple(_missing(item) for item, there in zip(items, written, strict=True) if not there)
+        return ScoreMatrix(
+            criteria_ids=tuple(one.criteria_id for one in criteria),
+            item_ids=tuple(item.item_id for item in items),
+            values=scores,
+            unscored={one.criteria_id: missing for one in criteria} if missing else {},
+            calls=calls,
+            usage=Usage(),
+        )
+
+    def _values(
+        self, task: Task, items: Sequence[Item], calls: int = 0, on_progress: OnProgress | None = None
+    ) -> _Measured:
+        parts = [np.empty((0, len(self.scaling.centre)))]
+        for start in range(0, len(items), PROGRESS_EVERY):
+            parts.append(feature_matrix(items[start : start + PROGRESS_EVERY], task.kind))
+            if on_progress is not None:
+                done = min(start + PROGRESS_EVERY, len(items))
+                on_progress(calls * done // len(items), calls)
+        features = np.concatenate(parts)
+        return _Measured(self.scaling.concepts(features), np.asarray(np.isfinite(features).any(axis=1)))
+
+    def _weights(self, task: Task, criteria: Criteria) -> FloatArray:
+        """Weights of unit length; the aspect alone where the criteria name nothing that these items could show."""
+        usable = applicable(task.kind)
+        weights = read(criteria.text).weights(prior(task)) * usable
+        return unit(weights if weights.any() else prior(task) * usable)
+
+    def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
+        """The scores of `score`, each with the clauses that moved it, by how much, and what in the text did."""
+        matrix = self.score(task, items, [criteria])
+        values, written = self._values(task, items)
+        reading = read(criteria.text)
+        weights = self._weights(task, criteria)
+        return [
+            Scored(item.item_id, float(value), explain_item(task, item, reading, weights, row))
+            if there
+            else _missing(item)
+            for item, value, row, there in zip(items, matrix.values[0], values, written, strict=True)
+        ]
+
+    # ── drafting and refining ────────────────────────────────────────────────────────────────────────────────
+
+    def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
+        """Criteria induced from each request's exemplars; a problem in words where they show nothing."""
+        return _batch(
+            task, [request.provenance for request in requests], [self._draft(task, request) for request in requests]
+        )
+
+    def _draft(self, task: Task, request: DraftRequest) -> str:
+        exemplars = tuple(e for e in request.exemplars if math.isfinite(e.label))
+        if not exemplars:
+            return ""
+        values, _ = self._values(task, [exemplar.item for exemplar in exemplars])
+        evidence = drafting.evidence_of(exemplars, values, prior(task), applicable(task.kind))
+        return drafting.draft(evidence, task, temperature=request.temperature, seed=request.seed)
+
+    def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
+        """Each request's criteria after one operation that brings its misaligned items closer to their labels."""
+        return _batch(
+            task, [request.provenance for request in requests], [self._refine(task, request) for request in requests]
+        )
+
+    def _refine(self, task: Task, request: RefineRequest) -> str:
+        if not request.misaligned:
+            return ""
+        values, _ = self._values(task, [one.item for one in request.misaligned])
+        gaps = np.array([one.label - one.score for one in request.misaligned])
+        return refining.refine(
+            read(request.criteria.text),
+            refining.pull(values, gaps),
+            task,
+            prior=prior(task),
+            usable=applicable(task.kind),
+            temperature=request.temperature,
+            seed=request.seed,
+        )
+
+    # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
+
+    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
+        """One call an item, no tokens, no price."""
+        return CallEstimate(len(items), 0, 0, 0.0)
+
+    def as_state(self) -> Mapping[str, Any]:
+        """``{"spec": "offline", "scaling": …}``, JSON-able."""
+        return {"spec": self.spec, "scaling": self.scaling.as_state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """The judge that `as_state` described; JudgeError for a state of something else."""
+        if state.get("spec") != cls.spec:
+            raise JudgeError(f"This is the state of {state.get('spec')!r}, not of the offline judge.")
+        return cls(Scaling.from_state(state.get("scaling", {})))
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def unit(weights: FloatArray) -> FloatArray:
+    """Weights of Euclidean length 1 (all 0 stay 0): scores of different criteria are then comparable in spread."""
+    norm = float(np.linalg.norm(weights))
+    return weights / norm if norm > 0 else weights
+
+
+def squash(raw: FloatArray, scale: Scale) -> FloatArray:
+    """Raw sums onto the open range of the scale by r / √(4 + r²): strictly rising, 0 goes to the middle.
+
+    Unlike the logistic function it stays strictly rising in float64 far out (to |r| of about 1e7), so no ties arise.
+    """
+    return scale.low + (scale.high - scale.low) * (0.5 + 0.5 * raw / np.sqrt(4 + raw**2))
+
+
+def _missing(item: Item) -> Unscored:
+    return Unscored(item.item_id, "missing input", "The text to judge holds no words.")
+
+
+def _batch(task: Task, provenances: Sequence[Provenance], texts: Sequence[str]) -> DraftBatch:
+    drafted = tuple(
+        Drafted(Criteria(text, task.aspect, provenance))
+        if text
+        else Drafted(None, "the items shown do not point in any direction")
+        for provenance, text in zip(provenances, texts, strict=True)
+    )
+    return DraftBatch(drafted, calls=len(drafted), usage=Usage())

@@ -1,0 +1,145 @@
+"""Cutting texts into words, stems and sentences: small, regular-expression based, with no data files.
+
+Built for English; other languages and scripts still give words and sentences (white space and punctuation), only
+without stemming.  Texts longer than `MAX_CHARS` are measured on their beginning.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+from core.judging.offline.lexicon import ABBREVIATIONS, FUNCTION_WORDS
+
+MAX_CHARS = 60_000
+"""About 10,000 words: far above any source people rate, low enough that a hostile text costs little."""
+
+# Every repetition is bounded, so that no hostile text makes a search quadratic.
+_CLITIC = re.compile(r"\s(?=['’](?:s|re|ve|ll|d|m)\b)|(?<=\w)\s(?=n\s?['’]t\b)|(?<=n)\s(?=['’]t\b)", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_END = re.compile(r"(?:[.!?。！？؟]{1,3}[\"'”’)\]]{0,3}|\n)(?=\s|$)|[。！？]")
+_LAST_WORD = re.compile(r"([^\W\d_]+)\W*$")
+_VOWELS = re.compile(r"[aeiouy]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence: its text, and its words as they stand, in lower case and as stems (three equally long tuples)."""
+
+    text: str
+    surface: tuple[str, ...]
+    words: tuple[str, ...]
+    stems: tuple[str, ...]
+
+    @property
+    def content(self) -> frozenset[str]:
+        """Stems of the words that are not function words."""
+        return frozenset(s for s, w in zip(self.stems, self.words, strict=True) if w not in FUNCTION_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text cut up.  `words` and `stems` run over all sentences in order."""
+
+    raw: str
+    sentences: tuple[Sentence, ...]
+    words: tuple[str, ...]
+    stems: tuple[str, ...]
+
+    @property
+    def content_stems(self) -> list[str]:
+        """Stems of the content words in order, repetitions kept."""
+        return [s for s, w in zip(self.stems, self.words, strict=True) if w not in FUNCTION_WORDS]
+
+
+def cut(raw: str) -> Text:
+    """`raw` as sentences, words and stems.  Empty and wordless texts give no sentences."""
+    clipped = raw[:MAX_CHARS]
+    normal = clipped if clipped.isascii() else unicodedata.normalize("NFKC", clipped)
+    sentences = tuple(s for part in split_sentences(_CLITIC.sub("", normal)) if (s := _sentence(part)).words)
+    return Text(
+        raw=clipped,
+        sentences=sentences,
+        words=tuple(word for s in sentences for word in s.words),
+        stems=tuple(stem_ for s in sentences for stem_ in s.stems),
+    )
+
+
+def split_sentences(text: str) -> list[str]:
+    """Pieces that end in ``. ! ?`` before white space or at a line break; abbreviations and initials end none."""
+    pieces, start = [], 0
+    for match in _END.finditer(text):
+        if match.group()[0] == "." and _is_abbreviation(text[start : match.start()]):
+            continue
+        pieces.append(text[start : match.end()])
+        start = match.end()
+    pieces.append(text[start:])
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+def _is_abbreviation(before: str) -> bool:
+    match = _LAST_WORD.search(before[-24:])
+    if match is None or match.end(1) != len(before[-24:]):
+        return False
+    word = match.group(1)
+    return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
+
+
+def _sentence(text: str) -> Sentence:
+    surface = tuple(_WORD.findall(text))
+    words = tuple(word.lower().replace("’", "'") for word in surface)
+    return Sentence(text, surface, words, tuple(map(stem, words)))
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str:
+    """A light stem: possessive, plural, -ed, -ing and -ly endings removed from words of four letters and more.
+
+    >>> [stem(w) for w in ("cities", "walked", "running", "team's", "is")]
+    ['city', 'walk', 'run', 'team', 'is']
+    """
+    word = word.removesuffix("'s").removesuffix("'")
+    if len(word) < 4 or not word.isalpha():
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
+    for ending in ("ing", "ed", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and _VOWELS.search(word[: -len(ending)]):
+            word = word.removesuffix(ending)
+            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+                word = word[:-1]
+            break
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+@lru_cache(maxsize=100_000)
+def syllables(word: str) -> int:
+    """Syllables by vowel groups, a silent final e left out; at least 1."""
+    groups = len(_VOWELS.findall(word))
+    return max(1, groups - (word.endswith("e") and not word.endswith("le") and groups > 1))
+
+
+def numbers(text: Text) -> list[str]:
+    """Numbers in digits, in order, as words of the text (``"28"``, ``"1966"``, ``"15-year-old"`` gives ``"15"``)."""
+    return [word for word in text.words if word[0].isdigit()]
+
+
+def names(text: Text) -> list[str]:
+    """Capitalised words that do not open a sentence, in lower case and in order (English names, mostly).
+
+    A text written in capitals or in Title Case throughout says nothing about names: the list is empty.
+    """
+    found = [
+        sentence.words[i]
+        for sentence in text.sentences
+        for i, word in enumerate(sentence.surface)
+        if i and word[0].isupper()
+    ]
+    inner = sum(len(sentence.words) - 1 for sentence in text.sentences)
+    if inner >= 4 and len(found) > 0.7 * inner:
+        return []
+    return [name for name in found if name not in FUNCTION_WORDS]

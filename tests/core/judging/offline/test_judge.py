@@ -1,0 +1,390 @@
+"""The offline judge as a `Judge`: scores, drafts, refinements, explanations, state."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from core.errors import JudgeError
+from core.judging.base import DraftRequest, Exemplar, Judge, Misaligned, RefineRequest
+from core.judging.offline.concepts import KEYS, POSITION
+from core.judging.offline.explanation import shares
+from core.judging.offline.judge import OfflineJudge, squash
+from core.judging.offline.prior import prior
+from core.judging.offline.reading import read
+from core.judging.offline.scaling import NEUTRAL, product
+from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
+
+SOURCE = (
+    "The old mill in Harwick burned down on Friday . Nobody was hurt , said fire chief Ana Duarte . "
+    "About 40 people watched the fire . The mill was built in 1871 and had stood empty for years ."
+)
+GOOD = "The old mill in Harwick burned down on Friday . Nobody was hurt , said fire chief Ana Duarte ."
+TASK = Task("consistency", "source_target", Scale(1, 5))
+TEXTS = (
+    GOOD,
+    "The mill burned down on Friday .",
+    "Mayor Bob Stone said 90 people died in the flood of Tonbridge .",
+    "The mill the mill the mill burned burned down down on and",
+    "The mill was built in 1871 . It had stood empty for years .",
+    "Nobody was hurt when an empty mill burned in Harwick , which about 40 people watched .",
+    "fire",
+    "Chief Ana Duarte built the mill in 1871 . Nobody was empty .",
+    "A house in Harwick was sold on Monday for 2 million dollars .",
+    "About 40 people watched the fire . About 40 people watched the fire .",
+)
+
+
+def items(texts: tuple[str, ...] = TEXTS) -> list[Item]:
+    return [Item(f"i{n}", text, source_id="s", source=SOURCE) for n, text in enumerate(texts)]
+
+
+def criteria(text: str, aspect: str = "consistency") -> Criteria:
+    return Criteria(text, aspect)
+
+
+@pytest.fixture(scope="module")
+def judge() -> OfflineJudge:
+    return OfflineJudge().prepare(TASK, items())
+
+
+def test_it_is_a_judge_and_says_what_it_is_not(judge: OfflineJudge) -> None:
+    as_protocol: Judge = judge
+    assert (as_protocol.spec, as_protocol.is_llm) == ("offline", False)
+    assert "no language model" in judge.notice
+    assert judge.estimate(TASK, items(), 50).calls == len(TEXTS)
+    judge.close()
+    judge.close()
+
+
+def test_scores_lie_inside_the_scale_unrounded_and_count_their_calls(judge: OfflineJudge) -> None:
+    seen: list[tuple[int, int]] = []
+    matrix = judge.score(
+        TASK, items(), [criteria(""), criteria("Reward short texts.")], on_progress=lambda *at: seen.append(at)
+    )
+    assert matrix.values.shape == (2, len(TEXTS))
+    assert ((matrix.values > 1) & (matrix.values < 5)).all()
+    assert len(np.unique(matrix.values[0])) == len(TEXTS)
+    assert matrix.calls == 2 * len(TEXTS)
+    assert seen[-1] == (matrix.calls, matrix.calls)
+
+
+def test_without_criteria_the_aspect_alone_tells_good_from_bad(judge: OfflineJudge) -> None:
+    for one in (judge, OfflineJudge()):  # prepared, and with the shipped scaling
+        scores = one.score(TASK, items(), [criteria("")]).values[0]
+        assert scores[0] > scores[2]
+        assert scores[0] > scores[3]
+
+
+@pytest.mark.parametrize(
+    ("text", "better", "worse"),
+    [
+        ("Only by these points: reward short texts.", 6, 0),
+        ("Only by these points: reward long texts.", 0, 6),
+        ("Only by these points: penalise repetition.", 0, 3),
+        ("Only by these points: penalise invented names and numbers.", 0, 2),
+        ("Only by these points: penalise unfinished sentences.", 0, 3),
+        ("Only by these points: cover the main points.", 0, 8),
+        ("Only by these points: penalise texts that copy.", 2, 0),
+    ],
+)
+def test_the_wording_decides_which_text_wins(judge: OfflineJudge, text: str, better: int, worse: int) -> None:
+    scores = judge.score(TASK, items(), [criteria(text)]).values[0]
+    assert scores[better] > scores[worse]
+
+
+def test_a_missing_text_is_unscored(judge: OfflineJudge) -> None:
+    matrix = judge.score(TASK, items((GOOD, " … ")), [criteria(""), criteria("Reward short texts.")])
+    assert np.isnan(matrix.values[:, 1]).all()
+    assert not np.isnan(matrix.values[:, 0]).any()
+    for verdicts in matrix.unscored.values():
+        assert [(v.item_id, v.reason) for v in verdicts] == [("i1", "missing input")]
+    assert isinstance(judge.explain(TASK, items((GOOD, "")), criteria(""))[1], Unscored)
+
+
+@pytest.mark.parametrize("text", ["The moon is made of cheese.", "Judge by these points only. Voice every slot."])
+def test_criteria_that_name_nothing_usable_leave_the_aspect_alone(judge: OfflineJudge, text: str) -> None:
+    both = judge.score(TASK, items(), [criteria(""), criteria(text)]).values
+    assert (both[0] == both[1]).all()
+
+
+def test_nothing_to_score(judge: OfflineJudge) -> None:
+    assert judge.score(TASK, [], [criteria("")]).values.shape == (1, 0)
+    assert judge.score(TASK, items(), []).values.shape == (0, len(TEXTS))
+    assert judge.explain(TASK, [], criteria("")) == []
+
+
+def test_a_score_does_not_depend_on_the_batch(judge: OfflineJudge) -> None:
+    together = judge.score(TASK, items(), [criteria("Penalise repetition.")]).values[0]
+    alone = [judge.score(TASK, [item], [criteria("Penalise repetition.")]).values[0, 0] for item in items()]
+    assert together.tolist() == alone  # to the last bit: batches of any size give the same ranks
+
+
+def test_state_comes_back_exactly(judge: OfflineJudge) -> None:
+    state = json.loads(json.dumps(judge.as_state()))
+    again = OfflineJudge.from_state(state)
+    assert (
+        again.score(TASK, items(), [criteria("")]).values == judge.score(TASK, items(), [criteria("")]).values
+    ).all()
+    with pytest.raises(JudgeError, match="openai"):
+        OfflineJudge.from_state({"spec": "openai:x"})
+    for broken in ({}, {"features": {}, "concepts": {}}, {**state["scaling"], "features": {"log_words": [0, 1]}}):
+        with pytest.raises(JudgeError):
+            OfflineJudge.from_state({"spec": "offline", "scaling": broken})
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30), st.floats(-10, 10), st.floats(0.1, 100))
+def test_squashing_keeps_the_order_within_the_scale(raw: list[float], low: float, span: float) -> None:
+    values = squash(np.array(sorted(raw)), Scale(low, low + span))
+    assert (np.diff(values) >= 0).all()
+    assert (values >= low).all()
+    assert (values <= low + span * (1 + 1e-12)).all()
+    steps = squash(np.linspace(-50, 50, 2001), Scale(1, 5))
+    assert (np.diff(steps) > 0).all()
+
+
+def test_two_processes_agree(judge: OfflineJudge) -> None:
+    """No randomised hashing reaches a score or a draft."""
+    code = (
+        "from core.judging.offline.judge import OfflineJudge as J\n"
+        "from core.judging.base import DraftRequest as D, Exemplar as E\n"
+        "from core.records import Criteria, Item, Provenance, Scale, Task\n"
+        f"t=Task('consistency','source_target',Scale(1,5)); texts={TEXTS!r}; s={SOURCE!r}\n"
+        "it=[Item(f'i{n}',x,source=s) for n,x in enumerate(texts)]; j=J().prepare(t,it)\n"
+        "r=D(tuple(E(x,float(n%4)) for n,x in enumerate(it)),1.0,768,7,Provenance())\n"
+        "print(j.score(t,it,[Criteria('','consistency')]).values.tolist(), j.draft(t,[r]).drafted[0].criteria.text)\n"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[4],
+            env={"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(runs) == 1
+
+
+# ── drafting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draft_request(labels: list[float], *, temperature: float = 0.0, seed: int = 1) -> DraftRequest:
+    exemplars = tuple(Exemplar(item, label) for item, label in zip(items(), labels, strict=True))
+    ids = tuple(e.item.item_id for e in exemplars)
+    return DraftRequest(exemplars, temperature, 768, seed, Provenance("draft", item_ids=ids, size=len(ids)))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_drafter_finds_a_planted_signal(judge: OfflineJudge, sign: float) -> None:
+    """Labels are the number of words, or its opposite, under a name that lets expect neither."""
+    task = Task("appeal", "source_target", Scale(1, 5))
+    labels = [sign * len(text.split()) for text in TEXTS]
+    drafts = judge.draft(task, [draft_request(labels, seed=seed) for seed in range(8)]).drafted
+    texts = [drafted.criteria.text for drafted in drafts if drafted.criteria]
+    assert len(texts) == 8
+    for text in texts:
+        weights = {c.key: c.weight for c in read(text).clauses}
+        assert weights.get("length", 0.0) * sign >= 0
+        scores = judge.score(task, items(), [criteria(text, "appeal")]).values[0]
+        if not read(text).whole:
+            assert float(spearmanr(scores, labels).statistic) > 0.6, text
+    if sign < 0:  # against what the name lets expect: some drafts must leave the aspect as a whole out
+        assert any(not read(text).whole for text in texts)
+
+
+def test_drafts_read_well_keep_their_provenance_and_differ_by_seed(judge: OfflineJudge) -> None:
+    labels = [5.0, 4.0, 1.0, 1.0, 4.0, 5.0, 2.0, 2.0, 1.0, 3.0]
+    requests = [draft_request(labels, temperature=1.0, seed=seed) for seed in range(12)]
+    batch = judge.draft(TASK, requests)
+    texts = [drafted.criteria.text for drafted in batch.drafted if drafted.criteria]
+    assert batch.calls == 12
+    assert len(set(texts)) >= 8
+    for text, request, drafted in zip(texts, requests, batch.drafted, strict=True):
+        reading = read(text)
+        assert text.startswith("Judge the consistency of the text")
+        assert 2 <= len(reading.clauses) <= 6
+        assert not reading.unread
+        assert not re.search(r"\d", text)
+        assert drafted.criteria is not None
+        assert drafted.criteria.provenance == request.provenance
+    assert judge.draft(TASK, requests) == batch
+
+
+def test_constant_labels_fall_back_on_the_aspect_and_no_exemplars_are_a_problem(judge: OfflineJudge) -> None:
+    constant = judge.draft(TASK, [draft_request([3.0] * len(TEXTS))]).drafted[0].criteria
+    assert constant is not None
+    expected = prior(TASK)
+    assert all(expected[POSITION[clause.key]] > 0 for clause in read(constant.text).clauses)
+    none = judge.draft(TASK, [DraftRequest((), 1.0, 768, 1, Provenance())]).drafted[0]
+    assert none.criteria is None
+    assert none.problem
+
+
+# ── refining ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def refine_request(text: str, wrong: dict[int, tuple[float, float]], seed: int, temperature: float) -> RefineRequest:
+    shown = tuple(Misaligned(items()[i], label, score) for i, (label, score) in wrong.items())
+    return RefineRequest(criteria(text), shown, temperature, 768, seed, Provenance("refine"))
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("Judge by these points only. Reward texts that are long and full.", {6: (5.0, 1.0), 5: (1.0, 5.0)}),
+        ("Judge by these points only. Reward texts that are short.", {0: (5.0, 2.0)}),
+        ("Judge the consistency as a whole. Slightly penalise repetition.", {3: (1.0, 4.0)}),
+    ],
+)
+def test_every_refinement_moves_the_misaligned_items_the_right_way(
+    judge: OfflineJudge, text: str, wrong: dict[int, tuple[float, float]]
+) -> None:
+    requests = [refine_request(text, wrong, seed, temperature=1.0) for seed in range(10)]
+    batch = judge.refine(TASK, requests)
+    texts = [drafted.criteria.text for drafted in batch.drafted if drafted.criteria]
+    assert len(texts) == 10
+    assert len(set(texts)) >= 3
+    values = judge.scaling.concepts(_features(judge))
+
+    def moved(new: str) -> float:
+        """Raw (unsquashed, not normalised) change of the misaligned items towards their labels."""
+        change = read(new).weights(prior(TASK)) - read(text).weights(prior(TASK))
+        return sum(math.copysign(1, label - score) * float(change @ values[i]) for i, (label, score) in wrong.items())
+
+    assert all(moved(new) > 0 for new in texts)
+
+
+def _features(judge: OfflineJudge) -> np.ndarray:  # type: ignore[type-arg]
+    from core.judging.offline.features import feature_matrix
+
+    return feature_matrix(items(), "source_target")
+
+
+def test_refining_uses_several_operations(judge: OfflineJudge) -> None:
+    old = (
+        "Judge the consistency of the text by these points only. "
+        "Reward texts that are short. Reward texts that ask a question."
+    )
+    before = {c.key: c.weight for c in read(old).clauses}
+    kinds = set()
+    for seed in range(60):
+        request = refine_request(old, {0: (5.0, 1.0), 6: (1.0, 5.0)}, seed, temperature=2.0)
+        drafted = judge.refine(TASK, [request]).drafted[0].criteria
+        assert drafted is not None
+        after = {c.key: c.weight for c in read(drafted.text).clauses}
+        if set(after) - set(before):
+            kinds.add("add")
+        elif set(before) - set(after):
+            kinds.add("drop")
+        elif after == before:
+            kinds.add("whole")
+        elif any(after[k] * before[k] < 0 for k in before):
+            kinds.add("flip")
+        else:
+            kinds.add("weigh")
+    assert {"add", "drop", "flip", "weigh", "whole"} <= kinds
+
+
+def test_nothing_misaligned_is_a_problem_in_words(judge: OfflineJudge) -> None:
+    drafted = judge.refine(TASK, [refine_request("Reward short texts.", {}, 1, 1.0)]).drafted[0]
+    assert drafted.criteria is None
+    assert drafted.problem
+
+
+# ── explaining ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_explanations_carry_the_score_and_their_moves_add_up(judge: OfflineJudge) -> None:
+    chosen = criteria("Penalise invented names or numbers. Reward short texts. Reward purple prose.")
+    scores = judge.score(TASK, items(), [chosen]).values[0]
+    for verdict, score in zip(judge.explain(TASK, items(), chosen), scores, strict=True):
+        assert isinstance(verdict, Scored)
+        assert verdict.value == score
+        moves = [float(m) for m in re.findall(r"^([+-]\d+\.\d\d)  ", verdict.explanation, re.MULTILINE)]
+        # Each of at most 9 printed moves is rounded by at most .005; a rest below .005 is not printed.
+        assert 3 + sum(moves) == pytest.approx(score, abs=0.05)
+
+
+def test_explanations_point_at_what_they_rest_on(judge: OfflineJudge) -> None:
+    verdict = judge.explain(TASK, items(), criteria("Judge by these points only. Penalise wrong names."))[2]
+    assert isinstance(verdict, Scored)
+    assert "names or numbers not in the source: bob, stone, tonbridge, 90" in verdict.explanation
+    unread = judge.explain(TASK, items(), criteria("Reward purple prose."))[0]
+    assert isinstance(unread, Scored)
+    assert "Not understood, so without effect: Reward purple prose." in unread.explanation
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=20))
+def test_shares_add_up_to_the_squashed_score(raw: list[float]) -> None:
+    values = np.array(raw)
+    assert shares(values).sum() == pytest.approx(squash(values.sum(keepdims=True), Scale(-0.5, 0.5))[0], abs=1e-12)
+
+
+def test_other_kinds_of_items_are_scored_and_explained() -> None:
+    reply = Item("r", "Jazz began in New Orleans.", source="Do you like jazz?", context="Jazz began in New Orleans.")
+    data = Item("d", "The Old Inn is in Noma.", source="inform(name='old inn',area=noma,food=thai)")
+    for item, kind, seen in (
+        (reply, "source_context_target", "shares: jazz"),
+        (data, "data_text", "not voiced: food thai"),
+        (Item("s", "One fox ran."), "single", "3 words in 1 sentence"),
+    ):
+        text = "Reward texts that use given facts, voice every piece of the data and are long."
+        verdict = OfflineJudge().explain(Task("quality", kind, Scale(0, 1)), [item], criteria(text, "quality"))[0]  # type: ignore[arg-type]
+        assert isinstance(verdict, Scored)
+        assert 0 < verdict.value < 1
+        assert seen in verdict.explanation
+
+
+def test_few_items_keep_the_shipped_scaling_and_constant_features_do_no_harm() -> None:
+    few = OfflineJudge().prepare(TASK, items()[:7])
+    assert (few.scaling.centre == NEUTRAL.centre).all()
+    same = OfflineJudge().prepare(TASK, items((GOOD,) * 20))
+    scores = same.score(TASK, items(), [criteria("")]).values
+    assert np.isfinite(scores).all()
+
+
+def test_product_is_the_matrix_product() -> None:
+    rng = np.random.default_rng(3)
+    left, right = rng.normal(size=(5, 7)), rng.normal(size=(7, 4))
+    assert product(left, right) == pytest.approx(left @ right)
+
+
+def test_shipped_scaling_is_finite() -> None:
+    assert np.isfinite(NEUTRAL.centre).all()
+    assert (NEUTRAL.spread > 0).all()
+    assert len(NEUTRAL.middle) == len(KEYS)
+
+
+# ── on real data ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.shared
+def test_summeval_coherence_is_above_its_floor_without_any_label(shared_data: Path) -> None:
+    """Scaled on the first 50 sources, told on the other 50, by the aspect's name alone: .39 measured, .3 the floor."""
+    with gzip.open(shared_data / "summeval.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    sources = list(dict.fromkeys(row["source_id"] for row in rows))
+    calibration = set(sources[:50])
+    made = [Item(r["item_id"], r["target"], r["source_id"], r["system_id"], r["source"]) for r in rows]
+    task = Task("coherence", "source_target", Scale(1, 5))
+    judge = OfflineJudge().prepare(task, [item for item in made if item.source_id in calibration])
+    rho = []
+    for source in sources[50:]:
+        at = [i for i, row in enumerate(rows) if row["source_id"] == source]
+        scores = judge.score(task, [made[i] for i in at], [Criteria("", "coherence")]).values[0]
+        rho.append(spearmanr(scores, [rows[i]["human_coherence"] for i in at]).statistic)
+    assert float(np.mean(rho)) > 0.3

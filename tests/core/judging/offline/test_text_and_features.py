@@ -1,0 +1,266 @@
+"""Cutting texts, and every group of features on hand-made examples whose values are derived in the comments."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.judging.offline import exchange, grammar, grounding, language
+from core.judging.offline.features import FEATURES, INDEX, feature_matrix
+from core.judging.offline.text import cut, names, numbers, split_sentences, stem
+from core.records import Item
+
+SOURCE = "The red fox crossed the old bridge on Monday . Farmer Miller saw 3 hens . He did not shoot ."
+
+
+def language_of(text: str) -> dict[str, float]:
+    return language.measure(cut(text))
+
+
+def against(text: str, source: str = SOURCE) -> dict[str, float]:
+    return grounding.measure(cut(text), grounding.prepare(source))
+
+
+def test_sentences_end_at_stops_and_lines_but_not_at_abbreviations_or_initials() -> None:
+    assert split_sentences("Mr. A. Bell left. He was U.S. staff! Why?\nNobody knows") == [
+        "Mr. A. Bell left.",
+        "He was U.S. staff!",
+        "Why?",
+        "Nobody knows",
+    ]
+
+
+def test_tokenised_clitics_are_joined_again() -> None:
+    assert cut("the team 's coach did n't and ca n't , they 've said").words == (
+        "the", "team's", "coach", "didn't", "and", "can't", "they've", "said",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("cities", "city"), ("walked", "walk"), ("running", "run"), ("team's", "team"), ("is", "is"), ("glass", "glass")],
+)
+def test_stems(word: str, expected: str) -> None:
+    assert stem(word) == expected
+
+
+def test_names_and_numbers() -> None:
+    text = cut("Yesterday Anna Bell paid 28 euros in Rome on the 3rd.")
+    assert names(text) == ["anna", "bell", "rome"]
+    assert numbers(text) == ["28", "3rd"]
+    assert names(cut("ALL OF THIS IS SHOUTED AT YOU")) == []
+
+
+def test_length() -> None:
+    found = language_of("One two three four five six. Seven eight nine ten.")  # 10 words, sentences of 6 and 4
+    assert found["log_words"] == math.log1p(10)
+    assert found["log_sentences"] == math.log1p(2)
+    assert found["log_sentence_words"] == math.log1p(5)
+    assert found["short_sentences"] == 0.5
+    assert found["words_outside_30_90"] == pytest.approx(math.log(3))
+
+
+def test_repetition() -> None:
+    found = language_of("Red dogs bark. Red dogs bark.")
+    # Stems: red dog bark red dog bark: 3 distinct of 6 words.  Pairs rd db br rd db: 3 distinct of 5.
+    # Triples rdb dbr brd rdb: 3 distinct of 4.
+    assert found["repeated_words"] == 0.5
+    assert found["repeated_pairs"] == pytest.approx(0.4)
+    assert found["repeated_triples"] == pytest.approx(0.25)
+    assert found["most_similar_sentences"] == 1.0
+    assert language_of("She said the the same.")["doubled_words"] == math.log1p(1)
+
+
+def test_connection() -> None:
+    tied = language_of("The fox ran home. But the fox was tired. It slept.")
+    loose = language_of("The fox ran home. Prices rose sharply. Tulips bloom.")
+    # Neighbours share {fox} then nothing: one of two pairs linked.
+    assert tied["linked_sentences"] == 0.5
+    assert loose["linked_sentences"] == 0.0
+    assert tied["connective_starts"] == 0.5
+    assert tied["pronoun_links"] == 0.5
+    assert language_of("He left the house.")["leans_back"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("feature", "broken", "sound"),
+    [
+        ("unfinished", "The fox ran to", "The fox ran home."),
+        ("dangling_end", "The fox ran to the.", "The fox ran home."),
+        ("stray_punctuation", "The fox , . ran home.", "The fox ran home."),
+        ("junk", "The <unk> ran home.", "The fox ran home."),
+        ("lower_case_starts", "the fox ran home.", "The fox ran home."),
+        ("grammar_slips", "The a fox is are home.", "The fox is home."),
+        ("grammar_slips", "He ate a apple.", "He ate an apple."),
+        ("verbless_sentences", "The old bridge.", "The old bridge is old."),
+        ("unbalanced", "The fox (ran home.", "The fox (it) ran home."),
+        ("starts_with_punctuation", ", the fox ran.", "The fox ran."),
+        ("non_committal", "I am not sure.", "It is a fox."),
+    ],
+)
+def test_fluency_cues_rise_on_the_broken_text_only(feature: str, broken: str, sound: str) -> None:
+    assert language_of(broken)[feature] > 0
+    assert language_of(sound)[feature] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Canteen , is moderate .", 1),  # comma between subject and verb
+        ("It went to the , and .", 2),  # "the ," and "and ."
+        ("He gave a answer and an book .", 2),
+        ("There are 2 restaurants that does not serve fish .", 1),
+        ("The address it is address is 5 Hill Road .", 1),
+        ("The of it .", 1),
+        ("They was late .", 1),
+        ("A European tour, an FBI agent, an hour and the May sun: Alan A. Smith, who won, is glad that he is here.", 0),
+        ("He had had it. I know that that is so very, very true.", 0),
+    ],
+)
+def test_slips_of_grammar_are_counted(text: str, expected: int) -> None:
+    assert grammar.slips(cut(text)) == expected
+
+
+def test_doubled_words_by_stem() -> None:
+    # "the the", "restaurant restaurants" and the pair "in in"; "had had" is good English.
+    assert grammar.doubled(cut("the the restaurant restaurants had had it in in")) == 3
+    assert grammar.doubled(cut("of the of the fox")) == 1  # a pair said twice
+
+
+def test_wording_and_tone() -> None:
+    found = language_of("I love Rome! Do you?")  # words: i love rome do you
+    assert found["asks"] == 1.0
+    assert found["exclaims"] == 1.0
+    assert found["opinions"] == math.log1p(1)
+    assert found["first_person"] == 0.2
+    assert found["second_person"] == 0.2
+    assert found["name_share"] == pytest.approx(0.2)  # Rome; "I" and "Do" open sentences
+
+
+def test_fragments_of_a_verbatim_text() -> None:
+    found = against("The red fox crossed the old bridge")  # one fragment of 7 words
+    assert found["fragment_coverage"] == 1.0
+    assert found["log_density"] == pytest.approx(math.log1p(49 / 7))
+    assert found["log_longest_copy"] == math.log1p(7)
+    assert found["new_pairs"] == 0.0
+    assert found["splices"] == 0.0
+    assert found["place"] == 0.0
+
+
+def test_spliced_words_are_seen() -> None:
+    # "fox shoot" and "shoot hen" are no pairs of the source, though all words are; "red fox" is one: 2 of 3.
+    found = against("Red fox shoot hens")
+    assert found["known_words"] == 1.0
+    assert found["log_splices"] == pytest.approx(math.log1p(2))
+    assert found["splices"] == pytest.approx(2 / 3)
+
+
+def test_unseen_words_names_and_numbers() -> None:
+    text, source = cut("The fox met Farmer Jones and three of 40 wolves"), grounding.prepare(SOURCE)
+    assert grounding.unseen_names(text, source) == ["jones"]
+    assert grounding.unseen_numbers(text, source) == ["40"]
+    assert grounding.unseen_words(text, source) == ["met", "jones", "three", "40", "wolves"]
+    assert grounding.unseen_numbers(cut("It was 3"), grounding.prepare("There were three")) == []
+
+
+def test_coverage_and_lead() -> None:
+    lead, late = against("The red fox crossed the bridge ."), against("He did not shoot .")
+    assert lead["first_sentence_recall"] > late["first_sentence_recall"]
+    assert lead["place"] < late["place"]
+    assert against(SOURCE)["salient_recall"] == 1.0
+    assert against(SOURCE)["divergence"] == pytest.approx(0.0, abs=1e-12)
+    assert against("Quantum physics")["divergence"] == pytest.approx(1.0)  # no word in common: one bit
+    assert against("The red fox")["log_compression"] == pytest.approx(math.log(18 / 3))  # 18 words in the source
+
+
+def test_negation_mismatch() -> None:
+    assert against("He did shoot .")["negation_mismatch"] == pytest.approx(math.log(2))
+    assert against("He did not shoot .")["negation_mismatch"] == 0.0
+
+
+def test_reply_uses_last_turn_and_fact() -> None:
+    dialogue = exchange.prepare_dialogue("Hi there\nDo you like jazz music?", "Jazz began in New Orleans.")
+    good = exchange.measure_reply(cut("Jazz music began in Orleans."), dialogue)
+    bad = exchange.measure_reply(cut("Tulips bloom early."), dialogue)
+    # Content of the good reply: jazz music began orlean; in the fact: jazz began orlean; in the last turn: jazz music.
+    assert good["fact_precision"] == 0.75
+    assert good["log_last_turn_words"] == math.log1p(2)
+    assert good["unrelated_words"] == 0.0
+    assert bad["fact_precision"] == 0.0
+    assert bad["unrelated_words"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("source", "slots"),
+    [
+        ("inform(name='the inn',area=noma)", [("name", "the inn"), ("area", "noma")]),
+        ("confirm(dogs_allowed=dont_care)", [("dogs allowed", "dont care")]),
+        ("name[Blue Spice], area[riverside]", [("name", "Blue Spice"), ("area", "riverside")]),
+        ("Alan_Bean | birthPlace | Wheeler", [("", "Alan Bean"), ("birth Place", "Wheeler")]),
+        ("no structure at all", [("", "no structure at all")]),
+    ],
+)
+def test_slots_are_parsed(source: str, slots: list[tuple[str, str]]) -> None:
+    assert [(slot.name, slot.value) for slot in exchange.parse_slots(source)] == slots
+
+
+def test_slots_told_and_missing() -> None:
+    data = exchange.prepare_data("inform(name='old inn',area=noma,food=thai)")
+    found = exchange.measure_data(cut("The Old Inn in Noma has parking."), data)
+    assert found["slots_told"] == pytest.approx(2 / 3)
+    assert found["log_slots_missing"] == math.log1p(1)
+    assert [slot.value for slot in exchange.missing_slots(cut("The Old Inn in Noma"), data)] == ["thai"]
+    assert exchange.extra_words(cut("The Old Inn in Noma has parking."), data) == ["parking"]
+    again = exchange.measure_data(cut("Noma is in Noma."), data)
+    assert again["slots_repeated"] == math.log1p(1)
+
+
+def test_features_that_do_not_apply_are_absent() -> None:
+    single = feature_matrix([Item("a", "The fox ran.")], "single")[0]
+    assert np.isfinite(single[INDEX["log_words"]])
+    assert np.isnan(single[INDEX["known_words"]])
+    assert np.isnan(feature_matrix([Item("a", " …  ")], "source_target")).all()
+    assert feature_matrix([], "single").shape == (0, len(FEATURES))
+
+
+def test_references_are_never_looked_at() -> None:
+    bare, helped = Item("a", "A fox.", source=SOURCE), Item("a", "A fox.", source=SOURCE, references=("A fox.",))
+    assert np.array_equal(*(feature_matrix([item], "source_target") for item in (bare, helped)), equal_nan=True)
+
+
+HOSTILE = [
+    "",
+    " \n",
+    "…",
+    "🦊🦊",
+    "שלום עולם",
+    "مرحبا بالعالم؟",
+    "a" * 70_000,
+    "!" * 25_000,
+    " " * 25_000 + "x",
+    "a " * 12_000,
+]
+HOSTILE += ["A. " * 8_000]
+HOSTILE += ["(" * 20_000, "a_" * 10_000 + "=", "x\x00y", "'" * 25_000 + "s", "\u202eevil\u202c text", ". " * 12_000]
+HOSTILE += ["| " * 10_000, "a=b," * 5_000, "word, " * 5_000, "狐狸跑回家了。它很累。"]
+
+
+@pytest.mark.parametrize("kind", ["source_target", "source_context_target", "data_text"])
+def test_hostile_texts_give_finite_or_absent_features_quickly(kind: str) -> None:
+    start = time.process_time()
+    items = [Item(str(i), text, source=text, context=text) for i, text in enumerate(HOSTILE)]
+    found = feature_matrix(items, kind)  # type: ignore[arg-type]
+    assert not np.isinf(found).any()
+    assert time.process_time() - start < 10
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_text_can_be_measured(target: str, source: str) -> None:
+    for kind in ("source_target", "source_context_target", "data_text"):
+        found = feature_matrix([Item("a", target, source=source, context=source)], kind)  # type: ignore[arg-type]
+        assert not np.isinf(found).any()
