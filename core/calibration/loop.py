@@ -1,0 +1,211 @@
+"""AutoCalibrate as a generator of steps (001, Algorithm 1; departures in METHODS §4): draft, revisit, refine, report.
+
+What chooses and what reports never share items: drafts see calibration items only, candidates are ranked on
+calibration, refinements pass a gate on an inner fold of calibration, and held-out is scored once, at the end, with
+the final judge, the best single criteria and the judge without criteria.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from core.calibration.board import Board, Meter, Side
+from core.calibration.draft import distinct, draft_requests
+from core.calibration.refine import FEW_LABELS, Folds, gate, refine_requests
+from core.calibration.report import (
+    HeldOut,
+    affordable_held_out,
+    ensemble_scores,
+    final_scores,
+    monotone_map,
+    no_gain,
+    two_sides,
+)
+from core.calibration.revisit import Order, revisit
+from core.calibration.settings import CalibrationSettings
+from core.calibration.start import choose_level, expected_calls, require_usable
+from core.calibration.steps import Answer, Calibration, CalibrationLoop, DraftStep, RefineStep, Standing, Work
+from core.judging.base import DraftBatch, DraftRequest, RefineRequest
+from core.records import Criteria, GoldenSet, Provenance, Split, Task
+
+Steps = Generator[Work | Standing, Answer, None]
+
+
+@dataclass
+class _Run:
+    """What the phases of one calibration share."""
+
+    golden: GoldenSet
+    task: Task
+    split: Split
+    board: Board
+    order: Order
+    held_out: Side
+    problems: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    stopped_early: str = ""
+
+    @property
+    def settings(self) -> CalibrationSettings:
+        return self.board.settings
+
+    @property
+    def finalists(self) -> int:
+        return max(self.settings.keep, self.settings.ensemble)
+
+    def count(self, problems: Mapping[str, int]) -> None:
+        for reason, n in problems.items():
+            self.problems[reason] = self.problems.get(reason, 0) + n
+
+    def out_of_budget(self, where: str) -> None:
+        self.stopped_early = self.stopped_early or (
+            f"The budget of {self.settings.budget} calls was used up {where}; this is the best found until then."
+        )
+
+
+def calibration(
+    golden: GoldenSet,
+    task: Task,
+    split: Split,
+    settings: CalibrationSettings,
+    *,
+    judge_state: Mapping[str, Any] | None = None,
+) -> CalibrationLoop:
+    """Yield work and standings (see `core.calibration.steps`), return the `Calibration`.
+
+    `split` comes from `core.golden.split_sources`; `judge_state` is the prepared judge's, carried into the result.
+    Raises AspectError before the first step when the labels cannot rank anything.
+    """
+    run = _start(golden, task, split, settings)
+    board = run.board
+    yield board.standing("draft", 0, f"drafting {settings.plan.n_drafts} criteria")
+    drafts = yield from _ask(run, draft_requests(golden, board.side.labels, board.side.positions, settings))
+    board.add(drafts)
+    revisited = yield from revisit(board, drafts, run.order, finalists=run.finalists, phase="revisit", round_=0)
+    if revisited.out_of_budget:
+        run.out_of_budget("while the drafts were scored")
+    board.mark(revisited.complete, "kept")
+    complete = revisited.items == run.order.source_ends[-1]
+    board.note_best(board.with_status("kept"))
+    for round_ in range(1, settings.rounds + 1):
+        if run.stopped_early or not complete:
+            break
+        yield from _refine_round(run, round_)
+    return (yield from _report(run, judge_state or {}))
+
+
+def _start(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSettings) -> _Run:
+    side, held_out = Side.of(golden, task.aspect, split.calibration), Side.of(golden, task.aspect, split.held_out)
+    require_usable(golden, task, side)
+    level = settings.level or choose_level(side)
+    reserve = min((settings.ensemble + 1) * held_out.n, (settings.budget or 0) * 4 // 10)
+    board = Board(side, settings, level, Meter(settings.budget, reserve))
+    board.calls_expected = expected_calls(settings, side, held_out.n)
+    baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
+    board.add([baseline], "baseline")
+    run = _Run(golden, task, split, board, Order(side.sources, settings.seed), held_out)
+    if settings.rounds and side.n < FEW_LABELS:
+        run.warnings.append(
+            f"{side.n} calibration labels: refining on fewer than {FEW_LABELS} tends to fit their noise. "
+            "Gains are asked for on an inner fold, which is small too; more labels help most."
+        )
+    if held_out.n < FEW_LABELS:
+        run.warnings.append(f"{held_out.n} held-out labels: the interval of the reported alignment is wide.")
+    if split.dropped:
+        run.warnings.append(f"{split.dropped} items fall away because their system is held out on the other side.")
+    return run
+
+
+def _ask(
+    run: _Run, requests: Sequence[DraftRequest] | Sequence[RefineRequest]
+) -> Generator[Work | Standing, Answer, tuple[Criteria, ...]]:
+    """Have the requests answered, as many as the budget covers, and return the new criteria among the answers."""
+    left = run.board.meter.left()
+    if left is not None and left // 2 < len(requests):  # half at most: criteria that cannot be scored are wasted
+        requests = requests[: left // 2]
+        run.out_of_budget("before all criteria were written")
+    if not requests:
+        return ()
+    drafts = tuple(r for r in requests if isinstance(r, DraftRequest))
+    refinements = tuple(r for r in requests if isinstance(r, RefineRequest))
+    batch = yield DraftStep(drafts) if drafts else RefineStep(refinements)
+    assert isinstance(batch, DraftBatch)
+    run.board.meter.spend(batch.calls, batch.usage)
+    found = distinct(batch, known=tuple(run.board.entries))
+    run.count(found.problems)
+    return found.criteria
+
+
+def _refine_round(run: _Run, round_: int) -> Steps:
+    """One round: parents are the top K, children race, pass the gate, and join the pool (001 steps 9-15)."""
+    board = run.board
+    folds = Folds.of(board.side, run.settings)
+    parents = board.ranked(board.with_status("kept"))[: run.settings.keep]
+    requests = refine_requests(run.golden, board, folds, parents, round_)
+    yield board.standing("refine", round_, f"refining {len(parents)} criteria, {len(requests)} proposals")
+    children = yield from _ask(run, requests)
+    board.add(children)
+    revisited = yield from revisit(board, children, run.order, finalists=run.finalists, phase="refine", round_=round_)
+    if revisited.out_of_budget:
+        run.out_of_budget(f"in refinement round {round_}")
+    if revisited.items == run.order.source_ends[-1]:
+        gate(board, folds, [board.entries[i].criteria for i in revisited.complete])
+    else:
+        board.mark(revisited.complete, "stopped")
+    board.note_best(board.with_status("kept"))
+    yield board.standing("refine", round_, f"round {round_} done")
+
+
+def _report(run: _Run, judge_state: Mapping[str, Any]) -> Generator[Work | Standing, Answer, Calibration]:
+    board = run.board
+    board.refresh(final=True)
+    baseline = board.entries[board.with_status("baseline")[0]]
+    ranked = board.ranked(board.with_status("kept"))[: run.settings.ensemble]
+    chosen = tuple(board.entries[i].criteria for i in ranked) or (baseline.criteria,)
+    if not ranked:
+        run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
+    board.mark(ranked, "chosen")
+    asked = tuple(dict.fromkeys([*(one.criteria_id for one in chosen), baseline.criteria.criteria_id]))
+    criteria = tuple(board.entries[i].criteria for i in asked)
+    gathered = HeldOut(affordable_held_out(board, run.held_out, len(criteria)), criteria)
+    if gathered.side.n < run.held_out.n:
+        run.out_of_budget(f"before all held-out items were scored ({gathered.side.n} of {run.held_out.n})")
+    yield from gathered.collect(board)
+    on_calibration = ensemble_scores(np.stack([board.entries[one.criteria_id].values for one in chosen]))
+    on_held_out = ensemble_scores(gathered.rows(chosen))
+    final = two_sides(board, on_calibration, on_held_out, gathered.side)
+    bare = two_sides(board, baseline.values, gathered.rows([baseline.criteria])[0], gathered.side)
+    run.warnings += no_gain(final["held_out"], bare["held_out"])
+    best = chosen[0]
+    fitted = monotone_map(board, on_calibration, run.task.scale)
+    if fitted.reason:
+        run.warnings.append(f"Map to the human scale: {fitted.reason}.")
+    sides, both = (board.side, gathered.side), (on_calibration, on_held_out)
+    scores = final_scores(run.golden, sides, both, list(gathered.unscored.values()))
+    yield board.standing("done", run.settings.rounds, "done", final=True)
+    return Calibration(
+        task=run.task,
+        settings=run.settings,
+        golden_name=run.golden.name,
+        golden_digest=run.golden.digest,
+        split=run.split,
+        chosen=chosen,
+        candidates=board.candidates(),
+        calibration=final["calibration"],
+        held_out=final["held_out"],
+        best_single=two_sides(board, board.entries[best.criteria_id].values, gathered.rows([best])[0], gathered.side),
+        no_criteria=bare,
+        scores=scores,
+        isotonic=None if fitted.map is None else fitted.map.as_json(),
+        curve=tuple(board.curve),
+        calls=board.meter.calls,
+        usage=board.meter.usage,
+        judge_state=judge_state,
+        warnings=tuple(run.warnings),
+        stopped_early=run.stopped_early,
+        problems=run.problems,
+    )

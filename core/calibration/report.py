@@ -1,0 +1,110 @@
+"""The end of a calibration: the final judge, and what it reaches on items that chose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+
+import numpy as np
+
+from core.calibration.board import Board, Side
+from core.calibration.revisit import STEP_CALLS, Order
+from core.calibration.steps import Answer, ScoreStep, Standing
+from core.records import (
+    Alignment,
+    Criteria,
+    FloatArray,
+    GoldenSet,
+    Item,
+    Scale,
+    ScoreMatrix,
+    Unscored,
+)
+from core.stats import IsotonicFit, fit_isotonic
+
+
+def ensemble_scores(values: FloatArray) -> FloatArray:
+    """(n_items,) mean over criteria (k, n_items) of the scores that are there; NaN where there is none."""
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    count = known.sum(axis=0)
+    mean: FloatArray = np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
+    return mean
+
+
+def affordable_held_out(board: Board, side: Side, n_criteria: int) -> Side:
+    """The part of held-out that the budget still covers: whole sources in random order; all without a budget."""
+    left = board.meter.left(with_reserve=True)
+    if left is None or left >= side.n * n_criteria or side.n == 0:
+        return side
+    order = Order(side.sources, board.settings.seed)
+    n_items = max((end for end in order.source_ends if end * n_criteria <= left), default=0)
+    return side.take(np.sort(order.items[:n_items]))
+
+
+class HeldOut:
+    """Scores of a few criteria on the held-out side, gathered batch by batch."""
+
+    def __init__(self, side: Side, criteria: Sequence[Criteria]) -> None:
+        self.side, self.criteria = side, tuple(criteria)
+        self.values: FloatArray = np.full((len(self.criteria), side.n), np.nan)
+        self.unscored: dict[str, Unscored] = {}
+
+    def collect(self, board: Board) -> Generator[ScoreStep | Standing, Answer, None]:
+        size = max(1, STEP_CALLS // max(len(self.criteria), 1))
+        for start in range(0, self.side.n, size):
+            positions = tuple(int(p) for p in self.side.positions[start : start + size])
+            matrix = yield ScoreStep(self.criteria, positions)
+            assert isinstance(matrix, ScoreMatrix)
+            self.values[:, start : start + len(positions)] = matrix.values
+            self.unscored |= {one.item_id: one for rows in matrix.unscored.values() for one in rows}
+            board.meter.spend(matrix.calls, matrix.usage)
+            done = start + len(positions)
+            yield board.standing("held-out", board.settings.rounds, f"{done} of {self.side.n} held-out items scored")
+
+    def rows(self, criteria: Sequence[Criteria]) -> FloatArray:
+        at = {one.criteria_id: i for i, one in enumerate(self.criteria)}
+        return self.values[[at[one.criteria_id] for one in criteria]]
+
+
+def final_scores(
+    golden: GoldenSet, sides: Sequence[Side], scores: Sequence[FloatArray], unscored: Sequence[Unscored]
+) -> ScoreMatrix:
+    """The final judge's scores on both sides as one row; items without a score keep the reason of a member."""
+    positions = np.concatenate([side.positions for side in sides])
+    values = np.concatenate(list(scores))
+    items: list[Item] = [golden.items[int(p)] for p in positions]
+    reasons = {one.item_id: one for one in unscored}
+    missing = tuple(
+        reasons.get(item.item_id, Unscored(item.item_id, "budget", "not scored: the budget was used up"))
+        for item, value in zip(items, values, strict=True)
+        if np.isnan(value)
+    )
+    return ScoreMatrix(
+        criteria_ids=("final",),
+        item_ids=tuple(item.item_id for item in items),
+        values=values[None, :],
+        unscored={"final": missing} if missing else {},
+    )
+
+
+def monotone_map(board: Board, scores: FloatArray, scale: Scale) -> IsotonicFit:
+    """The increasing map from judge score to human scale, fitted on calibration items only."""
+    return fit_isotonic(scores, board.side.labels, scale)
+
+
+def two_sides(board: Board, calibration: FloatArray, held_out: FloatArray, side: Side) -> Mapping[str, Alignment]:
+    """Alignments of one vector of scores on calibration and on held-out."""
+    return {
+        "calibration": board.align(calibration[None, :], board.side)[0],
+        "held_out": board.align(held_out[None, :], side)[0],
+    }
+
+
+def no_gain(final: Alignment, bare: Alignment) -> list[str]:
+    """A sentence for a final judge that agrees no better on held-out than the judge without criteria; else nothing."""
+    if final.value is None or bare.value is None or final.value > bare.value:
+        return []
+    return [
+        f"On held-out items the calibrated judge agrees no better than the judge without criteria ({final.value:.3f} "
+        f"against {bare.value:.3f}): these criteria bring nothing on this data."
+    ]

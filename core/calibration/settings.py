@@ -1,0 +1,113 @@
+"""Settings of a calibration: 001's presets and what 001 leaves open (golden-set split, K, misalignment, racing)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from core.errors import UsageError
+from core.records import LEVELS, STATISTICS, Level, Statistic
+
+RevisitMode = Literal["racing", "full"]
+SplitKind = Literal["sources", "sources+systems"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How many criteria are drafted and refined, from how many exemplars (001, Table 9)."""
+
+    draft_sizes: tuple[int, ...]
+    draft_trials: int
+    draft_samples: int
+    refine_sizes: tuple[int, ...] = (1, 2, 4)
+    refine_trials: int = 4
+    refine_samples: int = 2
+    max_tokens: int = 768
+
+    @property
+    def n_drafts(self) -> int:
+        return len(self.draft_sizes) * self.draft_trials * self.draft_samples
+
+    @property
+    def n_refinements(self) -> int:
+        """Refinements of one parent in one round."""
+        return len(self.refine_sizes) * self.refine_trials * self.refine_samples
+
+
+PRESETS: Mapping[str, Preset] = {
+    "summarisation": Preset((4, 6, 8, 10, 12), 4, 3),
+    "data-to-text": Preset((4, 6, 8, 10, 12, 14), 4, 3),
+    "hallucination": Preset((6, 8, 10, 12, 14, 16), 3, 3),
+    "quick": Preset((4, 8, 12), 2, 2, (1, 4), 1, 2),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSettings:
+    """What a person chooses before the start.  `level` None takes what the golden set allows.
+
+    `keep` is 001's K.  `budget` bounds the calls (one per criteria and item, draft or refinement); `ensemble`
+    averages that many of the best criteria (1 = the paper's argmax).  `misaligned` is how many of a parent's
+    most misaligned calibration items a refinement may be shown; `min_gap` the least standardised gap among them.
+    """
+
+    preset: str = "summarisation"
+    revisit: RevisitMode = "racing"
+    rounds: int = 1
+    keep: int = 4
+    ensemble: int = 3
+    budget: int | None = None
+    statistic: Statistic = "spearman"
+    level: Level | None = None
+    split: SplitKind = "sources"
+    calibration_share: float = 0.5
+    inner_share: float = 0.3
+    misaligned: int = 24
+    min_gap: float = 0.5
+    draft_temperature: float = 1.0
+    refine_temperature: float = 1.0
+    resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _one_of("preset", self.preset, tuple(PRESETS))
+        _one_of("revisit", self.revisit, ("racing", "full"))
+        _one_of("statistic", self.statistic, STATISTICS)
+        _one_of("level", self.level, (None, *LEVELS))
+        _one_of("split", self.split, ("sources", "sources+systems"))
+        for name, low, high in (
+            ("rounds", 0, 20),
+            ("keep", 1, 50),
+            ("ensemble", 1, 25),
+            ("misaligned", 1, 500),
+            ("resamples", 0, 100_000),
+            ("calibration_share", 0.05, 0.95),
+            ("inner_share", 0.05, 0.95),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise UsageError(f"{name} must lie between {low} and {high}, not {value}.")
+        if self.budget is not None and self.budget < 1:
+            raise UsageError(f"budget must be at least 1 call, not {self.budget}.")
+
+    @property
+    def plan(self) -> Preset:
+        return PRESETS[self.preset]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:
+        """Settings from `as_json`'s form; UsageError for names it does not know."""
+        known = {f.name for f in fields(cls)}
+        unknown = sorted(set(body) - known)
+        if unknown:
+            raise UsageError(f"Unknown calibration settings {unknown}; known are {sorted(known)}.")
+        return replace(cls(), **dict(body))
+
+
+def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}.")

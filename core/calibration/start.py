@@ -1,0 +1,59 @@
+"""Before the first step: can these labels rank anything, at which level, and what will it take?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.calibration.board import Side
+from core.calibration.revisit import Order, Rung, racing_rungs, rung_calls
+from core.calibration.settings import CalibrationSettings
+from core.errors import AspectError
+from core.records import GoldenSet, Level, Task
+
+LEAST_LABELS = 8  # on the calibration side; fewer cannot be told apart from chance
+
+
+def require_usable(golden: GoldenSet, task: Task, side: Side) -> None:
+    """AspectError, with the way out, when the calibration labels are too few or all equal."""
+    labelled = golden.aspects[task.aspect].n_labelled
+    if side.n < LEAST_LABELS:
+        raise AspectError(
+            f"aspect {task.aspect!r} has {labelled} labels, of which {side.n} fall on the calibration side; at least "
+            f"{LEAST_LABELS} are needed there (30 or more to trust the outcome). Label more items or choose a "
+            "larger calibration share.",
+            file=golden.name,
+        )
+    if float(np.ptp(side.labels)) == 0.0:
+        raise AspectError(
+            f"all {side.n} calibration labels of aspect {task.aspect!r} equal {side.labels[0]:g}: nothing can "
+            "correlate with a constant. Choose another aspect, or label items on which people differ.",
+            file=golden.name,
+        )
+
+
+def choose_level(side: Side) -> Level:
+    """Sample level when most labelled items stand in groups of at least 3 with differing labels, else dataset."""
+    sizes = np.bincount(side.sources)
+    low = np.full(len(sizes), np.inf)
+    high = np.full(len(sizes), -np.inf)
+    np.minimum.at(low, side.sources, side.labels)
+    np.maximum.at(high, side.sources, side.labels)
+    usable = (sizes >= 3) & (high > low)
+    return "sample" if usable.sum() >= 3 and sizes[usable].sum() >= side.n / 2 else "dataset"
+
+
+def expected_calls(settings: CalibrationSettings, side: Side, n_held_out: int) -> int:
+    """Calls of a whole calibration if every draft is new and usable: the estimate shown before the start."""
+    plan, order = settings.plan, Order(side.sources, settings.seed)
+    finalists = max(settings.keep, settings.ensemble)
+
+    def scoring(n_arms: int, reference: int) -> int:
+        if settings.revisit == "full":
+            return rung_calls((Rung(n_arms, side.n),), reference)
+        return rung_calls(racing_rungs(n_arms, finalists, order), reference)
+
+    calls = plan.n_drafts + scoring(plan.n_drafts, 1)
+    children = min(settings.keep, plan.n_drafts) * plan.n_refinements
+    calls += settings.rounds * (children + (scoring(children, 0) if children else 0))
+    calls += (settings.ensemble + 1) * n_held_out
+    return calls if settings.budget is None else min(calls, settings.budget)

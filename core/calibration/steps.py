@@ -1,0 +1,121 @@
+"""What the calibration loop and whoever drives it say to each other.
+
+The loop (`core.calibration.loop.calibration`) is a generator without side effects.  It yields *work* (a
+`DraftStep`, `RefineStep` or `ScoreStep`) and is sent the answer (`DraftBatch` or `ScoreMatrix`); between them it
+yields `Standing` snapshots, to which it is sent None.  Given the same answers it yields the same steps in the same
+order, so a driver can make every work step durable and replay it after a crash: the command line drives it
+straight from a judge, a worker drives it as a durable workflow with one stored step per batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from core.calibration.settings import CalibrationSettings
+from core.judging.base import DraftBatch, DraftRequest, RefineRequest
+from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
+
+Phase = Literal["baseline", "draft", "revisit", "refine", "held-out", "done"]
+Status = Literal["waiting", "running", "stopped", "kept", "rejected", "chosen", "baseline"]
+
+
+@dataclass(frozen=True)
+class DraftStep:
+    requests: tuple[DraftRequest, ...]
+
+
+@dataclass(frozen=True)
+class RefineStep:
+    requests: tuple[RefineRequest, ...]
+
+
+@dataclass(frozen=True)
+class ScoreStep:
+    """Score all `criteria` on the items at `positions` (into `GoldenSet.items`)."""
+
+    criteria: tuple[Criteria, ...]
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Criteria on the leaderboard.  `alignment` is on the calibration items scored so far (None before any).
+
+    Status: waiting (not scored yet), running, stopped (dropped by racing, or by the budget), kept (in the pool),
+    rejected (a refinement that did not gain on the inner fold), chosen (in the final judge), baseline (no criteria).
+    `inner_gain` is a refinement's gain over its parent on the inner validation fold; None for others.
+    """
+
+    criteria: Criteria
+    status: Status
+    alignment: Alignment | None = None
+    calls: int = 0
+    inner_gain: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BestSoFar:
+    """A point of the best-so-far curve: after `calls` calls the best complete candidate stood at `value`."""
+
+    calls: int
+    value: float
+    criteria_id: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A snapshot for the live leaderboard; `candidates` are ranked, best first, the baseline among them."""
+
+    phase: Phase
+    round: int
+    message: str
+    calls: int
+    calls_expected: int
+    candidates: tuple[Candidate, ...]
+    curve: tuple[BestSoFar, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The result.  `chosen` are the criteria of the final judge (one, or the members of the ensemble).
+
+    `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose
+    it and flatters, the second did not.  `best_single` and `no_criteria` hold the same two for the single best
+    criteria and for the judge without criteria.  `scores` are the final judge's on calibration and held-out items.
+    """
+
+    task: Task
+    settings: CalibrationSettings
+    golden_name: str
+    golden_digest: str
+    split: Split
+    chosen: tuple[Criteria, ...]
+    candidates: tuple[Candidate, ...]
+    calibration: Alignment
+    held_out: Alignment
+    best_single: Mapping[str, Alignment]
+    no_criteria: Mapping[str, Alignment]
+    scores: ScoreMatrix
+    isotonic: Mapping[str, Any] | None
+    curve: tuple[BestSoFar, ...]
+    calls: int
+    usage: Usage
+    judge_state: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+    stopped_early: str = ""
+    problems: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def optimism(self) -> float | None:
+        """Calibration minus held-out of the final judge; None where either is undefined."""
+        if self.calibration.value is None or self.held_out.value is None:
+            return None
+        return self.calibration.value - self.held_out.value
+
+
+Work = DraftStep | RefineStep | ScoreStep
+Answer = DraftBatch | ScoreMatrix | None
+CalibrationLoop = Generator[Work | Standing, Answer, Calibration]

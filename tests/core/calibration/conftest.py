@@ -1,0 +1,152 @@
+"""A planted judge and golden set: criteria say how good they are, so the right outcome is known beforehand."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from core.judging.base import (
+    CallEstimate,
+    DraftBatch,
+    Drafted,
+    DraftRequest,
+    OnProgress,
+    RefineRequest,
+)
+from core.records import (
+    AspectLabels,
+    Criteria,
+    FloatArray,
+    GoldenSet,
+    Item,
+    Scale,
+    Scored,
+    ScoreMatrix,
+    Task,
+    Unscored,
+    Usage,
+    Verdict,
+)
+
+
+def _noise(*parts: object) -> float:
+    """A number in (-1, 1) that depends on nothing but `parts`."""
+    digest = hashlib.sha256("|".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**63 - 1
+
+
+class PlantedJudge:
+    """Criteria "skill=0.80 #n" score an item as skill · truth + (1 − skill) · noise; without text skill is 0.2.
+
+    Item targets hold the truth as text.  Refinements gain or lose skill by the request's seed.
+    """
+
+    spec, is_llm, notice = "planted", False, "a judge made for tests"
+
+    def __init__(self, unread: Callable[[str], bool] = lambda _: False, *, duplicates: bool = False) -> None:
+        self.unread, self.duplicates = unread, duplicates
+        self.scored: list[tuple[int, int]] = []
+        self.seen: set[tuple[str, str]] = set()
+        self.drafted_from: set[str] = set()
+
+    def prepare(self, task: Task, items: Sequence[Item]) -> Self:
+        return self
+
+    def score(
+        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, on_progress: OnProgress | None = None
+    ) -> ScoreMatrix:
+        self.scored.append((len(criteria), len(items)))
+        pairs = {(one.criteria_id, item.item_id) for one in criteria for item in items}
+        assert not pairs & self.seen, "an item was scored twice with the same criteria"
+        self.seen |= pairs
+        values: FloatArray = np.array([[self._value(one, item) for item in items] for one in criteria])
+        missing = {
+            one.criteria_id: tuple(Unscored(item.item_id, "no verdict") for item in items if self.unread(item.item_id))
+            for one in criteria
+        }
+        return ScoreMatrix(
+            tuple(one.criteria_id for one in criteria),
+            tuple(item.item_id for item in items),
+            values,
+            {key: rows for key, rows in missing.items() if rows},
+            values.size,
+            Usage(requests=values.size),
+        )
+
+    def _value(self, one: Criteria, item: Item) -> float:
+        if self.unread(item.item_id):
+            return float("nan")
+        found = re.search(r"skill=([\d.]+)", one.text)
+        skill = float(found[1]) if found else 0.2
+        return 3 + skill * float(item.target) + (1 - skill) * 3 * _noise(one.text, item.item_id)
+
+    def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
+        return [Scored(item.item_id, self._value(criteria, item), "because") for item in items]
+
+    def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
+        drafts = []
+        for n, request in enumerate(requests):
+            self.drafted_from |= {exemplar.item.item_id for exemplar in request.exemplars}
+            skill = 0.1 + 0.6 * abs(_noise("draft", request.seed))
+            number = 0 if self.duplicates and n % 2 else request.seed
+            text = "" if number == 0 else f"skill={skill:.2f} #{number}"
+            drafts.append(Drafted(Criteria(text, task.aspect, request.provenance) if text else None, "empty reply"))
+        return DraftBatch(tuple(drafts), len(requests), Usage(requests=len(requests)))
+
+    def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
+        drafts = []
+        for request in requests:
+            self.drafted_from |= {one.item.item_id for one in request.misaligned}
+            found = re.search(r"skill=([\d.]+)", request.criteria.text)
+            assert found is not None
+            skill = min(0.95, max(0.05, float(found[1]) + 0.25 * _noise("refine", request.seed)))
+            drafts.append(Drafted(Criteria(f"skill={skill:.2f} #r{request.seed}", task.aspect, request.provenance)))
+        return DraftBatch(tuple(drafts), len(requests), Usage(requests=len(requests)))
+
+    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
+        return CallEstimate(len(items), None, None, 0.0)
+
+    def as_state(self) -> Mapping[str, Any]:
+        return {"spec": self.spec}
+
+    def close(self) -> None:
+        pass
+
+
+def planted_golden(n_sources: int = 40, n_systems: int = 6, seed: int = 0) -> GoldenSet:
+    """Truth is uniform in (-1, 1); labels are the truth on 1-5, rounded to half points."""
+    rng = np.random.default_rng(seed)
+    truth = rng.uniform(-1, 1, size=(n_sources, n_systems))
+    items = tuple(
+        Item(f"i{s}-{m}", repr(float(truth[s, m])), f"s{s}", f"m{m}")
+        for s in range(n_sources)
+        for m in range(n_systems)
+    )
+    labels = tuple(float(np.round(2 * (3 + 2 * t)) / 2) for t in truth.ravel())
+    scale = Scale(1, 5, 0.5)
+    return GoldenSet("planted", "single", items, {"quality": AspectLabels("quality", scale, labels)})
+
+
+@pytest.fixture
+def golden() -> GoldenSet:
+    return planted_golden()
+
+
+@pytest.fixture
+def make_golden() -> Callable[..., GoldenSet]:
+    return planted_golden
+
+
+@pytest.fixture
+def make_judge() -> type[PlantedJudge]:
+    return PlantedJudge
+
+
+@pytest.fixture
+def task(golden: GoldenSet) -> Task:
+    return Task("quality", "single", golden.aspects["quality"].scale)

@@ -1,0 +1,169 @@
+"""The whole loop on a planted judge: what it chooses, what it never looks at, what a budget does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.calibration.drive import run_inline
+from core.calibration.loop import calibration
+from core.calibration.settings import CalibrationSettings
+from core.calibration.start import expected_calls
+from core.calibration.steps import Calibration, Standing
+from core.errors import AspectError
+from core.golden import split_sources
+from core.records import AspectLabels, GoldenSet, Scale, Task
+
+QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=50)
+
+
+def calibrate(
+    golden: GoldenSet, judge: Any, settings: CalibrationSettings, seen: list[Standing] | None = None
+) -> Calibration:
+    task = Task("quality", "single", golden.aspects["quality"].scale)
+    split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
+    loop = calibration(golden, task, split, settings, judge_state=judge.as_state())
+    return run_inline(loop, judge, golden, task, None if seen is None else seen.append)
+
+
+def skill(text: str) -> float:
+    return float(text.split("=")[1].split(maxsplit=1)[0])
+
+
+def test_it_finds_the_skilful_criteria(golden: GoldenSet, make_judge: type[Any]) -> None:
+    result = calibrate(golden, make_judge(), CalibrationSettings(rounds=0, revisit="full", resamples=50))
+    drafted = sorted((skill(c.criteria.text) for c in result.candidates if c.criteria.text), reverse=True)
+    assert skill(result.chosen[0].text) >= drafted[4]  # among the best five of sixty by construction
+    assert result.held_out.value is not None
+    assert result.no_criteria["held_out"].value is not None
+    assert result.held_out.value > result.no_criteria["held_out"].value
+    assert result.calibration.interval is not None
+    assert result.optimism == result.calibration.value - result.held_out.value
+
+
+def test_held_out_chooses_nothing(golden: GoldenSet, make_judge: type[Any]) -> None:
+    judge = make_judge()
+    result = calibrate(golden, judge, QUICK)
+    held_out = {golden.items[p].item_id for p in result.split.held_out}
+    assert not judge.drafted_from & held_out
+    asked = {criteria_id for criteria_id, item_id in judge.seen if item_id in held_out}
+    baseline = [c.criteria.criteria_id for c in result.candidates if c.status == "baseline"]
+    assert asked == {*(one.criteria_id for one in result.chosen), *baseline}
+    sources = golden.source_codes
+    assert not set(sources[list(result.split.calibration)]) & set(sources[list(result.split.held_out)])
+
+
+def test_same_seed_same_result(golden: GoldenSet, make_judge: type[Any]) -> None:
+    first, second = (calibrate(golden, make_judge(), QUICK) for _ in range(2))
+    assert [one.text for one in first.chosen] == [one.text for one in second.chosen]
+    assert first.held_out == second.held_out
+    assert first.curve == second.curve
+    np.testing.assert_array_equal(first.scores.values, second.scores.values)
+
+
+def test_refinement_gains_only_through_the_gate(golden: GoldenSet, make_judge: type[Any]) -> None:
+    result = calibrate(golden, make_judge(), QUICK)
+    refined = [c for c in result.candidates if c.criteria.provenance.origin == "refine"]
+    assert {c.status for c in refined} <= {"kept", "chosen", "rejected", "stopped"}
+    by_id = {c.criteria.criteria_id: c for c in result.candidates}
+    for one in refined:
+        parent = by_id[one.criteria.provenance.parents[0]]
+        if one.status in ("kept", "chosen"):
+            assert one.inner_gain is not None
+            assert one.inner_gain > 0
+            assert one.alignment.value > parent.alignment.value  # type: ignore[union-attr,operator]
+    assert any(one.status in ("kept", "chosen") for one in refined)
+
+
+def test_racing_saves_calls_and_loses_little(golden: GoldenSet, make_judge: type[Any]) -> None:
+    settings = CalibrationSettings(rounds=0, resamples=0)
+    full = calibrate(golden, make_judge(), CalibrationSettings(rounds=0, resamples=0, revisit="full"))
+    raced = calibrate(golden, make_judge(), settings)
+    assert raced.calls < 0.5 * full.calls
+    assert skill(raced.chosen[0].text) >= skill(full.chosen[0].text) - 0.15
+
+
+def test_ensemble_is_the_mean_of_its_members(golden: GoldenSet, make_judge: type[Any]) -> None:
+    judge = make_judge()
+    result = calibrate(golden, judge, QUICK)
+    assert len(result.chosen) == 3
+    items = {item.item_id: item for item in golden.items}
+    for i in (0, 7, -1):
+        item = items[result.scores.item_ids[i]]
+        by_hand = sum(judge._value(one, item) for one in result.chosen) / 3
+        assert result.scores.values[0, i] == pytest.approx(by_hand, abs=1e-12)
+
+
+@pytest.mark.parametrize("budget", [1, 30, 200, 700, 1500])
+def test_budget_is_never_passed_and_ends_in_order(golden: GoldenSet, make_judge: type[Any], budget: int) -> None:
+    judge = make_judge()
+    result = calibrate(golden, judge, CalibrationSettings(budget=budget, rounds=2, resamples=0))
+    assert result.calls <= budget
+    assert sum(a * b for a, b in judge.scored) <= budget
+    assert str(budget) in result.stopped_early
+    assert result.chosen  # the best found until then, or the judge without criteria
+
+
+def test_expected_calls_match_what_happens(golden: GoldenSet, make_judge: type[Any]) -> None:
+    settings = CalibrationSettings(preset="quick", rounds=0, resamples=0)
+    seen: list[Standing] = []
+    result = calibrate(golden, make_judge(), settings, seen)
+    assert {standing.calls_expected for standing in seen} == {result.calls}
+    assert [s.calls for s in seen] == sorted(s.calls for s in seen)
+
+
+def test_expected_calls_bound_a_run_with_refinement(golden: GoldenSet, make_judge: type[Any]) -> None:
+    from core.calibration.board import Side
+
+    result = calibrate(golden, make_judge(), QUICK)
+    side = Side.of(golden, "quality", result.split.calibration)
+    assert result.calls <= expected_calls(QUICK, side, len(result.split.held_out))
+
+
+def test_unread_replies_are_counted_never_scored(golden: GoldenSet, make_judge: type[Any]) -> None:
+    result = calibrate(golden, make_judge(lambda item_id: item_id.endswith("-0")), QUICK)
+    unread = sum(item_id.endswith("-0") for item_id in result.scores.item_ids)
+    assert len(result.scores.unscored["final"]) == unread == 40
+    assert np.isnan(result.scores.values).sum() == unread
+    assert result.held_out.n_unscored == sum(golden.items[p].item_id.endswith("-0") for p in result.split.held_out)
+
+
+def test_empty_drafts_are_counted(golden: GoldenSet, make_judge: type[Any]) -> None:
+    result = calibrate(golden, make_judge(duplicates=True), QUICK)
+    assert result.problems["empty reply"] == 6  # every second of the 12 drafts of the quick preset
+
+
+def test_constant_calibration_labels_are_refused_with_the_way_out(golden: GoldenSet, make_judge: type[Any]) -> None:
+    split = split_sources(golden, aspect="quality", fraction=0.5, seed=0)
+    labels = list(golden.aspects["quality"].values)
+    for position in split.calibration:
+        labels[position] = 3.0
+    scale = Scale(1, 5)
+    flat = GoldenSet("flat", "single", golden.items, {"quality": AspectLabels("quality", scale, tuple(labels))})
+    with pytest.raises(AspectError, match=r"all 120 calibration labels .* equal 3"):
+        calibrate(flat, make_judge(), QUICK)
+
+
+def test_few_labels_are_refused(make_golden: Callable[..., GoldenSet], make_judge: type[Any]) -> None:
+    with pytest.raises(AspectError, match="at least 8"):
+        calibrate(make_golden(n_sources=2, n_systems=3), make_judge(), QUICK)
+
+
+def test_few_labels_warn(make_golden: Callable[..., GoldenSet], make_judge: type[Any]) -> None:
+    result = calibrate(make_golden(n_sources=12), make_judge(), QUICK)
+    assert any("fewer than 100" in warning for warning in result.warnings)
+
+
+def test_criteria_that_bring_nothing_are_called_so() -> None:
+    from core.calibration.report import no_gain
+    from core.records import Alignment
+
+    def held_out(value: float | None) -> Alignment:
+        return Alignment("spearman", "sample", value, 100)
+
+    assert no_gain(held_out(0.5), held_out(0.4)) == []
+    assert no_gain(held_out(None), held_out(0.4)) == []
+    assert "0.400 against 0.410" in no_gain(held_out(0.4), held_out(0.41))[0]
