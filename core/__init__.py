@@ -1,0 +1,47 @@
+"""Concord's core: calibrate LLM judges against people, without a screen.
+
+::
+
+    import core
+    golden = core.load_golden("golden.jsonl")
+    result = core.calibrate(golden, "coherence", judge="offline")
+    result.held_out                       # Alignment: statistic, level, value, n, interval
+    judge = core.load_judge("judge.yaml")
+    judge.score(items)                    # list of Scored | Unscored
+    core.align(golden, "verdicts.jsonl", "coherence")
+
+The rooms: `golden` (files → frozen golden sets, splits), `judging` and `providers` (judges and the endpoints behind
+them), `calibration` (AutoCalibrate), `stats` (alignment and its intervals), `export` (judge files), `store` and
+`jobs` (what is kept, durable runs), `figures` (results → plots).  `records` holds what travels between them,
+`errors` all that is raised on purpose, `settings` the environment.  This module imports nothing heavy; the names
+below are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from core.calibration.settings import CalibrationSettings
+    from core.golden import load_golden, load_items
+    from core.public import align, calibrate, load_judge
+
+__all__ = ["CalibrationSettings", "align", "calibrate", "load_golden", "load_items", "load_judge"]
+
+_HOMES = {
+    "CalibrationSettings": "core.calibration.settings",
+    "align": "core.public",
+    "calibrate": "core.public",
+    "load_golden": "core.golden",
+    "load_items": "core.golden",
+    "load_judge": "core.public",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'core' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,324 @@
+"""The command line: ``python -m core COMMAND`` (DESIGN §3).
+
+Every command takes ``--json``: one JSON object on standard output and nothing else there; progress and words for
+people go to standard error.  Exit 0 done, 1 the input or the result is unusable, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.exceptions import TyperException
+
+from core.errors import ConcordError, UsageError
+from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.calibration.steps import Standing
+    from core.providers.base import ReplyStore
+    from core.records import Alignment, Scale
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Concord makes LLM judges agree with people.",
+)
+
+Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
+AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]
+LevelOption = Annotated[
+    Literal["auto", "dataset", "sample", "system"],
+    typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0)]
+
+
+@app.command()
+def check(golden: Golden, as_json: JsonFlag = False) -> None:
+    """Findings on a golden file: counts, scales, groups, ids, labels."""
+    from core.golden import check_file
+
+    report = check_file(golden)
+    _tell(report, as_json, _words_of_check)
+    if any(finding["severity"] == "error" for finding in report["findings"]):
+        raise typer.Exit(1)
+
+
+@app.command()
+def calibrate(
+    golden: Golden,
+    *,
+    aspect: AspectOption,
+    judge: Annotated[str, typer.Option(help="offline, openai:MODEL[@BASE_URL], scripted[:SEED].")] = "offline",
+    preset: Annotated[str, typer.Option(help="summarisation, data-to-text, hallucination, quick.")] = "summarisation",
+    revisit: Annotated[Literal["racing", "full"], typer.Option()] = "racing",
+    rounds: Annotated[int, typer.Option(help="Refinement rounds.")] = 1,
+    keep: Annotated[int, typer.Option(help="Criteria refined in each round (K).")] = 4,
+    ensemble: Annotated[int, typer.Option(help="Best criteria averaged in the final judge; 1 = argmax.")] = 3,
+    budget: Annotated[int | None, typer.Option(help="Most calls the run may make.")] = None,
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    split: Annotated[Literal["sources", "sources+systems"], typer.Option()] = "sources",
+    share: Annotated[float, typer.Option("--calibration-share", help="Share of the sources for calibration.")] = 0.5,
+    scale: Annotated[str, typer.Option(help="LO-HI, where the labels do not show the whole scale.")] = "",
+    definition: Annotated[str, typer.Option(help="The aspect in a sentence, for the judge.")] = "",
+    seed: SeedOption = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for judge.yaml and the other files.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Draft, rank and refine criteria; report the calibrated judge on held-out items."""
+    from core.calibration.settings import CalibrationSettings
+    from core.export import final_verdicts, summary, write_run
+    from core.golden import load_golden
+    from core.judging.registry import restore_judge
+    from core.public import calibrate as run
+
+    chosen = CalibrationSettings(
+        preset=preset,
+        revisit=revisit,
+        rounds=rounds,
+        keep=keep,
+        ensemble=ensemble,
+        budget=budget,
+        statistic=statistic,
+        level=None if level == "auto" else level,
+        split=split,
+        calibration_share=share,
+        seed=seed,
+    )
+    started = time.perf_counter()
+    loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
+    settings = Settings.from_environment()
+    replies = _replies(judge, settings)
+    with _progress() as show:
+        result = run(loaded, aspect, judge, settings=chosen, definition=definition, replies=replies, on_standing=show)
+    seconds = time.perf_counter() - started
+    if out is None:
+        _tell(summary(result, "", seconds), as_json, _words_of_calibration)
+        return
+    again = restore_judge(result.judge_state, settings, replies)
+    try:
+        body = write_run(out, result, final_verdicts(result, loaded, again), seconds)
+    finally:
+        again.close()
+    _tell(body, as_json, _words_of_calibration)
+
+
+@app.command()
+def score(
+    golden: Golden,
+    judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml.")],
+    out: Annotated[Path, typer.Option(help="Verdicts, one JSON object a line.")],
+    explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Apply a calibrated judge to items; labels are not needed."""
+    from core.export import read_card, verdict_lines, write_text
+    from core.golden import load_items
+    from core.public import load_judge
+    from core.records import Scored
+
+    items = load_items(golden).items
+    spec = str(read_card(judge_file)["judge"].get("spec", "offline"))
+    loaded = load_judge(judge_file, replies=_replies(spec, Settings.from_environment()))
+    try:
+        verdicts = loaded.score(items, explain=explain)
+    finally:
+        loaded.close()
+    write_text(out, "".join(verdict_lines(verdicts)))
+    n_scored = sum(isinstance(verdict, Scored) for verdict in verdicts)
+    body = {"n_items": len(items), "n_scored": n_scored, "n_unscored": len(items) - n_scored, "out": str(out)}
+    _tell(
+        body, as_json, lambda b: [f"{b['n_scored']} of {b['n_items']} items scored, {b['n_unscored']} unscored: {out}"]
+    )
+
+
+@app.command()
+def align(
+    golden: Golden,
+    verdicts: Annotated[Path, typer.Argument(help="Verdicts (item_id, score) or replies (item_id, responses).")],
+    *,
+    aspect: AspectOption,
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples of sources for the interval.")] = 1000,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Alignment of verdicts with people."""
+    from core.golden import load_golden
+    from core.public import align as measure
+
+    found = measure(
+        load_golden(golden),
+        verdicts,
+        aspect,
+        statistic=statistic,
+        level=None if level == "auto" else level,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+    _tell(found.as_json(), as_json, lambda _: [in_words(found)])
+
+
+@app.command()
+def worker(as_json: JsonFlag = False) -> None:
+    """Run the worker that takes calibrations from the store, until it is stopped."""
+    from core.jobs.worker import run_worker
+
+    run_worker(Settings.from_environment())
+    _tell({"stopped": True}, as_json, lambda _: ["worker stopped"])
+
+
+@app.command()
+def demo(as_json: JsonFlag = False) -> None:
+    """Load the sample project into the store."""
+    from core.jobs import tasks
+
+    settings = Settings.from_environment()
+    store = tasks.open_store(settings)
+    project = tasks.ensure_sample_project(store)
+    sets = [one.name for one in tasks.list_goldens(store, project.project_id)]
+    body = {"project": project.project_id, "golden_sets": sets, "home": str(settings.home)}
+    words = [f"Sample project with {', '.join(sets)} is in {settings.home}.", "Open it: streamlit run app.py"]
+    _tell(body, as_json, lambda _: words)
+
+
+# ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_scale(text: str) -> Scale:
+    """``"1-5"`` or ``"0-1"`` as a scale that a person has given; UsageError for anything else."""
+    from core.records import Scale
+
+    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
+    if found is None or float(found[1]) >= float(found[2]):
+        raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; {text!r} came.")
+    return Scale(float(found[1]), float(found[2]), given=True)
+
+
+def in_words(found: Alignment) -> str:
+    """An alignment on one line, with everything that belongs to the number."""
+    value = "—" if found.value is None else f"{found.value:.3f}"
+    interval = f" [{found.interval.low:.3f}, {found.interval.high:.3f}]" if found.interval else ""
+    groups = f" in {found.n_groups} groups, {found.n_left_out} left out" if found.level == "sample" else ""
+    unread = f", {found.n_unscored} unscored" if found.n_unscored else ""
+    reason = f" ({found.reason})" if found.value is None and found.reason else ""
+    return f"{found.statistic}, {found.level} level: {value}{interval}, n = {found.n}{groups}{unread}{reason}"
+
+
+def _tell(body: dict[str, Any], as_json: bool, words: Callable[[dict[str, Any]], list[str]]) -> None:
+    if as_json:
+        print(json.dumps(body, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n".join(words(body)))
+
+
+def _words_of_check(report: dict[str, Any]) -> list[str]:
+    lines = [f"{report['n_items']} items, {report['n_sources']} sources, {report['n_systems']} systems"]
+    for aspect, told in report["aspects"].items():
+        lines.append(f"  {aspect}: {told['n_labelled']} labels on {told['scale'][0]:g} to {told['scale'][1]:g}")
+    for finding in report["findings"]:
+        where = ", ".join(f"{part} {finding[part]}" for part in ("row", "column") if finding[part] is not None)
+        lines.append(f"{finding['severity']}: {finding['message']}{f' ({where})' if where else ''}")
+    return lines
+
+
+def _words_of_calibration(body: dict[str, Any]) -> list[str]:
+    def line(name: str, one: dict[str, Any]) -> str:
+        value = "—" if one["value"] is None else f"{one['value']:.3f}"
+        interval = f" [{one['interval'][0]:.3f}, {one['interval'][1]:.3f}]" if one["interval"] else ""
+        return f"  {name:<28}{value}{interval}, n = {one['n']}"
+
+    measured = body["held_out"]
+    lines = [
+        f"{body['aspect']}: {body['candidates']} criteria, {body['calls']} calls, {body['seconds']:.1f} s",
+        f"{measured['statistic']}, {measured['level']} level",
+        line("held-out", body["held_out"]),
+        line("held-out, no criteria", body["no_criteria"]["held_out"]),
+        line("calibration (flatters)", body["calibration"]),
+        line("calibration, no criteria", body["no_criteria"]["calibration"]),
+        "Criteria of the final judge:",
+        *(f"  - {' '.join(text.split())}" for text in body["criteria"]),
+        *(f"Note: {warning}" for warning in body["warnings"]),
+    ]
+    if body["stopped_early"]:
+        lines.append(f"Note: {body['stopped_early']}")
+    return [*lines, f"Written to {body['out']}"] if body["out"] else lines
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Standing], None]]:
+    """A progress bar on standard error, fed with standings."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} calls"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        job = bar.add_task("starting", total=None)
+        yield lambda s: bar.update(job, description=s.message, completed=s.calls, total=s.calls_expected or None)
+
+
+def _replies(spec: str, settings: Settings) -> ReplyStore | None:
+    """The store as reply cache for a judge whose calls cost something; None for an embedded one."""
+    if not spec.startswith("openai:"):
+        return None
+    from core.jobs import tasks
+
+    return tasks.open_store(settings).replies
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit code; errors become one line or one JSON object."""
+    given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in given
+    try:
+        outcome = app(args=given, standalone_mode=False, prog_name="python -m core")
+    except ConcordError as error:
+        return _fail(error.kind, str(error), error.exit_code, as_json)
+    except TyperException as error:  # the parser's own: a missing option, an unknown command
+        words = f"{error.format_message()} Try 'python -m core --help'."
+        return _fail(UsageError.__name__, words, UsageError.exit_code, as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail(
+            "Interrupted", "interrupted; what was paid for is kept, the same command goes on from there", 1, as_json
+        )
+    except Exception as error:  # a fault of ours: the trace goes to a file, the person gets a sentence
+        return _fail("InternalError", f"{error!r} is a fault in Concord; {_keep_trace()}", 1, as_json)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _keep_trace() -> str:
+    """Write the current traceback to `CONCORD_HOME/errors.log`; says where, or shows it when that cannot be written."""
+    trace = traceback.format_exc()
+    path = Settings.from_environment().home / "errors.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(trace)
+    except OSError:
+        return trace
+    return f"please report it with the trace in {path}."
+
+
+def _fail(kind: str, message: str, code: int, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"error": {"type": kind, "message": message}}, ensure_ascii=False))
+    else:
+        print(f"{kind}: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

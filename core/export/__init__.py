@@ -1,0 +1,20 @@
+"""What leaves Concord: the calibrated judge as `judge.yaml`, its verdicts, and the files of a calibration."""
+
+from core.export.judge_file import CalibratedJudge, judge_card, judge_yaml, read_card
+from core.export.run_files import final_verdicts, summary, write_run, write_text
+from core.export.verdicts import VerdictTable, read_verdicts, verdict_lines, verdict_row
+
+__all__ = [
+    "CalibratedJudge",
+    "VerdictTable",
+    "final_verdicts",
+    "judge_card",
+    "judge_yaml",
+    "read_card",
+    "read_verdicts",
+    "summary",
+    "verdict_lines",
+    "verdict_row",
+    "write_run",
+    "write_text",
+]

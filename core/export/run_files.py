@@ -1,0 +1,140 @@
+"""The files of a calibration on disk: `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl`, `summary.json`."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from core.calibration.steps import Calibration, Candidate
+from core.errors import ConcordError, UsageError
+from core.export.judge_file import judge_yaml
+from core.export.verdicts import verdict_row
+from core.judging.base import Judge
+from core.records import GoldenSet, Scored, Verdict
+from core.stats import IsotonicMap
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` whole or not at all: to a neighbour first, then renamed.  Says so when the disk is full."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        if error.errno == errno.ENOSPC:
+            raise ConcordError(f"{path}: the disk is full; nothing was changed. Free some space and go on.") from error
+        raise UsageError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    """One JSON object a line; NaN would raise, since files hold null for what is undefined."""
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+
+
+def candidate_row(rank: int, candidate: Candidate) -> dict[str, Any]:
+    """One line of `candidates.jsonl`."""
+    one = candidate.criteria
+    return {
+        "rank": rank,
+        "criteria_id": one.criteria_id,
+        "status": candidate.status,
+        "text": one.text,
+        "alignment": None if candidate.alignment is None else candidate.alignment.as_json(),
+        "inner_gain": candidate.inner_gain,
+        "calls": candidate.calls,
+        **asdict(one.provenance),
+    }
+
+
+def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any]:
+    """`summary.json` and the `--json` answer of `calibrate` (DESIGN §3)."""
+    c = calibration
+    sides = {item_id: i for i, item_id in enumerate(c.scores.item_ids)}
+    held_out = c.scores.item_ids[len(c.split.calibration) :] if sides else ()
+    return {
+        "aspect": c.task.aspect,
+        "judge": c.judge_state.get("spec", ""),
+        "notice": c.judge_state.get("notice", ""),
+        "candidates": len(c.candidates) - 1,
+        "calls": c.calls,
+        "usage": asdict(c.usage),
+        "seconds": round(seconds, 3),
+        "calibration": c.calibration.as_json(),
+        "held_out": c.held_out.as_json(),
+        "optimism": c.optimism,
+        "best_single": {side: one.as_json() for side, one in c.best_single.items()},
+        "no_criteria": {side: one.as_json() for side, one in c.no_criteria.items()},
+        "held_out_items": list(held_out),
+        "criteria": [one.text for one in c.chosen],
+        "golden": {"name": c.golden_name, "digest": c.golden_digest},
+        "settings": c.settings.as_json(),
+        "unscored": len(c.scores.unscored.get("final", ())),
+        "problems": dict(c.problems),
+        "warnings": list(c.warnings),
+        "stopped_early": c.stopped_early or None,
+        "out": out,
+    }
+
+
+def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | None = None) -> list[Verdict]:
+    """The final judge's verdicts on calibration, then held-out items, as the result holds them: nothing is asked anew.
+
+    `judge` adds the reasons of the best criteria to the items that have a score (a remote one reads its cache).
+    """
+    scores = calibration.scores
+    row = scores.values[0]
+    mapped = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic).apply(row)
+    missing = {one.item_id: one for one in scores.unscored.get("final", ())}
+    reasons = {} if judge is None else _reasons(calibration, golden, judge)
+    return [
+        missing[item_id]
+        if item_id in missing
+        else Scored(
+            item_id,
+            float(row[i]),
+            explanation=reasons.get(item_id, ""),
+            calibrated=None if mapped is None else float(mapped[i]),
+        )
+        for i, item_id in enumerate(scores.item_ids)
+    ]
+
+
+def _reasons(calibration: Calibration, golden: GoldenSet, judge: Judge) -> dict[str, str]:
+    by_id = {item.item_id: item for item in golden.items}
+    scored = [
+        by_id[item_id]
+        for item_id, value in zip(calibration.scores.item_ids, calibration.scores.values[0], strict=True)
+        if not math.isnan(value)
+    ]
+    verdicts = judge.explain(calibration.task, scored, calibration.chosen[0])
+    return {one.item_id: one.explanation for one in verdicts if isinstance(one, Scored)}
+
+
+def write_run(folder: Path, calibration: Calibration, verdicts: Iterable[Verdict], seconds: float) -> dict[str, Any]:
+    """Write the four files into `folder` (made if missing) and return the summary.
+
+    `verdicts` are the final judge's on calibration, then held-out items; the side is written beside each.
+    """
+    n_calibration = len(calibration.split.calibration)
+    rows = (
+        verdict_row(verdict) | {"side": "calibration" if i < n_calibration else "held-out"}
+        for i, verdict in enumerate(verdicts)
+    )
+    body = summary(calibration, str(folder), seconds)
+    write_text(folder / "judge.yaml", judge_yaml(calibration))
+    candidates = (candidate_row(rank, one) for rank, one in enumerate(calibration.candidates, start=1))
+    write_text(folder / "candidates.jsonl", json_lines(candidates))
+    write_text(folder / "verdicts.jsonl", json_lines(rows))
+    write_text(folder / "summary.json", json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    return body

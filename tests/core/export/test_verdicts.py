@@ -1,0 +1,61 @@
+"""Verdict files in: rows that cannot be read name their place, unscored is never 0."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import GoldenError
+from core.export import read_verdicts, verdict_row
+from core.records import Scale, Scored, Unscored
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_scores_and_unscored(tmp_path: Path) -> None:
+    rows = [verdict_row(Scored("a", 3.25)), verdict_row(Unscored("b", "refused", raw=("no",)))]
+    table = read_verdicts(write(tmp_path / "v.jsonl", rows))
+    assert table.scores["a"] == 3.25
+    assert math.isnan(table.scores["b"])
+    assert table.n_unread == 1
+    assert [str(v) for v in table.aligned(["b", "a", "none"])] == ["nan", "3.25", "nan"]
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("item_id,score,note\na,2.5,x\nb,,y\n", encoding="utf-8")
+    table = read_verdicts(path)
+    assert table.scores["a"] == 2.5
+    assert table.n_unread == 1
+
+
+def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
+    rows = [
+        {"item_id": "a", "responses": ["Rating: 2", "Rating: 4", "I cannot say."]},
+        {"item_id": "b", "responses": []},
+    ]
+    table = read_verdicts(write(tmp_path / "r.jsonl", rows), Scale(1, 5), "coherence")
+    assert table.scores["a"] == 3.0  # (2 + 4) / 2; the unreadable one is no 0
+    assert table.n_unread == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}], "row 2: item 'a' stands twice"),
+        ([{"item_id": "a", "score": "good"}], "row 1: 'good' is no number"),
+        ([{"score": 1}], "row 1, column 'item_id'"),
+        ([{"item_id": "a", "rating": 1}], "neither a 'score' nor 'responses'"),
+        ([{"item_id": "a", "responses": {"x": 1}}], "must be a list"),
+    ],
+)
+def test_bad_rows_name_their_place(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
+    with pytest.raises(GoldenError, match=words):
+        read_verdicts(write(tmp_path / "v.jsonl", rows), Scale(1, 5))
