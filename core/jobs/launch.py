@@ -1,0 +1,103 @@
+"""Start the worker process from the web process, at most one per `CONCORD_HOME`.
+
+The worker is a process of its own, in a session of its own: a web process that ends or restarts leaves it running.
+It ends by itself when no run is left to do and the web process that last asked for it has been gone for
+`core.jobs.worker.LINGER_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from core.errors import JobError
+from core.jobs.filelock import FileLock
+from core.jobs.places import lock_file, log_file, watch_file
+from core.settings import Settings
+
+_STARTING_SECONDS = 20.0
+_KEPT_LOG_BYTES = 2_000_000
+_CODE = "import sys; sys.path.insert(0, sys.argv[1]); from core.jobs.worker import main; main()"
+
+
+class _Child:
+    """The worker that this process started last."""
+
+    process: subprocess.Popen[bytes] | None = None
+    home: Path | None = None
+    started: float = 0.0
+
+
+def ensure_worker(settings: Settings) -> None:
+    """Start a worker unless one lives, or `settings.worker` says that workers run elsewhere.
+
+    Cheap enough (well under a millisecond) to call at every opening of a screen.  JobError when it cannot start.
+    """
+    if settings.worker != "auto":
+        return
+    _say_who_watches(settings)
+    if _just_started(settings):
+        return
+    lock = FileLock(lock_file(settings))
+    if lock.acquire():
+        lock.release()
+        _start(settings)
+
+
+def _say_who_watches(settings: Settings) -> None:
+    file, me = watch_file(settings), str(os.getpid())
+    try:
+        if not file.exists() or file.read_text() != me:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(me)
+    except OSError as error:
+        raise JobError(f"{file.parent} cannot be written: {error.strerror}. Set CONCORD_HOME.") from error
+
+
+def _just_started(settings: Settings) -> bool:
+    """Whether the last child is still on its way to the lock (poll also reaps one that ended)."""
+    child = _Child.process
+    if child is None or child.poll() is not None or _Child.home != settings.home:
+        return False
+    return time.monotonic() - _Child.started < _STARTING_SECONDS
+
+
+def _start(settings: Settings) -> None:
+    """Settings go through a pipe: the key stands neither in the process list nor in a file."""
+    log = log_file(settings)
+    if log.exists() and log.stat().st_size > _KEPT_LOG_BYTES:
+        log.replace(log.with_suffix(".old.log"))
+    root = Path(__file__).parents[2]
+    try:
+        with log.open("ab") as sink:
+            child = subprocess.Popen(
+                [sys.executable, "-c", _CODE, str(root)],
+                stdin=subprocess.PIPE,
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
+            )
+        assert child.stdin is not None
+        with child.stdin as pipe:
+            pipe.write(settings_as_json(settings).encode())
+    except OSError as error:
+        raise JobError(f"The worker process cannot be started: {error.strerror}.") from error
+    _Child.process, _Child.home, _Child.started = child, settings.home, time.monotonic()
+
+
+def settings_as_json(settings: Settings) -> str:
+    """Settings for a child process, the key included: for a pipe, never for a file."""
+    body = asdict(settings) | {"home": str(settings.home.absolute())}
+    return json.dumps(body | {"prices": str(settings.prices.absolute()) if settings.prices else None})
+
+
+def settings_from_json(text: str) -> Settings:
+    """Settings that `settings_as_json` wrote."""
+    body = json.loads(text)
+    prices = body.pop("prices")
+    return Settings(**body | {"home": Path(body["home"]), "prices": Path(prices) if prices else None})

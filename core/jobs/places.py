@@ -1,0 +1,36 @@
+"""Where jobs keep what they need: URLs and files, from `Settings` alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.settings import Settings
+
+
+def store_url(settings: Settings) -> str:
+    """The store's URL: `CONCORD_DATABASE_URL`, or a SQLite file in `CONCORD_HOME`."""
+    return settings.database_url or f"sqlite:///{settings.home.absolute() / 'concord.sqlite'}"
+
+
+def queue_url(settings: Settings) -> str:
+    """Where DBOS keeps its tables: beside the store's SQLite file, or in the same Postgres (schema "dbos")."""
+    url = store_url(settings)
+    if not url.startswith("sqlite"):
+        return url
+    file = Path(url.removeprefix("sqlite:///"))
+    return f"sqlite:///{file.with_name(f'{file.stem}-queue.sqlite')}"
+
+
+def lock_file(settings: Settings) -> Path:
+    """Held by the one worker of this `CONCORD_HOME` for as long as it lives."""
+    return settings.home.absolute() / "worker.lock"
+
+
+def watch_file(settings: Settings) -> Path:
+    """Process id of the web process that last asked for a worker."""
+    return settings.home.absolute() / "worker.watch"
+
+
+def log_file(settings: Settings) -> Path:
+    """What a worker that the app started says, tracebacks of failed runs among it."""
+    return settings.home.absolute() / "worker.log"

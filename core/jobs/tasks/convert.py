@@ -1,0 +1,102 @@
+"""Rows of the store → views of the screens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import cast
+
+from core.jobs.views import (
+    AspectView,
+    CalibrationRequest,
+    CriteriaAlignment,
+    GoldenView,
+    ProjectView,
+    RescoreRequest,
+    RunKind,
+    RunStatus,
+    RunSummary,
+    Side,
+)
+from core.store.codec import Packed, unpack
+from core.store.rows import AlignmentRow, GoldenRow, ProjectRow, RunRow
+from core.store.workers import ALIVE_SECONDS
+
+
+def moment(seconds: float) -> datetime:
+    """Seconds since 1970 as UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def project_view(row: ProjectRow) -> ProjectView:
+    """A project with its counts."""
+    return ProjectView(row.project_id, row.name, moment(row.created_at), row.n_goldens, row.n_runs)
+
+
+def golden_view(row: GoldenRow) -> GoldenView:
+    """A golden set at a glance."""
+    aspects = tuple(AspectView(a.aspect, a.scale, a.n_labelled) for a in row.aspects)
+    return GoldenView(
+        row.golden_id,
+        row.name,
+        row.kind,
+        row.n_items,
+        row.n_sources,
+        row.n_systems,
+        row.n_ratings,
+        aspects,
+        moment(row.created_at),
+    )
+
+
+def criteria_alignment(row: AlignmentRow) -> CriteriaAlignment:
+    """How criteria stood in one run on one side."""
+    return CriteriaAlignment(row.run_id, cast(Side, row.side), row.alignment, row.status)
+
+
+def request_of(row: RunRow) -> CalibrationRequest | RescoreRequest:
+    """What was asked for."""
+    if row.kind == "rescore":
+        return unpack(RescoreRequest, Packed(row.request))
+    return unpack(CalibrationRequest, Packed(row.request))
+
+
+def run_summary(row: RunRow) -> RunSummary:
+    """A run as lists show it; the time left at the pace so far."""
+    running = row.status == "running"
+    return RunSummary(
+        run_id=row.run_id,
+        project_id=row.project_id,
+        kind=cast(RunKind, row.kind),
+        title=row.title,
+        status=cast(RunStatus, row.status),
+        golden_id=row.golden_id,
+        aspect=row.aspect,
+        judge_spec=row.judge_spec,
+        phase=row.phase,
+        message=row.message,
+        calls=row.calls,
+        calls_expected=row.calls_expected,
+        usage=row.usage,
+        created_at=moment(row.created_at),
+        started_at=None if row.started_at is None else moment(row.started_at),
+        updated_at=moment(row.updated_at),
+        finished_at=None if row.finished_at is None else moment(row.finished_at),
+        seconds_left=_seconds_left(row) if running else None,
+        error=row.error,
+        attempt=row.attempt,
+        worker_id=row.worker_id,
+        worker_alive=_worker_alive(row) if running else None,
+        cancelling=running and row.cancel_requested,
+    )
+
+
+def _worker_alive(row: RunRow) -> bool:
+    return row.beat_at is not None and row.now - row.beat_at <= ALIVE_SECONDS
+
+
+def _seconds_left(row: RunRow) -> float | None:
+    """At the pace since the start; None before a twentieth of the calls is done."""
+    if row.started_at is None or not row.calls_expected or row.calls * 20 < row.calls_expected:
+        return None
+    pace = (row.now - row.started_at) / row.calls
+    return max(0.0, (row.calls_expected - row.calls) * pace)

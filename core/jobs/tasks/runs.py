@@ -1,0 +1,102 @@
+"""Runs: start, watch, cancel, resume."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from core.calibration.steps import Calibration, Standing
+from core.errors import JobError
+from core.jobs.documents import RESULT, STANDING
+from core.jobs.launch import ensure_worker
+from core.jobs.tasks.convert import request_of, run_summary
+from core.jobs.views import CalibrationRequest, RescoreRequest, RescoreView, RunKind, RunSummary, RunView
+from core.records import ScoreMatrix
+from core.settings import Settings
+from core.store.codec import pack, unpack
+from core.store.rows import NewRun
+from core.store.store import Store
+
+
+def start_run(
+    store: Store,
+    settings: Settings,
+    kind: RunKind,
+    request: CalibrationRequest | RescoreRequest,
+    *,
+    title: str,
+    judge_spec: str,
+) -> str:
+    """Enter a run and see to a worker; returns the run's id."""
+    new = NewRun(
+        project_id=request.project_id,
+        golden_id=request.golden_id,
+        kind=kind,
+        title=title,
+        aspect=request.aspect,
+        judge_spec=judge_spec,
+        request=pack(request).body,
+    )
+    run_id = store.runs.add(new)
+    ensure_worker(settings)
+    return run_id
+
+
+def cancel_run(store: Store, run_id: str) -> None:
+    """Ask the run to stop; takes about a second, and keeps what was paid for.  Nothing happens to a finished run.
+
+    NotFoundError for an unknown id.
+    """
+    store.runs.request_cancel(run_id)
+
+
+def resume_run(store: Store, settings: Settings, run_id: str) -> None:
+    """Set a failed or cancelled run going again, from where it stopped.  JobError for any other run."""
+    store.runs.requeue(run_id)
+    ensure_worker(settings)
+
+
+def list_runs(store: Store, project_id: str | None = None) -> list[RunSummary]:
+    """All runs, or one project's, newest first."""
+    return [run_summary(row) for row in store.runs.all(project_id)]
+
+
+def run_version(store: Store, run_id: str) -> int:
+    """A number that grows whenever the run changes: poll this, and read `run_view` when it differs."""
+    return store.runs.version(run_id)
+
+
+def run_view(store: Store, run_id: str) -> RunView:
+    """One run whole, with its latest leaderboard and, when done, its result.  NotFoundError for an unknown id."""
+    row = store.runs.get(run_id)
+    summary = run_summary(row)
+    standing = store.results.document(run_id, STANDING)
+    result = store.results.document(run_id, RESULT)
+    is_calibration = summary.kind == "calibration"
+    return RunView(
+        **{f.name: getattr(summary, f.name) for f in fields(RunSummary)},
+        version=row.version,
+        request=request_of(row),
+        standing=unpack(Standing, standing) if standing is not None and is_calibration else None,
+        calibration=unpack(Calibration, result) if result is not None and is_calibration else None,
+        rescore=unpack(RescoreView, result) if result is not None and not is_calibration else None,
+    )
+
+
+def load_calibration(store: Store, run_id: str) -> Calibration:
+    """The result of a finished calibration.  NotFoundError for an unknown id, JobError while there is none."""
+    row = store.runs.get(run_id)
+    result = store.results.document(run_id, RESULT)
+    if row.kind != "calibration" or result is None:
+        raise JobError(f"Run {run_id} ({row.kind}, {row.status}) has no calibration result.")
+    return unpack(Calibration, result)
+
+
+def load_scores(store: Store, run_id: str) -> ScoreMatrix:
+    """Every score the run has stored so far: (n_criteria, n_items) over all items of its golden set, in its order."""
+    golden = store.goldens.load(store.runs.get(run_id).golden_id)
+    return store.results.scores(run_id, golden.item_ids)
+
+
+def worker_alive(store: Store) -> bool:
+    """Whether any worker gave a sign of life within the last 15 s."""
+    return bool(store.workers.alive())

@@ -1,0 +1,144 @@
+"""The worker process: runs what the web process, the command line or another host put in the queue.
+
+``python -m core worker`` runs one until it is told to stop (SIGTERM, Ctrl-C).  The app starts one by itself
+(`core.jobs.launch`), which ends when there is nothing to do and nobody watches.  Several hosts may run one each on
+the same Postgres; each needs its own `CONCORD_WORKER_ID` (default: the host's name).
+
+Stopping at any moment, kill -9 included, loses nothing: runs in progress go on with the next worker.
+It listens on no port.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+from core.errors import ConcordError, JobError
+from core.jobs.engine import Engine
+from core.jobs.filelock import FileLock
+from core.jobs.launch import settings_from_json
+from core.jobs.places import lock_file, queue_url, watch_file
+from core.jobs.tasks.opening import open_store
+from core.jobs.tasks.programs import open_program
+from core.settings import Settings
+from core.store.store import Store
+
+LINGER_SECONDS = 120.0
+"""How long a worker that the app started stays after the web process is gone and every run is over."""
+_TICK = 0.3
+_BEAT = 2.0
+
+log = logging.getLogger("concord.jobs")
+
+
+def run_worker(settings: Settings, *, linger: float | None = None) -> None:
+    """Work until stopped; with `linger`, also end that many seconds after the last need for it.
+
+    JobError when this `CONCORD_HOME` or this worker id has a live worker already.
+    """
+    lock = FileLock(lock_file(settings))
+    if not lock.acquire():
+        raise JobError(f"A worker already runs on {settings.home}; one is enough, it runs several jobs at once.")
+    try:
+        with open_store(settings) as store:
+            _Worker(settings, store, linger).run()
+    finally:
+        lock.release()
+
+
+class _Worker:
+    def __init__(self, settings: Settings, store: Store, linger: float | None) -> None:
+        self._store, self._linger = store, linger
+        self._watch = watch_file(settings)
+        self._id = settings.worker_id or socket.gethostname()
+        self._place = f"{socket.gethostname()}, {settings.home.absolute()}"
+        self._engine = Engine(store, self._id, queue_url(settings), lambda run: open_program(store, settings, run))
+        self._stop = threading.Event()
+        self._needed_at = time.monotonic()
+
+    def run(self) -> None:
+        self._sign_on()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        beat = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
+        beat.start()
+        self._engine.launch()
+        gc.freeze()
+        log.info("worker %s is ready (process %s)", self._id, os.getpid())
+        while not self._stop.wait(_TICK) and self._is_needed():
+            try:
+                self._engine.tick()
+            except ConcordError as error:
+                log.warning("the queue could not be looked at; trying again: %s", error)
+        self._stop.set()
+        self._engine.stop()
+        self._store.workers.leave(self._id)
+
+    def _sign_on(self) -> None:
+        """Take over the row of a predecessor on this CONCORD_HOME: this process holds its lock, so that one is dead."""
+        for other in self._store.workers.alive():
+            if other.worker_id == self._id and other.place != self._place:
+                raise JobError(
+                    f"A worker named {self._id!r} is alive on {other.place}. "
+                    "Give this one another name with CONCORD_WORKER_ID."
+                )
+        self._store.workers.enter(self._id, self._place, os.getpid())
+
+    def _keep_beating(self) -> None:
+        while not self._stop.wait(_BEAT):
+            try:
+                self._store.workers.beat(self._id)
+            except ConcordError as error:
+                log.warning("no heartbeat could be written; trying again: %s", error)
+
+    def _is_needed(self) -> bool:
+        if self._linger is None:
+            return True
+        now = time.monotonic()
+        if _watched(self._watch) or not self._engine.idle:
+            self._needed_at = now
+        return now - self._needed_at < self._linger
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._stop.set()
+
+
+def _watched(file: Path) -> bool:
+    """Whether the web process that last asked for a worker lives."""
+    try:
+        return _lives(int(file.read_text()))
+    except (OSError, ValueError):
+        return False
+
+
+def _lives(pid: int) -> bool:
+    if sys.platform == "win32":  # there, signal 0 would end the process; the worker stays until it is told to stop
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def main() -> None:
+    """Entry of the process that the app starts: settings come as JSON on standard input."""
+    logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log.setLevel(logging.INFO)
+    settings = settings_from_json(sys.stdin.read())
+    try:
+        run_worker(settings, linger=LINGER_SECONDS)
+    except ConcordError as error:
+        log.warning("%s", error)
+    sys.stderr.flush()
+    os._exit(0)  # a run in progress holds a thread; it goes on with the next worker

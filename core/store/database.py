@@ -1,0 +1,218 @@
+"""One engine per database: connections, transactions, the schema's version, and errors put in our words.
+
+SQLite runs in WAL mode (readers never wait for the writer), waits up to 15 s for another writer, and is durable
+against a killed process (`synchronous=NORMAL`: a power cut may take the last transactions, never the file).
+A write transaction takes SQLite's write lock at its start, so two processes never deadlock half-way.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from core.errors import StoreError, StoreFullError
+from core.store.schema import HEAD
+
+_BUSY_MS = 15_000
+_WRITE = "concord_write"
+_MIGRATION_LOCK = 0x636F6E63  # "conc": the advisory lock of Postgres that one migrating process holds
+
+
+def sqlalchemy_url(url: str) -> sa.URL:
+    """`url` (sqlite:///…, postgres://… or postgresql://…) with our drivers.  StoreError for anything else."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as error:
+        raise StoreError(
+            "The database URL cannot be read; it looks like sqlite:///path or postgresql://user@host/name."
+        ) from error
+    dialect = parsed.get_backend_name()
+    if dialect == "sqlite":
+        return parsed
+    if dialect in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise StoreError(f"The database URL names {dialect!r}; sqlite and postgresql are supported.")
+
+
+class Database:
+    """Transactions on one database; thread-safe, one per process."""
+
+    def __init__(self, url: str) -> None:
+        """Connect and bring the schema to `HEAD`.  StoreError where that is impossible."""
+        parsed = sqlalchemy_url(url)
+        self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            _make_folder(parsed)
+        self.engine = _engine(parsed, self.is_sqlite)
+        try:
+            self._migrate()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A read-only look at one moment of the database."""
+        with _in_our_words(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """A transaction: committed whole at the end, or not at all."""
+        options = {_WRITE: True}
+        with _in_our_words(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
+
+    def now(self, connection: sa.Connection) -> float:
+        """Seconds since 1970 by the database's clock, which all workers share."""
+        clock = "SELECT (julianday('now') - 2440587.5) * 86400.0" if self.is_sqlite else _POSTGRES_CLOCK
+        return float(connection.execute(sa.text(clock)).scalar_one())
+
+    def insert_new(self, table: sa.Table) -> Any:
+        """INSERT that leaves a row with the same key as it is."""
+        return self._insert(table).on_conflict_do_nothing()
+
+    def insert_or_replace(self, table: sa.Table, keep: Sequence[str] = ()) -> Any:
+        """INSERT that overwrites a row with the same key, all but its key and the columns named in `keep`."""
+        insert = self._insert(table)
+        keys = [column.name for column in table.primary_key]
+        changed = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in (*keys, *keep)}
+        return insert.on_conflict_do_update(index_elements=keys, set_=changed)
+
+    def _insert(self, table: sa.Table) -> Any:
+        if self.is_sqlite:
+            from sqlalchemy.dialects import sqlite
+
+            return sqlite.insert(table)
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+
+    # ── the schema's version ─────────────────────────────────────────────────────────────────────────────────
+
+    def _migrate(self) -> None:
+        with self.read() as connection:
+            if _version(connection) == HEAD:
+                return
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            if _version(connection) != HEAD:
+                upgrade(connection)
+
+
+_POSTGRES_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
+
+
+def _version(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    value = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    return None if value is None else str(value)
+
+
+def upgrade(connection: sa.Connection, to: str = HEAD) -> None:
+    """Run the numbered migrations up to `to` inside the caller's transaction.
+
+    StoreError when the database was written by a newer Concord.
+    """
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util.exc import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, to)
+    except CommandError as error:
+        raise StoreError(
+            f"The database has version {_version(connection)!r} and this Concord knows up to {HEAD!r}: "
+            "it was written by a newer Concord. Update this one, or use another CONCORD_HOME."
+        ) from error
+
+
+# ── connections ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _make_folder(url: sa.URL) -> None:
+    if not url.database or url.database == ":memory:":
+        raise StoreError("The store needs a file: sqlite:///path/to/concord.sqlite.")
+    folder = Path(url.database).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"The folder {folder} cannot be made: {error.strerror}. Set CONCORD_HOME.") from error
+
+
+def _engine(url: sa.URL, is_sqlite: bool) -> sa.Engine:
+    if not is_sqlite:
+        engine = sa.create_engine(url, pool_size=5, max_overflow=5, pool_pre_ping=True)
+        sa.event.listen(engine, "connect", _set_up_postgres)
+        return engine
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_MS / 1000}, pool_size=5, max_overflow=10)
+    sa.event.listen(engine, "connect", _set_up_sqlite)
+    sa.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_postgres(connection: Any, _: object) -> None:
+    """A process that froze inside a transaction must not keep others from the rows it had locked."""
+    connection.execute("SET idle_in_transaction_session_timeout = '30s'")
+    connection.commit()
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where SQLAlchemy says, not at the first change
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={_BUSY_MS}"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+_DISK_FULL = "53100"  # SQLSTATE disk_full
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        raise _translated(error.orig) from error
+    except sa.exc.TimeoutError as error:
+        raise StoreError("All connections to the store are busy; try again in a moment.") from error
+    except sqlite3.Error as error:
+        raise _translated(error) from error
+
+
+def _translated(cause: BaseException | None) -> StoreError:
+    """Our error for a driver's; says nothing of SQL, parameters or URLs."""
+    code = getattr(cause, "sqlite_errorname", "") or ""
+    state = getattr(cause, "sqlstate", "") or ""
+    if code == "SQLITE_FULL" or state == _DISK_FULL:
+        return StoreFullError("The disk is full. What was stored before is intact; make room and try again.")
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreError("The store is busy: another process kept writing for 15 s. Try again.")
+    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
+        return StoreError("The store's file cannot be opened for writing. Check CONCORD_HOME and its permissions.")
+    if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return StoreError("The store's file is damaged or no database. Restore a copy or use another CONCORD_HOME.")
+    if state.startswith("08") or (not state and not code):
+        return StoreError("The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs.")
+    if state.startswith("28"):
+        return StoreError("The database refused the user name or password of CONCORD_DATABASE_URL.")
+    return StoreError(f"The store could not be read or written ({code or state}).")

@@ -1,0 +1,53 @@
+"""Projects: a name over golden sets, criteria and runs."""
+
+from __future__ import annotations
+
+import uuid
+
+import sqlalchemy as sa
+
+from core.errors import NotFoundError
+from core.store.database import Database
+from core.store.rows import ProjectRow
+from core.store.schema import project_goldens, projects, runs
+
+
+class Projects:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, name: str, project_id: str | None = None) -> str:
+        """Enter a project; with a `project_id` that exists already nothing changes.  Returns the id."""
+        identity = project_id or f"p{uuid.uuid4().hex[:12]}"
+        with self._db.write() as connection:
+            row = {"project_id": identity, "name": name, "created_at": self._db.now(connection)}
+            connection.execute(self._db.insert_new(projects), row)
+        return identity
+
+    def all(self) -> list[ProjectRow]:
+        """Every project, oldest first."""
+        with self._db.read() as connection:
+            found = connection.execute(_counted().order_by(projects.c.created_at, projects.c.project_id))
+            return [ProjectRow(**row._mapping) for row in found]
+
+    def get(self, project_id: str) -> ProjectRow:
+        """NotFoundError for an unknown id."""
+        with self._db.read() as connection:
+            row = connection.execute(_counted().where(projects.c.project_id == project_id)).one_or_none()
+        if row is None:
+            raise NotFoundError(f"There is no project {project_id!r}. It may have been made in another CONCORD_HOME.")
+        return ProjectRow(**row._mapping)
+
+
+def _counted() -> sa.Select[tuple[str, str, float, int, int]]:
+    def count(table: sa.Table, name: str) -> sa.Label[int]:
+        within = sa.select(sa.func.count()).where(table.c.project_id == projects.c.project_id)
+        return within.scalar_subquery().label(name)
+
+    return sa.select(
+        projects.c.project_id,
+        projects.c.name,
+        projects.c.created_at,
+        count(project_goldens, "n_goldens"),
+        count(runs, "n_runs"),
+    )

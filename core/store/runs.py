@@ -1,0 +1,184 @@
+"""Runs: what was asked for, where it stands, who works on it.
+
+Every change bumps `version`, so that a screen polls one small number.  A worker writes only while the run is its
+own (`worker_id`); a worker whose run was taken over gets `False` back and stops.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import sqlalchemy as sa
+
+from core.errors import JobError, NotFoundError
+from core.records import Usage
+from core.store.codec import Packed, pack, unpack
+from core.store.database import Database
+from core.store.rows import NewRun, Progress, RunRow
+from core.store.schema import runs, workers
+from core.store.workers import ALIVE_SECONDS
+
+ACTIVE = ("queued", "running")
+RESUMABLE = ("failed", "cancelled")
+
+
+class Runs:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, new: NewRun) -> str:
+        """Enter a run as queued; returns its id."""
+        run_id = f"r{uuid.uuid4().hex[:12]}"
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            row = {
+                **{name: getattr(new, name) for name in NewRun.__slots__},
+                **{"run_id": run_id, "status": "queued", "phase": "", "message": "waiting for a worker", "error": ""},
+                **{"calls": 0, "calls_expected": 0, "usage": pack(Usage()).body, "attempt": 1, "handed_over": 0},
+                **{"cancel_requested": False, "worker_id": "", "version": 1, "created_at": now, "updated_at": now},
+            }
+            connection.execute(sa.insert(runs), row)
+        return run_id
+
+    def get(self, run_id: str) -> RunRow:
+        """NotFoundError for an unknown id."""
+        found = self._select(runs.c.run_id == run_id)
+        if not found:
+            raise NotFoundError(f"There is no run {run_id!r}. It may have been made in another CONCORD_HOME.")
+        return found[0]
+
+    def all(self, project_id: str | None = None) -> list[RunRow]:
+        """Every run, or the project's, newest first."""
+        return self._select(sa.true() if project_id is None else runs.c.project_id == project_id)
+
+    def active(self) -> list[RunRow]:
+        """Runs that are queued or running."""
+        return self._select(runs.c.status.in_(ACTIVE))
+
+    def version(self, run_id: str) -> int:
+        """A number that grows with every change.  NotFoundError for an unknown id."""
+        with self._db.read() as connection:
+            found = connection.execute(sa.select(runs.c.version).where(runs.c.run_id == run_id)).scalar()
+        if found is None:
+            raise NotFoundError(f"There is no run {run_id!r}.")
+        return int(found)
+
+    # ── what people ask for ──────────────────────────────────────────────────────────────────────────────────
+
+    def request_cancel(self, run_id: str) -> None:
+        """Ask for a stop: at once where nobody works on the run, else when its worker next looks.
+
+        Nothing happens to a finished run.  NotFoundError for an unknown id.
+        """
+        run = self.get(run_id)
+        lost = run.beat_at is None or run.now - run.beat_at > ALIVE_SECONDS
+        idle = sa.or_(runs.c.status == "queued", sa.and_(runs.c.status == "running", sa.literal(lost)))
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            ended = {"status": "cancelled", "message": "cancelled", "finished_at": now, "cancel_requested": False}
+            self._update(connection, run_id, now, sa.and_(idle, runs.c.worker_id == run.worker_id), **ended)
+            working = runs.c.status == "running"
+            self._update(connection, run_id, now, working, cancel_requested=True, message="cancelling")
+
+    def requeue(self, run_id: str) -> None:
+        """Set a failed or cancelled run going again; its stored steps are kept.  JobError for any other."""
+        status = self.get(run_id).status
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            changed = self._update(
+                connection,
+                run_id,
+                now,
+                runs.c.status.in_(RESUMABLE),
+                **{"status": "queued", "attempt": runs.c.attempt + 1, "cancel_requested": False, "worker_id": ""},
+                **{"error": "", "message": "waiting for a worker", "finished_at": None, "started_at": None},
+            )
+        if not changed:
+            raise JobError(f"Run {run_id} is {status}; only a failed or cancelled run can be resumed.")
+
+    # ── what workers do ──────────────────────────────────────────────────────────────────────────────────────
+
+    def mark_handed_over(self, run_id: str, attempt: int) -> None:
+        """The job engine has this attempt of the run."""
+        with self._db.write() as connection:
+            connection.execute(sa.update(runs).where(runs.c.run_id == run_id).values(handed_over=attempt))
+
+    def claim(self, run_id: str, attempt: int, worker_id: str) -> bool:
+        """Begin (or go on with) this attempt as `worker_id`; False when it was cancelled or is over."""
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            mine = sa.and_(runs.c.status.in_(ACTIVE), runs.c.attempt == attempt)
+            started = sa.func.coalesce(runs.c.started_at, now)
+            return self._update(
+                connection,
+                run_id,
+                now,
+                mine,
+                status="running",
+                worker_id=worker_id,
+                started_at=started,
+                message="starting",
+            )
+
+    def pass_on(self, run_id: str, attempt: int) -> bool:
+        """Queue an unfinished run again as a new attempt, away from a lost worker; False when somebody was faster."""
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            still = sa.and_(runs.c.status.in_(ACTIVE), runs.c.attempt == attempt)
+            values = {"status": "queued", "attempt": attempt + 1, "worker_id": ""}
+            return self._update(connection, run_id, now, still, **values, message="passed on from a lost worker")
+
+    def progress(self, run_id: str, worker_id: str, progress: Progress) -> bool:
+        """Write where the run is; False when it is no longer this worker's."""
+        with self._db.write() as connection:
+            mine = sa.and_(runs.c.status == "running", runs.c.worker_id == worker_id)
+            return self._update(connection, run_id, self._db.now(connection), mine, **_columns(progress))
+
+    def finish(self, run_id: str, worker_id: str, status: str, *, message: str = "", error: str = "") -> bool:
+        """End the run; False when it is no longer this worker's."""
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            mine = sa.and_(runs.c.status == "running", runs.c.worker_id == worker_id)
+            values = {"status": status, "message": message, "error": error, "finished_at": now}
+            return self._update(connection, run_id, now, mine, **values, cancel_requested=False)
+
+    def must_stop(self, run_id: str, worker_id: str) -> str:
+        """ "cancelled" when a person asked, "lost" when the run is another worker's now, else ""."""
+        query = sa.select(runs.c.cancel_requested, runs.c.worker_id, runs.c.status).where(runs.c.run_id == run_id)
+        with self._db.read() as connection:
+            found = connection.execute(query).one_or_none()
+        if found is None or found.worker_id != worker_id or found.status != "running":
+            return "lost"
+        return "cancelled" if found.cancel_requested else ""
+
+    # ── SQL ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _update(
+        self, connection: sa.Connection, run_id: str, now: float, where: sa.ColumnElement[bool], **values: Any
+    ) -> bool:
+        change = sa.update(runs).where(runs.c.run_id == run_id, where)
+        result = connection.execute(change.values(**values, updated_at=now, version=runs.c.version + 1))
+        return result.rowcount == 1
+
+    def _select(self, where: sa.ColumnElement[bool]) -> list[RunRow]:
+        query = sa.select(runs, workers.c.beat_at).outerjoin(workers, workers.c.worker_id == runs.c.worker_id)
+        with self._db.read() as connection:
+            now = self._db.now(connection)
+            found = connection.execute(query.where(where).order_by(runs.c.created_at.desc(), runs.c.run_id)).all()
+        return [_row(row, now) for row in found]
+
+
+def _columns(progress: Progress) -> dict[str, Any]:
+    return {
+        "phase": progress.phase,
+        "message": progress.message,
+        "calls": progress.calls,
+        "calls_expected": progress.calls_expected,
+        "usage": pack(progress.usage).body,
+    }
+
+
+def _row(row: sa.Row[Any], now: float) -> RunRow:
+    values = dict(row._mapping)
+    return RunRow(**{**values, "usage": unpack(Usage, Packed(values["usage"]))}, now=now)

@@ -1,0 +1,55 @@
+"""The face of the store: records in, records out; no SQL leaves the folder.
+
+=============  ======================================================  =====================
+part           holds                                                   module
+=============  ======================================================  =====================
+``projects``   names over golden sets, criteria and runs               `core.store.projects`
+``goldens``    golden sets by content digest                           `core.store.goldens`
+``criteria``   criteria, edits, how each stood in each run             `core.store.criteria`
+``runs``       what was asked for and where it stands                  `core.store.runs`
+``results``    answers to steps, documents, scores of runs             `core.store.results`
+``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
+``workers``    who is alive                                            `core.store.workers`
+=============  ======================================================  =====================
+
+Every method is one transaction: done whole or not at all.  Errors are `core.errors.StoreError` and its children.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from core.store.criteria import CriteriaShelf
+from core.store.database import Database
+from core.store.goldens import Goldens
+from core.store.projects import Projects
+from core.store.replies import Replies
+from core.store.results import Results
+from core.store.runs import Runs
+from core.store.workers import Workers
+
+
+class Store:
+    """One per process and database (`core.jobs.tasks.open_store`); thread-safe."""
+
+    def __init__(self, url: str) -> None:
+        """Open ``sqlite:///path`` or ``postgresql://…``, making or migrating the tables.  StoreError otherwise."""
+        self._database = Database(url)
+        self.projects = Projects(self._database)
+        self.goldens = Goldens(self._database)
+        self.criteria = CriteriaShelf(self._database)
+        self.runs = Runs(self._database)
+        self.results = Results(self._database)
+        self.replies = Replies(self._database)
+        self.workers = Workers(self._database)
+
+    def close(self) -> None:
+        """Release connections.  Safe to call twice."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

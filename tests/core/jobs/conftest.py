@@ -1,0 +1,109 @@
+"""Toy workers in processes of their own, on SQLite and on Postgres."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.jobs.places import queue_url
+from core.records import GoldenSet, Item
+from core.settings import Settings
+from core.store.rows import NewRun, RunRow
+from core.store.store import Store
+
+TOY_WORKER = Path(__file__).with_name("toy_worker.py")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Poll until `condition`; fails the test after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            pytest.fail(f"still not so after {seconds} s")
+        time.sleep(0.02)
+
+
+@dataclass
+class Toys:
+    """A store, and toy workers to start, kill and count on."""
+
+    store: Store
+    settings: Settings
+    folder: Path
+    repository: Path
+    project: str
+    golden_id: str
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start_worker(self, name: str = "toy") -> subprocess.Popen[bytes]:
+        url = self.settings.database_url
+        command = [sys.executable, str(TOY_WORKER), url, queue_url(self.settings), name, str(self.folder)]
+        log = (self.folder / f"{name}.log").open("ab")
+        process = subprocess.Popen(
+            command, cwd=self.repository, stdout=log, stderr=log, env=_environment(self.repository)
+        )
+        log.close()
+        self.processes.append(process)
+        return process
+
+    def add_run(self, **request: Any) -> str:
+        asked = {"steps": 5, "seconds": 0.1, **request}
+        return self.store.runs.add(NewRun(self.project, self.golden_id, "toy", "t", "a", "toy", json.dumps(asked)))
+
+    def get(self, run_id: str) -> RunRow:
+        return self.store.runs.get(run_id)
+
+    def wait_for(self, run_id: str, *statuses: str, seconds: float = 60.0) -> RunRow:
+        wait_until(lambda: self.get(run_id).status in statuses, seconds)
+        return self.get(run_id)
+
+    def result(self, run_id: str) -> int:
+        document = self.store.results.document(run_id, "result")
+        assert document is not None
+        return int(document.body)
+
+    def times_done(self, run_id: str) -> Counter[int]:
+        """Step → how often its work was finished."""
+        file = self.folder / "done.txt"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return Counter(int(line.split()[1]) for line in lines if line.startswith(run_id))
+
+    @property
+    def log(self) -> str:
+        return "".join(file.read_text() for file in self.folder.glob("*.log"))
+
+
+def _environment(repository: Path) -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(repository)}
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def toys(request: pytest.FixtureRequest, tmp_path: Path, repository: Path) -> Iterator[Toys]:
+    url = f"sqlite:///{tmp_path / 'concord.sqlite'}"
+    if request.param == "postgres":
+        url = str(request.getfixturevalue("postgres_url"))
+    with Store(url) as store:
+        project = store.projects.add("p")
+        golden_id = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
+        toys = Toys(store, Settings(home=tmp_path, database_url=url), tmp_path, repository, project, golden_id)
+        yield toys
+        for process in toys.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def until() -> Callable[..., None]:
+    """`wait_until`, for tests (they do not import from each other)."""
+    return wait_until

@@ -1,0 +1,273 @@
+"""Whole calibrations in the worker that the app starts: result, kill -9, cancel, re-scoring, an endpoint."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import core
+from core.calibration.settings import CalibrationSettings
+from core.calibration.steps import Calibration
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.views import CalibrationRequest, RescoreRequest, RunView
+from core.records import GoldenSet
+from core.settings import Settings
+from core.store.store import Store
+
+pytestmark = pytest.mark.slow
+QUICK = CalibrationSettings(preset="quick", resamples=50)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", worker="auto", worker_id="w", concurrency=8)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    opened = tasks.open_store(settings)
+    yield opened
+    for pid in _workers(opened):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def golden(repository: Path) -> GoldenSet:
+    return load_golden(repository / "sample_data" / "summaries.jsonl")
+
+
+@pytest.fixture
+def asked(store: Store, golden: GoldenSet) -> CalibrationRequest:
+    project = tasks.create_project(store, "p")
+    golden_id = tasks.add_golden(store, project.project_id, golden)
+    return CalibrationRequest(project.project_id, golden_id, next(iter(golden.aspects)), "scripted", QUICK)
+
+
+def _workers(store: Store) -> list[int]:
+    return [row.pid for row in store.workers.alive()]
+
+
+def _kill_worker(store: Store) -> None:
+    (pid,) = _workers(store)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunView:
+    until(lambda: tasks.run_view(store, run_id).finished, 120)
+    return tasks.run_view(store, run_id)
+
+
+def _same(one: Calibration, other: Calibration) -> None:
+    """Equal in all but what repeats may change: which replies were sent for and which were found."""
+    for name in ("task", "settings", "golden_digest", "split", "chosen", "candidates", "calibration", "held_out"):
+        assert getattr(one, name) == getattr(other, name), name
+    for name in ("best_single", "no_criteria", "isotonic", "curve", "calls", "warnings", "problems"):
+        assert getattr(one, name) == getattr(other, name), name
+    np.testing.assert_array_equal(one.scores.values, other.scores.values)
+    assert one.scores.item_ids == other.scores.item_ids
+
+
+def test_a_run_gives_what_the_inline_driver_gives(
+    store: Store, settings: Settings, asked: CalibrationRequest, golden: GoldenSet, until: Callable[..., None]
+) -> None:
+    run_id = tasks.start_calibration(store, settings, asked)
+    view = _finished(store, run_id, until)
+    assert (view.status, view.error) == ("done", "")
+    assert view.calibration is not None
+    assert view.standing is not None
+    inline = core.calibrate(golden, asked.aspect, "scripted", settings=QUICK)
+    _same(view.calibration, inline)
+    assert view.calls == view.calibration.calls
+    assert view.standing.phase == "done"
+    loaded = tasks.load_calibration(store, run_id)
+    _same(loaded, view.calibration)
+    card = yaml.safe_load(tasks.judge_file(store, run_id))
+    assert card["golden"]["digest"] == golden.digest
+    scores = tasks.load_scores(store, run_id)
+    best = inline.chosen[0].criteria_id
+    labelled = list(inline.split.calibration)
+    assert np.isfinite(scores.values[scores.criteria_ids.index(best)][labelled]).all()
+    listed = tasks.list_criteria(store, asked.project_id, run_id=run_id)
+    assert {row.criteria_id for row in listed} == {c.criteria.criteria_id for c in inline.candidates if c.alignment}
+    best_view = tasks.get_criteria(store, asked.project_id, best)
+    stood = {one.side: one.alignment for one in best_view.alignments}
+    assert stood["held-out"] == inline.best_single["held_out"]
+    assert stood["calibration"].value == inline.best_single["calibration"].value
+
+    edit = tasks.save_edit(store, asked.project_id, best, best_view.text + "\nReward brevity.", "Ann")
+    ask = RescoreRequest(asked.project_id, asked.golden_id, asked.aspect, edit, best, run_id, held_out=True)
+    again = _finished(store, tasks.start_rescore(store, settings, ask), until)
+    assert (again.status, again.calibration, again.standing) == ("done", None, None)
+    assert again.rescore is not None
+    assert again.rescore.parent.value == pytest.approx(inline.best_single["calibration"].value, abs=1e-12)
+    assert again.rescore.parent_held_out is not None
+    assert again.rescore.parent_held_out.value == pytest.approx(inline.best_single["held_out"].value, abs=1e-12)
+    assert again.rescore.new.value is not None
+    difference = again.rescore.difference.value
+    assert difference == pytest.approx(again.rescore.new.value - again.rescore.parent.value, abs=1e-12)
+    assert again.rescore.new.n == len(labelled)
+
+
+def test_killed_at_random_moments_the_result_is_the_same(
+    store: Store, settings: Settings, asked: CalibrationRequest, golden: GoldenSet, until: Callable[..., None]
+) -> None:
+    moments = random.Random(11)
+    run_id = tasks.start_calibration(store, settings, asked)
+    kills = 0
+    while kills < 4:
+        before = store.results.n_steps(run_id)
+        until(lambda least=before: store.results.n_steps(run_id) > least or store.runs.get(run_id).status == "done")
+        time.sleep(moments.uniform(0.0, 0.15))
+        if store.runs.get(run_id).status == "done":
+            break
+        _kill_worker(store)
+        kills += 1
+        tasks.ensure_worker(settings)
+    view = _finished(store, run_id, until)
+    assert kills >= 2
+    assert (view.status, view.error) == ("done", "")
+    assert view.calibration is not None
+    _same(view.calibration, core.calibrate(golden, asked.aspect, "scripted", settings=QUICK))
+
+
+def test_a_budget_ends_in_order(
+    store: Store, settings: Settings, asked: CalibrationRequest, until: Callable[..., None]
+) -> None:
+    request = replace(asked, settings=replace(QUICK, budget=300))
+    view = _finished(store, tasks.start_calibration(store, settings, request), until)
+    assert view.status == "budget"
+    assert view.calibration is not None
+    assert view.calibration.stopped_early
+    assert view.calls <= 300
+
+
+def test_only_one_worker_per_home(store: Store, settings: Settings, until: Callable[..., None]) -> None:
+    for _ in range(3):
+        tasks.ensure_worker(settings)
+    until(lambda: tasks.worker_alive(store))
+    (pid,) = _workers(store)
+    tasks.ensure_worker(settings)
+    from core.errors import JobError
+    from core.jobs.worker import run_worker
+
+    with pytest.raises(JobError, match="already runs"):
+        run_worker(settings)
+    assert _workers(store) == [pid]
+    assert "Traceback" not in (settings.home / "worker.log").read_text()
+
+
+def test_a_worker_nobody_needs_ends_by_itself(tmp_path: Path, repository: Path) -> None:
+    code = """
+import pathlib, sys
+from core.jobs.worker import run_worker
+from core.settings import Settings
+run_worker(Settings(home=pathlib.Path(sys.argv[1]), worker_id="w"), linger=0.5)
+"""
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=repository, timeout=60, check=False)
+    assert run.returncode == 0
+    with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as store:
+        assert len(store.workers.all()) == 1
+        assert store.workers.alive() == []  # it signed off
+
+
+@pytest.fixture
+def serve(repository: Path, tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Starts a local endpoint with 40 ms latency (ending the one before) and returns its base URL."""
+    running: list[subprocess.Popen[str]] = []
+
+    def stop() -> None:
+        for process in running:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        running.clear()
+
+    def start(*options: str, port: str = "0") -> str:
+        stop()
+        command = [sys.executable, str(repository / "tests" / "fake_openai.py"), "--port", port, "--latency-ms", "40"]
+        log = str(tmp_path / "requests.log")
+        running.append(subprocess.Popen([*command, "--log", log, *options], stdout=subprocess.PIPE, text=True))
+        assert running[0].stdout is not None
+        return running[0].stdout.readline().strip()
+
+    yield start
+    stop()
+
+
+def _sent(tmp_path: Path) -> Counter[str]:
+    """Body of a request (its hash) → how often it was sent."""
+    return Counter((tmp_path / "requests.log").read_text().split())
+
+
+def test_no_reply_that_arrived_is_asked_for_again(
+    store: Store,
+    settings: Settings,
+    asked: CalibrationRequest,
+    serve: Callable[..., str],
+    tmp_path: Path,
+    until: Callable[..., None],
+) -> None:
+    """Each kill may lose what was in flight (8 at a time); what had been stored is never sent for again."""
+    request = replace(asked, judge_spec=f"openai:fake-judge@{serve()}", settings=replace(QUICK, rounds=0, budget=400))
+    run_id = tasks.start_calibration(store, settings, request)
+    kills = 0
+    for share in (0.2, 0.5, 0.8):
+        until(lambda least=share: store.runs.get(run_id).calls >= 400 * least or tasks.run_view(store, run_id).finished)
+        if tasks.run_view(store, run_id).finished:
+            break
+        _kill_worker(store)
+        kills += 1
+        tasks.ensure_worker(settings)
+    view = _finished(store, run_id, until)
+    assert (view.status, view.error) == ("budget", "")
+    assert kills >= 2
+    sent = _sent(tmp_path)
+    assert sum(sent.values()) - len(sent) <= 8 * kills
+    again = _finished(store, tasks.start_calibration(store, settings, request), until)
+    assert sum(_sent(tmp_path).values()) == sum(sent.values())  # a second identical run sends nothing
+    assert view.calibration is not None
+    assert again.calibration is not None
+    _same(view.calibration, again.calibration)
+
+
+def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
+    store: Store,
+    settings: Settings,
+    asked: CalibrationRequest,
+    serve: Callable[..., str],
+    tmp_path: Path,
+    until: Callable[..., None],
+) -> None:
+    url = serve("--fault", "401", "--fault-after", "200")
+    request = replace(asked, judge_spec=f"openai:fake-judge@{url}", settings=replace(QUICK, rounds=0, budget=400))
+    run_id = tasks.start_calibration(store, settings, request)
+    failed = _finished(store, run_id, until)
+    assert (failed.status, failed.resumable) == ("failed", True)
+    assert "OPENAI_API_KEY" in failed.error
+    assert "Traceback" not in failed.error
+    assert failed.standing is not None
+    answered = 200
+    serve(port=url.rsplit(":", 1)[1].split("/", maxsplit=1)[0])
+    before = sum(_sent(tmp_path).values())
+    tasks.resume_run(store, settings, run_id)
+    view = _finished(store, run_id, until)
+    assert (view.status, view.attempt) == ("budget", 2)
+    assert view.calibration is not None
+    assert sum(_sent(tmp_path).values()) - before <= view.calibration.calls - answered + 1

@@ -1,0 +1,208 @@
+"""The engine with runs that know nothing of judges; the expected total of n steps is the sum of k² + 1."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def total(steps: int) -> int:
+    return sum(k**2 + 1 for k in range(steps))
+
+
+def test_a_run_runs_to_its_end(toys: Any) -> None:
+    run_id = toys.add_run(steps=5, seconds=0.1)
+    toys.start_worker()
+    run = toys.wait_for(run_id, "done")
+    assert toys.result(run_id) == total(5) == 35  # 1 + 2 + 5 + 10 + 17
+    assert toys.times_done(run_id) == dict.fromkeys(range(5), 1)
+    assert (run.attempt, run.worker_id, run.error, run.phase) == (1, "toy", "", "toy")
+    assert [toys.store.results.document(run_id, f"kept {k}").body for k in range(5)] == ["1", "2", "5", "10", "17"]
+    snapshot = json.loads(toys.store.results.document(run_id, "standing").body)
+    assert snapshot == {"snapshot": 4, "total": 18}
+
+
+@pytest.mark.slow
+def test_progress_grows_within_a_step(toys: Any, until: Callable[..., None]) -> None:
+    run_id = toys.add_run(steps=1, seconds=3)
+    toys.start_worker()
+    seen: list[int] = []
+
+    def finished() -> bool:
+        run = toys.get(run_id)
+        seen.append(run.calls)
+        return run.status == "done"
+
+    until(finished)
+    assert len(set(seen)) >= 4
+    assert seen == sorted(seen)
+    assert toys.get(run_id).calls_expected == 10
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, until: Callable[..., None]) -> None:
+    """No step whose answer was stored is worked on again, and every kill repeats at most the step it hit."""
+    run_id = toys.add_run(steps=12, seconds=0.25)
+    moments = random.Random(7)
+    kills = 0
+    for _ in range(4):
+        process = toys.start_worker()
+        before = toys.store.results.n_steps(run_id)
+        until(lambda least=before: toys.store.results.n_steps(run_id) > least or toys.get(run_id).status == "done")
+        time.sleep(moments.uniform(0.0, 0.4))
+        stored = toys.store.results.n_steps(run_id)
+        done_then = toys.times_done(run_id)
+        process.kill()
+        process.wait()
+        kills += 1
+        assert all(done_then[k] >= 1 for k in range(stored))
+    toys.start_worker()
+    run = toys.wait_for(run_id, "done")
+    assert toys.result(run_id) == total(12)
+    assert run.attempt == 1  # the same worker went on with the same attempt
+    assert set(toys.times_done(run_id)) == set(range(12))
+    assert sum(toys.times_done(run_id).values()) <= 12 + kills
+
+
+@pytest.mark.slow
+def test_a_lost_workers_run_is_taken_over(toys: Any, until: Callable[..., None]) -> None:
+    run_id = toys.add_run(steps=6, seconds=0.3)
+    first = toys.start_worker("first")
+    until(lambda: toys.store.results.n_steps(run_id) >= 2)
+    first.kill()
+    first.wait()
+    toys.store.workers.leave("first")  # as if its last sign of life were long ago
+    stored = toys.store.results.n_steps(run_id)
+    toys.start_worker("second")
+    run = toys.wait_for(run_id, "done", seconds=60)
+    assert (run.worker_id, run.attempt) == ("second", 2)
+    assert toys.result(run_id) == total(6)
+    assert all(toys.times_done(run_id)[k] == 1 for k in range(stored))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("toys", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+def test_a_worker_that_slept_through_a_takeover_does_no_harm(toys: Any, until: Callable[..., None]) -> None:
+    run_id = toys.add_run(steps=6, seconds=0.3)
+    first = toys.start_worker("first")
+    until(lambda: toys.store.results.n_steps(run_id) >= 2)
+    os.kill(first.pid, signal.SIGSTOP)
+    toys.store.workers.leave("first")
+    toys.start_worker("second")
+    until(lambda: toys.get(run_id).worker_id == "second")
+    os.kill(first.pid, signal.SIGCONT)
+    run = toys.wait_for(run_id, "done")
+    assert (run.worker_id, run.attempt) == ("second", 2)
+    assert toys.result(run_id) == total(6)
+    another = toys.add_run(steps=1)
+    toys.wait_for(another, "done")
+    after = toys.get(run_id)
+    assert (after.status, after.worker_id, after.version) == ("done", "second", run.version)
+    assert first.poll() is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reports", [True, False])
+def test_cancel_and_resume(toys: Any, until: Callable[..., None], reports: bool) -> None:
+    """A step that never reports progress is left behind; either way the cancel shows within two seconds."""
+    run_id = toys.add_run(steps=3, seconds=2, reports=reports)
+    toys.start_worker()
+    until(lambda: toys.store.results.n_steps(run_id) == 1)
+    time.sleep(0.5)
+    asked = time.monotonic()
+    toys.store.runs.request_cancel(run_id)
+    toys.wait_for(run_id, "cancelled")
+    assert time.monotonic() - asked < 3.0
+    assert toys.store.results.n_steps(run_id) == 1
+    toys.store.runs.requeue(run_id)
+    assert toys.wait_for(run_id, "done").attempt == 2
+    assert toys.result(run_id) == total(3)
+    assert toys.times_done(run_id)[0] == 1
+
+
+@pytest.mark.slow
+def test_our_errors_are_shown_and_others_only_named(toys: Any) -> None:
+    ours = toys.add_run(fails_at=1, how="ours")
+    other = toys.add_run(fails_at=1, how="other")
+    toys.start_worker()
+    assert toys.wait_for(ours, "failed").error == "The toy broke."
+    error = toys.wait_for(other, "failed").error
+    assert "ZeroDivisionError" in error
+    assert "secret" not in error
+    assert "Traceback" not in error
+    assert "ZeroDivisionError: secret" in toys.log
+    assert toys.store.results.n_steps(ours) == 1
+    (toys.folder / "mended").touch()
+    for run_id in (ours, other):
+        toys.store.runs.requeue(run_id)
+        toys.wait_for(run_id, "done")
+        assert toys.result(run_id) == total(5)
+        assert toys.times_done(run_id) == dict.fromkeys(range(5), 1)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_told_to_stop_hands_its_runs_on(toys: Any, until: Callable[..., None]) -> None:
+    run_id = toys.add_run(steps=4, seconds=0.5)
+    first = toys.start_worker("first")
+    until(lambda: toys.store.results.n_steps(run_id) >= 1)
+    first.terminate()
+    assert first.wait(timeout=20) == 0
+    assert toys.get(run_id).status == "queued"
+    toys.start_worker("second")
+    assert toys.wait_for(run_id, "done").worker_id == "second"
+    assert toys.result(run_id) == total(4)
+
+
+@pytest.mark.slow
+def test_runs_run_side_by_side(toys: Any) -> None:
+    runs = [toys.add_run(steps=2, seconds=0.5) for _ in range(3)]
+    toys.start_worker()
+    for run_id in runs:
+        toys.wait_for(run_id, "done")
+    started = [toys.get(run_id).started_at for run_id in runs]
+    assert max(started) < min(toys.get(run_id).finished_at for run_id in runs)
+
+
+@pytest.mark.slow
+def test_a_step_that_no_longer_fits_fails_with_a_way_out(toys: Any, until: Callable[..., None]) -> None:
+    run_id = toys.add_run(steps=4, seconds=0.1, fails_at=2, how="ours")
+    toys.start_worker()
+    toys.wait_for(run_id, "failed")
+    from core.store.codec import Packed
+
+    with toys.store._database.write() as connection:
+        import sqlalchemy as sa
+
+        connection.execute(sa.text("UPDATE run_steps SET digest = 'step:other' WHERE number = 1"))
+    assert toys.store.results.step(run_id, 1).answer == Packed("2")
+    toys.store.runs.requeue(run_id)
+    assert "Start the run anew" in toys.wait_for(run_id, "failed").error
+
+
+def test_the_worker_is_quiet_and_listens_on_nothing(toys: Any) -> None:
+    run_id = toys.add_run(steps=2, seconds=0.5)
+    process = toys.start_worker()
+    toys.wait_for(run_id, "running")
+    listening = _listening(process.pid)
+    toys.wait_for(run_id, "done")
+    assert listening == set()
+    assert toys.log == ""
+
+
+def _listening(pid: int) -> set[str]:
+    """Inodes of the TCP sockets on which the process listens (state 0A in Linux's table)."""
+    if not Path("/proc/net/tcp").exists():
+        pytest.skip("needs Linux's /proc")
+    rows = [
+        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()
+    ]
+    own = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    return {row[9] for row in rows[1:] if len(row) > 9 and row[3] == "0A" and f"socket:[{row[9]}]" in own}

@@ -1,0 +1,281 @@
+"""What screens and the command line call, without a worker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.calibration.settings import CalibrationSettings
+from core.errors import AspectError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
+from core.jobs import launch, tasks
+from core.jobs.places import queue_url, store_url
+from core.jobs.tasks.rescore_program import changed_items
+from core.jobs.views import CalibrationRequest, ProjectView, RescoreRequest
+from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, Scale
+from core.settings import Settings
+from core.store.criteria import Stood
+from core.store.rows import Progress
+from core.store.store import Store
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    opened = tasks.open_store(settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def project(store: Store) -> ProjectView:
+    return tasks.create_project(store, "  Our   project ")
+
+
+@pytest.fixture
+def golden() -> GoldenSet:
+    """12 sources with 4 items each; labels 1, 2, 3, 4 within each source."""
+    items = tuple(
+        Item(f"i{k}", f"text number {k} is here.", f"s{k // 4}", f"m{k % 4}", "a source text") for k in range(48)
+    )
+    return GoldenSet(
+        "small", "source_target", items, {"a": AspectLabels("a", Scale(1, 5), tuple(k % 4 + 1.0 for k in range(48)))}
+    )
+
+
+@pytest.fixture
+def request_(store: Store, project: ProjectView, golden: GoldenSet) -> CalibrationRequest:
+    golden_id = tasks.add_golden(store, project.project_id, golden)
+    return CalibrationRequest(
+        project.project_id, golden_id, "a", "offline", CalibrationSettings(preset="quick", seed=3)
+    )
+
+
+def test_one_store_per_process(settings: Settings, store: Store) -> None:
+    assert tasks.open_store(settings) is store
+    assert tasks.open_store(replace(settings, database_url=store_url(settings))) is store
+
+
+def test_projects(store: Store, project: ProjectView) -> None:
+    assert project.name == "Our project"
+    assert datetime.now(UTC) - project.created_at < timedelta(minutes=1)
+    assert tasks.list_projects(store) == [project]
+    for name in ("", " \n", "x" * 201):
+        with pytest.raises(UsageError, match="1 to 200 characters"):
+            tasks.create_project(store, name)
+    with pytest.raises(NotFoundError, match="CONCORD_HOME"):
+        tasks.get_project(store, "p-none")
+
+
+def test_the_sample_project_is_loaded_once(store: Store) -> None:
+    project = tasks.ensure_sample_project(store)
+    assert project.name == "Sample project"
+    assert project.n_goldens == 3
+    assert tasks.ensure_sample_project(store) == project
+    kinds = {view.kind for view in tasks.list_goldens(store, project.project_id)}
+    assert kinds == {"source_target", "source_context_target", "data_text"}
+
+
+def test_golden_sets(store: Store, project: ProjectView, golden: GoldenSet) -> None:
+    golden_id = tasks.add_golden(store, project.project_id, golden)
+    assert tasks.load_golden_set(store, golden_id) == golden
+    (view,) = tasks.list_goldens(store, project.project_id)
+    assert view == tasks.get_golden(store, golden_id)
+    assert (view.n_items, view.n_sources, view.n_systems) == (48, 12, 4)
+    aspect = view.aspect("a")
+    assert aspect is not None
+    assert (aspect.scale, aspect.n_labelled) == (Scale(1, 5), 48)
+    assert view.aspect("b") is None
+    page = tasks.golden_page(store, golden_id, 46, 10)
+    assert ([row.item.item_id for row in page.rows], page.offset, page.total) == (["i46", "i47"], 46, 48)
+    assert page.rows[0].labels == {"a": 3.0}
+    for offset, limit in ((-1, 5), (0, 0), (0, 2001)):
+        with pytest.raises(UsageError):
+            tasks.golden_page(store, golden_id, offset, limit)
+    with pytest.raises(NotFoundError):
+        tasks.add_golden(store, "p-none", golden)
+
+
+def test_estimate(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
+    view = tasks.estimate(store, settings, request_)
+    assert (view.n_calibration, view.n_held_out) == (24, 24)
+    assert view.calls > 24
+    assert any("no language model" in note for note in view.notes)
+    assert any("24 labelled items" in note for note in view.notes)
+    budgeted = replace(request_, settings=replace(request_.settings, budget=50))
+    assert tasks.estimate(store, settings, budgeted).calls == 50
+    with pytest.raises(AspectError):
+        tasks.estimate(store, settings, replace(request_, aspect="none"))
+
+
+def test_a_run_is_queued_and_seen(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
+    run_id = tasks.start_calibration(store, settings, request_)
+    view = tasks.run_view(store, run_id)
+    assert (view.kind, view.status, view.aspect, view.judge_spec) == ("calibration", "queued", "a", "offline")
+    assert view.request == request_
+    assert (view.progress, view.seconds_left, view.worker_alive, view.standing, view.calibration) == (None,) * 5
+    assert not view.finished
+    assert view.version == tasks.run_version(store, run_id)
+    assert [run.run_id for run in tasks.list_runs(store, request_.project_id)] == [run_id]
+    assert tasks.list_runs(store, "p-other") == []
+    assert not tasks.worker_alive(store)
+    assert tasks.load_scores(store, run_id).values.shape == (0, 48)
+    with pytest.raises(JobError, match="has no calibration result"):
+        tasks.load_calibration(store, run_id)
+    tasks.cancel_run(store, run_id)
+    assert tasks.run_view(store, run_id).resumable
+    tasks.resume_run(store, settings, run_id)
+    assert tasks.run_view(store, run_id).status == "queued"
+
+
+def test_time_left_is_told_once_there_is_a_pace(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
+    run_id = tasks.start_calibration(store, settings, request_)
+    store.workers.enter("w", "here", 1)
+    store.runs.claim(run_id, 1, "w")
+    usage = tasks.run_view(store, run_id).usage
+    store.runs.progress(run_id, "w", Progress("draft", "", 4, 100, usage))
+    assert tasks.run_view(store, run_id).seconds_left is None  # under a twentieth
+    store.runs.progress(run_id, "w", Progress("revisit", "", 50, 100, usage))
+    view = tasks.run_view(store, run_id)
+    assert view.progress == 0.5
+    assert view.seconds_left is not None
+    assert 0.0 < view.seconds_left < 60.0
+    assert view.worker_alive
+    assert tasks.worker_alive(store)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"project_id": "p-none"}, NotFoundError),
+        ({"golden_id": "golden:none"}, NotFoundError),
+        ({"aspect": "none"}, NotFoundError),
+        ({"judge_spec": "openai:m@http://user:secret@host/v1"}, UsageError),
+    ],
+)
+def test_what_cannot_be_started(
+    store: Store, settings: Settings, request_: CalibrationRequest, change: dict[str, str], error: type[Exception]
+) -> None:
+    with pytest.raises(error) as caught:
+        tasks.start_calibration(store, settings, replace(request_, **change))
+    assert "secret" not in str(caught.value)
+    assert tasks.list_runs(store) == []
+
+
+def test_edits_of_criteria(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
+    project_id = request_.project_id
+    run_id = tasks.start_calibration(store, settings, request_)
+    parent = Criteria("Reward order.", "a")
+    store.criteria.add(project_id, request_.golden_id, [parent])
+    alignment = Alignment("spearman", "sample", 0.5, 24, 6)
+    store.criteria.record(project_id, run_id, [Stood(parent.criteria_id, "calibration", "chosen", alignment)])
+    before = tasks.get_criteria(store, project_id, parent.criteria_id)
+    assert (before.text, before.head, before.runs) == ("Reward order.", parent.criteria_id, (run_id,))
+    edit_id = tasks.save_edit(
+        store,
+        project_id,
+        parent.criteria_id,
+        " Reward order and brevity. ",
+        "Ann",
+        note="shorter",
+        expected_head=before.head,
+    )
+    edit = tasks.get_criteria(store, project_id, edit_id)
+    assert (edit.text, edit.author, edit.note, edit.parents) == (
+        "Reward order and brevity.",
+        "Ann",
+        "shorter",
+        (parent.criteria_id,),
+    )
+    assert edit.provenance.origin == "edit"
+    with pytest.raises(ConflictError):
+        tasks.save_edit(store, project_id, parent.criteria_id, "Ben's text", "Ben", expected_head=before.head)
+    assert tasks.get_criteria(store, project_id, parent.criteria_id).edits == (edit_id,)
+    assert tasks.save_edit(store, project_id, parent.criteria_id, "Reward  order.", "Ben") == parent.criteria_id
+    listed = {row.criteria_id: row for row in tasks.list_criteria(store, project_id, aspect="a")}
+    assert set(listed) == {parent.criteria_id, edit_id}
+    assert listed[parent.criteria_id].alignments[0].alignment == alignment
+    assert [row.criteria_id for row in tasks.list_criteria(store, project_id, run_id=run_id)] == [parent.criteria_id]
+    for text in ("  ", "x" * 20_001):
+        with pytest.raises(CriteriaError):
+            tasks.save_edit(store, project_id, parent.criteria_id, text, "Ann")
+
+
+def test_rescoring_needs_a_judge(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
+    run_id = tasks.start_calibration(store, settings, request_)
+    one = Criteria("Reward order.", "a")
+    store.criteria.add(request_.project_id, request_.golden_id, [one])
+    ask = RescoreRequest(request_.project_id, request_.golden_id, "a", one.criteria_id, one.criteria_id, run_id)
+    with pytest.raises(JobError, match="not come to its judge"):
+        tasks.start_rescore(store, settings, ask)
+    with pytest.raises(NotFoundError):
+        tasks.start_rescore(store, settings, replace(ask, criteria_id="c-none"))
+
+
+def test_items_that_changed_sides(golden: GoldenSet) -> None:
+    """By hand: labels 1 2 3 4 have z −1.342 −.447 .447 1.342 (sd √1.25).
+
+    Parent 4 2 3 1 has the reversed z at the ends: gaps 2.683, 0, 0, −2.683.  New 1 2 3 4: all gaps 0.  So the two
+    ends are mended; swapped the other way they are broken.
+    """
+    labels, parent = np.array([1.0, 2.0, 3.0, 4.0]), np.array([4.0, 2.0, 3.0, 1.0])
+    changed = changed_items(golden, [8, 9, 10, 11], labels, parent=parent, new=labels, settings=CalibrationSettings())
+    assert [(one.item_id, one.now) for one in changed] == [("i8", "mended"), ("i11", "mended")]
+    assert changed[0].parent_gap == pytest.approx(3 / 1.25**0.5)
+    assert changed[0].new_gap == 0.0
+    back = changed_items(golden, [8, 9, 10, 11], labels, parent=labels, new=parent, settings=CalibrationSettings())
+    assert [one.now for one in back] == ["broken", "broken"]
+    unread = np.array([np.nan, 2.0, 3.0, 4.0])
+    ids = {
+        one.item_id
+        for one in changed_items(
+            golden, [8, 9, 10, 11], labels, parent=parent, new=unread, settings=CalibrationSettings()
+        )
+    }
+    assert "i8" not in ids
+
+
+def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
+    settings = Settings(
+        tmp_path, "sqlite:///x", "auto", "w", 7, tmp_path / "p.json", 9, "sk-secret", "http://127.0.0.1/v1"
+    )
+    assert launch.settings_from_json(launch.settings_as_json(settings)) == settings
+
+
+def test_an_external_worker_is_not_started(settings: Settings) -> None:
+    tasks.ensure_worker(settings)
+    assert not settings.home.exists()
+
+
+def test_places(tmp_path: Path) -> None:
+    assert store_url(Settings(home=tmp_path)) == f"sqlite:///{tmp_path}/concord.sqlite"
+    assert queue_url(Settings(home=tmp_path)) == f"sqlite:///{tmp_path}/concord-queue.sqlite"
+    url = "postgresql://u@h/d"
+    assert queue_url(Settings(home=tmp_path, database_url=url)) == url
+
+
+def test_the_web_process_stays_light(repository: Path) -> None:
+    """Opening the store, a queued run and a look at it load none of the heavy libraries, nor the job engine."""
+    code = """
+import sys, tempfile, pathlib
+from core.jobs import tasks
+from core.settings import Settings
+store = tasks.open_store(Settings(home=pathlib.Path(tempfile.mkdtemp()), worker="external"))
+tasks.create_project(store, "p"), tasks.list_runs(store), tasks.worker_alive(store)
+heavy = {"torch", "transformers", "streamlit", "sklearn", "scipy", "dbos", "pandas", "openai", "plotly"}
+print(sorted(heavy & {name.split(".")[0] for name in sys.modules}))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.records import Alignment, Criteria, FloatArray, Interval, Provenance, ScoreMatrix, Unscored, Usage
+from core.store.codec import Packed, pack, unpack
+
+floats = st.floats(allow_nan=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@dataclass(frozen=True)
+class _Everything:
+    number: float
+    text: str
+    maybe: Interval | None
+    pairs: tuple[tuple[str, int], ...]
+    named: Mapping[str, tuple[float | None, ...]]
+    free: Mapping[str, Any]
+    first: FloatArray = field(default_factory=lambda: np.zeros(0))
+    second: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
+
+
+@given(
+    number=floats,
+    text=texts,
+    maybe=st.none() | st.builds(Interval, floats, floats),
+    pairs=st.lists(st.tuples(texts, st.integers())).map(tuple),
+    named=st.dictionaries(texts, st.lists(st.none() | floats).map(tuple)),
+)
+def test_records_come_back_equal(
+    number: float, text: str, maybe: Interval | None, pairs: tuple[tuple[str, int], ...], named: dict[str, Any]
+) -> None:
+    before = _Everything(number, text, maybe, pairs, named, {"list": [1, "x", None]})
+    after = unpack(_Everything, pack(before))
+    assert (after.number, after.text, after.maybe, after.pairs, after.named, after.free) == (
+        number,
+        text,
+        maybe,
+        pairs,
+        named,
+        before.free,
+    )
+    assert type(after.maybe) is type(maybe)
+
+
+@given(st.lists(st.floats(width=64), max_size=20), st.integers(0, 4))
+def test_arrays_come_back_bit_for_bit(values: list[float], rows: int) -> None:
+    first, second = np.array(values, dtype=np.float64), np.full((rows, 3), 0.1)
+    after = unpack(_Everything, pack(_Everything(0.0, "", None, (), {}, {}, first, second)))
+    assert after.first.tobytes() == first.tobytes()
+    assert after.second.shape == (rows, 3)
+    assert after.second.tobytes() == second.tobytes()
+    after.first.sort()  # a copy of its own, not a view into stored bytes
+
+
+def test_score_matrix_keeps_nan_and_reasons() -> None:
+    unscored = {"c1": (Unscored("b", "refused", "no", ("raw\x00",)),)}
+    before = ScoreMatrix(
+        ("c1", "c2"), ("a", "b"), np.array([[1.0, np.nan], [0.1, -0.0]]), unscored, 4, Usage(1, cost=0.5)
+    )
+    after = unpack(ScoreMatrix, pack(before))
+    assert after.values.tobytes() == before.values.tobytes()
+    assert (after.criteria_ids, after.item_ids, after.unscored) == (("c1", "c2"), ("a", "b"), unscored)
+    assert (after.calls, after.usage) == (4, before.usage)
+
+
+def test_ints_stay_ints_and_numpy_integers_become_ints() -> None:
+    after = unpack(Usage, pack(Usage(requests=np.int64(3), cost=1)))  # type: ignore[arg-type]
+    assert (after.requests, type(after.requests), type(after.cost)) == (3, int, int)
+
+
+def test_criteria_are_written_without_their_cached_id() -> None:
+    criteria = Criteria("text", "aspect", Provenance("draft", item_ids=("a",)))
+    assert criteria.criteria_id  # computed, so cached in the instance
+    after = unpack(Criteria, pack(criteria))
+    assert after == criteria
+    assert after.provenance == criteria.provenance
+
+
+def test_infinite_interval_survives() -> None:
+    alignment = Alignment("spearman", "sample", None, 3, interval=Interval(-math.inf, math.inf), reason="constant")
+    assert unpack(Alignment, pack(alignment)) == alignment
+
+
+def test_fields_added_later_take_their_defaults() -> None:
+    assert unpack(Usage, Packed('{"requests":2}')) == Usage(2)
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {"x": {1, 2}}, object(), np.zeros(2, dtype=np.float32), b"bytes"])
+def test_what_cannot_be_stored_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match="Cannot store"):
+        pack(value)
+
+
+def test_a_union_of_two_records_has_no_reader() -> None:
+    @dataclass
+    class _Two:
+        either: Interval | Usage
+
+    _Two.__annotations__["either"] = Interval | Usage
+    with pytest.raises(TypeError, match="No reader"):
+        unpack(_Two, Packed('{"either":{}}'))

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from core.errors import NotFoundError, StoreError, StoreFullError
+from core.records import Criteria, GoldenSet, Usage
+from core.store import database
+from core.store.rows import NewRun, Progress
+from core.store.schema import HEAD, metadata
+from core.store.store import Store
+
+OLDEST = {  # rows as the first schema held them, written out by hand; never changed when the schema moves on
+    "projects": {"project_id": "p1", "name": '"old \\u0000 name"', "created_at": 1.5},
+    "goldens": {
+        "golden_id": "golden:1",
+        "kind": "single",
+        "n_items": 1,
+        "n_sources": 1,
+        "n_systems": 0,
+        "n_ratings": 1,
+        "aspects": '{"rows":[{"aspect":"a","scale":{"low":1,"high":5,"step":null,"given":false},"n_labelled":1}]}',
+        "body": '{"aspects":{"a":{"aspect":"a","scale":{"low":1,"high":5,"step":null,"given":false},"values":[2.5]}},'
+        '"metrics":{},"given_split":[]}',
+        "ratings": '{"item_id":[0],"item_ids":["i"],"rater_id":[0],"rater_ids":["r"],"aspect":[0],"aspects":["a"],'
+        '"value":[2.5],"comment":{"0":"why"}}',
+        "created_at": 1.5,
+    },
+    "golden_items": {"golden_id": "golden:1", "position": 0, "body": '["i","text","s","","","",["ref"]]'},
+    "project_goldens": {"project_id": "p1", "golden_id": "golden:1", "name": '"old set"', "created_at": 2.0},
+    "criteria": {
+        "project_id": "p1",
+        "criteria_id": Criteria("be kind", "a").criteria_id,
+        "golden_id": "golden:1",
+        "aspect": '"a"',
+        "body": json.dumps({"text": "be kind", "provenance": {"origin": "draft", "round": 0, "parents": []}}),
+        "created_at": 3.0,
+    },
+    "runs": {
+        "run_id": "r1",
+        "project_id": "p1",
+        "golden_id": "golden:1",
+        "kind": "calibration",
+        "title": '"t"',
+        "aspect": '"a"',
+        "judge_spec": '"offline"',
+        "request": "{}",
+        "status": "done",
+        "phase": '"done"',
+        "message": '""',
+        "error": '""',
+        "calls": 5,
+        "calls_expected": 6,
+        "usage": '{"requests":5}',
+        "attempt": 1,
+        "handed_over": 1,
+        "cancel_requested": False,
+        "worker_id": '"w"',
+        "version": 9,
+        "created_at": 4.0,
+        "updated_at": 5.0,
+        "started_at": 4.5,
+        "finished_at": 5.0,
+    },
+    "run_scores": {
+        "run_id": "r1",
+        "criteria_id": "c1",
+        "body": '{"unscored":[]}',
+        "blob": bytes.fromhex("9a9999999999b93f"),  # 0.1 as little-endian float64
+    },
+    "replies": {"reply_key": "reply:1", "body": '"paid for"', "created_at": 6.0},
+}
+
+
+def test_data_of_the_oldest_schema_is_read(url: str) -> None:
+    engine = sa.create_engine(database.sqlalchemy_url(url))
+    if engine.dialect.name == "sqlite":
+        Path(str(engine.url.database)).parent.mkdir()
+    with engine.begin() as connection:
+        database.upgrade(connection, "0001")
+    old = sa.MetaData()
+    old.reflect(engine)
+    with engine.begin() as connection:
+        for table, row in OLDEST.items():
+            connection.execute(sa.insert(old.tables[table]), row)
+    engine.dispose()
+    with Store(url) as store:
+        golden = store.goldens.load("golden:1")
+        assert (golden.name, golden.items[0].references, golden.ratings[0].comment) == ("old set", ("ref",), "why")
+        assert golden.labels("a").tolist() == [2.5]
+        assert [row.name for row in store.projects.all()] == ["old \x00 name"]
+        assert store.criteria.all("p1")[0].criteria.text == "be kind"
+        assert (store.runs.get("r1").usage, store.runs.get("r1").version) == (Usage(5), 9)
+        assert store.results.scores("r1", ["i"]).values.tolist() == [[0.1]]
+        assert store.replies.get_replies(["reply:1"]) == {"reply:1": "paid for"}
+
+
+def test_migrations_lead_to_the_schema_in_the_code(url: str) -> None:
+    Store(url).close()
+    engine = sa.create_engine(database.sqlalchemy_url(url))
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == HEAD
+    engine.dispose()
+
+
+def test_processes_that_open_a_new_store_at_once(url: str, repository: Path) -> None:
+    code = "import sys; from core.store.store import Store; s = Store(sys.argv[1]); s.projects.add('x'); s.close()"
+    command = [sys.executable, "-c", code, url]
+    started = [subprocess.Popen(command, cwd=repository, stderr=subprocess.PIPE) for _ in range(4)]
+    for process in started:
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, b"")
+    with Store(url) as store:
+        assert len(store.projects.all()) == 4
+
+
+def test_threads_write_at_once(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda k: store.replies.put_replies([(f"reply:{k}", "x"), ("reply:same", str(k))]), range(40)))
+    assert len(store.replies.get_replies([f"reply:{k}" for k in range(40)])) == 40
+
+
+def test_a_newer_database_is_refused(url: str) -> None:
+    Store(url).close()
+    engine = sa.create_engine(database.sqlalchemy_url(url))
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(StoreError, match="newer Concord"):
+        Store(url)
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, golden: GoldenSet) -> None:
+    with Store(f"sqlite:///{tmp_path / 'c.sqlite'}") as store:
+        project = store.projects.add("p")
+        golden_id = store.goldens.add(project, golden)
+        run_id = store.runs.add(NewRun(project, golden_id, "calibration", "t", "coherence", "offline", "{}"))
+        store.replies.put_replies([("reply:kept", "paid for")])
+
+        def no_more_pages(connection: sqlite3.Connection, *_: object) -> None:
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+
+        engine = store._database.engine
+        engine.dispose()
+        sa.event.listen(engine, "connect", no_more_pages)
+        with pytest.raises(StoreFullError, match="make room"):
+            store.replies.put_replies([(f"reply:{k}", "x" * 4000) for k in range(50)])
+        assert store.replies.get_replies(["reply:kept", "reply:0"]) == {"reply:kept": "paid for"}
+        assert store.goldens.load(golden_id) == golden
+        store.runs.claim(run_id, 1, "w")
+        assert store.runs.progress(run_id, "w", Progress("draft", "m", 1, 2, Usage()))  # small changes still fit
+        sa.event.remove(engine, "connect", no_more_pages)
+        engine.dispose()
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
+        store.replies.put_replies([("reply:later", "x" * 4000)])
+        assert "reply:later" in store.replies.get_replies(["reply:later"])
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("mysql://u:secret@h/d", "sqlite and postgresql are supported"),
+        ("not a url", "cannot be read"),
+        ("sqlite://", "needs a file"),
+        ("postgresql://u:secret@127.0.0.1:1/d", "cannot be reached"),
+    ],
+)
+def test_unusable_urls_say_what_to_do_and_no_password(url: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message) as caught:
+        Store(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    file = tmp_path / "c.sqlite"
+    file.write_bytes(b"this is not a database, it is text " * 100)
+    with pytest.raises(StoreError, match="damaged or no database"):
+        Store(f"sqlite:///{file}")
+    assert file.read_bytes().startswith(b"this is not")
+
+
+def test_unknown_run(store: Store) -> None:
+    for ask in (store.runs.get, store.runs.version, store.runs.request_cancel, store.runs.requeue):
+        with pytest.raises(NotFoundError):
+            ask("r-none")

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import JobError
+from core.records import GoldenSet, Unscored, Usage
+from core.store.codec import Packed
+from core.store.rows import CriteriaScores, NewRun, Progress, StepRow
+from core.store.store import Store
+
+
+@pytest.fixture
+def run_id(store: Store, project: str, golden: GoldenSet) -> str:
+    golden_id = store.goldens.add(project, golden)
+    return store.runs.add(NewRun(project, golden_id, "calibration", "title", "coherence", "offline", '{"x":1}'))
+
+
+def test_a_new_run_is_queued(store: Store, project: str, run_id: str) -> None:
+    run = store.runs.get(run_id)
+    assert (run.status, run.attempt, run.handed_over, run.version, run.usage) == ("queued", 1, 0, 1, Usage())
+    assert (run.started_at, run.finished_at, run.beat_at) == (None, None, None)
+    assert abs(run.now - run.created_at) < 60
+    assert [one.run_id for one in store.runs.all(project)] == [run_id]
+    assert store.runs.all("p-other") == []
+    assert store.projects.get(project).n_runs == 1
+
+
+def test_the_way_of_a_run(store: Store, run_id: str) -> None:
+    store.workers.enter("w", "here", 1)
+    store.runs.mark_handed_over(run_id, 1)
+    assert store.runs.claim(run_id, 1, "w")
+    progress = Progress("revisit", "8 of 9", 80, 90, Usage(80, cost=0.25))
+    assert store.runs.progress(run_id, "w", progress)
+    run = store.runs.get(run_id)
+    assert (run.status, run.phase, run.calls, run.calls_expected, run.usage) == (
+        "running",
+        "revisit",
+        80,
+        90,
+        progress.usage,
+    )
+    assert run.beat_at is not None
+    assert run.started_at is not None
+    assert store.runs.finish(run_id, "w", "done", message="done")
+    assert store.runs.get(run_id).finished_at is not None
+    assert store.runs.active() == []
+
+
+def test_every_change_raises_the_version(store: Store, run_id: str) -> None:
+    store.workers.enter("w", "here", 1)
+    seen = [store.runs.version(run_id)]
+    for change in (
+        lambda: store.runs.claim(run_id, 1, "w"),
+        lambda: store.runs.progress(run_id, "w", Progress("", "", 1, 2, Usage())),
+        lambda: store.results.put_document(run_id, "standing", Packed("{}")),
+        lambda: store.runs.request_cancel(run_id),
+        lambda: store.runs.finish(run_id, "w", "failed", error="no"),
+        lambda: store.runs.requeue(run_id),
+    ):
+        change()
+        seen.append(store.runs.version(run_id))
+    assert seen == sorted(set(seen))
+
+
+def test_a_queued_run_is_cancelled_at_once(store: Store, run_id: str) -> None:
+    store.runs.request_cancel(run_id)
+    assert store.runs.get(run_id).status == "cancelled"
+    assert not store.runs.claim(run_id, 1, "w")
+
+
+def test_a_working_run_is_told_to_stop(store: Store, run_id: str) -> None:
+    store.workers.enter("w", "here", 1)
+    store.runs.claim(run_id, 1, "w")
+    assert store.runs.must_stop(run_id, "w") == ""
+    store.runs.request_cancel(run_id)
+    assert store.runs.get(run_id).status == "running"
+    assert store.runs.must_stop(run_id, "w") == "cancelled"
+
+
+def test_a_run_of_a_lost_worker_is_cancelled_at_once(store: Store, run_id: str) -> None:
+    store.workers.enter("w", "here", 1)
+    store.runs.claim(run_id, 1, "w")
+    store.workers.leave("w")
+    store.runs.request_cancel(run_id)
+    assert store.runs.get(run_id).status == "cancelled"
+
+
+def test_cancelling_a_finished_run_does_nothing(store: Store, run_id: str) -> None:
+    store.runs.claim(run_id, 1, "w")
+    store.runs.finish(run_id, "w", "done")
+    before = store.runs.get(run_id)
+    store.runs.request_cancel(run_id)
+    after = store.runs.get(run_id)
+    assert (after.status, after.version, after.cancel_requested) == ("done", before.version, False)
+
+
+def test_resuming_makes_a_new_attempt(store: Store, run_id: str) -> None:
+    store.runs.claim(run_id, 1, "w")
+    with pytest.raises(JobError, match="is running; only a failed or cancelled"):
+        store.runs.requeue(run_id)
+    store.runs.finish(run_id, "w", "failed", error="endpoint down")
+    store.runs.requeue(run_id)
+    run = store.runs.get(run_id)
+    assert (run.status, run.attempt, run.error, run.finished_at) == ("queued", 2, "", None)
+    assert not store.runs.claim(run_id, 1, "old")  # what is left of the first attempt does not get it
+    assert store.runs.claim(run_id, 2, "w")
+
+
+def test_only_the_owner_writes(store: Store, run_id: str) -> None:
+    store.runs.claim(run_id, 1, "dead")
+    assert store.runs.pass_on(run_id, 1)
+    assert not store.runs.pass_on(run_id, 1)  # somebody was faster
+    assert store.runs.claim(run_id, 2, "new")
+    assert not store.runs.progress(run_id, "dead", Progress("", "", 9, 9, Usage()))
+    assert not store.runs.finish(run_id, "dead", "done")
+    assert store.runs.must_stop(run_id, "dead") == "lost"
+    assert store.runs.get(run_id).calls == 0
+
+
+def test_the_first_answer_to_a_step_counts(store: Store, run_id: str) -> None:
+    assert store.results.step(run_id, 0) is None
+    store.results.put_step(run_id, StepRow(0, "step:a", Packed("{}", b"\x00\x01")))
+    store.results.put_step(run_id, StepRow(0, "step:b", Packed("[]")))
+    assert store.results.step(run_id, 0) == StepRow(0, "step:a", Packed("{}", b"\x00\x01"))
+    assert store.results.n_steps(run_id) == 1
+
+
+def test_documents_are_overwritten(store: Store, run_id: str) -> None:
+    assert store.results.document(run_id, "standing") is None
+    store.results.put_document(run_id, "standing", Packed("1"))
+    store.results.put_document(run_id, "standing", Packed("2", b"x"))
+    assert store.results.document(run_id, "standing") == Packed("2", b"x")
+
+
+def test_scores_are_gathered_exactly(store: Store, run_id: str, golden: GoldenSet) -> None:
+    third = 1 / 3
+    refused = Unscored("b", "refused", raw=("no\x00",))
+    store.results.add_scores(run_id, [CriteriaScores("c2", (0, 1), (third, float("nan")), (refused,))])
+    store.results.add_scores(run_id, [CriteriaScores("c2", (3,), (0.1 + 0.2,)), CriteriaScores("c1", (2,), (5.0,))])
+    store.results.add_scores(run_id, [CriteriaScores("c2", (3,), (0.1 + 0.2,))])  # a repetition
+    found = store.results.scores(run_id, golden.item_ids)
+    nan = float("nan")
+    assert found.criteria_ids == ("c1", "c2")
+    np.testing.assert_array_equal(found.values, [[nan, nan, 5.0, nan], [third, nan, nan, 0.1 + 0.2]])
+    assert found.unscored == {"c2": (refused,)}
+    assert store.results.scores(run_id, golden.item_ids, ["c2", "c9"]).criteria_ids == ("c2",)
+
+
+def test_no_scores_yet(store: Store, run_id: str, golden: GoldenSet) -> None:
+    assert store.results.scores(run_id, golden.item_ids).values.shape == (0, 4)
+
+
+def test_replies_keep_the_first_and_take_many_keys(store: Store) -> None:
+    many = [(f"reply:{k}", f"text \x00 {k}") for k in range(1200)]
+    store.replies.put_replies(many)
+    store.replies.put_replies([("reply:7", "another")])
+    found = store.replies.get_replies([key for key, _ in many] + ["reply:none"])
+    assert found == dict(many)
+    assert store.replies.get_replies([]) == {}
+
+
+def test_workers_live_by_their_heartbeat(store: Store) -> None:
+    assert store.workers.alive() == []
+    store.workers.enter("w", "here", 12)
+    store.workers.enter("w", "here", 13)
+    store.workers.beat("w")
+    assert [(row.worker_id, row.pid) for row in store.workers.alive()] == [("w", 13)]
+    store.workers.leave("w")
+    assert store.workers.alive() == []
+    assert len(store.workers.all()) == 1
