@@ -239,7 +239,8 @@ def _words_of_calibration(body: dict[str, Any]) -> list[str]:
     def line(name: str, one: dict[str, Any]) -> str:
         value = "—" if one["value"] is None else f"{one['value']:.3f}"
         interval = f" [{one['interval'][0]:.3f}, {one['interval'][1]:.3f}]" if one["interval"] else ""
-        return f"  {name:<28}{value}{interval}, n = {one['n']}"
+        unread = f", {one['n_unscored']} unscored" if one["n_unscored"] else ""
+        return f"  {name:<28}{value}{interval}, n = {one['n']}{unread}"
 
     measured = body["held_out"]
     lines = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Candidate, Phase, Standing, Status
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Level, ScoreMatrix, Usage
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Level, ScoreMatrix, Unscored, Usage
 from core.stats import align_scores, align_with_intervals
 
 INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
@@ -82,6 +82,7 @@ class Board:
         self.side, self.settings, self.level, self.meter = side, settings, level, meter
         self.entries: dict[str, Entry] = {}
         self.curve: list[BestSoFar] = []
+        self.unscored: dict[str, dict[str, Unscored]] = {}
         self.calls_expected = 0
         self._place = {int(position): i for i, position in enumerate(side.positions)}
 
@@ -102,7 +103,20 @@ class Board:
             entry.stale = True
             if entry.status == "waiting":
                 entry.status = "running"
+        self.take(matrix)
+
+    def take(self, matrix: ScoreMatrix) -> None:
+        """Count a batch's calls, and keep why scores are missing (criteria id → item id → Unscored)."""
         self.meter.spend(matrix.calls, matrix.usage)
+        for criteria_id, rows in matrix.unscored.items():
+            self.unscored.setdefault(criteria_id, {}).update({one.item_id: one for one in rows})
+
+    def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
+        """Item id → why there is no score, the first of `ids` that tells counting."""
+        found: dict[str, Unscored] = {}
+        for criteria_id in ids:
+            found = self.unscored.get(criteria_id, {}) | found
+        return found
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
         for criteria_id in ids:

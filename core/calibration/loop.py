@@ -24,6 +24,8 @@ from core.calibration.report import (
     monotone_map,
     no_gain,
     two_sides,
+    unread_counts,
+    unread_warning,
 )
 from core.calibration.revisit import Order, revisit
 from core.calibration.settings import CalibrationSettings
@@ -161,32 +163,41 @@ def _refine_round(run: _Run, round_: int) -> Steps:
 
 
 def _report(run: _Run, judge_state: Mapping[str, Any]) -> Generator[Work | Standing, Answer, Calibration]:
+    """Choose the final judge on calibration, then score it and the judge without criteria on held-out, once."""
     board = run.board
     board.refresh(final=True)
-    baseline = board.entries[board.with_status("baseline")[0]]
+    baseline = board.entries[board.with_status("baseline")[0]].criteria
     ranked = board.ranked(board.with_status("kept"))[: run.settings.ensemble]
-    chosen = tuple(board.entries[i].criteria for i in ranked) or (baseline.criteria,)
+    chosen = tuple(board.entries[i].criteria for i in ranked) or (baseline,)
     if not ranked:
         run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
     board.mark(ranked, "chosen")
-    asked = tuple(dict.fromkeys([*(one.criteria_id for one in chosen), baseline.criteria.criteria_id]))
-    criteria = tuple(board.entries[i].criteria for i in asked)
+    criteria = tuple({one.criteria_id: one for one in (*chosen, baseline)}.values())
     gathered = HeldOut(affordable_held_out(board, run.held_out, len(criteria)), criteria)
     if gathered.side.n < run.held_out.n:
         run.out_of_budget(f"before all held-out items were scored ({gathered.side.n} of {run.held_out.n})")
     yield from gathered.collect(board)
-    on_calibration = ensemble_scores(np.stack([board.entries[one.criteria_id].values for one in chosen]))
-    on_held_out = ensemble_scores(gathered.rows(chosen))
-    final = two_sides(board, on_calibration, on_held_out, gathered.side)
-    bare = two_sides(board, baseline.values, gathered.rows([baseline.criteria])[0], gathered.side)
-    run.warnings += no_gain(final["held_out"], bare["held_out"])
-    best = chosen[0]
-    fitted = monotone_map(board, on_calibration, run.task.scale)
-    if fitted.reason:
-        run.warnings.append(f"Map to the human scale: {fitted.reason}.")
-    sides, both = (board.side, gathered.side), (on_calibration, on_held_out)
-    scores = final_scores(run.golden, sides, both, list(gathered.unscored.values()))
+    result = _result(run, chosen, baseline, gathered, judge_state)
     yield board.standing("done", run.settings.rounds, "done", final=True)
+    return result
+
+
+def _result(
+    run: _Run, chosen: tuple[Criteria, ...], baseline: Criteria, held_out: HeldOut, judge_state: Mapping[str, Any]
+) -> Calibration:
+    board, side = run.board, held_out.side
+    on_calibration = ensemble_scores(np.stack([board.entries[one.criteria_id].values for one in chosen]))
+    on_held_out = ensemble_scores(held_out.rows(chosen))
+    final = two_sides(board, on_calibration, on_held_out, side)
+    best, bare = (
+        two_sides(board, board.entries[one.criteria_id].values, held_out.rows([one])[0], side)
+        for one in (chosen[0], baseline)
+    )
+    fitted = monotone_map(board, on_calibration, run.task.scale)
+    reasons = board.reasons(one.criteria_id for one in chosen)
+    scores = final_scores(run.golden, (board.side, side), (on_calibration, on_held_out), reasons)
+    run.count(unread_counts(board))
+    no_map = [f"Map to the human scale: {fitted.reason}."] if fitted.reason else []
     return Calibration(
         task=run.task,
         settings=run.settings,
@@ -197,7 +208,7 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Generator[Work | Stand
         candidates=board.candidates(),
         calibration=final["calibration"],
         held_out=final["held_out"],
-        best_single=two_sides(board, board.entries[best.criteria_id].values, gathered.rows([best])[0], gathered.side),
+        best_single=best,
         no_criteria=bare,
         scores=scores,
         isotonic=None if fitted.map is None else fitted.map.as_json(),
@@ -205,7 +216,7 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Generator[Work | Stand
         calls=board.meter.calls,
         usage=board.meter.usage,
         judge_state=judge_state,
-        warnings=tuple(run.warnings),
+        warnings=(*run.warnings, *no_gain(final["held_out"], bare["held_out"]), *unread_warning(scores), *no_map),
         stopped_early=run.stopped_early,
         problems=run.problems,
     )

@@ -14,7 +14,6 @@ from core.records import (
     Criteria,
     FloatArray,
     GoldenSet,
-    Item,
     Scale,
     ScoreMatrix,
     Unscored,
@@ -47,7 +46,6 @@ class HeldOut:
     def __init__(self, side: Side, criteria: Sequence[Criteria]) -> None:
         self.side, self.criteria = side, tuple(criteria)
         self.values: FloatArray = np.full((len(self.criteria), side.n), np.nan)
-        self.unscored: dict[str, Unscored] = {}
 
     def collect(self, board: Board) -> Generator[ScoreStep | Standing, Answer, None]:
         size = max(1, STEP_CALLS // max(len(self.criteria), 1))
@@ -56,8 +54,7 @@ class HeldOut:
             matrix = yield ScoreStep(self.criteria, positions)
             assert isinstance(matrix, ScoreMatrix)
             self.values[:, start : start + len(positions)] = matrix.values
-            self.unscored |= {one.item_id: one for rows in matrix.unscored.values() for one in rows}
-            board.meter.spend(matrix.calls, matrix.usage)
+            board.take(matrix)
             done = start + len(positions)
             yield board.standing("held-out", board.settings.rounds, f"{done} of {self.side.n} held-out items scored")
 
@@ -67,24 +64,39 @@ class HeldOut:
 
 
 def final_scores(
-    golden: GoldenSet, sides: Sequence[Side], scores: Sequence[FloatArray], unscored: Sequence[Unscored]
+    golden: GoldenSet, sides: Sequence[Side], scores: Sequence[FloatArray], reasons: Mapping[str, Unscored]
 ) -> ScoreMatrix:
-    """The final judge's scores on both sides as one row; items without a score keep the reason of a member."""
+    """The final judge's scores on both sides as one row; `reasons` (item id → Unscored) tell why some are missing."""
     positions = np.concatenate([side.positions for side in sides])
     values = np.concatenate(list(scores))
-    items: list[Item] = [golden.items[int(p)] for p in positions]
-    reasons = {one.item_id: one for one in unscored}
+    item_ids = [golden.items[int(p)].item_id for p in positions]
     missing = tuple(
-        reasons.get(item.item_id, Unscored(item.item_id, "budget", "not scored: the budget was used up"))
-        for item, value in zip(items, values, strict=True)
+        reasons.get(item_id, Unscored(item_id, "budget", "not asked for: the budget was used up"))
+        for item_id, value in zip(item_ids, values, strict=True)
         if np.isnan(value)
     )
-    return ScoreMatrix(
-        criteria_ids=("final",),
-        item_ids=tuple(item.item_id for item in items),
-        values=values[None, :],
-        unscored={"final": missing} if missing else {},
-    )
+    return ScoreMatrix(("final",), tuple(item_ids), values[None, :], {"final": missing} if missing else {})
+
+
+def unread_counts(board: Board) -> dict[str, int]:
+    """How many scores are missing over the whole run, by reason, in the words of `Calibration.problems`."""
+    counts: dict[str, int] = {}
+    for rows in board.unscored.values():
+        for one in rows.values():
+            counts[f"unread: {one.reason}"] = counts.get(f"unread: {one.reason}", 0) + 1
+    return counts
+
+
+def unread_warning(scores: ScoreMatrix) -> list[str]:
+    """A sentence when the final judge left items unscored; nothing otherwise."""
+    missing = scores.unscored.get("final", ())
+    if not missing:
+        return []
+    reasons = ", ".join(sorted({one.reason for one in missing}))
+    return [
+        f"{len(missing)} of {len(scores.item_ids)} items have no score ({reasons}). They are counted, never guessed; "
+        "the replies stand in the verdicts."
+    ]
 
 
 def monotone_map(board: Board, scores: FloatArray, scale: Scale) -> IsotonicFit:

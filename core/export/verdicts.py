@@ -20,7 +20,8 @@ from core.records import FloatArray, Scale, Unscored, Verdict
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
     """One line of a verdict file."""
     if isinstance(verdict, Unscored):
-        return {"item_id": verdict.item_id, "score": None, "reason": verdict.reason, "detail": verdict.detail}
+        told = {"reason": verdict.reason, "detail": verdict.detail, "raw": list(verdict.raw)}
+        return {"item_id": verdict.item_id, "score": None} | told
     return {
         "item_id": verdict.item_id,
         "score": verdict.value,

@@ -128,6 +128,9 @@ def test_unread_replies_are_counted_never_scored(golden: GoldenSet, make_judge: 
     unread = sum(item_id.endswith("-0") for item_id in result.scores.item_ids)
     assert len(result.scores.unscored["final"]) == unread == 40
     assert np.isnan(result.scores.values).sum() == unread
+    assert {one.reason for one in result.scores.unscored["final"]} == {"no verdict"}  # on both sides of the split
+    assert result.problems["unread: no verdict"] >= unread
+    assert any(f"{unread} of 240 items have no score (no verdict)" in warning for warning in result.warnings)
     assert result.held_out.n_unscored == sum(golden.items[p].item_id.endswith("-0") for p in result.split.held_out)
 
 
