@@ -19,7 +19,6 @@ from core.calibration.refine import FEW_LABELS, Folds, gate, refine_requests
 from core.calibration.report import (
     HeldOut,
     affordable_held_out,
-    ensemble_scores,
     final_scores,
     monotone_map,
     no_gain,
@@ -186,16 +185,20 @@ def _result(
     run: _Run, chosen: tuple[Criteria, ...], baseline: Criteria, held_out: HeldOut, judge_state: Mapping[str, Any]
 ) -> Calibration:
     board, side = run.board, held_out.side
-    on_calibration = ensemble_scores(np.stack([board.entries[one.criteria_id].values for one in chosen]))
-    on_held_out = ensemble_scores(held_out.rows(chosen))
+    members = {
+        one.criteria_id: np.concatenate([board.entries[one.criteria_id].values, held_out.rows([one])[0]])
+        for one in chosen
+    }
+    positions = np.concatenate([board.side.positions, side.positions])
+    item_ids = tuple(run.golden.items[int(p)].item_id for p in positions)
+    scores = final_scores(item_ids, members, board.reasons(members))
+    on_calibration, on_held_out = scores.values[0, : board.side.n], scores.values[0, board.side.n :]
     final = two_sides(board, on_calibration, on_held_out, side)
     best, bare = (
         two_sides(board, board.entries[one.criteria_id].values, held_out.rows([one])[0], side)
         for one in (chosen[0], baseline)
     )
     fitted = monotone_map(board, on_calibration, run.task.scale)
-    reasons = board.reasons(one.criteria_id for one in chosen)
-    scores = final_scores(run.golden, (board.side, side), (on_calibration, on_held_out), reasons)
     run.count(unread_counts(board))
     no_map = [f"Map to the human scale: {fitted.reason}."] if fitted.reason else []
     return Calibration(

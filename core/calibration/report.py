@@ -13,7 +13,6 @@ from core.records import (
     Alignment,
     Criteria,
     FloatArray,
-    GoldenSet,
     Scale,
     ScoreMatrix,
     Unscored,
@@ -64,18 +63,20 @@ class HeldOut:
 
 
 def final_scores(
-    golden: GoldenSet, sides: Sequence[Side], scores: Sequence[FloatArray], reasons: Mapping[str, Unscored]
+    item_ids: tuple[str, ...], members: Mapping[str, FloatArray], reasons: Mapping[str, Unscored]
 ) -> ScoreMatrix:
-    """The final judge's scores on both sides as one row; `reasons` (item id → Unscored) tell why some are missing."""
-    positions = np.concatenate([side.positions for side in sides])
-    values = np.concatenate(list(scores))
-    item_ids = [golden.items[int(p)].item_id for p in positions]
+    """The final judge's scores as the first row ("final"), those of its members (criteria id → (n_items,)) below.
+
+    `reasons` (item id → Unscored) tell why the final judge has no score for some items.
+    """
+    rows = np.stack(list(members.values()))
+    joined = ensemble_scores(rows)
     missing = tuple(
         reasons.get(item_id, Unscored(item_id, "budget", "not asked for: the budget was used up"))
-        for item_id, value in zip(item_ids, values, strict=True)
+        for item_id, value in zip(item_ids, joined, strict=True)
         if np.isnan(value)
     )
-    return ScoreMatrix(("final",), tuple(item_ids), values[None, :], {"final": missing} if missing else {})
+    return ScoreMatrix(("final", *members), item_ids, np.vstack([joined, rows]), {"final": missing} if missing else {})
 
 
 def unread_counts(board: Board) -> dict[str, int]:

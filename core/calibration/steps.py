@@ -84,7 +84,8 @@ class Calibration:
 
     `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose
     it and flatters, the second did not.  `best_single` and `no_criteria` hold the same two for the single best
-    criteria and for the judge without criteria.  `scores` are the final judge's on calibration and held-out items.
+    criteria and for the judge without criteria.  `scores` are the final judge's (first row) and its members' on
+    calibration, then held-out items.
     """
 
     task: Task

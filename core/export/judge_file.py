@@ -184,7 +184,7 @@ class CalibratedJudge:
     def _explained(self, items: Sequence[Item], verdicts: list[Verdict]) -> list[Verdict]:
         reasons = self.judge.explain(self.task, items, self.criteria[0])
         return [
-            replace(verdict, explanation=reason.explanation, raw=reason.raw)
+            replace(verdict, explanation=of_the_best(reason.explanation, len(self.criteria)), raw=reason.raw)
             if isinstance(verdict, Scored) and isinstance(reason, Scored)
             else verdict
             for verdict, reason in zip(verdicts, reasons, strict=True)
@@ -192,6 +192,11 @@ class CalibratedJudge:
 
     def close(self) -> None:
         self.judge.close()
+
+
+def of_the_best(explanation: str, n_criteria: int) -> str:
+    """Says of an explanation whose it is, when the score it stands beside is a mean over several criteria."""
+    return f"The best of the {n_criteria} averaged criteria: {explanation}" if n_criteria > 1 else explanation
 
 
 def _verdicts(

@@ -11,9 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from core.calibration.steps import Calibration, Candidate
 from core.errors import ConcordError, UsageError
-from core.export.judge_file import judge_yaml
+from core.export.judge_file import judge_yaml, of_the_best
 from core.export.verdicts import verdict_row
 from core.judging.base import Judge
 from core.records import GoldenSet, Scored, Verdict
@@ -93,8 +95,9 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | N
     `judge` adds the reasons of the best criteria to the items that have a score (a remote one reads its cache).
     """
     scores = calibration.scores
-    row = scores.values[0]
-    mapped = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic).apply(row)
+    joined, members = scores.values[0], scores.values[1:]
+    read = (~np.isnan(members)).sum(axis=0)
+    mapped = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic).apply(joined)
     missing = {one.item_id: one for one in scores.unscored.get("final", ())}
     reasons = {} if judge is None else _reasons(calibration, golden, judge)
     return [
@@ -102,8 +105,10 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | N
         if item_id in missing
         else Scored(
             item_id,
-            float(row[i]),
+            float(joined[i]),
             explanation=reasons.get(item_id, ""),
+            n_read=int(read[i]),
+            n_unread=len(members) - int(read[i]),
             calibrated=None if mapped is None else float(mapped[i]),
         )
         for i, item_id in enumerate(scores.item_ids)
@@ -118,7 +123,8 @@ def _reasons(calibration: Calibration, golden: GoldenSet, judge: Judge) -> dict[
         if not math.isnan(value)
     ]
     verdicts = judge.explain(calibration.task, scored, calibration.chosen[0])
-    return {one.item_id: one.explanation for one in verdicts if isinstance(one, Scored)}
+    n = len(calibration.chosen)
+    return {one.item_id: of_the_best(one.explanation, n) for one in verdicts if isinstance(one, Scored)}
 
 
 def write_run(folder: Path, calibration: Calibration, verdicts: Iterable[Verdict], seconds: float) -> dict[str, Any]:

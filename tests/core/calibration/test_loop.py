@@ -127,7 +127,7 @@ def test_unread_replies_are_counted_never_scored(golden: GoldenSet, make_judge: 
     result = calibrate(golden, make_judge(lambda item_id: item_id.endswith("-0")), QUICK)
     unread = sum(item_id.endswith("-0") for item_id in result.scores.item_ids)
     assert len(result.scores.unscored["final"]) == unread == 40
-    assert np.isnan(result.scores.values).sum() == unread
+    assert np.isnan(result.scores.values[0]).sum() == unread
     assert {one.reason for one in result.scores.unscored["final"]} == {"no verdict"}  # on both sides of the split
     assert result.problems["unread: no verdict"] >= unread
     assert any(f"{unread} of 240 items have no score (no verdict)" in warning for warning in result.warnings)
