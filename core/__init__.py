@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.calibration.settings import CalibrationSettings
     from core.golden import load_golden, load_items
-    from core.public import align, calibrate, load_judge
+    from core.public import align, calibrate, estimate, load_judge
 
-__all__ = ["CalibrationSettings", "align", "calibrate", "load_golden", "load_items", "load_judge"]
+__all__ = ["CalibrationSettings", "align", "calibrate", "estimate", "load_golden", "load_items", "load_judge"]
 
 _HOMES = {
     "CalibrationSettings": "core.calibration.settings",
     "align": "core.public",
     "calibrate": "core.public",
+    "estimate": "core.public",
     "load_golden": "core.golden",
     "load_items": "core.golden",
     "load_judge": "core.public",

@@ -23,7 +23,7 @@ from core.errors import ConcordError, UsageError
 from core.settings import Settings
 
 if TYPE_CHECKING:
-    from core.calibration.steps import Standing
+    from core.calibration.steps import Estimate, Standing
     from core.providers.base import ReplyStore
     from core.records import Alignment, Scale
 
@@ -83,6 +83,7 @@ def calibrate(
     from core.golden import load_golden
     from core.judging.registry import restore_judge
     from core.public import calibrate as run
+    from core.public import estimate
 
     chosen = CalibrationSettings(
         preset=preset,
@@ -101,6 +102,7 @@ def calibrate(
     loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
     settings = Settings.from_environment()
     replies = _replies(judge, settings)
+    print(_words_of_estimate(estimate(loaded, aspect, judge, settings=chosen)), file=sys.stderr)
     with _progress() as show:
         result = run(loaded, aspect, judge, settings=chosen, definition=definition, replies=replies, on_standing=show)
     seconds = time.perf_counter() - started
@@ -233,6 +235,13 @@ def _words_of_check(report: dict[str, Any]) -> list[str]:
         where = ", ".join(f"{part} {finding[part]}" for part in ("row", "column") if finding[part] is not None)
         lines.append(f"{finding['severity']}: {finding['message']}{f' ({where})' if where else ''}")
     return lines
+
+
+def _words_of_estimate(told: Estimate) -> str:
+    tokens = f", about {told.prompt_tokens:,} prompt tokens" if told.prompt_tokens else ""
+    price = f", about ${told.cost:,.2f}" if told.cost else ""
+    sides = f"{told.n_calibration} calibration and {told.n_held_out} held-out items"
+    return f"About {told.calls:,} calls{tokens}{price} on {sides}."
 
 
 def _words_of_calibration(body: dict[str, Any]) -> list[str]:

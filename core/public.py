@@ -11,10 +11,11 @@ import numpy as np
 
 from core.calibration.board import Side
 from core.calibration.drive import OnStanding, run_inline
+from core.calibration.estimate import estimate as estimate_of
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level
-from core.calibration.steps import Calibration
+from core.calibration.steps import Calibration, Estimate
 from core.errors import AspectError, UsageError
 from core.export import CalibratedJudge, VerdictTable, read_card, read_verdicts
 from core.golden import load_golden, split_sources
@@ -36,7 +37,7 @@ from core.records import (
 from core.settings import Settings
 from core.stats import align_with_intervals
 
-__all__ = ["align", "calibrate", "load_golden", "load_judge"]
+__all__ = ["align", "calibrate", "estimate", "load_golden", "load_judge"]
 
 
 def calibrate(
@@ -65,6 +66,25 @@ def calibrate(
         ready = made.prepare(task, [golden.items[p] for p in split.calibration])
         loop = calibration(golden, task, split, chosen, judge_state=judge_state(ready))
         return run_inline(loop, ready, golden, task, on_standing)
+    finally:
+        if isinstance(judge, str):
+            made.close()
+
+
+def estimate(
+    golden: GoldenSet,
+    aspect: str,
+    judge: str | Judge = "offline",
+    *,
+    settings: CalibrationSettings | None = None,
+    definition: str = "",
+) -> Estimate:
+    """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
+    chosen = settings or CalibrationSettings()
+    made = make_judge(judge, Settings.from_environment()) if isinstance(judge, str) else judge
+    try:
+        task = task_of(golden, aspect, definition)
+        return estimate_of(golden, task, split_for(golden, aspect, chosen), chosen, made)
     finally:
         if isinstance(judge, str):
             made.close()

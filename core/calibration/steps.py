@@ -78,6 +78,23 @@ class Standing:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Cost of a calibration before it starts; tokens and cost None where they cannot be known.
+
+    `calls` is what the chosen settings are expected to use, bounded by the budget.  Tokens and cost take every call
+    for a scoring call, which most are.  `notes` are sentences to show beside it (few labels, the judge is no LLM).
+    """
+
+    calls: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+    n_calibration: int
+    n_held_out: int
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Calibration:
     """The result.  `chosen` are the criteria of the final judge (one, or the members of the ensemble).

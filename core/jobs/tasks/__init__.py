@@ -16,7 +16,7 @@ functions that need them.  Signatures at a glance::
     load_golden_set(store, golden_id) -> GoldenSet         equal to what went in, same digest
     golden_page(store, golden_id, offset, limit) -> GoldenPage
 
-    estimate(store, settings, request) -> EstimateView
+    estimate(store, settings, request) -> Estimate
     start_calibration(store, settings, request) -> run_id
     start_rescore(store, settings, request) -> run_id
     cancel_run(store, run_id)      resume_run(store, settings, run_id)

@@ -4,55 +4,34 @@ from __future__ import annotations
 
 import re
 
+from core.calibration.steps import Estimate
 from core.errors import NotFoundError, UsageError
 from core.jobs.tasks.runs import load_calibration, start_run
-from core.jobs.views import CalibrationRequest, EstimateView
+from core.jobs.views import CalibrationRequest
 from core.settings import Settings
 from core.store.store import Store
 
 __all__ = ["estimate", "judge_file", "load_calibration", "start_calibration"]
 
-_CRITERIA_WORDS = 120  # of drafted criteria, for the estimate of tokens
-_FEW_LABELS = 100
 
-
-def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> EstimateView:
+def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
     """Calls, tokens and price of the calibration before it starts.
 
     Raises what the start would: AspectError for labels that cannot rank anything, JudgeError for a judge that
     cannot be made, NotFoundError for an unknown golden set.
     """
-    from core.calibration.board import Side
-    from core.calibration.start import expected_calls, require_usable
+    from core.calibration.estimate import estimate as estimate_of
     from core.judging.registry import make_judge
     from core.public import split_for, task_of
 
     golden = store.goldens.load(request.golden_id)
     task = task_of(golden, request.aspect, request.definition, request.scale)
     split = split_for(golden, request.aspect, request.settings)
-    side = Side.of(golden, request.aspect, split.calibration)
-    held_out = Side.of(golden, request.aspect, split.held_out)
-    require_usable(golden, task, side)
-    calls = expected_calls(request.settings, side, held_out.n)
     judge = make_judge(request.judge_spec, settings, store.replies)
     try:
-        items = [golden.items[position] for position in split.calibration]
-        once = judge.estimate(task, items, _CRITERIA_WORDS)
-        notes = [judge.notice] if judge.notice else []
+        return estimate_of(golden, task, split, request.settings, judge)
     finally:
         judge.close()
-    if side.n < _FEW_LABELS:
-        notes.append(f"{side.n} labelled items for calibration: under {_FEW_LABELS}, refinement tends to fit noise.")
-    share = calls / max(1, once.calls)
-    return EstimateView(
-        calls=calls,
-        prompt_tokens=None if once.prompt_tokens is None else round(once.prompt_tokens * share),
-        completion_tokens=None if once.completion_tokens is None else round(once.completion_tokens * share),
-        cost=None if once.cost is None else once.cost * share,
-        n_calibration=side.n,
-        n_held_out=held_out.n,
-        notes=tuple(notes),
-    )
 
 
 def start_calibration(store: Store, settings: Settings, request: CalibrationRequest) -> str:

@@ -1,0 +1,34 @@
+"""What a calibration will take, told before it starts: calls, tokens, price."""
+
+from __future__ import annotations
+
+from core.calibration.board import Side
+from core.calibration.refine import FEW_LABELS
+from core.calibration.settings import CalibrationSettings
+from core.calibration.start import expected_calls, require_usable
+from core.calibration.steps import Estimate
+from core.judging.base import Judge
+from core.records import GoldenSet, Split, Task
+
+CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
+
+
+def estimate(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSettings, judge: Judge) -> Estimate:
+    """The estimate for `judge`, prepared or not.  AspectError for labels that cannot rank anything."""
+    side = Side.of(golden, task.aspect, split.calibration)
+    require_usable(golden, task, side)
+    calls = expected_calls(settings, side, len(split.held_out))
+    once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
+    share = calls / max(1, once.calls)
+    notes = [judge.notice] if judge.notice else []
+    if side.n < FEW_LABELS:
+        notes.append(f"{side.n} labelled items for calibration: under {FEW_LABELS}, refinement tends to fit noise.")
+    return Estimate(
+        calls=calls,
+        prompt_tokens=None if once.prompt_tokens is None else round(once.prompt_tokens * share),
+        completion_tokens=None if once.completion_tokens is None else round(once.completion_tokens * share),
+        cost=None if once.cost is None else once.cost * share,
+        n_calibration=side.n,
+        n_held_out=len(split.held_out),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,113 @@
+"""Figures say what the records say: nothing for undefined, axes that hold still, text that cannot become markup."""
+
+from __future__ import annotations
+
+import sys
+from subprocess import run
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core import figures
+from core.figures import Curve, Mark, Sides
+from core.records import Alignment, AspectLabels, Interval, Scale
+
+
+def aligned(value: float | None, low: float = 0.0, high: float = 0.0) -> Alignment:
+    interval = Interval(low, high) if high > low else None
+    return Alignment("spearman", "sample", value, n=40, interval=interval)
+
+
+def test_an_undefined_candidate_keeps_its_place_but_is_not_drawn_as_zero() -> None:
+    marks = [Mark("a", aligned(0.4), "kept"), Mark("b", aligned(None), "kept"), Mark("c", aligned(0.2), "kept")]
+    trace = figures.candidates_figure(marks, None, measure="m").data[0]
+    assert list(trace.x) == [1, 3]
+    assert list(trace.y) == [0.4, 0.2]
+
+
+def test_a_candidate_at_exactly_zero_is_drawn() -> None:
+    trace = figures.candidates_figure([Mark("a", aligned(0.0), "kept")], None, measure="m").data[0]
+    assert list(trace.y) == [0.0]
+
+
+def test_whiskers_are_distances_to_the_ends_of_the_interval() -> None:
+    figure = figures.candidates_figure([Mark("a", aligned(0.4, 0.25, 0.5), "kept")], None, measure="m")
+    assert figure.data[0].error_y.array[0] == pytest.approx(0.1)
+    assert figure.data[0].error_y.arrayminus[0] == pytest.approx(0.15)
+
+
+def test_axes_hold_still_while_a_run_grows() -> None:
+    few = figures.candidates_figure([Mark("a", aligned(0.31), "kept")], aligned(0.2), measure="m", slots=60)
+    more = figures.candidates_figure(
+        [Mark(str(i), aligned(0.21 + i / 200), "kept") for i in range(20)], aligned(0.2), measure="m", slots=60
+    )
+    assert few.layout.xaxis.range == more.layout.xaxis.range == (0, 61)
+    assert few.layout.yaxis.range == more.layout.yaxis.range
+    assert few.layout.uirevision == more.layout.uirevision
+
+
+def test_hostile_text_is_escaped_in_hover_boxes() -> None:
+    mark = Mark("<a href='javascript:alert(1)'>x</a>", aligned(0.1), "kept", detail="<img src=x onerror=alert(1)>")
+    hover = figures.candidates_figure([mark], None, measure="m").data[0].hovertext[0]
+    assert "<a" not in hover
+    assert "<img" not in hover
+    assert "&lt;img" in hover
+
+
+def test_the_curve_starts_with_its_whole_axis_and_shows_the_baseline() -> None:
+    figure = figures.best_so_far_figure(Curve((100, 250), (0.2, 0.3), 1000), aligned(0.1), measure="rho")
+    assert figure.layout.xaxis.range == (0, 1020)
+    assert figure.layout.shapes[0].y0 == 0.1
+    assert "no criteria 0.100" in figure.layout.annotations[0].text
+
+
+def test_an_undefined_baseline_leaves_no_line() -> None:
+    figure = figures.best_so_far_figure(Curve((), (), 10), aligned(None), measure="rho")
+    assert not figure.layout.shapes
+
+
+def test_sides_stand_in_the_order_given_from_the_top() -> None:
+    rows = [
+        Sides("final", aligned(0.5, 0.4, 0.6), aligned(0.4, 0.2, 0.5)),
+        Sides("none", aligned(0.1), None),
+    ]
+    figure = figures.sides_figure(rows, measure="m")
+    assert list(figure.layout.yaxis.ticktext) == ["none", "final"]
+    calibration, held_out = figure.data
+    assert list(calibration.x) == [0.5, 0.1]
+    assert list(held_out.x) == [0.4]
+    assert calibration.y[0] > held_out.y[0] > calibration.y[1]
+
+
+def test_labels_on_steps_get_one_bar_a_step() -> None:
+    labels = AspectLabels("coherence", Scale(1, 5, 1.0), (1.0, 1.0, 5.0, None, 3.0))
+    bar = figures.labels_figure(labels).data[0]
+    assert [round(x) for x in bar.x] == [1, 2, 3, 4, 5]
+    assert list(bar.y) == [2, 0, 1, 0, 1]
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=50),
+    st.sampled_from([Scale(0, 1), Scale(0, 1, 0.25), Scale(0, 1, 0.001)]),
+)
+def test_every_label_is_counted_once(values: list[float], scale: Scale) -> None:
+    bar = figures.labels_figure(AspectLabels("a", scale, tuple(values))).data[0]
+    assert sum(bar.y) == len(values)
+
+
+def test_describe_never_says_zero_for_undefined() -> None:
+    assert figures.describe(None) == figures.describe(aligned(None)) == "—"
+    assert figures.describe(aligned(0.0)) == "0.000"
+    assert figures.describe(aligned(0.4123, 0.3, 0.52)) == "0.412 [0.30, 0.52]"
+
+
+def test_importing_figures_does_not_load_plotly() -> None:
+    code = "import core.figures, sys; sys.exit('plotly' in sys.modules)"
+    assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_curve_goes_on_to_the_calls_spent_by_now() -> None:
+    line = figures.best_so_far_figure(Curve((100,), (0.2,), 1000, calls_now=400), None, measure="rho").data[0]
+    assert list(line.x) == [100, 400]
+    assert list(line.y) == [0.2, 0.2]
