@@ -90,23 +90,6 @@ class CalibrationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateView:
-    """Cost of a calibration before it starts; tokens and cost None where they cannot be known.
-
-    `calls` is what the chosen settings are expected to use, already bounded by the budget; `notes` are sentences
-    to show beside it (few labels, the judge is no LLM, …).
-    """
-
-    calls: int
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost: float | None
-    n_calibration: int
-    n_held_out: int
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class RescoreRequest:
     """Score edited criteria beside their parent, with the judge of `run_id` on that run's calibration items."""
 

@@ -1,0 +1,17 @@
+"""The router: hands the list of screens to Streamlit.  Draws nothing; every screen is complete alone.
+
+The start-up hook and the menu stand in `pages.components.page`, where every screen calls them: until somebody has
+opened the root, Streamlit serves a deep link by running the screen's file without this one.
+"""
+
+import streamlit as st
+
+from pages.components.page import SCREENS
+
+st.navigation(
+    [
+        st.Page(one.file, title=one.title, icon=one.icon, default=place == 0)
+        for place, one in enumerate(SCREENS.values())
+    ],
+    position="hidden",
+).run()

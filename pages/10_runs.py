@@ -1,0 +1,77 @@
+"""Runs: what runs, how far it is, what it cost, what failed and why; cancel, resume, open."""
+
+from typing import Any
+
+import streamlit as st
+
+from core.jobs import tasks
+from core.jobs.views import RunSummary
+from pages.components import live, run_view, state, tables
+from pages.components.page import Opened, link_to, open_page
+
+
+def draw(page: Opened, runs: list[RunSummary]) -> None:
+    draw_worker(page)
+    if not runs:
+        st.info("Nothing has been run in this project yet.", icon=":material/list_alt:")
+        link_to("calibrate", "Start a calibration", icon=":material/tune:")
+        return
+    ids = [run.run_id for run in runs]
+    picked = state.picked_row(state.RUNS, state.RUNS_IDS) or state.url_id("run")
+    if picked not in ids:
+        picked = ids[0]
+    state.hold_row(state.RUNS, state.RUNS_IDS, ids, picked)
+    st.dataframe(
+        tables.runs_frame(runs),
+        key=state.RUNS,
+        on_select="rerun",
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": [ids.index(picked)]}},
+        hide_index=True,
+        height=tables.height_for(len(runs)),
+        placeholder=tables.DASH,
+        column_config=columns(),
+        alt="Runs of this project",
+    )
+    draw_picked(page, runs[ids.index(picked)])
+
+
+def columns() -> dict[str, Any]:
+    config = st.column_config
+    return {
+        "run": config.TextColumn(width=230),
+        "judge": config.TextColumn(width=110),
+        "progress": config.ProgressColumn(format="%.0f %%", min_value=0, max_value=100, width=110),
+        "calls": config.NumberColumn(format="localized", width=80),
+        "error": config.TextColumn(width="medium"),
+    }
+
+
+def draw_worker(page: Opened) -> None:
+    if tasks.worker_alive(page.store):
+        st.badge("a worker is alive", icon=":material/check_circle:", color="green")
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("no worker is alive", icon=":material/error:", color="red")
+        if page.settings.worker == "auto":
+            st.text("One is being started; this takes a few seconds. If it stays so, read worker.log in CONCORD_HOME.")
+        else:
+            st.text("Workers run elsewhere (CONCORD_WORKER=external). Start one with: python -m core worker")
+
+
+def draw_picked(page: Opened, run: RunSummary) -> None:
+    with st.container(border=True):
+        st.text(run.title)
+        run_view.draw_status(page, run)
+        if run.kind == "calibration":
+            link_to("calibrate", "Open in Calibrate", icon=":material/tune:", run=run.run_id)
+        else:
+            link_to("criteria", "Open in Criteria", icon=":material/rule:", rescore=run.run_id)
+
+
+page = open_page("runs", intro="Runs go on in the worker, with this tab open or not.")
+live.follow(
+    lambda: tasks.list_runs(page.store, page.project.project_id),
+    lambda runs: all(run.finished for run in runs),
+    lambda runs: draw(page, runs),
+)

@@ -1,0 +1,88 @@
+"""Calibrate: start a calibration, watch drafts ranked by alignment while it runs, read the result."""
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import CalibrationRequest, RunView
+from pages.components import forms, live, run_view, state
+from pages.components.page import Opened, link_to, open_page, plain, stop_with
+
+
+def show_run(page: Opened, run_id: str) -> None:
+    try:
+        view = run_view.read_run(page, run_id)
+    except ConcordError as error:
+        link_to("calibrate", "Start a calibration", icon=":material/tune:")
+        stop_with("This run cannot be shown.", str(error))
+    if not isinstance(view.request, CalibrationRequest):
+        link_to("criteria", "Open in Criteria", icon=":material/rule:", rescore=run_id)
+        stop_with("This run is no calibration.", "It re-scored edited criteria; its result stands in Criteria.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(view.title)
+        st.space("stretch")
+        st.button("New calibration", icon=":material/add:", on_click=state.put_in_url, kwargs={"run": None})
+    live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
+
+
+def draw(page: Opened, view: RunView) -> None:
+    run_view.draw_status(page, view)
+    if view.calibration is not None:
+        run_view.draw_result(page, view, view.calibration)
+    if view.standing is not None:
+        run_view.draw_standing(view, view.standing)
+    elif not view.finished:
+        st.caption("Criteria appear here as soon as they are drafted. This tab can be closed; the run goes on.")
+
+
+def show_form(page: Opened) -> None:
+    goldens = tasks.list_goldens(page.store, page.project.project_id)
+    if not goldens:
+        st.info(
+            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
+        )
+        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
+        st.stop()
+    show_going_on(page)
+    choice = forms.choose_calibration(page.settings, page.project.project_id, goldens, state.url_id("golden"))
+    if choice.request is None:
+        st.warning(plain(choice.missing), icon=":material/edit:")
+        st.stop()
+    st.subheader("Before the start", anchor=False)
+    try:
+        forms.show_estimate(tasks.estimate(page.store, page.settings, choice.request))
+    except ConcordError as error:
+        stop_with("This calibration cannot be started as it stands.", str(error))
+    if st.button("Start the calibration", type="primary", icon=":material/play_arrow:"):
+        start(page, choice.request)
+
+
+def show_going_on(page: Opened) -> None:
+    runs = [run for run in tasks.list_runs(page.store, page.project.project_id) if run.kind == "calibration"]
+    for run in [run for run in runs if not run.finished][:3]:
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.badge("going on", color="blue")
+            st.text(f"{run.title}: {run.phase} {run.message}".strip())
+            link_to("calibrate", "Watch it", icon=":material/visibility:", run=run.run_id)
+    if finished := next((run for run in runs if run.finished), None):
+        link_to("calibrate", f"Last run: {plain(finished.title)}", icon=":material/history:", run=finished.run_id)
+
+
+def start(page: Opened, request: CalibrationRequest) -> None:
+    try:
+        run_id = tasks.start_calibration(page.store, page.settings, request)
+    except ConcordError as error:
+        stop_with("The calibration was not started.", str(error))
+    state.put_in_url(run=run_id, golden=None)
+    st.rerun()
+
+
+page = open_page(
+    "calibrate",
+    intro="Drafts criteria from labelled examples, ranks them by how well the judge then agrees with people, "
+    "refines the best, and tells the result on items that chose nothing.",
+)
+if run_id := state.url_id("run"):
+    show_run(page, run_id)
+else:
+    show_form(page)

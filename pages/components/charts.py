@@ -1,0 +1,129 @@
+"""Where figures of `core.figures` are placed: from the records of a run to the figure and on to the screen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from core import figures
+from core.calibration.steps import Calibration, Candidate, Standing
+from core.jobs.views import CalibrationRequest, RunView
+from core.records import Alignment, AspectLabels, GoldenSet
+from pages.components import tables
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+CONFIG = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False}
+WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopped", "kept": "kept"}
+
+
+def place(figure: Figure, *, key: str, alt: str) -> None:
+    """A figure over the full width of its container; `key` lets it be updated in place instead of drawn anew."""
+    st.plotly_chart(figure, key=key, config=CONFIG, theme=None, alt=alt)
+
+
+def measure_of(candidates: Sequence[Candidate]) -> str:
+    """The axis title: the statistic and level of the first candidate that has an alignment."""
+    known = next((c.alignment for c in candidates if c.alignment is not None), None)
+    return "alignment" if known is None else figures.measure_name(known.statistic, known.level)
+
+
+def baseline_of(candidates: Sequence[Candidate]) -> Alignment | None:
+    return next((c.alignment for c in candidates if c.status == "baseline"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _StandingFigures:
+    candidates: Figure
+    curve: Figure
+
+
+def place_standing(view: RunView, standing: Standing) -> None:
+    """Every candidate with its interval beside the best-so-far curve."""
+    drawn = _standing_figures(view.run_id, view.version, view, standing)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("**Every candidate** on calibration items, with its 95 % interval")
+        place(drawn.candidates, key="candidates_figure", alt="Alignment of each candidate with its interval")
+    with right:
+        st.markdown("**Best so far** against the calls spent")
+        place(drawn.curve, key="curve_figure", alt="Best alignment so far against calls")
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _standing_figures(run_id: str, version: int, _view: RunView, _standing: Standing) -> _StandingFigures:
+    """Figures are dear to build (plotly checks every property), so a version of a run gets them once."""
+    candidates = _standing.candidates
+    measure, baseline = measure_of(candidates), baseline_of(candidates)
+    made = sorted((c for c in candidates if c.status != "baseline"), key=_making)
+    marks = [
+        figures.Mark(tables.name_of(c.criteria), c.alignment, WORDS.get(c.status, c.status), c.criteria.text)
+        for c in made
+    ]
+    curve = figures.Curve(
+        tuple(p.calls for p in _standing.curve),
+        tuple(p.value for p in _standing.curve),
+        max(_standing.calls_expected, _standing.calls),
+        _standing.calls,
+    )
+    return _StandingFigures(
+        figures.candidates_figure(marks, baseline, measure=measure, slots=slots_of(_view, len(made))),
+        figures.best_so_far_figure(curve, baseline, measure=measure),
+    )
+
+
+def place_sides(view: RunView, calibration: Calibration) -> None:
+    """The final judge, the best single criteria and the judge without criteria, on both sides of the split."""
+    drawn = _sides_figure(view.run_id, view.version, calibration)
+    place(drawn, key="sides_figure", alt="Alignment on calibration beside held-out")
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _sides_figure(run_id: str, version: int, _result: Calibration) -> Figure:
+    rows = [figures.Sides(_final_name(_result), _result.calibration, _result.held_out)]
+    if len(_result.chosen) > 1:
+        rows.append(_sides("best single criteria", _result.best_single))
+    rows.append(_sides("no criteria", _result.no_criteria))
+    return figures.sides_figure(rows, measure=figures.measure_name(_result.held_out.statistic, _result.held_out.level))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _labels_figure(digest: str, aspect: str, _labels: AspectLabels) -> Figure:
+    return figures.labels_figure(_labels)
+
+
+def place_labels(golden: GoldenSet) -> None:
+    """One distribution a column, two in a row."""
+    labels = list(golden.aspects.values())
+    for start in range(0, len(labels), 2):
+        for column, one in zip(st.columns(2, gap="medium"), labels[start : start + 2], strict=False):
+            with column:
+                place(
+                    _labels_figure(golden.digest, one.aspect, one),
+                    key=f"labels_{one.aspect}",
+                    alt=f"Distribution of the labels of {one.aspect}",
+                )
+
+
+def slots_of(view: RunView, n_made: int) -> int:
+    """Room on the candidates' axis: all drafts from the start, then widened by twenties as rounds add more."""
+    drafts = view.request.settings.plan.n_drafts if isinstance(view.request, CalibrationRequest) else 0
+    return max(drafts, 20 * math.ceil(n_made / 20))
+
+
+def _making(candidate: Candidate) -> tables.MakingOrder:
+    return tables.origin_order(candidate.criteria)
+
+
+def _final_name(calibration: Calibration) -> str:
+    n = len(calibration.chosen)
+    return "final judge" if n <= 1 else f"final judge (mean of {n})"
+
+
+def _sides(name: str, both: Mapping[str, Alignment]) -> figures.Sides:
+    return figures.Sides(name, both.get("calibration"), both.get("held_out"))

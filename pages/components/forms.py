@@ -1,0 +1,232 @@
+"""Widgets → requests.  Every function draws its widgets and returns what a person has chosen; nothing is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
+from core.calibration.steps import Estimate
+from core.errors import ConcordError
+from core.figures import LEVEL_NAMES, STATISTIC_NAMES
+from core.jobs.views import CalibrationRequest, GoldenView
+from core.records import LEVELS, STATISTICS, Level, Scale, Statistic
+from core.settings import Settings
+from pages.components import tables
+from pages.components.page import plain
+from pages.components.state import widget
+
+JUDGES = {
+    "offline": "Offline judge: no key, no network; not an LLM",
+    "openai": "LLM over an OpenAI-compatible endpoint",
+    "scripted": "Scripted demo: a stand-in that follows a script",
+}
+FEW_LABELS = 100
+REVISITS: dict[RevisitMode, str] = {
+    "racing": "racing: a fifth of the calls",
+    "full": "full: every draft on every item",
+}
+SPLITS: dict[SplitKind, str] = {
+    "sources": "other sources",
+    "sources+systems": "other sources and other systems",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationChoice:
+    """A request, or the reason in words why there is none yet."""
+
+    request: CalibrationRequest | None
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Advanced:
+    settings: CalibrationSettings
+    definition: str
+    scale: Scale | None
+
+
+def choose_calibration(
+    settings: Settings, project_id: str, goldens: Sequence[GoldenView], preferred: str | None
+) -> CalibrationChoice:
+    """The whole start form: golden set, aspect, judge, and under "Advanced" all that has a good default."""
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        golden = _choose_golden(goldens, preferred)
+        names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
+        if not names:
+            return CalibrationChoice(None, "This golden set has no labels; a judge is calibrated on human labels.")
+        aspect = st.selectbox("Aspect to judge", names, key=widget("aspect"))
+        spec = _choose_judge(settings)
+    with right:
+        _golden_facts(golden, aspect)
+    with st.expander("Advanced: presets, search, statistic, split, budget", icon=":material/settings:"):
+        try:
+            advanced = _choose_settings(golden, aspect)
+        except ConcordError as error:
+            return CalibrationChoice(None, str(error))
+    if not spec:
+        return CalibrationChoice(None, "Name the model that the endpoint serves.")
+    return CalibrationChoice(
+        CalibrationRequest(
+            project_id,
+            golden.golden_id,
+            aspect,
+            spec,
+            advanced.settings,
+            definition=advanced.definition,
+            scale=advanced.scale,
+        )
+    )
+
+
+def show_estimate(estimate: Estimate) -> None:
+    """What the run will ask for and cost, before it starts; "—" where it cannot be known."""
+    tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Calls, at most about", f"{estimate.calls:,}", width="content")
+        st.metric("Tokens", tables.DASH if tokens is None else f"{tokens:,}", width="content")
+        st.metric("Price", tables.money(estimate.cost), width="content")
+        st.metric("Calibration items", f"{estimate.n_calibration:,}", width="content")
+        st.metric("Held-out items", f"{estimate.n_held_out:,}", width="content")
+    for note in estimate.notes:
+        st.info(plain(note), icon=":material/info:")
+
+
+def _choose_golden(goldens: Sequence[GoldenView], preferred: str | None) -> GoldenView:
+    by_id = {golden.golden_id: golden for golden in goldens}
+    ids = list(by_id)
+    key = widget("golden")
+    if preferred in by_id and key not in st.session_state:
+        st.session_state[key] = preferred
+    if st.session_state.get(key) not in by_id:
+        st.session_state[key] = ids[0]
+    return by_id[
+        st.selectbox(
+            "Golden set", ids, key=key, format_func=lambda one: f"{by_id[one].name} ({by_id[one].n_items:,} items)"
+        )
+    ]
+
+
+def _golden_facts(golden: GoldenView, aspect: str) -> None:
+    view = golden.aspect(aspect)
+    n_labelled = 0 if view is None else view.n_labelled
+    with st.container(border=True):
+        st.text(f"{golden.name}: {golden.n_items:,} items of {golden.n_sources:,} sources")
+        st.text(
+            (f"{golden.n_systems} systems. " if golden.n_systems else "Systems are not named. ")
+            + f"{n_labelled:,} labels of {aspect}"
+            + (f" on {view.scale}" if view else "")
+        )
+        st.caption("Half of the sources choose the criteria (calibration); the other half only tell how good they are.")
+    if n_labelled < FEW_LABELS:
+        st.warning(
+            f"Only {n_labelled} labels: the choice will overfit, and the held-out interval will be wide. "
+            f"{FEW_LABELS} or more are advisable.",
+            icon=":material/warning:",
+        )
+
+
+def _choose_judge(settings: Settings) -> str:
+    """The judge's SPEC; empty while something is missing."""
+    kind = st.radio("Judge", list(JUDGES), key=widget("judge"), format_func=JUDGES.__getitem__)
+    if kind != "openai":
+        return str(kind)
+    model = st.text_input(
+        "Model", key=widget("model"), placeholder="the name under which the endpoint serves it"
+    ).strip()
+    base = st.text_input(
+        "Base URL (empty: OpenAI's own)",
+        key=widget("base_url"),
+        placeholder=settings.openai_base_url or "http://127.0.0.1:8000/v1",
+        type="url",
+    ).strip()
+    if settings.openai_api_key:
+        st.caption("A key is set in the environment (OPENAI_API_KEY). It is read there and never stored or shown.")
+    else:
+        st.caption(
+            "No key in the environment. Endpoints that ask for one need OPENAI_API_KEY set where the worker runs; "
+            "never type a key here."
+        )
+    return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
+
+
+def _choose_settings(golden: GoldenView, aspect: str) -> _Advanced:
+    """Everything with a good default.  UsageError for what does not fit together."""
+    one, two, three = st.columns(3, gap="medium")
+    with one:
+        settings = _choose_search(golden, CalibrationSettings())
+    with two:
+        settings = _choose_measure(settings)
+    with three:
+        st.markdown("**Limits and task**")
+        budget = st.number_input(
+            "Budget in calls",
+            min_value=1,
+            value=None,
+            key=widget("budget"),
+            placeholder="no limit",
+            help="The run ends in order there, with the best so far.",
+        )
+        seed = st.number_input("Seed", 0, 2**31 - 1, 0, key=widget("seed"))
+        scale = _choose_scale(golden, aspect)
+        definition = st.text_area(
+            "What the aspect means (optional)", key=widget("definition"), max_chars=2000, height=90
+        )
+    settings = replace(settings, budget=None if budget is None else int(budget), seed=int(seed))
+    return _Advanced(settings, (definition or "").strip(), scale)
+
+
+def _choose_search(golden: GoldenView, settings: CalibrationSettings) -> CalibrationSettings:
+    st.markdown("**Search**")
+    presets = list(PRESETS)
+    usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
+    preset = st.selectbox(
+        "Preset",
+        presets,
+        key=widget("preset"),
+        index=presets.index(usual),
+        format_func=lambda name: f"{name} ({PRESETS[name].n_drafts} drafts)",
+    )
+    revisit: RevisitMode = st.radio("Revisit", list(REVISITS), key=widget("revisit"), format_func=REVISITS.__getitem__)
+    rounds = st.number_input("Rounds of refining", 0, 20, settings.rounds, key=widget("rounds"))
+    ensemble = st.number_input(
+        "Average the best …", 1, 25, settings.ensemble, key=widget("ensemble"), help="1 takes the single best."
+    )
+    return replace(settings, preset=preset, revisit=revisit, rounds=int(rounds), ensemble=int(ensemble))
+
+
+def _choose_measure(settings: CalibrationSettings) -> CalibrationSettings:
+    st.markdown("**Measure**")
+    names = list(STATISTICS)
+    statistic: Statistic = st.selectbox(
+        "Statistic",
+        names,
+        index=names.index(settings.statistic),
+        key=widget("statistic"),
+        format_func=STATISTIC_NAMES.__getitem__,
+    )
+    levels: list[Level | None] = [None, *LEVELS]
+    level = st.selectbox(
+        "Level",
+        levels,
+        key=widget("level"),
+        format_func=lambda one: "what the golden set allows" if one is None else LEVEL_NAMES[one],
+    )
+    split: SplitKind = st.radio("Held-out", list(SPLITS), key=widget("split"), format_func=SPLITS.__getitem__)
+    return replace(settings, statistic=statistic, level=level, split=split)
+
+
+def _choose_scale(golden: GoldenView, aspect: str) -> Scale | None:
+    view = golden.aspect(aspect)
+    if view is None:
+        return None
+    low, high = st.columns(2)
+    bottom = low.number_input("Scale from", value=float(view.scale.low), key=widget(f"low_{golden.golden_id}_{aspect}"))
+    top = high.number_input("to", value=float(view.scale.high), key=widget(f"high_{golden.golden_id}_{aspect}"))
+    if (bottom, top) == (view.scale.low, view.scale.high):
+        return None
+    return Scale(bottom, top, view.scale.step, given=True)

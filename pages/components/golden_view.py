@@ -1,0 +1,179 @@
+"""A golden set on screen: an upload before it is frozen, and a frozen one; both as facts, rows and distributions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping as Dict
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.golden import BuiltGolden, Mapping, Table, build_golden, read_table
+from core.golden.findings import has_errors
+from core.jobs import tasks
+from core.jobs.views import GoldenRow, GoldenView
+from core.records import GoldenSet, Scale
+from pages.components import charts, mapping, state, tables
+from pages.components.page import Opened, link_to, stop_with
+
+PREVIEW_ROWS, PAGE_ROWS = 20, 100
+UPLOAD_TYPES = ["csv", "tsv", "jsonl", "ndjson", "json", "gz", "parquet", "xlsx"]
+
+
+@st.cache_resource(max_entries=3, show_spinner="Reading the file …")
+def _read_upload(digest: str, name: str, max_mb: int, _data: bytes) -> Table:
+    return read_table(_data, name, max_mb=max_mb)
+
+
+@st.cache_resource(max_entries=6, show_spinner="Checking …")
+def _build(digest: str, key: str, _table: Table, _mapping: Mapping, _scales: Dict[str, Scale]) -> BuiltGolden:
+    return build_golden(_table, _mapping, _scales)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
+    """Golden sets never change under their id, so the id is key enough."""
+    return tasks.load_golden_set(_page.store, golden_id)
+
+
+def bring_in(page: Opened) -> None:
+    """Upload → mapping → findings and scales → preview → freeze."""
+    upload = st.file_uploader(
+        "A file with items and human labels",
+        type=UPLOAD_TYPES,
+        key=state.UPLOAD,
+        max_upload_size=page.settings.max_upload_mb,
+        help="CSV, TSV, JSONL, JSON (also .gz), Parquet or XLSX; one row an item, or one row a rating.",
+    )
+    if upload is None:
+        st.caption(
+            "Columns are recognised by name: item_id, source_id, system_id, source, target, human_<aspect>, "
+            "ann_<aspect>, and usual aliases such as document or summary. All can be corrected before it is kept."
+        )
+        return
+    data = upload.getvalue()
+    digest = hashlib.sha256(data).hexdigest()[:16]
+    try:
+        table = _read_upload(digest, upload.name, page.settings.max_upload_mb, data)
+        chosen = mapping.correct_mapping(table, digest)
+        as_found = _build(digest, str(chosen.as_json()), table, chosen, {}).draft
+        scales = mapping.choose_scales(as_found, digest) if as_found and as_found.aspects else {}
+        built = _build(digest, f"{chosen.as_json()}{sorted(scales.items())}", table, chosen, scales)
+    except ConcordError as error:
+        stop_with("This file cannot be used.", str(error))
+    _draw_findings(built)
+    if built.draft is not None:
+        _draw_draft(built.draft)
+    _freeze(page, built)
+
+
+def draw_frozen(page: Opened, golden: GoldenView) -> None:
+    """A frozen golden set: facts, a page of items, distributions, groups and systems."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.subheader("Picked golden set", anchor=False)
+        st.space("stretch")
+        link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
+    st.text(f"{golden.name}: {golden.n_items:,} items, {golden.n_sources:,} sources, {golden.n_systems} systems")
+    st.caption(f"Frozen under its content hash {golden.golden_id.removeprefix('golden:')[:16]}…; it never changes.")
+    whole = _kept_golden(golden.golden_id, page)
+    charts.place_labels(whole)
+    st.markdown("**Items**")
+    n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
+    number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
+    rows = tasks.golden_page(page.store, golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS).rows
+    st.dataframe(
+        tables.items_frame(rows),
+        hide_index=True,
+        height=tables.height_for(len(rows), 8),
+        placeholder=tables.DASH,
+        alt="Items",
+    )
+    _draw_groups(whole)
+
+
+def _draw_findings(built: BuiltGolden) -> None:
+    counts = {
+        severity: sum(f.severity == severity for f in built.findings) for severity in ("error", "warning", "note")
+    }
+    st.subheader("What was found", anchor=False)
+    told = ", ".join(tables.count_words(n, severity) for severity, n in counts.items())
+    words = f"{told} in {tables.count_words(built.n_rows, 'row')}."
+    if has_errors(built.findings):
+        st.error(f"{words} Errors forbid its use: mend the file, or correct the mapping or scale above.")
+    elif counts["warning"]:
+        st.warning(f"{words} It can be used; read the warnings.")
+    else:
+        st.success(f"{words} It can be used.")
+    if built.findings:
+        frame = tables.findings_frame(built.findings)
+        st.dataframe(
+            frame,
+            hide_index=True,
+            height=tables.height_for(len(frame), 8),
+            placeholder="",
+            row_height=tables.TALL_ROW if frame["what and what to do"].str.len().max() > 90 else tables.ROW_HEIGHT,
+            column_config={
+                "severity": st.column_config.TextColumn(width=85),
+                "row": st.column_config.NumberColumn(width=60),
+                "column": st.column_config.TextColumn(width=140),
+                "what and what to do": st.column_config.TextColumn(width=620),
+            },
+            alt="Findings",
+        )
+
+
+def _draw_draft(draft: GoldenSet) -> None:
+    st.subheader("What it would be", anchor=False)
+    st.text(
+        f"{len(draft.items):,} items, {draft.n_sources:,} sources, {draft.n_systems} systems; "
+        f"{mapping.KIND_WORDS[draft.kind]}"
+    )
+    charts.place_labels(draft)
+    st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
+    rows = [
+        GoldenRow(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
+        for i, item in enumerate(draft.items[:PREVIEW_ROWS])
+    ]
+    st.dataframe(
+        tables.items_frame(rows),
+        hide_index=True,
+        height=tables.height_for(len(rows), 8),
+        placeholder=tables.DASH,
+        alt="First items",
+    )
+    _draw_groups(draft)
+
+
+def _draw_groups(golden: GoldenSet) -> None:
+    part = st.expander("Items per source and system", icon=":material/grid_on:", on_change="rerun")
+    if part.open:
+        with part:
+            frame = tables.groups_frame(golden)
+            st.dataframe(
+                frame.head(2000), hide_index=True, height=tables.height_for(len(frame), 8), alt="Groups and systems"
+            )
+
+
+def _freeze(page: Opened, built: BuiltGolden) -> None:
+    golden = built.golden
+    with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
+        default = "" if built.draft is None else built.draft.name
+        name = st.text_input(
+            "Name of the golden set", value=default, max_chars=120, key=state.widget(f"name_{default}")
+        )
+        ready = golden is not None and bool(name.strip())
+        if not st.button("Freeze this golden set", type="primary", icon=":material/ac_unit:", disabled=not ready):
+            return
+    if golden is None:
+        return
+    named = GoldenSet(
+        name.strip(), golden.kind, golden.items, golden.aspects, golden.ratings, golden.metrics, golden.given_split
+    )
+    try:
+        golden_id = tasks.add_golden(page.store, page.project.project_id, named)
+    except ConcordError as error:
+        stop_with("The golden set was not kept.", str(error))
+    state.leave_notice(f"{named.name} is frozen: {len(named.items):,} items. Calibrate a judge on it next.", good=True)
+    state.put_in_url(golden=golden_id)
+    st.session_state.pop(state.VIEW, None)
+    st.rerun()

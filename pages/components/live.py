@@ -1,0 +1,29 @@
+"""The only polling fragment: redraws a part of a screen while something runs, and stops when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import streamlit as st
+
+POLL_SECONDS = 0.7
+
+T = TypeVar("T")
+
+
+def follow(read: Callable[[], T], over: Callable[[T], bool], draw: Callable[[T], None]) -> None:
+    """Draws `draw(read())`, again and again until `over` says so; then the whole screen is drawn once more.
+
+    Once over, no timer is left: the next drawing registers the fragment without one.
+    """
+    waiting = not over(read())
+
+    @st.fragment(run_every=POLL_SECONDS if waiting else None)
+    def part() -> None:
+        now = read()
+        if waiting == over(now):  # it ended, or it was set going again
+            st.rerun()
+        draw(now)
+
+    part()

@@ -1,0 +1,195 @@
+"""What every screen does first: set the page up, open the store, choose the project, say what is missing.
+
+`open_page` makes a screen complete alone: opened by the menu, by a deep link or under test it does the same.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import ProjectView
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import state
+
+Screen = Literal["golden_set", "calibrate", "criteria", "runs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A screen in the menu; `file` from the root of the checkout."""
+
+    file: str
+    title: str
+    icon: str
+
+
+SCREENS: dict[Screen, Entry] = {
+    "golden_set": Entry("pages/1_golden_set.py", "Golden set", ":material/dataset:"),
+    "calibrate": Entry("pages/3_calibrate.py", "Calibrate", ":material/tune:"),
+    "criteria": Entry("pages/4_criteria.py", "Criteria", ":material/rule:"),
+    "runs": Entry("pages/10_runs.py", "Runs", ":material/list_alt:"),
+}
+_MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=^\"'])")
+_LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The process-wide handles: settings and the store."""
+
+    settings: Settings
+    store: Store
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a screen works with."""
+
+    settings: Settings
+    store: Store
+    project: ProjectView
+
+
+@st.cache_resource(show_spinner="Opening the store …")
+def start_up() -> Kept:
+    """Once per process: open the store, load the sample project, freeze the imports.
+
+    Streamlit collects garbage after every rerun; frozen imports are not walked again (295 → 45 ms where heavy).
+    """
+    settings = Settings.from_environment()
+    store = tasks.open_store(settings)
+    tasks.ensure_sample_project(store)
+    gc.collect()
+    gc.freeze()
+    return Kept(settings, store)
+
+
+def open_page(screen: Screen, *, intro: str = "") -> Opened:
+    """Draws menu, project selector, title and pending notice; stops in words if the store cannot be opened."""
+    st.session_state[state.SCREEN] = screen
+    title = SCREENS[screen].title
+    st.set_page_config(page_title=f"{title} · Concord", page_icon=":material/balance:", layout="wide")
+    try:
+        kept = start_up()
+        tasks.ensure_worker(kept.settings)  # cheap where one lives, and nothing where workers run elsewhere
+        _draw_menu()
+        project = _choose_project(kept.store)
+    except ConcordError as error:
+        st.title(title)
+        stop_with("Concord cannot start as it is set up.", str(error))
+    st.title(title, anchor=False)
+    if intro:
+        st.markdown(intro)
+    draw_notice()
+    return Opened(kept.settings, kept.store, project)
+
+
+def _draw_menu() -> None:
+    """The menu, the same with the router and without it; Streamlit's own is switched off in config.toml."""
+    with st.sidebar:
+        st.markdown("### Concord")
+        for screen, entry in SCREENS.items():
+            _page_link(screen, entry.title, entry.icon, _with_project({}))
+
+
+def draw_notice() -> None:
+    """What a person just did, or why it was not done."""
+    if notice := state.take_notice():
+        (st.success if notice.good else st.warning)(plain(notice.text))
+
+
+def _choose_project(store: Store) -> ProjectView:
+    projects = {project.project_id: project for project in tasks.list_projects(store)}
+    wanted = state.project() or _project_of_run(store)
+    if wanted is None or wanted not in projects:
+        wanted = next(iter(projects))
+    st.session_state[state.PROJECT_PICKER] = wanted  # always: another screen's widget may have left its value there
+    with st.sidebar:
+        st.selectbox(
+            "Project",
+            list(projects),
+            key=state.PROJECT_PICKER,
+            format_func=lambda project_id: projects[project_id].name,
+            on_change=_switch_project,
+        )
+        with (
+            st.popover("New project", icon=":material/add:", width="stretch"),
+            st.form("new_project_form", border=False),
+        ):
+            st.text_input("Name", key=state.NEW_PROJECT, max_chars=80)
+            st.form_submit_button("Create", on_click=_create_project, args=(store,))
+    state.remember_project(wanted)
+    return projects[wanted]
+
+
+def _project_of_run(store: Store) -> str | None:
+    run_id = state.url_id("run")
+    if run_id is None:
+        return None
+    return next((run.project_id for run in tasks.list_runs(store) if run.run_id == run_id), None)
+
+
+def _switch_project() -> None:
+    """Another project: the ids of the old one leave the URL."""
+    state.put_in_url(golden=None, run=None, criteria=None, rescore=None)
+    state.remember_project(st.session_state[state.PROJECT_PICKER])
+
+
+def _create_project(store: Store) -> None:
+    try:
+        created = tasks.create_project(store, st.session_state[state.NEW_PROJECT])
+    except ConcordError as error:
+        state.leave_notice(f"No project was made: {error}", good=False)
+        return
+    state.put_in_url(golden=None, run=None, criteria=None, rescore=None)
+    state.remember_project(created.project_id)
+
+
+def plain(text: str) -> str:
+    """`text` as Streamlit's Markdown shows it letter by letter: no markup, no HTML, no images, no links.
+
+    For labels and messages only; whole texts go through `st.text`, `st.code` or a table.
+    """
+    lines = (_MARKUP.sub(r"\\\1", _LINKS.sub("\u2060", line)) for line in text.splitlines())
+    return "  \n".join(lines)
+
+
+def stop_with(what: str, message: str) -> NoReturn:
+    """An error that leaves nothing to draw: what happened, then the message as plain text."""
+    st.error(f"{what}  \n{plain(message)}", icon=":material/error:")
+    st.stop()
+
+
+def link_to(screen: Screen, label: str, *, icon: str | None = None, **ids: str) -> None:
+    """A link to a screen with ids in its URL.
+
+    A link of Streamlit's to the screen it stands on keeps the old ids, so there a button sets them.
+    """
+    if screen == st.session_state.get(state.SCREEN):
+        if st.button(label, icon=icon, type="tertiary", key=f"link_{screen}_{label}_{sorted(ids.items())}"):
+            state.put_in_url(**{**dict.fromkeys(state.URL_IDS[1:]), **ids})
+            st.rerun()
+        return
+    _page_link(screen, label, icon, _with_project(ids))
+
+
+def _with_project(ids: dict[str, str]) -> dict[str, str]:
+    project = state.project()
+    return ids if project is None else {"project": project, **ids}
+
+
+def _page_link(screen: Screen, label: str, icon: str | None, ids: dict[str, str]) -> None:
+    try:
+        st.page_link(SCREENS[screen].file, label=label, icon=icon, query_params=ids)
+    except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
+        st.link_button(label, f"/{screen}?{urlencode(ids)}", icon=icon)

@@ -1,0 +1,104 @@
+"""Every key of the session state and every id in the URL, in one place.
+
+What matters lies in the store; the session holds only what a person has just picked.  Ids stand in the URL, so that
+a link, a reload or another tab shows the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+SCREEN = "screen"
+PROJECT = "project_id"
+PROJECT_PICKER = "project_picker"
+NEW_PROJECT = "new_project"
+VIEW = "golden_view"
+UPLOAD = "upload"
+PICKED = "picked_criteria"
+LEADERBOARD = "leaderboard"
+LEADERBOARD_IDS = "leaderboard_ids"
+OPENED = "opened_criteria"
+CANDIDATES = "candidates"
+CANDIDATES_IDS = "candidates_ids"
+RUNS = "runs_table"
+RUNS_IDS = "runs_ids"
+GOLDENS = "goldens_table"
+GOLDENS_IDS = "goldens_ids"
+EDIT_BASE = "edit_base"
+CONFLICT = "edit_conflict"
+AUTHOR = "author"
+NOTICE = "notice"
+
+URL_IDS = ("project", "golden", "run", "criteria", "rescore")
+
+
+def url_id(name: str) -> str | None:
+    """The id of that name in the URL, or None."""
+    return st.query_params.get(name) or None
+
+
+def put_in_url(**ids: str | None) -> None:
+    """Sets (or with None removes) ids in the URL; writes only what changes, for each write is a message."""
+    for name, value in ids.items():
+        if name not in URL_IDS:
+            raise KeyError(name)
+        if value is None and name in st.query_params:
+            del st.query_params[name]
+        elif value is not None and st.query_params.get(name) != value:
+            st.query_params[name] = value
+
+
+def project() -> str | None:
+    """The project in the URL, else the one picked last in this session."""
+    return url_id("project") or st.session_state.get(PROJECT)
+
+
+def remember_project(project_id: str) -> None:
+    st.session_state[PROJECT] = project_id
+    put_in_url(project=project_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence about what a person just did: `good` when it was done, not when it was refused."""
+
+    text: str
+    good: bool
+
+
+def leave_notice(text: str, *, good: bool) -> None:
+    """Keeps a sentence for the next drawing, e.g. that something was saved."""
+    st.session_state[NOTICE] = Notice(text, good)
+
+
+def take_notice() -> Notice | None:
+    """The sentence left, once."""
+    notice: Notice | None = st.session_state.pop(NOTICE, None)
+    return notice
+
+
+def hold_row(table: str, ids_key: str, ids: Sequence[str], picked: str | None) -> None:
+    """Keeps a table's marked row on the thing a person picked while the rows under it move.
+
+    Call it before the table is drawn; `ids` are the rows' ids in the order that will be drawn.
+    """
+    st.session_state[ids_key] = tuple(ids)
+    rows = [ids.index(picked)] if picked in ids else []
+    state = st.session_state.get(table)
+    if state is not None and list(state["selection"]["rows"]) != rows:
+        st.session_state[table] = {"selection": {"rows": rows}}
+
+
+def picked_row(table: str, ids_key: str) -> str | None:
+    """The id of the row a person marked, read with the order in which the rows were drawn."""
+    state, ids = st.session_state.get(table), st.session_state.get(ids_key, ())
+    rows = list(state["selection"]["rows"]) if state is not None else []
+    return ids[rows[0]] if rows and rows[0] < len(ids) else None
+
+
+def widget(name: str) -> str:
+    """Key of a form's widget; one name space, so that no form can take another key's place."""
+    return f"form_{name}"

@@ -1,0 +1,345 @@
+"""Records → frames for `st.dataframe`, with the column settings beside them.  Undefined is "—", never 0.
+
+Cells of a dataframe are drawn as plain text, so hostile names and criteria need no escaping here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from textwrap import shorten
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from core.calibration.steps import Candidate
+from core.figures import describe
+from core.golden.fields import Mapping
+from core.jobs.views import ChangedItem, CriteriaAlignment, CriteriaSummary, GoldenRow, GoldenView, RunSummary
+from core.records import Alignment, Criteria, Finding, GoldenSet
+
+DASH = "—"
+DROPPED = ("stopped", "running", "waiting")
+TABLE_TEXT = 130
+ROW_HEIGHT, TALL_ROW, HEADER_HEIGHT, MOST_ROWS = 36, 76, 42, 14
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
+
+
+def height_for(n_rows: int, most: int = MOST_ROWS, row: int = ROW_HEIGHT) -> int:
+    """Pixels that show `n_rows` without an inner scroll bar, up to `most`."""
+    return HEADER_HEIGHT + row * max(1, min(n_rows, most))
+
+
+def value_of(alignment: Alignment | None) -> float | None:
+    return None if alignment is None else alignment.value
+
+
+def interval_of(alignment: Alignment | None) -> str:
+    if alignment is None or alignment.value is None or alignment.interval is None:
+        return DASH
+    return f"{alignment.interval.low:.2f} to {alignment.interval.high:.2f}"
+
+
+def measure_heading(alignment: Alignment | None) -> str:
+    """A column's heading that names statistic and level, e.g. "Spearman, sample"."""
+    return "alignment" if alignment is None else f"{alignment.statistic.capitalize()}, {alignment.level}"
+
+
+def name_of(criteria: Criteria) -> str:
+    """A short name that says where criteria came from."""
+    origin = criteria.provenance
+    if origin.origin == "none" or not criteria.text:
+        return "no criteria"
+    if origin.origin == "draft":
+        return f"draft {origin.size}·{origin.trial + 1}·{origin.sample + 1}"
+    if origin.origin == "refine":
+        return f"r{origin.round} {origin.size}·{origin.trial + 1}·{origin.sample + 1}"
+    if origin.origin == "edit":
+        return f"edit by {origin.author}" if origin.author else "edit"
+    return "given"
+
+
+class MakingOrder(NamedTuple):
+    """Sort key: the order in which candidates were made, so that a growing figure moves nothing."""
+
+    rank: int
+    round: int
+    size: int
+    trial: int
+    sample: int
+    criteria_id: str
+
+
+def origin_order(criteria: Criteria) -> MakingOrder:
+    origin = criteria.provenance
+    rank = {"none": 0, "given": 1, "draft": 2, "refine": 3, "edit": 4}[origin.origin]
+    return MakingOrder(rank, origin.round, origin.size, origin.trial, origin.sample, criteria.criteria_id)
+
+
+def telling_parts(texts: Sequence[str]) -> list[str]:
+    """Each text on one line, an opening sentence that three or more of them share cut to "…".
+
+    So what tells the criteria apart comes first; the whole text stands below the table.
+    """
+    split = [[part for part in _SENTENCE_END.split(text.strip()) if part] for text in texts]
+    openings = Counter(parts[0] for parts in split if len(parts) > 1)
+    told = [["…", *parts[1:]] if len(parts) > 1 and openings[parts[0]] >= 3 else parts for parts in split]
+    return [shorten(" ".join(parts), TABLE_TEXT, placeholder=" …") for parts in told]
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def ago(moment: datetime | None, now: datetime | None = None) -> str:
+    """How long ago, in one unit."""
+    if moment is None:
+        return DASH
+    return f"{duration(((now or datetime.now(UTC)) - moment).total_seconds())} ago"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in words of at most two units; "—" where not known."""
+    if seconds is None:
+        return DASH
+    whole = max(0, round(seconds))
+    if whole < 90:
+        return f"{whole} s"
+    if whole < 5400:
+        return f"{whole // 60} min"
+    hours, rest = divmod(whole, 3600)
+    return f"{hours} h {rest // 60} min" if hours < 48 else f"{hours // 24} days"
+
+
+def money(cost: float | None) -> str:
+    return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
+
+
+def goldens_frame(goldens: Sequence[GoldenView]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "name": [g.name for g in goldens],
+            "items": [g.n_items for g in goldens],
+            "sources": [g.n_sources for g in goldens],
+            "systems": [g.n_systems or None for g in goldens],
+            "aspects": [
+                ", ".join(f"{a.aspect} ({a.scale}, {a.n_labelled} labels)" for a in g.aspects) for g in goldens
+            ],
+            "ratings": [g.n_ratings or None for g in goldens],
+            "kind": [g.kind.replace("_", "–") for g in goldens],
+            "frozen": [ago(g.created_at) for g in goldens],
+        }
+    )
+
+
+def items_frame(rows: Sequence[GoldenRow]) -> pd.DataFrame:
+    """A page of a golden set: ids, texts, labels."""
+    aspects = list(rows[0].labels) if rows else []
+    frame: dict[str, list[Any]] = {
+        "item": [row.item.item_id for row in rows],
+        "source id": [row.item.source_id for row in rows],
+        "system": [row.item.system_id for row in rows],
+    }
+    frame |= {aspect: [row.labels[aspect] for row in rows] for aspect in aspects}
+    frame |= {"target": [row.item.target for row in rows], "source": [row.item.source for row in rows]}
+    if any(row.item.context for row in rows):
+        frame["context"] = [row.item.context for row in rows]
+    return pd.DataFrame(frame)
+
+
+def groups_frame(golden: GoldenSet, most_systems: int = 40) -> pd.DataFrame:
+    """Items per source (rows) and system (columns); systems beyond `most_systems` are summed up."""
+    names = [item.system_id or "(no system)" for item in golden.items]
+    kept = set(list(dict.fromkeys(names))[:most_systems])
+    columns = [name if name in kept else "(others)" for name in names]
+    table = pd.crosstab(pd.Series([item.source_id for item in golden.items], name="source id"), pd.Series(columns))
+    table.columns.name = None
+    return table.reset_index()
+
+
+def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
+    order = {"error": 0, "warning": 1, "note": 2}
+    listed = sorted(findings, key=lambda f: order[f.severity])
+    return pd.DataFrame(
+        {
+            "severity": [f.severity for f in listed],
+            "row": pd.array([f.row for f in listed], dtype="Int64"),
+            "column": [f.column or "" for f in listed],
+            "what and what to do": [f.message for f in listed],
+        }
+    )
+
+
+def mapping_frame(mapping: Mapping) -> pd.DataFrame:
+    found = dict.fromkeys(mapping.exact, "own name") | dict.fromkeys(mapping.aliased, "alias")
+    found |= dict.fromkeys(mapping.corrected, "corrected")
+    return pd.DataFrame(
+        {
+            "role": list(mapping.roles),
+            "column": list(mapping.roles.values()),
+            "found by": [found.get(role, "") for role in mapping.roles],
+        }
+    )
+
+
+def changed_frame(changed: Sequence[ChangedItem]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "item": [c.item_id for c in changed],
+            "now": ["aligned" if c.now == "mended" else "misaligned" for c in changed],
+            "people": [c.label for c in changed],
+            "parent": [c.parent_score for c in changed],
+            "edited": [c.new_score for c in changed],
+            "gap before": [c.parent_gap for c in changed],
+            "gap now": [c.new_gap for c in changed],
+        }
+    )
+
+
+def runs_frame(runs: Sequence[RunSummary], now: datetime | None = None) -> pd.DataFrame:
+    moment = now or datetime.now(UTC)
+    return pd.DataFrame(
+        {
+            "run": [run.title for run in runs],
+            "kind": [run.kind for run in runs],
+            "aspect": [run.aspect for run in runs],
+            "judge": [run.judge_spec for run in runs],
+            "status": [status_words(run) for run in runs],
+            "progress": [_percent(run) for run in runs],
+            "calls": [run.calls for run in runs],
+            "cost": [money(run.usage.cost) for run in runs],
+            "started": [ago(run.started_at, moment) for run in runs],
+            "took": [duration(seconds_taken(run, moment)) for run in runs],
+            "error": [one_line(run.error) for run in runs],
+        }
+    )
+
+
+def _percent(run: RunSummary) -> float | None:
+    """A run that is done is done, whatever its expected calls were."""
+    share = 1.0 if run.status == "done" else run.progress
+    return None if share is None else 100 * share
+
+
+def count_words(n: int, noun: str) -> str:
+    """`1 error`, `2 errors`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def status_words(run: RunSummary) -> str:
+    if run.cancelling and not run.finished:
+        return "cancelling"
+    return {"queued": "waiting", "budget": "budget reached"}.get(run.status, run.status)
+
+
+def seconds_taken(run: RunSummary, now: datetime) -> float | None:
+    if run.started_at is None:
+        return None
+    return ((run.finished_at or now) - run.started_at).total_seconds()
+
+
+def newest_calibration(one: CriteriaSummary) -> CriteriaAlignment | None:
+    """How criteria stood on calibration items in the newest run that scored them."""
+    return next((a for a in one.alignments if a.side == "calibration"), None)
+
+
+def status_of(one: CriteriaSummary) -> str:
+    """What the newest calibration made of criteria; a re-scoring gives no status."""
+    return next((a.status for a in one.alignments if a.side == "calibration" and a.status), "")
+
+
+def best_first(listed: Sequence[CriteriaSummary]) -> list[CriteriaSummary]:
+    """The chosen first, then by newest calibration alignment; the rejected and those dropped early stand below.
+
+    The undefined and the unscored come last.
+    """
+
+    def place(one: CriteriaSummary) -> tuple[int, float]:
+        newest, status = newest_calibration(one), status_of(one)
+        if newest is None or newest.alignment.value is None:
+            return (4, 0.0)
+        rank = 3 if status in DROPPED else {"chosen": 0, "rejected": 2}.get(status, 1)
+        return (rank, -newest.alignment.value)
+
+    return sorted(listed, key=place)
+
+
+def criteria_frame(listed: Sequence[CriteriaSummary]) -> pd.DataFrame:
+    """Criteria with their newest calibration alignment."""
+    newest = [newest_calibration(c) for c in listed]
+    alignments = [None if a is None else a.alignment for a in newest]
+    heading = measure_heading(next((a for a in alignments if a is not None), None))
+    texts = telling_parts([c.text for c in listed])
+    return pd.DataFrame(
+        {
+            "criteria": [text if c.text else "(no criteria)" for c, text in zip(listed, texts, strict=True)],
+            heading: pd.Series([value_of(a) for a in alignments], dtype="float64"),
+            "interval": [interval_of(a) for a in alignments],
+            "n": pd.array([None if a is None else a.n for a in alignments], dtype="Int64"),
+            "status": [status_of(c) for c in listed],
+            "origin": [c.origin if c.origin != "edit" else f"edit by {c.author}" for c in listed],
+            "id": [c.criteria_id for c in listed],
+        }
+    )
+
+
+def leaderboard_frame(candidates: Sequence[Candidate], heading: str) -> pd.DataFrame:
+    """The live leaderboard; candidates come best first."""
+    by_id = {c.criteria.criteria_id: name_of(c.criteria) for c in candidates}
+    origins = [c.criteria.provenance for c in candidates]
+    texts = telling_parts([c.criteria.text for c in candidates])
+    unread = [0 if c.alignment is None else c.alignment.n_unscored for c in candidates]
+    return pd.DataFrame(
+        {
+            "rank": range(1, len(candidates) + 1),
+            "criteria": [
+                text if c.criteria.text else "(no criteria: the baseline)"
+                for c, text in zip(candidates, texts, strict=True)
+            ],
+            heading: pd.Series([value_of(c.alignment) for c in candidates], dtype="float64"),
+            "interval": [interval_of(c.alignment) for c in candidates],
+            "n": pd.array([None if c.alignment is None else c.alignment.n for c in candidates], dtype="Int64"),
+            **({"unread": unread} if any(unread) else {}),
+            "calls": [c.calls for c in candidates],
+            "round": [o.round for o in origins],
+            "status": [c.status for c in candidates],
+            "parent": [by_id.get(o.parents[0], o.parents[0][:7]) if o.parents else "" for o in origins],
+            "name": [name_of(c.criteria) for c in candidates],
+        }
+    )
+
+
+def alignment_columns(heading: str) -> dict[str, Any]:
+    """Column settings shared by the tables of criteria."""
+    config = st.column_config
+    return {
+        "rank": config.NumberColumn(width=50),
+        "criteria": config.TextColumn(width=300),
+        heading: config.NumberColumn(format="%.3f", width=128),
+        "interval": config.TextColumn("95 % interval", width=108),
+        "n": config.NumberColumn(width=46, help="items (systems at system level) the number rests on"),
+        "unread": config.NumberColumn(width=60, help="items whose replies held no rating; never counted as a score"),
+        "calls": config.NumberColumn(format="localized", width=58),
+        "round": config.NumberColumn(width=58),
+        "status": config.TextColumn(width=80),
+        "parent": config.TextColumn(width=95),
+    }
+
+
+def describe_n(alignment: Alignment | None) -> str:
+    """`0.412 [0.35, 0.47], n = 800` with the groups and the unread counted."""
+    if alignment is None:
+        return DASH
+    parts = [describe(alignment), f"n = {alignment.n:,}"]
+    if alignment.n_groups:
+        parts.append(
+            f"{alignment.n_groups:,} groups" + (f" ({alignment.n_left_out:,} left out)" if alignment.n_left_out else "")
+        )
+    if alignment.n_unscored:
+        parts.append(f"{alignment.n_unscored:,} unread")
+    if alignment.value is None and alignment.reason:
+        parts.append(f"undefined: {alignment.reason}")
+    return ", ".join(parts)

@@ -1,0 +1,78 @@
+"""A real server for the browser tests: a process of its own on 127.0.0.1 with a temporary `CONCORD_HOME`."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS, STEP_SECONDS = 60.0, 60.0
+SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        assert server.poll() is None, "the server ended at its start"
+        try:
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise TimeoutError("the server did not answer")
+
+
+def end_workers(home: Path) -> None:
+    """End the workers that this server started; their process ids stand in their log."""
+    log = home / "worker.log"
+    for pid in re.findall(r"\(process (\d+)\)", log.read_text()) if log.exists() else ():
+        try:
+            os.kill(int(pid), signal.SIGTERM)
+        except ProcessLookupError:
+            continue  # it had ended by itself
+
+
+@pytest.fixture(scope="session")
+def app_url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[str]:
+    """URL of a running app with the sample project; server and worker end with the session."""
+    home, port = tmp_path_factory.mktemp("app") / "home", free_port()
+    home.mkdir()
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
+    environment = {**os.environ, "CONCORD_HOME": str(home), "OMP_NUM_THREADS": "1"}
+    with (home / "web.log").open("wb") as log:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        try:
+            wait_until_healthy(f"http://127.0.0.1:{port}", server)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait(timeout=20)
+            end_workers(home)
+
+
+@pytest.fixture
+def settle(page: Page) -> Callable[..., None]:
+    """Waits until the script rests *and* a text stands that the rerun was to bring."""
+
+    def waited(text: str, on: Page = page) -> None:
+        expect(on.get_by_text(text).first).to_be_visible(timeout=1000 * STEP_SECONDS)
+        on.wait_for_selector(SETTLED, timeout=1000 * STEP_SECONDS)
+
+    return waited

@@ -1,0 +1,156 @@
+"""The main path as a new user walks it, in real Chromium against a real server and worker."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+Settle = Callable[..., None]
+RUN_SECONDS = 120.0
+
+
+def start_calibration(page: Page, url: str, settle: Settle, rounds: int) -> str:
+    """Starts a calibration of the sample project's first aspect from the form; the id of the run.
+
+    Every draft on every item and many rounds: long enough to be watched.
+    """
+    page.goto(f"{url}/calibrate")
+    settle("Before the start")
+    page.get_by_text("Advanced: presets").click()
+    page.get_by_text("full: every draft on every item").click()
+    field = page.get_by_label("Rounds of refining")
+    field.fill(str(rounds))
+    field.press("Enter")
+    settle("Held-out items")
+    page.get_by_role("button", name="Start the calibration").click()
+    page.wait_for_url(re.compile(r"run=r\w+"), timeout=30_000)
+    return re.search(r"run=(\w+)", page.url)[1]  # type: ignore[index]
+
+
+def top_rows(page: Page) -> list[str]:
+    """The first rows of the ranking, read from the table that the canvas keeps for screen readers."""
+    rows = page.locator("[data-testid=stDataFrame] canvas table tbody tr")
+    return [row.text_content() or "" for row in rows.all()[:5]]
+
+
+def mark_row(page: Page, row: int) -> None:
+    """Marks a row (from 1) of the ranking, which is a canvas: by its place."""
+    table = page.get_by_test_id("stDataFrame").first
+    table.scroll_into_view_if_needed()
+    table.click(position={"x": 18, "y": 42 + 76 * row - 38})
+
+
+def watch(page: Page) -> list[list[str]]:
+    """The different rankings seen until the result stands."""
+    seen: list[list[str]] = []
+    end = time.monotonic() + RUN_SECONDS
+    while time.monotonic() < end:
+        now = top_rows(page)
+        if now and (not seen or now != seen[-1]):
+            seen.append(now)
+        if page.get_by_text("Download judge.yaml").count():
+            return seen
+        page.wait_for_timeout(100)
+    raise TimeoutError("the calibration did not finish")
+
+
+@pytest.mark.parametrize(
+    ("screen", "words"),
+    [
+        ("golden_set", "Picked golden set"),
+        ("calibrate", "Before the start"),
+        ("criteria", "The scoring rules that a judge follows"),
+        ("runs", "Runs go on in the worker"),
+    ],
+)
+def test_a_deep_link_opens_a_complete_screen(page: Page, app_url: str, settle: Settle, screen: str, words: str) -> None:
+    page.goto(f"{app_url}/{screen}")
+    settle(words)
+    expect(page.get_by_role("combobox", name="Project")).to_have_value("Sample project")
+    title = screen.replace("_", " ").capitalize()
+    expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+    assert not page.get_by_test_id("stException").count()
+
+
+def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle) -> None:
+    page.goto(app_url)
+    settle("Picked golden set")
+    page.get_by_text("Calibrate a judge on it").click()
+    settle("Before the start")
+    run_id = start_calibration(page, app_url, settle, rounds=12)
+    rankings = watch(page)
+    assert len(rankings) > 1, "the ranking did not move while the run went on"
+    settle("Held-out, Spearman rho")
+    assert "no criteria" in page.get_by_test_id("stMetricDelta").first.inner_text()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download judge.yaml").click()
+    assert "format: concord-judge" in download.value.path().read_text()
+
+    mark_row(page, 1)
+    settle("Open in Criteria")
+    page.get_by_text("Read and edit the criteria").click()
+    settle("Edit by hand")
+    text = page.get_by_label("Criteria", exact=True)
+    before = text.input_value()
+    assert before
+    text.fill(f"{before} Strongly penalise texts that repeat themselves.")
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_role("button", name="Save and re-score").click()
+    settle("Edited beside its parent")
+    expect(page.get_by_text("Items that changed sides").first).to_be_visible()
+    expect(page.get_by_text("Edited by Ada").first).to_be_visible()
+    assert not page.get_by_test_id("stException").count()
+
+    page.goto(f"{app_url}/runs?run={run_id}")
+    settle("Runs go on in the worker")
+    table = page.locator("[data-testid=stDataFrame] canvas table").first
+    expect(table).to_contain_text("calibration", timeout=20_000)
+    expect(table).to_contain_text("rescore")
+
+
+def test_a_tab_closed_in_mid_run_finds_its_run_again(
+    page: Page, context: BrowserContext, app_url: str, settle: Settle
+) -> None:
+    run_id = start_calibration(page, app_url, settle, rounds=15)
+    settle("Ranking on the calibration items")
+    assert not page.get_by_text("Download judge.yaml").count(), "the run was over before the tab was closed"
+    page.close()
+    again = context.new_page()
+    again.goto(f"{app_url}/calibrate")
+    settle("going on", again)
+    again.get_by_text("Watch it").first.click()
+    again.wait_for_url(re.compile(f"run={run_id}"), timeout=30_000)
+    watch(again)
+    settle("Held-out, Spearman rho", again)
+
+
+def test_the_menu_is_the_same_before_and_after_the_root_was_opened(page: Page, app_url: str, settle: Settle) -> None:
+    for address in ("/runs", "/", "/runs"):
+        page.goto(f"{app_url}{address}")
+        settle("Concord")
+        links = page.get_by_test_id("stSidebar").get_by_test_id("stPageLink")
+        expect(links).to_contain_text(["Golden set", "Calibrate", "Criteria", "Runs"])
+
+
+def test_hostile_names_do_nothing(page: Page, app_url: str, settle: Settle) -> None:
+    """A name that would be markup shows as it stands; no dialog opens, no request leaves for elsewhere."""
+    abroad: list[str] = []
+    page.on("dialog", lambda dialog: abroad.append(dialog.message))
+    page.on("request", lambda request: abroad.append(request.url) if "evil" in request.url else None)
+    page.goto(app_url)
+    settle("Picked golden set")
+    name = "<img src=//evil.example/x onerror=alert(1)> ![x](http://evil.example/y)"
+    page.get_by_role("button", name="New project").click()
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Create").click()
+    settle("no golden set yet")
+    expect(page.get_by_role("combobox", name="Project")).to_have_value(name)
+    page.get_by_label("Name", exact=True).fill(name)  # the same name again: a refusal that quotes it
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_timeout(1500)
+    assert not abroad

@@ -1,0 +1,366 @@
+"""A stand-in for `core.jobs.tasks`: screens meet every state (running, failed, conflict, …) without a worker.
+
+The screens call `tasks.<name>`; the `world` fixture puts the methods of a `World` in the place of those functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.calibration.settings import CalibrationSettings
+from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing
+from core.errors import ConflictError, JobError, NotFoundError
+from core.jobs import tasks
+from core.jobs.views import (
+    AspectView,
+    CalibrationRequest,
+    ChangedItem,
+    CriteriaAlignment,
+    CriteriaSummary,
+    CriteriaView,
+    DifferenceView,
+    GoldenPage,
+    GoldenRow,
+    GoldenView,
+    ProjectView,
+    RescoreRequest,
+    RescoreView,
+    RunSummary,
+    RunView,
+)
+from core.records import (
+    Alignment,
+    AspectLabels,
+    Criteria,
+    GoldenSet,
+    Interval,
+    Item,
+    Provenance,
+    Scale,
+    ScoreMatrix,
+    Split,
+    Task,
+    Usage,
+)
+from core.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
+
+
+def aligned(value: float | None, n: int = 80, unscored: int = 0) -> Alignment:
+    interval = (
+        None if value is None else Interval(value - 0.1, value + 0.1, method="cluster bootstrap over sources, 200")
+    )
+    return Alignment("spearman", "sample", value, n, n_groups=20, n_unscored=unscored, interval=interval)
+
+
+def a_golden(name: str = "summaries", n_sources: int = 24, n_systems: int = 6) -> GoldenSet:
+    items = tuple(
+        Item(f"i{s}-{m}", f"target {s} {m}", f"doc{s}", f"sys{m}", f"source {s}")
+        for s in range(n_sources)
+        for m in range(n_systems)
+    )
+    labels = tuple(float(1 + (i * 7) % 5) for i in range(len(items)))
+    return GoldenSet(name, "source_target", items, {"coherence": AspectLabels("coherence", Scale(1, 5, 1.0), labels)})
+
+
+def draft(place: int, text: str = "") -> Criteria:
+    return Criteria(
+        text or f"Reward order of ideas, variant {place}.",
+        "coherence",
+        Provenance("draft", 0, (), (f"i{place}-0", f"i{place}-1"), 4 + place % 3, place % 4, place % 3),
+    )
+
+
+class World:
+    """Projects, golden sets, runs and criteria in memory, with the faces of `core.jobs.tasks`."""
+
+    def __init__(self) -> None:
+        self.projects = [ProjectView("p1", "Sample project", NOW, 1, 0), ProjectView("p2", HOSTILE, NOW, 0, 0)]
+        self.goldens: dict[str, list[GoldenSet]] = {"p1": [a_golden()], "p2": []}
+        self.runs: dict[str, RunView] = {}
+        self.criteria: dict[str, CriteriaView] = {}
+        self.alive = True
+        self.estimate_error: Exception | None = None
+        self.conflict = ""
+        self.cancelled: list[str] = []
+        self.resumed: list[str] = []
+        self.started: list[Any] = []
+        self.saved: list[tuple[str, str, str]] = []
+        self.reads = 0
+        self.baseline = Criteria("", "coherence", Provenance("none"))
+
+    # ── what tests set up ──
+    def candidates(self, n: int, status: str = "running") -> tuple[Candidate, ...]:
+        ranked = [Candidate(draft(i), status, aligned(0.6 - i / 100), calls=40) for i in range(n)]
+        return (*ranked, Candidate(self.baseline, "baseline", aligned(0.2), calls=80))
+
+    def standing(self, candidates: tuple[Candidate, ...]) -> Standing:
+        curve = (BestSoFar(100, 0.4, "a"), BestSoFar(300, 0.6, "b"))
+        return Standing("revisit", 0, "heat 2 of 4", 600, 3000, candidates, curve, Usage(600, 20))
+
+    def calibration(self, candidates: tuple[Candidate, ...], **changes: Any) -> Calibration:
+        scores = ScoreMatrix(("final",), ("i0-0",), np.array([[3.0]]))
+        result = Calibration(
+            task=Task("coherence", "source_target", Scale(1, 5, 1.0)),
+            settings=CalibrationSettings(),
+            golden_name="summaries",
+            golden_digest="golden:abc",
+            split=Split((0,), (1,), "sources", 0),
+            chosen=tuple(c.criteria for c in candidates[:3]),
+            candidates=candidates,
+            calibration=aligned(0.61),
+            held_out=aligned(0.52, 72, unscored=3),
+            best_single={"calibration": aligned(0.6), "held_out": aligned(0.5)},
+            no_criteria={"calibration": aligned(0.2), "held_out": aligned(0.21)},
+            scores=scores,
+            isotonic=None,
+            curve=(),
+            calls=3000,
+            usage=Usage(3000),
+            judge_state={"kind": "offline"},
+            warnings=("Only 80 labels on calibration: refining may overfit.",),
+        )
+        return replace(result, **changes)
+
+    def add_run(self, run_id: str, status: str, **changes: Any) -> RunView:
+        golden_id = self.goldens["p1"][0].digest
+        view = RunView(
+            run_id=run_id,
+            project_id="p1",
+            kind="calibration",
+            title="coherence of summaries",
+            status=status,
+            golden_id=golden_id,
+            aspect="coherence",
+            judge_spec="offline",
+            phase="revisit",
+            message="heat 2 of 4",
+            calls=600,
+            calls_expected=3000,
+            usage=Usage(600, 20),
+            created_at=NOW - timedelta(minutes=5),
+            started_at=NOW - timedelta(minutes=4),
+            updated_at=NOW,
+            finished_at=NOW if status in ("done", "failed", "cancelled", "budget") else None,
+            seconds_left=42.0,
+            error="",
+            attempt=1,
+            worker_id="w",
+            worker_alive=True,
+            cancelling=False,
+            version=1,
+            request=CalibrationRequest("p1", golden_id, "coherence"),
+        )
+        self.runs[run_id] = replace(view, **changes)
+        return self.runs[run_id]
+
+    def add_criteria(
+        self, criteria: Criteria, run_id: str | None, value: float | None = 0.5, status: str = "kept"
+    ) -> None:
+        alignments = (CriteriaAlignment(run_id, "calibration", aligned(value), status),) if run_id else ()
+        self.criteria[criteria.criteria_id] = CriteriaView(
+            criteria, "p1", self.goldens["p1"][0].digest, NOW, alignments, (), criteria.criteria_id
+        )
+
+    def a_rescore(self, parent: Criteria, edited: Criteria, low: float = 0.01, high: float = 0.2) -> RescoreView:
+        return RescoreView(
+            edited.criteria_id,
+            parent.criteria_id,
+            aligned(0.5),
+            aligned(0.6),
+            DifferenceView(0.1, Interval(low, high), 0.02, 80),
+            (
+                ChangedItem("i1-1", 2.0, 4.5, 2.2, 2.1, 0.1, "mended"),
+                ChangedItem("i2-1", 4.0, 3.9, 2.0, 0.1, -1.6, "broken"),
+            ),
+        )
+
+    # ── the faces of core.jobs.tasks ──
+    def open_store(self, settings: Settings) -> object:
+        return object()
+
+    def ensure_sample_project(self, store: object) -> ProjectView:
+        return self.projects[0]
+
+    def ensure_worker(self, settings: Settings) -> None:
+        return None
+
+    def worker_alive(self, store: object) -> bool:
+        return self.alive
+
+    def list_projects(self, store: object) -> list[ProjectView]:
+        return self.projects
+
+    def create_project(self, store: object, name: str) -> ProjectView:
+        self.projects.append(ProjectView(f"p{len(self.projects) + 1}", name, NOW, 0, 0))
+        self.goldens[self.projects[-1].project_id] = []
+        return self.projects[-1]
+
+    def list_goldens(self, store: object, project_id: str) -> list[GoldenView]:
+        return [
+            GoldenView(
+                g.digest,
+                g.name,
+                g.kind,
+                len(g.items),
+                g.n_sources,
+                g.n_systems,
+                len(g.ratings),
+                tuple(AspectView(a, labels.scale, labels.n_labelled) for a, labels in g.aspects.items()),
+                NOW,
+            )
+            for g in self.goldens[project_id]
+        ]
+
+    def load_golden_set(self, store: object, golden_id: str) -> GoldenSet:
+        return next(g for gs in self.goldens.values() for g in gs if g.digest == golden_id)
+
+    def golden_page(self, store: object, golden_id: str, offset: int, limit: int) -> GoldenPage:
+        golden = self.load_golden_set(store, golden_id)
+        rows = tuple(
+            GoldenRow(i, golden.items[i], {a: labels.values[i] for a, labels in golden.aspects.items()})
+            for i in range(offset, min(offset + limit, len(golden.items)))
+        )
+        return GoldenPage(rows, offset, len(golden.items))
+
+    def add_golden(self, store: object, project_id: str, golden: GoldenSet) -> str:
+        self.goldens[project_id].append(golden)
+        return golden.digest
+
+    def estimate(self, store: object, settings: Settings, request: CalibrationRequest) -> Estimate:
+        if self.estimate_error is not None:
+            raise self.estimate_error
+        return Estimate(3000, None, None, None, 72, 72, ("The offline judge is no LLM.",))
+
+    def start_calibration(self, store: object, settings: Settings, request: CalibrationRequest) -> str:
+        self.started.append(request)
+        return self.add_run("new", "queued", request=request, calls=0, calls_expected=0, started_at=None).run_id
+
+    def start_rescore(self, store: object, settings: Settings, request: RescoreRequest) -> str:
+        self.started.append(request)
+        return self.add_run("rescore", "queued", kind="rescore", request=request).run_id
+
+    def judge_file(self, store: object, run_id: str) -> str:
+        return f"format: concord-judge of {run_id}"
+
+    def cancel_run(self, store: object, run_id: str) -> None:
+        self.cancelled.append(run_id)
+        self.runs[run_id] = replace(self.runs[run_id], cancelling=True, version=self.runs[run_id].version + 1)
+
+    def resume_run(self, store: object, settings: Settings, run_id: str) -> None:
+        if run_id == "stuck":
+            raise JobError("This run cannot be resumed.")
+        self.resumed.append(run_id)
+        run = self.runs[run_id]
+        self.runs[run_id] = replace(run, status="running", finished_at=None, error="", version=run.version + 1)
+
+    def list_runs(self, store: object, project_id: str | None = None) -> list[RunSummary]:
+        return [run for run in self.runs.values() if project_id in (None, run.project_id)]
+
+    def run_version(self, store: object, run_id: str) -> int:
+        if run_id not in self.runs:
+            raise NotFoundError(f"There is no run {run_id}.")
+        return self.runs[run_id].version
+
+    def run_view(self, store: object, run_id: str) -> RunView:
+        self.reads += 1
+        if run_id not in self.runs:
+            raise NotFoundError(f"There is no run {run_id}.")
+        return self.runs[run_id]
+
+    def list_criteria(self, store: object, project_id: str, **only: Any) -> list[CriteriaSummary]:
+        return [
+            CriteriaSummary(
+                v.criteria_id,
+                v.project_id,
+                v.criteria.aspect,
+                v.text,
+                v.provenance.origin,
+                v.parents,
+                v.author,
+                v.note,
+                v.created_at,
+                v.alignments,
+            )
+            for v in self.criteria.values()
+            if v.project_id == project_id
+        ]
+
+    def get_criteria(self, store: object, project_id: str, criteria_id: str) -> CriteriaView:
+        if criteria_id not in self.criteria:
+            raise NotFoundError(f"There are no criteria {criteria_id}.")
+        return self.criteria[criteria_id]
+
+    def save_edit(
+        self,
+        store: object,
+        project_id: str,
+        parent_id: str,
+        text: str,
+        author: str,
+        note: str = "",
+        expected_head: str | None = None,
+    ) -> str:
+        parent = self.criteria[parent_id]
+        if self.conflict and expected_head != self.conflict:
+            self.criteria[parent_id] = replace(parent, head=self.conflict)
+            raise ConflictError("Somebody saved first.", theirs="Their text.", yours=text)
+        edited = Criteria(text, "coherence", Provenance("edit", parents=(parent_id,), author=author, note=note))
+        self.add_criteria(edited, None)
+        self.saved.append((parent_id, text, author))
+        return edited.criteria_id
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A world with one sample golden set; caches of the screens are emptied around it."""
+    made = World()
+    for name in tasks.__all__:
+        if hasattr(made, name):
+            monkeypatch.setattr(tasks, name, getattr(made, name))
+        else:
+            monkeypatch.delattr(tasks, name)
+    st.cache_resource.clear()
+    st.cache_data.clear()
+    yield made
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+@pytest.fixture
+def open_screen() -> Any:
+    """Opens a screen's file alone, as a deep link does, with ids in the URL; fails on an exception on screen."""
+
+    def opened(name: str, **ids: str) -> AppTest:
+        screen = AppTest.from_file(ROOT / "pages" / f"{name}.py", default_timeout=20)
+        for key, value in ids.items():
+            screen.query_params[key] = value
+        screen.run()
+        assert not screen.exception, screen.exception
+        return screen
+
+    return opened
+
+
+@pytest.fixture
+def texts() -> Any:
+    """All words on a screen as a person reads them (escapes taken away), for "it says so somewhere"."""
+
+    def of(screen: AppTest) -> str:
+        kinds = ("title", "subheader", "text", "markdown", "caption", "info", "warning", "error", "success")
+        words = "\n".join(str(element.value) for kind in kinds for element in getattr(screen, kind))
+        return words.replace("\\", "")
+
+    return of

@@ -1,0 +1,144 @@
+"""The Golden set screen: empty, listed, a file brought in, a bad file, a corrected mapping, frozen."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+Open = Callable[..., AppTest]
+Texts = Callable[[AppTest], str]
+SCREEN = "1_golden_set"
+
+
+def rows(n_sources: int = 20, n_systems: int = 3, **extra: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "item_id": f"{s}-{m}",
+            "source_id": f"doc {s}",
+            "system_id": f"system {m}",
+            "document": f"The source of {s}.",
+            "summary": f"Summary {m} of {s}.",
+            "human_clarity": 1 + (s + m) % 5,
+            **extra,
+        }
+        for s in range(n_sources)
+        for m in range(n_systems)
+    ]
+
+
+def as_csv(listed: list[dict[str, Any]]) -> bytes:
+    lines = [",".join(listed[0]), *(",".join(str(v) for v in row.values()) for row in listed)]
+    return "\n".join(lines).encode()
+
+
+def bring(screen: AppTest, name: str, data: bytes, mime: str = "text/csv") -> AppTest:
+    screen.get("button_group")[0].set_value("Bring in a file").run()
+    screen.get("file_uploader")[0].set_value((name, data, mime)).run()
+    return screen
+
+
+def frame_with(screen: AppTest, column: str) -> Any:
+    return next(f.value for f in screen.dataframe if column in f.value.columns)
+
+
+def test_an_empty_project_says_what_to_do_next(world: Any, open_screen: Open, texts: Texts) -> None:
+    assert "no golden set yet" in texts(open_screen(SCREEN, project="p2"))
+
+
+def test_the_sample_is_listed_and_shown_at_first_start(world: Any, open_screen: Open, texts: Texts) -> None:
+    screen = open_screen(SCREEN)
+    listed = screen.dataframe[0].value
+    assert (listed["name"][0], listed["items"][0], listed["sources"][0], listed["systems"][0]) == (
+        "summaries",
+        144,
+        24,
+        6,
+    )
+    assert "summaries: 144 items, 24 sources, 6 systems" in texts(screen)
+    assert len(frame_with(screen, "target")) == 100
+    assert screen.query_params["golden"] == world.goldens["p1"][0].digest
+    assert len(screen.get("plotly_chart")) == 1
+
+
+def test_a_file_is_mapped_by_alias_checked_and_frozen(world: Any, open_screen: Open, texts: Texts) -> None:
+    screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(rows()))
+    assert not screen.exception
+    mapping = frame_with(screen, "role").set_index("role")
+    assert mapping.loc["target", "column"] == "summary"
+    assert mapping.loc["target", "found by"] == "alias"
+    assert mapping.loc["item_id", "found by"] == "own name"
+    assert "60 items, 20 sources, 3 systems" in texts(screen)
+    freeze = next(b for b in screen.button if b.label == "Freeze this golden set")
+    freeze.click().run()
+    assert not screen.exception
+    kept = world.goldens["p2"][0]
+    assert (kept.name, len(kept.items), list(kept.aspects)) == ("mine", 60, ["clarity"])
+    assert screen.query_params["golden"] == kept.digest
+    assert "mine is frozen: 60 items" in texts(screen)
+
+
+def test_a_gzipped_jsonl_is_read(world: Any, open_screen: Open, texts: Texts) -> None:
+    data = gzip.compress("\n".join(json.dumps(row) for row in rows()).encode())
+    screen = bring(open_screen(SCREEN), "mine.jsonl.gz", data, "application/gzip")
+    assert "60 items" in texts(screen)
+
+
+def test_a_wrong_column_can_be_corrected(world: Any, open_screen: Open) -> None:
+    listed = rows(text_b="Another text.")
+    screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(listed))
+    target = next(s for s in screen.selectbox if s.label.startswith("target"))
+    assert target.value == "summary"
+    target.set_value("text_b").run()
+    assert frame_with(screen, "role").set_index("role").loc["target", "found by"] == "corrected"
+    next(b for b in screen.button if b.label == "Freeze this golden set").click().run()
+    assert world.goldens["p2"][0].items[0].target == "Another text."
+
+
+def test_label_columns_can_be_chosen_where_none_is_recognised(world: Any, open_screen: Open, texts: Texts) -> None:
+    listed = [{("stars given" if k == "human_clarity" else k): v for k, v in row.items()} for row in rows()]
+    screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(listed))
+    assert "No column of human labels" in texts(screen)
+    screen.multiselect[0].set_value(["stars given"]).run()
+    next(b for b in screen.button if b.label == "Freeze this golden set").click().run()
+    assert list(world.goldens["p2"][0].aspects) == ["stars_given"]
+
+
+def test_a_confirmed_scale_is_kept(world: Any, open_screen: Open) -> None:
+    screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(rows()))
+    next(n for n in screen.number_input if n.key.endswith("clarity_high")).set_value(10.0).run()
+    next(b for b in screen.button if b.label == "Freeze this golden set").click().run()
+    scale = world.goldens["p2"][0].aspects["clarity"].scale
+    assert (scale.low, scale.high, scale.given) == (1, 10, True)
+
+
+def test_an_out_of_scale_label_is_found_and_freezing_forbidden(world: Any, open_screen: Open, texts: Texts) -> None:
+    listed = rows()
+    listed[6]["human_clarity"] = "excellent"
+    screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(listed))
+    findings = frame_with(screen, "severity")
+    error = findings[findings["severity"] == "error"].iloc[0]
+    assert (error["row"], error["column"]) == (7, "human_clarity")
+    assert next(b for b in screen.button if b.label == "Freeze this golden set").disabled
+    assert "Errors forbid its use" in texts(screen)
+
+
+def test_a_broken_file_is_told_in_words(world: Any, open_screen: Open, texts: Texts) -> None:
+    screen = bring(open_screen(SCREEN), "mine.parquet", b"not a parquet file", "application/octet-stream")
+    assert not screen.exception
+    assert "This file cannot be used." in texts(screen)
+
+
+def test_hostile_cells_and_names_stay_plain_text(world: Any, open_screen: Open, texts: Texts) -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    listed = rows(n_sources=20)
+    listed[0]["summary"] = hostile
+    listed = [{**row, f"{hostile}[a](http://evil.example)": 1} for row in listed]
+    screen = bring(open_screen(SCREEN), "x.csv", as_csv(listed))
+    assert not screen.exception
+    for element in [*screen.markdown, *screen.caption, *screen.warning, *screen.info, *screen.error, *screen.success]:
+        assert hostile not in element.value
+        assert "](http" not in element.value

@@ -1,0 +1,121 @@
+"""The Runs screen: nothing yet, all states, errors in words, cancel and resume, with and without a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.records import Usage
+from pages.components import tables
+from pages.components.page import plain
+
+Open = Callable[..., AppTest]
+Texts = Callable[[AppTest], str]
+SCREEN = "10_runs"
+
+
+def test_no_runs_yet(world: Any, open_screen: Open, texts: Texts) -> None:
+    screen = open_screen(SCREEN)
+    assert "Nothing has been run" in texts(screen)
+    assert "a worker is alive" in texts(screen)
+
+
+def test_no_worker_alive_is_told(world: Any, open_screen: Open, texts: Texts) -> None:
+    world.alive = False
+    assert "no worker is alive" in texts(open_screen(SCREEN))
+
+
+def test_an_external_worker_is_named_as_such(
+    world: Any, open_screen: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONCORD_WORKER", "external")
+    world.alive = False
+    assert "python -m core worker" in texts(open_screen(SCREEN))
+
+
+def test_every_state_is_listed_with_its_cost_and_error(world: Any, open_screen: Open) -> None:
+    world.add_run("a", "queued", calls=0, calls_expected=0, started_at=None)
+    world.add_run("b", "running")
+    world.add_run("c", "done", calls=3000, usage=Usage(3000, cost=1.5))
+    world.add_run("d", "failed", error="The endpoint\nis down.")
+    world.add_run("e", "cancelled")
+    world.add_run("f", "running", cancelling=True)
+    shown = open_screen(SCREEN).dataframe[0].value
+    assert list(shown["status"]) == ["waiting", "running", "done", "failed", "cancelled", "cancelling"]
+    assert shown["progress"].isna().tolist()[0]
+    assert list(shown["progress"])[1:4] == pytest.approx([20.0, 100.0, 20.0])
+    assert list(shown["cost"])[1:3] == ["—", "$1.50"]
+    assert shown["error"].iloc[3] == "The endpoint is down."
+    assert shown["started"].iloc[0] == "—"
+
+
+def test_the_marked_run_can_be_cancelled_or_resumed(world: Any, open_screen: Open, texts: Texts) -> None:
+    world.add_run("b", "running")
+    world.add_run("d", "failed", error="The endpoint is down.")
+    screen = open_screen(SCREEN, run="d")
+    assert "The endpoint is down." in texts(screen)
+    next(b for b in screen.button if b.label == "Resume").click().run()
+    assert world.resumed == ["d"]
+    screen = open_screen(SCREEN, run="b")
+    next(b for b in screen.button if b.label == "Cancel").click().run()
+    assert world.cancelled == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(None, "—"), (0.4, "0 s"), (89, "89 s"), (600, "10 min"), (7500, "2 h 5 min"), (400_000, "4 days")],
+)
+def test_durations_in_words(seconds: float | None, words: str) -> None:
+    assert tables.duration(seconds) == words
+
+
+@pytest.mark.parametrize(("cost", "words"), [(None, "—"), (0.0, "$0.00"), (0.0123, "$0.0123"), (1234.5, "$1,234.50")])
+def test_money_in_words(cost: float | None, words: str) -> None:
+    assert tables.money(cost) == words
+
+
+def test_ago_counts_from_now() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert tables.ago(now - timedelta(minutes=10), now) == "10 min ago"
+    assert tables.ago(None, now) == "—"
+
+
+def test_telling_parts_cut_an_opening_that_three_texts_share() -> None:
+    texts = [
+        "Rate order. Reward links.",
+        "",
+        "Rate order.\nPunish gaps.",
+        "Rate order. Be\nstrict.",
+        "Rate all. Be kind.",
+    ]
+    assert tables.telling_parts(texts) == [
+        "… Reward links.",
+        "",
+        "… Punish gaps.",
+        "… Be strict.",
+        "Rate all. Be kind.",
+    ]
+
+
+def test_telling_parts_leave_a_text_that_is_all_opening() -> None:
+    assert tables.telling_parts(["Rate order."] * 3) == ["Rate order."] * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<b>x</b>", "**x**", "![x](y)", ":red[x]", "$x$", "`x`", "# x", "1. x", "- x", "~~x~~", "|a|b|", "&lt;"],
+)
+def test_plain_escapes_every_mark(text: str) -> None:
+    shown = plain(text)
+    assert shown.replace("\\", "") == text
+    assert all(shown[i - 1] == "\\" for i, c in enumerate(shown) if c in "<>*[]()`#$~|:&!-.")
+
+
+def test_plain_breaks_what_would_become_a_link() -> None:
+    assert "http\\:\u2060//" in plain("see http://evil.example")
+    assert "www\u2060" in plain("www.evil.example")
+    assert "\u2060@" in plain("a@b.example")
