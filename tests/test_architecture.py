@@ -1,0 +1,335 @@
+"""The house rules that a parser can hold: who may import whom, what stays out of where, how large rooms are.
+
+Each rule is a function from a source file to complaints; `test_the_tree_keeps` runs every rule over the tree, and
+`test_the_rule_sees` shows each rule a file that breaks it.  A layer may always import itself, `core.records` and
+`core.errors`; imports inside functions count for the layers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cache, cached_property
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TOP_LEVEL = {"app.py", "pages", "core", "tests", "sample_data", "requirements.txt", "README.md"}
+TOOL_FILES = {"pyproject.toml", ".streamlit", ".ci", ".gitignore", "LICENSE"}
+
+EVERYTHING = ("core",)
+CHOICES = ("core.calibration.settings", "core.calibration.steps")  # frozen records: what is asked for, what came out
+PREVIEWS = ("core.golden", "core.judging.render", "core.stats", "core.wording")  # pure
+SCREENS = ("core.jobs.tasks", "core.jobs.views", "core.store", "core.figures", "core.settings", *CHOICES, *PREVIEWS)
+FACE = ("core.calibration", "core.export", "core.golden", "core.judging", "core.providers.base", "core.stats")
+
+# The longest matching prefix decides; a module without an entry fails, so that a new layer has to say what it knows.
+# An entry for a whole layer ("core.golden") includes the layer itself; one for a single module does not.  "not x" takes
+# x out again.
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "app": ("pages.components", *SCREENS),
+    "pages": ("pages.components", *SCREENS),
+    "core": ("core.public", "core.golden", *CHOICES),  # core/__init__.py alone: its sub-packages have their own entries
+    "core.public": (*FACE, "core.settings"),
+    "core.__main__": (
+        *SCREENS,
+        "core.public",
+        "core.export",
+        "core.judging.registry",
+        "core.jobs.worker",
+        "core.providers.base",
+    ),
+    "core.records": (),
+    "core.errors": (),
+    "core.settings": (),
+    "core.wording": (),
+    "core.golden": (),
+    "core.stats": (),
+    "core.figures": (),
+    "core.store": (),
+    "core.providers": (),
+    "core.judging": ("core.providers.base",),
+    "core.judging.registry": ("core.judging", "core.providers", "core.settings"),
+    "core.calibration": ("core.judging", "core.stats", "core.golden.split"),
+    "core.fusion": ("core.judging", "core.stats", "core.golden.split"),
+    "core.repeval": ("core.stats", "core.golden.split"),
+    "core.export": ("core.calibration", "core.golden", "core.judging", "core.stats"),
+    "core.jobs": ("core.store", "core.settings", "not core.jobs.tasks"),  # durable runs know no domain
+    "core.jobs.views": CHOICES,
+    "core.jobs.tasks": EVERYTHING,
+    "core.jobs.worker": ("core.jobs", "core.store", "core.settings"),
+}
+
+# Third-party modules and the only places that may import them (anywhere in the file).
+ONLY_IN: dict[str, tuple[str, ...]] = {
+    "streamlit": ("app", "pages"),
+    **dict.fromkeys(("sqlalchemy", "alembic", "sqlite3", "psycopg"), ("core.store",)),
+    "dbos": ("core.jobs",),
+    **dict.fromkeys(
+        ("openai", "aiohttp", "httpx", "httpx2", "requests", "urllib.request", "urllib3", "http.client"),
+        ("core.providers",),
+    ),
+    **dict.fromkeys(
+        ("torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
+        ("core.repeval.states", "core.providers.transformers_local", "core.fusion.assistants"),
+    ),
+    **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
+}
+HEAVY = {"torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Python file: its path from the root, with `/`, and its text."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def module(self) -> str:
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @cached_property
+    def imports(self) -> list[tuple[int, str]]:
+        """(line, dotted name) of every import in the file; `from a import b` counts as `a.b`."""
+        return [found for node in ast.walk(self.tree) for found in self._names(node)]
+
+    @cached_property
+    def imports_on_load(self) -> list[tuple[int, str]]:
+        """Those that run when the module is imported: outside functions and outside `if TYPE_CHECKING`."""
+        waiting: list[ast.AST] = [self.tree]
+        found = []
+        while waiting:
+            node = waiting.pop()
+            found += self._names(node)
+            late = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            typing_only = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+            if not late:
+                waiting += node.orelse if typing_only else ast.iter_child_nodes(node)
+        return found
+
+    def _names(self, node: ast.AST) -> list[tuple[int, str]]:
+        if isinstance(node, ast.Import):
+            return [(node.lineno, alias.name) for alias in node.names]
+        if not isinstance(node, ast.ImportFrom):
+            return []
+        base = node.module or ""
+        if node.level:
+            package = self.module.split(".") if self.path.endswith("__init__.py") else self.module.split(".")[:-1]
+            base = ".".join([*package[: len(package) - node.level + 1], *base.split(".")]).rstrip(".")
+        return [(node.lineno, f"{base}.{alias.name}") for alias in node.names]
+
+    @cached_property
+    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+Rule = Callable[[Source], Iterator[str]]
+
+
+def within(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(prefix + ".")
+
+
+def _is_screen(source: Source) -> bool:
+    return source.path.startswith("pages/") and source.path.count("/") == 1
+
+
+def layers(source: Source) -> Iterator[str]:
+    entries = [prefix for prefix in MAY_IMPORT if within(source.module, prefix)]
+    own = max(entries, key=len, default="")
+    if not own or (own == "core" and source.module != own):
+        yield f"{source.path}: no entry in MAY_IMPORT says what this layer may import"
+        return
+    itself = (own,) if own.count(".") == 1 else ()
+    allowed = (*MAY_IMPORT[own], *itself, "core.records", "core.errors")
+    barred = [prefix.removeprefix("not ") for prefix in allowed if prefix.startswith("not ")]
+    for line, name in source.imports:
+        ours = name.split(".")[0] in ("app", "core", "pages")
+        known = any(within(name, prefix) for prefix in allowed) and not any(within(name, prefix) for prefix in barred)
+        if ours and not known:
+            yield f"{source.path}:{line}: {own} may not import {name}"
+
+
+def third_parties(source: Source) -> Iterator[str]:
+    for line, name in source.imports:
+        for banned, places in ONLY_IN.items():
+            if within(name, banned) and not any(within(source.module, place) for place in places):
+                yield f"{source.path}:{line}: {banned} belongs in {' or '.join(places) or 'no file'}"
+
+
+def heavy_late(source: Source) -> Iterator[str]:
+    for line, name in source.imports_on_load:
+        if name.split(".")[0] in HEAVY:
+            yield f"{source.path}:{line}: {name} is imported at module level"
+
+
+def no_dynamic_imports(source: Source) -> Iterator[str]:
+    if source.module == "core":  # the lazy Python face
+        return
+    for line, name in source.imports:
+        if within(name, "importlib") or within(name, "runpy"):
+            yield f"{source.path}:{line}: {name} would get round the import rules"
+
+
+def environment(source: Source) -> Iterator[str]:
+    names = {"os.environ", "os.environb", "os.getenv", "os.putenv"}
+    used = [(n.lineno, ast.unparse(n)) for n in ast.walk(source.tree) if isinstance(n, ast.Attribute)]
+    for line, name in source.imports + used:
+        if name in names and source.module != "core.settings":
+            yield f"{source.path}:{line}: {name} outside core/settings.py"
+
+
+def sockets(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node) in ("socket.create_connection", "socket.socket", "asyncio.open_connection")
+            and not within(source.module, "core.providers")
+        ):
+            yield f"{source.path}:{node.lineno}: network outside core/providers"
+
+
+def no_unsafe_calls(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("eval", "exec"):
+            yield f"{source.path}:{node.lineno}: {node.func.id}"
+        if isinstance(node, ast.keyword) and node.arg in ("unsafe_allow_html", "unsafe_allow_javascript", "shell"):
+            yield f"{source.path}:{node.value.lineno}: {node.arg}"
+
+
+def no_swallowing(source: Source) -> Iterator[str]:
+    wide = (None, "Exception", "BaseException")
+    for node in ast.walk(source.tree):
+        if (
+            isinstance(node, ast.ExceptHandler)
+            and (ast.unparse(node.type) if node.type else None) in wide
+            and all(isinstance(step, ast.Pass | ast.Continue) for step in node.body)
+        ):
+            yield f"{source.path}:{node.lineno}: swallows every error"
+
+
+def small_rooms(source: Source) -> Iterator[str]:
+    lines, most = source.text.count("\n"), 150 if _is_screen(source) else 400
+    if lines > most:
+        yield f"{source.path}: {lines} lines, at most {most}"
+    for function in source.functions:
+        length = (function.end_lineno or function.lineno) - function.lineno + 1
+        if length > 60:
+            yield f"{source.path}:{function.lineno}: {function.name} has {length} lines, at most 60"
+
+
+def telling_names(source: Source) -> Iterator[str]:
+    for part in PurePosixPath(source.path).with_suffix("").parts:
+        if part.lower() in NAMES_THAT_SAY_NOTHING:
+            yield f"{source.path}: {part!r} says nothing"
+
+
+def docstrings(source: Source) -> Iterator[str]:
+    if not ast.get_docstring(source.tree):
+        yield f"{source.path}: no module docstring"
+    for node in source.tree.body if within(source.module, "core") else ():
+        public = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+        migration = within(source.module, "core.store.migrations")  # its one function is what the module is for
+        if public and not migration and not ast.get_docstring(node):
+            yield f"{source.path}:{node.lineno}: {node.name} has no docstring"
+
+
+RULES: tuple[Rule, ...] = (
+    layers,
+    third_parties,
+    heavy_late,
+    no_dynamic_imports,
+    environment,
+    sockets,
+    no_unsafe_calls,
+    no_swallowing,
+    small_rooms,
+    telling_names,
+    docstrings,
+)
+
+BREAKS: list[tuple[Rule, str, str]] = [
+    (layers, "core/calibration/loop.py", "def f():\n    from core.store import store\n"),
+    (layers, "core/calibration/loop.py", "from core import jobs"),
+    (layers, "core/judging/llm.py", "from ..providers import openai_api"),
+    (layers, "core/judging/llm.py", "from ..store.store import Store"),
+    (layers, "core/stats/levels.py", "import core.golden.load"),
+    (layers, "core/jobs/engine.py", "from core.jobs import tasks"),
+    (layers, "core/novel/thing.py", ""),
+    (layers, "pages/1_golden_set.py", "from core.calibration import loop"),
+    (layers, "pages/1_golden_set.py", "from pages import other_screen"),
+    (layers, "pages/components/page.py", "from core.providers import openai_api"),
+    (third_parties, "core/figures.py", "import streamlit as st"),
+    (third_parties, "core/jobs/tasks.py", "from sqlalchemy import text"),
+    (third_parties, "core/judging/llm.py", "from urllib import request"),
+    (third_parties, "core/golden/load.py", "def f():\n    import pickle\n"),
+    (third_parties, "core/golden/load.py", "def f():\n    import torch\n"),
+    (heavy_late, "core/repeval/states.py", "try:\n    import torch.nn\nexcept ImportError:\n    raise\n"),
+    (heavy_late, "core/fusion/assistants.py", "class A:\n    from nltk import word_tokenize\n"),
+    (no_dynamic_imports, "pages/1_golden_set.py", "import importlib"),
+    (environment, "core/golden/load.py", "import os\nhome = os.environ['HOME']"),
+    (environment, "app.py", "from os import getenv"),
+    (sockets, "core/jobs/worker.py", "import socket\nsocket.create_connection(('a', 1))"),
+    (no_unsafe_calls, "pages/components/page.py", "st.markdown(x, unsafe_allow_html=True)"),
+    (no_unsafe_calls, "core/golden/load.py", "eval(cell)"),
+    (no_swallowing, "core/golden/load.py", "try:\n    f()\nexcept Exception:\n    pass\n"),
+    (no_swallowing, "core/golden/load.py", "while True:\n    try:\n        f()\n    except:\n        continue\n"),
+    (small_rooms, "pages/1_golden_set.py", "x = 1\n" * 151),
+    (small_rooms, "core/golden/load.py", "x = 1\n" * 401),
+    (small_rooms, "core/golden/load.py", "def f():\n" + "    x = 1\n" * 60),
+    (telling_names, "core/golden/utils.py", ""),
+    (telling_names, "core/helpers/load.py", ""),
+    (docstrings, "core/golden/load.py", ""),
+    (docstrings, "core/golden/load.py", '"""Module."""\ndef f(): return 1'),
+]
+
+KEEPS: list[tuple[Rule, str, str]] = [
+    (layers, "core/jobs/tasks.py", "from core.store import store\nfrom core.calibration import loop\n"),
+    (layers, "core/golden/load.py", "from .check import findings\nfrom core.records import Item"),
+    (third_parties, "core/repeval/states.py", "def f():\n    import torch\n"),
+    (heavy_late, "core/repeval/states.py", "def f():\n    import torch\n"),
+    (heavy_late, "core/repeval/states.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"),
+    (third_parties, "core/judging/llm.py", "from urllib.parse import urlsplit"),
+    (no_swallowing, "core/golden/load.py", "try:\n    f()\nexcept ValueError:\n    pass\n"),
+    (small_rooms, "pages/components/page.py", "x = 1\n" * 400),
+    (docstrings, "core/golden/load.py", '"""Module."""\ndef _f(): return 1'),
+]
+
+
+@cache
+def sources() -> list[Source]:
+    paths = [ROOT / "app.py", *(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py")]
+    return [Source(p.relative_to(ROOT).as_posix(), p.read_text("utf-8")) for p in sorted(paths) if p.is_file()]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_tree_keeps(rule: Rule) -> None:
+    complaints = [complaint for source in sources() for complaint in rule(source)]
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BREAKS)
+def test_the_rule_sees(rule: Rule, path: str, text: str) -> None:
+    assert list(rule(Source(path, text)))
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), KEEPS)
+def test_the_rule_lets_pass(rule: Rule, path: str, text: str) -> None:
+    assert not list(rule(Source(path, text)))
+
+
+def test_the_top_level_holds_only_what_its_owner_fixed() -> None:
+    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text("utf-8").split() if line]
+    names = {path.name for path in ROOT.iterdir()} - {".git"}
+    extra = {name for name in names - TOP_LEVEL - TOOL_FILES if not any(fnmatch(name, pattern) for pattern in ignored)}
+    assert not extra, f"not part of the fixed top level: {sorted(extra)}"
+    assert not TOP_LEVEL - names, f"missing: {sorted(TOP_LEVEL - names)}"
