@@ -5,7 +5,7 @@ import streamlit as st
 from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views import CriteriaSummary, RescoreRequest, RunSummary, RunView
-from pages.components import criteria_view, live, run_view, state, tables
+from pages.components import criteria_view, items_view, live, run_view, state, tables
 from pages.components.page import Opened, link_to, open_page, plain, stop_with
 
 EVERY_RUN = ""
@@ -122,6 +122,7 @@ def show(page: Opened) -> None:
             criteria_view.draw_parent_diff(page, view)
     with right:
         criteria_view.edit_form(page, view, run_id or None)
+    items_view.draw_items(page, view)
 
 
 show(

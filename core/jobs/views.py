@@ -214,6 +214,33 @@ class RunView(RunSummary):
 
 
 @dataclass(frozen=True, slots=True)
+class ItemScore:
+    """What criteria gave one calibration item, beside the people.
+
+    `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.
+    `score` and `gap` are None where the reply could not be read; `reason` then says why.
+    """
+
+    item_id: str
+    source_id: str
+    system_id: str
+    label: float
+    score: float | None
+    gap: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """One item in full with the judge's words: reasons, or the clauses that moved the score; `raw` are the replies."""
+
+    item: Item
+    score: ItemScore
+    explanation: str
+    raw: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CriteriaAlignment:
     """How criteria stood in one run, on one side of its split."""
 

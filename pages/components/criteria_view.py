@@ -156,11 +156,12 @@ def difference_words(difference: DifferenceView) -> str:
 
 def _draw_provenance(page: Opened, view: CriteriaView) -> None:
     origin = view.provenance
+    labelled, misaligned = (tables.count_words(origin.size, f"{kind} item") for kind in ("labelled", "misaligned"))
     told = {
         "none": "No criteria were given.",
         "given": "Given from outside.",
-        "draft": f"Drafted from {origin.size} labelled items (trial {origin.trial + 1}, sample {origin.sample + 1}).",
-        "refine": f"Refined in round {origin.round} from {origin.size} misaligned items.",
+        "draft": f"Drafted from {labelled} (trial {origin.trial + 1}, sample {origin.sample + 1}).",
+        "refine": f"Refined in round {origin.round} from {misaligned}.",
         "edit": f"Edited by {origin.author or 'somebody'}." + (f" Note: {origin.note}" if origin.note else ""),
     }[origin.origin]
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
@@ -170,7 +171,7 @@ def _draw_provenance(page: Opened, view: CriteriaView) -> None:
         if view.edits:
             link_to("criteria", f"Newest edit ({len(view.edits)})", icon=":material/edit:", criteria=view.head)
     if origin.item_ids:
-        part = st.expander(f"The {len(origin.item_ids)} items it was made from", on_change="rerun")
+        part = st.expander(f"Made from {tables.count_words(len(origin.item_ids), 'item')}", on_change="rerun")
         if part.open:
             with part:
                 _draw_exemplars(page, view)

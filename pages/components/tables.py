@@ -18,12 +18,21 @@ import streamlit as st
 from core.calibration.steps import Candidate
 from core.figures import describe
 from core.golden.fields import Mapping
-from core.jobs.views import ChangedItem, CriteriaAlignment, CriteriaSummary, GoldenRow, GoldenView, RunSummary
+from core.jobs.views import (
+    ChangedItem,
+    CriteriaAlignment,
+    CriteriaSummary,
+    GoldenRow,
+    GoldenView,
+    ItemScore,
+    RunSummary,
+)
 from core.records import Alignment, Criteria, Finding, GoldenSet
 
 DASH = "—"
 DROPPED = ("stopped", "running", "waiting")
-TABLE_TEXT = 130
+TABLE_TEXT = 105
+ALIGNED_GAP = 0.5
 ROW_HEIGHT, TALL_ROW, HEADER_HEIGHT, MOST_ROWS = 36, 76, 42, 14
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
@@ -197,6 +206,29 @@ def changed_frame(changed: Sequence[ChangedItem]) -> pd.DataFrame:
             "gap now": [c.new_gap for c in changed],
         }
     )
+
+
+def item_scores_frame(scored: Sequence[ItemScore]) -> pd.DataFrame:
+    """Calibration items under some criteria, in the order given."""
+    return pd.DataFrame(
+        {
+            "item": [one.item_id for one in scored],
+            "system": [one.system_id or DASH for one in scored],
+            "people": [one.label for one in scored],
+            "judge": [one.score for one in scored],
+            "gap": [one.gap for one in scored],
+            "the judge is": [gap_words(one) for one in scored],
+        }
+    )
+
+
+def gap_words(one: ItemScore) -> str:
+    """The gap in words: half a standard deviation either way counts as agreement."""
+    if one.gap is None:
+        return f"unread: {one.reason}"
+    if abs(one.gap) < ALIGNED_GAP:
+        return "aligned"
+    return "too lenient" if one.gap > 0 else "too strict"
 
 
 def runs_frame(runs: Sequence[RunSummary], now: datetime | None = None) -> pd.DataFrame:

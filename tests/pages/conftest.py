@@ -31,6 +31,8 @@ from core.jobs.views import (
     GoldenPage,
     GoldenRow,
     GoldenView,
+    ItemScore,
+    ItemView,
     ProjectView,
     RescoreRequest,
     RescoreView,
@@ -302,6 +304,19 @@ class World:
         if criteria_id not in self.criteria:
             raise NotFoundError(f"There are no criteria {criteria_id}.")
         return self.criteria[criteria_id]
+
+    def item_scores(self, store: object, run_id: str, criteria_id: str) -> tuple[ItemScore, ...]:
+        return (
+            ItemScore("i0", "s0", "m0", 2.0, 4.5, 1.9),
+            ItemScore("i1", "s0", "m1", 4.0, 2.0, -1.2),
+            ItemScore("i2", "s0", "m2", 3.0, 3.1, 0.1),
+            ItemScore("i3", "s1", "m0", 3.0, None, None, "no verdict"),
+        )
+
+    def explain_item(self, store: object, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ItemView:
+        score = next(one for one in self.item_scores(store, run_id, criteria_id) if one.item_id == item_id)
+        item = Item(item_id, "The <b>judged</b> text.", "s0", "m0", "The source text.")
+        return ItemView(item, score, "+0.40  reward texts that are short", ("Rating: 4.5 since it is short.",))
 
     def save_edit(
         self,

@@ -175,3 +175,24 @@ def test_hostile_criteria_stay_plain_text(world: Any, best: Criteria, open_scree
         assert "<script>" not in element.value
         assert "![x](" not in element.value
         assert ":red[no]" not in element.value
+
+
+def test_items_are_told_by_their_gap(world: Any, best: Criteria, open_screen: Open, texts: Texts) -> None:
+    screen = open_screen(SCREEN, run="r1")
+    assert "4 calibration items: 1 aligned, 1 too lenient, 1 too strict, 1 unread" in texts(screen)
+    shown = next(frame.value for frame in screen.dataframe if "gap" in frame.value)
+    assert shown["the judge is"].tolist() == ["too lenient", "too strict", "aligned", "unread: no verdict"]
+    assert "Mark a row" in texts(screen)
+
+
+def test_a_marked_item_shows_texts_and_what_moved_its_score(
+    world: Any, best: Criteria, open_screen: Open, texts: Texts
+) -> None:
+    screen = open_screen(SCREEN, run="r1")
+    screen.session_state["items_table"] = {"selection": {"rows": [0]}}
+    screen.run()
+    told = texts(screen)
+    assert "+0.40  reward texts that are short" in told
+    assert "The <b>judged</b> text." in told  # as letters, not as markup
+    assert "Rating: 4.5 since it is short." in told
+    assert not screen.exception

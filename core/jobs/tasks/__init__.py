@@ -26,6 +26,8 @@ functions that need them.  Signatures at a glance::
     load_calibration(store, run_id) -> Calibration
     judge_file(store, run_id) -> str                       the text of judge.yaml
     load_scores(store, run_id) -> ScoreMatrix              all scores of the run over all items of its golden set
+    item_scores(store, run_id, criteria_id) -> tuple[ItemScore, ...]                  calibration items only
+    explain_item(store, settings, run_id, criteria_id, item_id) -> ItemView           which clauses or reasons
     worker_alive(store) -> bool     ensure_worker(settings)
 
     list_criteria(store, project_id, aspect=None, golden_id=None, run_id=None) -> list[CriteriaSummary]
@@ -39,6 +41,7 @@ from core.jobs.launch import ensure_worker
 from core.jobs.tasks.calibration import estimate, judge_file, load_calibration, start_calibration
 from core.jobs.tasks.criteria import get_criteria, list_criteria, save_edit
 from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set
+from core.jobs.tasks.items import explain_item, item_scores
 from core.jobs.tasks.opening import open_store
 from core.jobs.tasks.projects import create_project, ensure_sample_project, get_project, list_projects
 from core.jobs.tasks.rescore import start_rescore
@@ -59,10 +62,12 @@ __all__ = [
     "ensure_sample_project",
     "ensure_worker",
     "estimate",
+    "explain_item",
     "get_criteria",
     "get_golden",
     "get_project",
     "golden_page",
+    "item_scores",
     "judge_file",
     "list_criteria",
     "list_goldens",

@@ -1,0 +1,85 @@
+"""Item by item: how criteria scored the calibration items of a run, and why."""
+
+from __future__ import annotations
+
+from core.errors import JobError, NotFoundError
+from core.jobs.documents import JUDGE
+from core.jobs.tasks.convert import request_of
+from core.jobs.views import CalibrationRequest, ItemScore, ItemView
+from core.records import Scored
+from core.settings import Settings
+from core.store.store import Store
+
+
+def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore, ...]:
+    """The calibration items that the run scored with these criteria, largest |gap| first, unscored ones last.
+
+    Held-out items are left out on purpose: looking at them one by one would end their being held out.  NotFoundError
+    for an unknown run, or criteria that it did not score.
+    """
+    import numpy as np
+
+    from core.calibration.refine import standardised_gap
+    from core.public import split_for
+
+    asked = _asked_for(store, run_id)
+    golden = store.goldens.load(asked.golden_id)
+    found = store.results.scores(run_id, golden.item_ids, [criteria_id])
+    if not found.criteria_ids:
+        raise NotFoundError(f"Run {run_id} has no scores of criteria {criteria_id}.")
+    at = np.asarray(split_for(golden, asked.aspect, asked.settings).calibration, dtype=np.intp)
+    scores, labels = found.values[0, at], golden.labels(asked.aspect)[at]
+    reasons = {one.item_id: one.reason for one in found.unscored.get(criteria_id, ())}
+    gaps = standardised_gap(scores, labels)
+    rows = []
+    for k in np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable"):
+        item = golden.items[at[k]]
+        scored = not np.isnan(scores[k])
+        if scored or item.item_id in reasons:
+            score, gap = (float(scores[k]), float(gaps[k])) if scored else (None, None)
+            reason = reasons.get(item.item_id, "")
+            rows.append(ItemScore(item.item_id, item.source_id, item.system_id, float(labels[k]), score, gap, reason))
+    return tuple(rows)
+
+
+def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ItemView:
+    """One item with what the judge of the run says of it under these criteria.
+
+    An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store.  JobError when
+    the run did not score the item, so that nothing new is ever sent from here.
+    """
+    from core.jobs.tasks.programs import JudgeState
+    from core.judging.registry import restore_judge
+    from core.public import task_of
+    from core.store.codec import unpack
+
+    score = next((one for one in item_scores(store, run_id, criteria_id) if one.item_id == item_id), None)
+    asked = _asked_for(store, run_id)
+    judge_run = _judge_run(store, run_id)
+    kept = store.results.document(judge_run, JUDGE)
+    if score is None or kept is None:
+        raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
+    golden = store.goldens.load(asked.golden_id)
+    item = golden.items[golden.item_ids.index(item_id)]
+    criteria = store.criteria.get(store.runs.get(run_id).project_id, criteria_id).criteria
+    task = task_of(golden, asked.aspect, asked.definition, asked.scale)
+    judge = restore_judge(unpack(JudgeState, kept).state, settings, store.replies)
+    try:
+        (verdict,) = judge.explain(task, [item], criteria)
+    finally:
+        judge.close()
+    words = verdict.explanation if isinstance(verdict, Scored) else verdict.detail
+    return ItemView(item, score, words, verdict.raw)
+
+
+def _judge_run(store: Store, run_id: str) -> str:
+    """The calibration whose judge scored in this run: itself, or the one that a re-scoring names."""
+    request = request_of(store.runs.get(run_id))
+    return run_id if isinstance(request, CalibrationRequest) else request.run_id
+
+
+def _asked_for(store: Store, run_id: str) -> CalibrationRequest:
+    request = request_of(store.runs.get(_judge_run(store, run_id)))
+    if not isinstance(request, CalibrationRequest):
+        raise JobError(f"Run {run_id} names no calibration.")
+    return request

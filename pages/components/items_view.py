@@ -1,0 +1,91 @@
+"""Item by item under some criteria: where judge and people part, and which words moved the score."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import CriteriaView, ItemScore, ItemView
+from core.records import Item
+from pages.components import state, tables
+from pages.components.page import Opened, plain
+
+MOST_ITEMS = 500
+PARTS = (("context", "Context"), ("source", "Source"), ("target", "Judged text"))
+
+
+def draw_items(page: Opened, view: CriteriaView) -> None:
+    """The calibration items by size of the gap; a marked row opens the item with the judge's words."""
+    run_id = next((one.run_id for one in view.alignments if one.side == "calibration"), None)
+    if run_id is None:
+        return
+    st.subheader("Item by item", anchor=False)
+    try:
+        scored = tasks.item_scores(page.store, run_id, view.criteria_id)
+    except ConcordError as error:
+        st.caption(plain(f"The items cannot be shown: {error}"))
+        return
+    st.markdown(_count_words(scored))
+    picked = _choose_item(scored[:MOST_ITEMS])
+    if picked is None:
+        st.caption("Mark a row to read the item and what moved its score.")
+        return
+    try:
+        _draw_item(tasks.explain_item(page.store, page.settings, run_id, view.criteria_id, picked))
+    except ConcordError as error:
+        st.error(plain(f"This item cannot be shown. {error}"), icon=":material/error:")
+
+
+def _count_words(scored: tuple[ItemScore, ...]) -> str:
+    words = [tables.gap_words(one) for one in scored if one.gap is not None]
+    unread = len(scored) - len(words)
+    counts = ", ".join(f"{words.count(name)} {name}" for name in ("aligned", "too lenient", "too strict"))
+    shown = f" The {MOST_ITEMS} with the largest gaps are listed." if len(scored) > MOST_ITEMS else ""
+    return (
+        f"{tables.count_words(len(scored), 'calibration item')}: {counts}{f', {unread} unread' if unread else ''}. "
+        f"The gap is in standard deviations of each side; under {tables.ALIGNED_GAP:g} counts as aligned.{shown}"
+    )
+
+
+def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
+    ids = [one.item_id for one in scored]
+    picked = state.picked_row(state.ITEMS, state.ITEMS_IDS)
+    picked = picked if picked in ids else None
+    state.hold_row(state.ITEMS, state.ITEMS_IDS, ids, picked)
+    number = st.column_config.NumberColumn(format="%.2f")
+    st.dataframe(
+        tables.item_scores_frame(scored),
+        key=state.ITEMS,
+        on_select="rerun",
+        selection_mode="single-row",
+        hide_index=True,
+        column_config={"people": number, "judge": number, "gap": st.column_config.NumberColumn(format="%+.2f")},
+        height=tables.height_for(len(ids), 8),
+        placeholder=tables.DASH,
+        alt="Calibration items, largest gap first",
+    )
+    return picked
+
+
+def _draw_item(view: ItemView) -> None:
+    score = "—" if view.score.score is None else f"{view.score.score:.2f}"
+    with st.container(border=True):
+        st.markdown(f"**{plain(view.item.item_id)}** · people {view.score.label:.2f} · judge {score}")
+        left, right = st.columns(2, gap="large")
+        with left:
+            _draw_texts(view.item)
+        with right:
+            st.markdown("**What moved the score**" if view.score.score is not None else "**Why it was not read**")
+            st.text(view.explanation or tables.gap_words(view.score))
+            for reply in view.raw:
+                st.caption("The reply as it came")
+                st.text(reply)
+
+
+def _draw_texts(item: Item) -> None:
+    for name, title in PARTS:
+        text = getattr(item, name)
+        if text:
+            st.markdown(f"**{title}**")
+            st.text(text)
