@@ -42,6 +42,16 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Race:
+    """The way of one candidate: its alignment (`values`, None where undefined) once that many `items` were scored."""
+
+    name: str
+    group: str
+    items: tuple[int, ...]
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Curve:
     """Best alignment so far (`values`) after that many calls; both of one length, calls not decreasing.
 
@@ -94,6 +104,50 @@ def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, meas
     low, high = _value_range([mark.alignment for mark in marks] + [baseline])
     _style(figure, x="candidates, in the order they were drafted", y=measure, key="candidates")
     figure.update_xaxes(range=[0, max(slots, len(marks), 1) + 1], fixedrange=True)
+    figure.update_yaxes(range=[low, high], fixedrange=True)
+    return figure
+
+
+def race_figure(races: Sequence[Race], baseline: Race | None, *, measure: str) -> Figure:
+    """How the ranking came about: a line per candidate over the items scored, ending where it dropped out.
+
+    Lines of one group are one trace with gaps, which keeps hundreds of them quick.
+    """
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    order = ("stopped", "rejected", "not finished", "kept", "chosen")
+    for group in sorted({race.group for race in races}, key=lambda one: order.index(one) if one in order else 0):
+        lines = [race for race in races if race.group == group]
+        figure.add_trace(
+            go.Scatter(
+                x=[x for race in lines for x in (*race.items, None)],
+                y=[y for race in lines for y in (*race.values, None)],
+                mode="lines+markers",
+                name=group,
+                line={"color": _whisker_colour(group), "width": 3 if group == "chosen" else 1.5},
+                marker={"size": 7 if group == "chosen" else 5, "color": _whisker_colour(group)},
+                hovertext=[_plain(f"{race.name} ({group})", 60) for race in lines for _ in (*race.items, None)],
+                hovertemplate="<b>%{hovertext}</b><br>%{y:.3f} on %{x:,} items<extra></extra>",
+            )
+        )
+    if baseline is not None:
+        dashed = {"dash": "dash", "color": AMBER, "width": 2}
+        figure.add_trace(
+            go.Scatter(
+                x=baseline.items,
+                y=baseline.values,
+                mode="lines",
+                name="no criteria",
+                line=dashed,
+                hovertemplate="no criteria<br>%{y:.3f} on %{x:,} items<extra></extra>",
+            )
+        )
+    drawn = [*races, *([baseline] if baseline else [])]
+    low, high = _snapped([value for race in drawn for value in race.values if value is not None])
+    _style(figure, x="calibration items scored", y=measure, key="race", height=380)
+    most = max([1, *(x for race in drawn for x in race.items)])
+    figure.update_xaxes(range=[0, most * 1.03], fixedrange=True)
     figure.update_yaxes(range=[low, high], fixedrange=True)
     return figure
 

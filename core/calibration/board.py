@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import BestSoFar, Candidate, Phase, Standing, Status
+from core.calibration.steps import BestSoFar, Candidate, Phase, Standing, Status, TracePoint
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Level, ScoreMatrix, Unscored, Usage
 from core.stats import align_scores, align_with_intervals
 
@@ -73,6 +73,17 @@ class Entry:
     alignment: Alignment | None = None
     stale: bool = False
     interim: bool = False
+    trace: list[TracePoint] = field(default_factory=list)
+
+    def as_candidate(self) -> Candidate:
+        calls = int(self.asked.sum())
+        return Candidate(self.criteria, self.status, self.alignment, calls, self.inner_gain, tuple(self.trace))
+
+    def follow(self) -> None:
+        """Add where it stands now to its trace, once for every number of items scored."""
+        items = int(self.asked.sum())
+        if self.alignment is not None and (not self.trace or self.trace[-1].items < items):
+            self.trace.append(TracePoint(items, self.alignment.value))
 
 
 class Board:
@@ -135,6 +146,7 @@ class Board:
             aligned = self.align(np.stack([e.values[asked] for e in entries]), self.side.take(asked), resamples)
             for entry, alignment in zip(entries, aligned, strict=True):
                 entry.alignment, entry.stale, entry.interim = alignment, False, not final
+                entry.follow()
 
     def align(self, scores: FloatArray, side: Side, resamples: int | None = None) -> list[Alignment]:
         """Alignments of `scores` (k, n) with people on `side`, with intervals when `resamples` > 0."""
@@ -181,7 +193,7 @@ class Board:
         """
         tier = {"chosen": 0, "kept": 0, "running": 0, "baseline": 0, "rejected": 1, "stopped": 2, "waiting": 3}
         entries = sorted(self.entries.items(), key=lambda pair: (tier[pair[1].status], -self.value(pair[0])))
-        return tuple(Candidate(e.criteria, e.status, e.alignment, int(e.asked.sum()), e.inner_gain) for _, e in entries)
+        return tuple(entry.as_candidate() for _, entry in entries)
 
     def standing(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> Standing:
         self.refresh(final=final)

@@ -39,13 +39,22 @@ class ScoreStep:
     positions: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TracePoint:
+    """Where a candidate stood once `items` calibration items were scored: `value` is None where undefined."""
+
+    items: int
+    value: float | None
+
+
 @dataclass(frozen=True)
 class Candidate:
     """Criteria on the leaderboard.  `alignment` is on the calibration items scored so far (None before any).
 
     Status: waiting (not scored yet), running, stopped (dropped by racing, or by the budget), kept (in the pool),
     rejected (a refinement that did not gain on the inner fold), chosen (in the final judge), baseline (no criteria).
-    `inner_gain` is a refinement's gain over its parent on the inner validation fold; None for others.
+    `inner_gain` is a refinement's gain over its parent on the inner validation fold; None for others.  `trace` is its
+    way there: its alignment after each batch of items.
     """
 
     criteria: Criteria
@@ -53,6 +62,7 @@ class Candidate:
     alignment: Alignment | None = None
     calls: int = 0
     inner_gain: float | None = None
+    trace: tuple[TracePoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

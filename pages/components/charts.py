@@ -41,6 +41,7 @@ def baseline_of(candidates: Sequence[Candidate]) -> Alignment | None:
 class _StandingFigures:
     candidates: Figure
     curve: Figure
+    race: Figure | None
 
 
 def place_standing(view: RunView, standing: Standing) -> None:
@@ -53,6 +54,9 @@ def place_standing(view: RunView, standing: Standing) -> None:
     with right:
         st.markdown("**Best so far** against the calls spent")
         place(drawn.curve, key="curve_figure", alt="Best alignment so far against calls")
+    if drawn.race is not None:
+        st.markdown("**How the ranking came about**: a line per candidate, followed until it dropped out")
+        place(drawn.race, key="race_figure", alt="Alignment of each candidate as more items were scored")
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -74,7 +78,26 @@ def _standing_figures(run_id: str, version: int, _view: RunView, _standing: Stan
     return _StandingFigures(
         figures.candidates_figure(marks, baseline, measure=measure, slots=slots_of(_view, len(made))),
         figures.best_so_far_figure(curve, baseline, measure=measure),
+        _race_figure(candidates, measure),
     )
+
+
+def _race_figure(candidates: Sequence[Candidate], measure: str) -> Figure | None:
+    """None until some candidate has been measured on more than one batch of items."""
+    if not any(len(one.trace) > 1 for one in candidates):
+        return None
+    lines = [
+        figures.Race(
+            tables.name_of(one.criteria),
+            WORDS.get(one.status, one.status),
+            tuple(point.items for point in one.trace),
+            tuple(point.value for point in one.trace),
+        )
+        for one in candidates
+        if one.trace
+    ]
+    baseline = next((line for line in lines if line.group == "baseline"), None)
+    return figures.race_figure([line for line in lines if line is not baseline], baseline, measure=measure)
 
 
 def place_sides(view: RunView, calibration: Calibration) -> None:

@@ -79,6 +79,8 @@ def _draw_item(view: ItemView) -> None:
             st.markdown("**What moved the score**" if view.score.score is not None else "**Why it was not read**")
             st.text(view.explanation or tables.gap_words(view.score))
             for reply in view.raw:
+                if reply.strip() == view.explanation.strip():
+                    continue
                 st.caption("The reply as it came")
                 st.text(reply)
 

@@ -111,3 +111,21 @@ def test_the_curve_goes_on_to_the_calls_spent_by_now() -> None:
     line = figures.best_so_far_figure(Curve((100,), (0.2,), 1000, calls_now=400), None, measure="rho").data[0]
     assert list(line.x) == [100, 400]
     assert list(line.y) == [0.2, 0.2]
+
+
+def test_race_has_a_line_per_candidate_with_gaps_between() -> None:
+    races = [
+        figures.Race("draft 1", "stopped", (24,), (0.1,)),
+        figures.Race("draft <b>2</b>", "chosen", (24, 80, 160), (0.3, None, 0.5)),
+        figures.Race("draft 3", "chosen", (24, 80), (0.2, 0.4)),
+    ]
+    baseline = figures.Race("no criteria", "baseline", (24, 160), (0.0, -0.1))
+    figure = figures.race_figure(races, baseline, measure="Spearman rho, sample level")
+    by_name = {trace.name: trace for trace in figure.data}
+    assert list(by_name) == ["stopped", "chosen", "no criteria"]  # the chosen are drawn over those that fell out
+    assert list(by_name["chosen"].x) == [24, 80, 160, None, 24, 80, None]
+    assert list(by_name["chosen"].y) == [0.3, None, 0.5, None, 0.2, 0.4, None]  # undefined is a gap, not 0
+    assert len(by_name["chosen"].hovertext) == 7
+    assert "<b>2" not in by_name["chosen"].hovertext[0]
+    assert figure.layout.xaxis.range[1] >= 160
+    assert figure.layout.yaxis.range[0] <= -0.1

@@ -170,3 +170,15 @@ def test_criteria_that_bring_nothing_are_called_so() -> None:
     assert no_gain(held_out(0.5), held_out(0.4)) == []
     assert no_gain(held_out(None), held_out(0.4)) == []
     assert "0.400 against 0.410" in no_gain(held_out(0.4), held_out(0.41))[0]
+
+
+def test_traces_follow_each_candidate_to_where_it_stands(golden: GoldenSet, make_judge: type[Any]) -> None:
+    result = calibrate(golden, make_judge(), CalibrationSettings(rounds=1, resamples=0))
+    for one in result.candidates:
+        items = [point.items for point in one.trace]
+        assert items == sorted(set(items))
+        if one.alignment is not None:
+            assert items[-1] == one.calls
+            assert one.trace[-1].value == one.alignment.value
+    stopped = [one for one in result.candidates if one.status == "stopped"]
+    assert max(one.trace[-1].items for one in stopped) < len(result.split.calibration)
