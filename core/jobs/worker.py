@@ -27,7 +27,7 @@ from core.jobs.filelock import FileLock
 from core.jobs.launch import settings_from_json
 from core.jobs.places import lock_file, queue_url, watch_file
 from core.jobs.tasks.opening import open_store
-from core.jobs.tasks.programs import open_program
+from core.jobs.tasks.run_kinds import open_program
 from core.settings import Settings
 from core.store.store import Store
 

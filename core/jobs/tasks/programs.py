@@ -1,4 +1,4 @@
-"""What the engine runs: a program per kind of run, and what all programs with a judge share."""
+"""What programs with a judge share: steps answered by a judge, and their answers stored."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 from core.calibration.drive import answer
 from core.calibration.steps import DraftStep, RefineStep, ScoreStep, Standing, Work
-from core.errors import JobError
 from core.jobs.documents import JUDGE
-from core.jobs.engine import Program
 from core.jobs.journal import Journal
 from core.judging.base import DraftBatch, Judge
 from core.judging.registry import make_judge, restore_judge
@@ -33,17 +31,6 @@ class PrepareStep:
 @dataclass(frozen=True)
 class JudgeState:
     state: Mapping[str, Any]
-
-
-def open_program(store: Store, settings: Settings, run: RunRow) -> Program:
-    """The program of a run.  NotFoundError or AspectError where the request no longer fits what is stored."""
-    from core.jobs.tasks.calibration_program import CalibrationProgram
-    from core.jobs.tasks.rescore_program import RescoreProgram
-
-    kinds = {"calibration": CalibrationProgram, "rescore": RescoreProgram}
-    if run.kind not in kinds:
-        raise JobError(f"This worker knows no runs of kind {run.kind!r}; update it.")
-    return kinds[run.kind](store, settings, run)
 
 
 class JudgeProgram:

