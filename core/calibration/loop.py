@@ -26,7 +26,7 @@ from core.calibration.report import (
     unread_counts,
     unread_warning,
 )
-from core.calibration.revisit import Order, revisit
+from core.calibration.revisit import Order, Plan, affordable_plan, revisit
 from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level, expected_calls, require_usable
 from core.calibration.steps import Answer, Calibration, CalibrationLoop, DraftStep, RefineStep, Standing, Work
@@ -62,6 +62,12 @@ class _Run:
         for reason, n in problems.items():
             self.problems[reason] = self.problems.get(reason, 0) + n
 
+    def cut_short(self, plan: Plan, planned: int, what: str) -> None:
+        on = f", ranked on {plan.share:.0%} of the calibration sources" if 0 < plan.share < 1 else ""
+        self.stopped_early = self.stopped_early or (
+            f"The budget of {self.settings.budget} calls covers {plan.arms} of {planned} planned {what}{on}."
+        )
+
     def out_of_budget(self, where: str) -> None:
         self.stopped_early = self.stopped_early or (
             f"The budget of {self.settings.budget} calls was used up {where}; this is the best found until then."
@@ -84,9 +90,13 @@ def calibration(
     run = _start(golden, task, split, settings)
     board = run.board
     yield board.standing("draft", 0, f"drafting {settings.plan.n_drafts} criteria")
-    drafts = yield from _ask(run, draft_requests(golden, board.side.labels, board.side.positions, settings))
+    requests = draft_requests(golden, board.side.labels, board.side.positions, settings)
+    plan = affordable_plan(board, len(requests), run.order, finalists=run.finalists)
+    drafts = yield from _ask(run, requests, plan)
     board.add(drafts)
-    revisited = yield from revisit(board, drafts, run.order, finalists=run.finalists, phase="revisit", round_=0)
+    revisited = yield from revisit(
+        board, drafts, run.order, finalists=run.finalists, phase="revisit", round_=0, share=plan.share
+    )
     if revisited.out_of_budget:
         run.out_of_budget("while the drafts were scored")
     board.mark(revisited.complete, "kept")
@@ -122,13 +132,12 @@ def _start(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSet
 
 
 def _ask(
-    run: _Run, requests: Sequence[DraftRequest] | Sequence[RefineRequest]
+    run: _Run, requests: Sequence[DraftRequest] | Sequence[RefineRequest], plan: Plan
 ) -> Generator[Work | Standing, Answer, tuple[Criteria, ...]]:
-    """Have the requests answered, as many as the budget covers, and return the new criteria among the answers."""
-    left = run.board.meter.left()
-    if left is not None and left // 2 < len(requests):  # half at most: criteria that cannot be scored are wasted
-        requests = requests[: left // 2]
-        run.out_of_budget("before all criteria were written")
+    """Have requests answered, as many as the plan allows, and return the new criteria among the answers."""
+    if plan.arms < len(requests):
+        run.cut_short(plan, len(requests), "drafts" if isinstance(requests[0], DraftRequest) else "refinements")
+        requests = requests[: plan.arms]
     if not requests:
         return ()
     drafts = tuple(r for r in requests if isinstance(r, DraftRequest))
@@ -148,7 +157,8 @@ def _refine_round(run: _Run, round_: int) -> Steps:
     parents = board.ranked(board.with_status("kept"))[: run.settings.keep]
     requests = refine_requests(run.golden, board, folds, parents, round_)
     yield board.standing("refine", round_, f"refining {len(parents)} criteria, {len(requests)} proposals")
-    children = yield from _ask(run, requests)
+    plan = affordable_plan(board, len(requests), run.order, finalists=run.finalists, whole=True)
+    children = yield from _ask(run, requests, plan)
     board.add(children)
     revisited = yield from revisit(board, children, run.order, finalists=run.finalists, phase="refine", round_=round_)
     if revisited.out_of_budget:
@@ -192,15 +202,21 @@ def _result(
     positions = np.concatenate([board.side.positions, side.positions])
     item_ids = tuple(run.golden.items[int(p)].item_id for p in positions)
     scores = final_scores(item_ids, members, board.reasons(members))
+    asked = np.logical_and.reduce([board.entries[one.criteria_id].asked for one in (*chosen, baseline)])
+    sides = (board.side.take(asked), side)  # with a budget, less than all calibration items may have been scored
     on_calibration, on_held_out = scores.values[0, : board.side.n], scores.values[0, board.side.n :]
-    final = two_sides(board, on_calibration, on_held_out, side)
+    final = two_sides(board, sides, (on_calibration[asked], on_held_out))
     best, bare = (
-        two_sides(board, board.entries[one.criteria_id].values, held_out.rows([one])[0], side)
+        two_sides(board, sides, (board.entries[one.criteria_id].values[asked], held_out.rows([one])[0]))
         for one in (chosen[0], baseline)
     )
     fitted = monotone_map(board, on_calibration, run.task.scale)
     run.count(unread_counts(board))
-    no_map = [f"Map to the human scale: {fitted.reason}."] if fitted.reason else []
+    remarks = [
+        *(no_gain(final["held_out"], bare["held_out"]) if chosen[0].text else []),
+        *unread_warning(scores),
+        *([f"Map to the human scale: {fitted.reason}."] if fitted.reason else []),
+    ]
     return Calibration(
         task=run.task,
         settings=run.settings,
@@ -219,7 +235,7 @@ def _result(
         calls=board.meter.calls,
         usage=board.meter.usage,
         judge_state=judge_state,
-        warnings=(*run.warnings, *no_gain(final["held_out"], bare["held_out"]), *unread_warning(scores), *no_map),
+        warnings=(*run.warnings, *remarks),
         stopped_early=run.stopped_early,
         problems=run.problems,
     )

@@ -89,8 +89,8 @@ def unread_counts(board: Board) -> dict[str, int]:
 
 
 def unread_warning(scores: ScoreMatrix) -> list[str]:
-    """A sentence when the final judge left items unscored; nothing otherwise."""
-    missing = scores.unscored.get("final", ())
+    """A sentence when the final judge could not score items it was asked for; nothing otherwise."""
+    missing = [one for one in scores.unscored.get("final", ()) if one.reason != "budget"]
     if not missing:
         return []
     reasons = ", ".join(sorted({one.reason for one in missing}))
@@ -105,11 +105,11 @@ def monotone_map(board: Board, scores: FloatArray, scale: Scale) -> IsotonicFit:
     return fit_isotonic(scores, board.side.labels, scale)
 
 
-def two_sides(board: Board, calibration: FloatArray, held_out: FloatArray, side: Side) -> Mapping[str, Alignment]:
-    """Alignments of one vector of scores on calibration and on held-out."""
+def two_sides(board: Board, sides: tuple[Side, Side], scores: tuple[FloatArray, FloatArray]) -> Mapping[str, Alignment]:
+    """Alignments of one judge's scores on calibration and on held-out items."""
     return {
-        "calibration": board.align(calibration[None, :], board.side)[0],
-        "held_out": board.align(held_out[None, :], side)[0],
+        name: board.align(one[None, :], side)[0]
+        for name, side, one in zip(("calibration", "held_out"), sides, scores, strict=True)
     }
 
 

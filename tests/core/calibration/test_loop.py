@@ -182,3 +182,25 @@ def test_traces_follow_each_candidate_to_where_it_stands(golden: GoldenSet, make
             assert one.trace[-1].value == one.alignment.value
     stopped = [one for one in result.candidates if one.status == "stopped"]
     assert max(one.trace[-1].items for one in stopped) < len(result.split.calibration)
+
+
+@pytest.mark.parametrize("budget", [300, 700, 1500, 3000])
+def test_a_budget_buys_criteria_that_are_ranked_on_the_same_items(
+    golden: GoldenSet, make_judge: type[Any], budget: int
+) -> None:
+    result = calibrate(golden, make_judge(), CalibrationSettings(budget=budget, rounds=1, resamples=0))
+    ranked = [one for one in result.candidates if one.status in ("chosen", "kept")]
+    assert ranked
+    assert len({one.calls for one in ranked}) == 1
+    assert all(one.calls == result.calibration.n for one in result.candidates if one.status == "chosen")
+    assert not any("no score" in warning for warning in result.warnings)  # not asked for is not unread
+
+
+def test_a_larger_budget_buys_more(golden: GoldenSet, make_judge: type[Any]) -> None:
+    def bought(budget: int) -> int:
+        result = calibrate(golden, make_judge(), CalibrationSettings(budget=budget, rounds=0, resamples=0))
+        return sum(one.calls for one in result.candidates)
+
+    sizes = [bought(budget) for budget in (200, 800, 2000, 4000)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
