@@ -18,8 +18,8 @@ from core.calibration.board import Board
 from core.calibration.steps import Answer, Phase, ScoreStep, Standing
 from core.records import Criteria, IntArray, ScoreMatrix
 
-RUNG_SHARES = (0.1, 0.25, 0.5, 1.0)  # of the calibration sources
-ARM_SHARES = (1.0, 0.25, 0.12, 0.0)  # of the arms that enter; never fewer than the finalists
+RUNG_SHARES = (0.08, 0.2, 0.5, 1.0)  # of the calibration sources
+ARM_SHARES = (1.0, 0.4, 0.15, 0.0)  # of the arms that enter; never fewer than the finalists
 MIN_ITEMS = 24  # at the first rung: fewer make a correlation that says nothing
 MIN_SOURCES = 4
 TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
