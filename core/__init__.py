@@ -9,6 +9,8 @@
     judge = core.load_judge("judge.yaml")
     judge.score(items)                    # list of Scored | Unscored
     core.align(golden, "verdicts.jsonl", "coherence")
+    core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
+    core.ceiling(golden, "coherence")     # how well the people agree with each other
 
 The rooms: `golden` (files → frozen golden sets, splits), `judging` and `providers` (judges and the endpoints behind
 them), `calibration` (AutoCalibrate), `stats` (alignment and its intervals), `export` (judge files), `store` and
@@ -24,14 +26,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.calibration.settings import CalibrationSettings
     from core.golden import load_golden, load_items
-    from core.public import align, calibrate, estimate, load_judge
+    from core.public import align, align_all, calibrate, ceiling, compare, estimate, load_judge
 
-__all__ = ["CalibrationSettings", "align", "calibrate", "estimate", "load_golden", "load_items", "load_judge"]
+__all__ = [
+    "CalibrationSettings",
+    "align",
+    "align_all",
+    "calibrate",
+    "ceiling",
+    "compare",
+    "estimate",
+    "load_golden",
+    "load_items",
+    "load_judge",
+]
 
 _HOMES = {
     "CalibrationSettings": "core.calibration.settings",
     "align": "core.public",
+    "align_all": "core.public",
     "calibrate": "core.public",
+    "ceiling": "core.public",
+    "compare": "core.public",
     "estimate": "core.public",
     "load_golden": "core.golden",
     "load_items": "core.golden",

@@ -19,29 +19,30 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.exceptions import TyperException
 
+from core.commands import (
+    AspectOption,
+    Golden,
+    JsonFlag,
+    LevelOption,
+    SeedOption,
+    StatisticOption,
+    chosen_level,
+    measuring,
+    tell,
+)
 from core.errors import ConcordError, UsageError
 from core.settings import Settings
 
 if TYPE_CHECKING:
     from core.calibration.steps import Estimate, Standing
     from core.providers.base import ReplyStore
-    from core.records import Alignment, Scale
+    from core.records import Scale
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Concord makes LLM judges agree with people.",
 )
-
-Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
-AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]
-LevelOption = Annotated[
-    Literal["auto", "dataset", "sample", "system"],
-    typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0)]
 
 
 @app.command()
@@ -50,7 +51,7 @@ def check(golden: Golden, as_json: JsonFlag = False) -> None:
     from core.golden import check_file
 
     report = check_file(golden)
-    _tell(report, as_json, _words_of_check)
+    tell(report, as_json, _words_of_check)
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)
 
@@ -93,7 +94,7 @@ def calibrate(
         ensemble=ensemble,
         budget=budget,
         statistic=statistic,
-        level=None if level == "auto" else level,
+        level=chosen_level(level),
         split=split,
         calibration_share=share,
         seed=seed,
@@ -107,14 +108,14 @@ def calibrate(
         result = run(loaded, aspect, judge, settings=chosen, definition=definition, replies=replies, on_standing=show)
     seconds = time.perf_counter() - started
     if out is None:
-        _tell(summary(result, "", seconds), as_json, _words_of_calibration)
+        tell(summary(result, "", seconds), as_json, _words_of_calibration)
         return
     again = restore_judge(result.judge_state, settings, replies)
     try:
         body = write_run(out, result, final_verdicts(result, loaded, again), seconds)
     finally:
         again.close()
-    _tell(body, as_json, _words_of_calibration)
+    tell(body, as_json, _words_of_calibration)
 
 
 @app.command()
@@ -141,37 +142,12 @@ def score(
     write_text(out, "".join(verdict_lines(verdicts)))
     n_scored = sum(isinstance(verdict, Scored) for verdict in verdicts)
     body = {"n_items": len(items), "n_scored": n_scored, "n_unscored": len(items) - n_scored, "out": str(out)}
-    _tell(
+    tell(
         body, as_json, lambda b: [f"{b['n_scored']} of {b['n_items']} items scored, {b['n_unscored']} unscored: {out}"]
     )
 
 
-@app.command()
-def align(
-    golden: Golden,
-    verdicts: Annotated[Path, typer.Argument(help="Verdicts (item_id, score) or replies (item_id, responses).")],
-    *,
-    aspect: AspectOption,
-    statistic: StatisticOption = "spearman",
-    level: LevelOption = "auto",
-    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples of sources for the interval.")] = 1000,
-    seed: SeedOption = 0,
-    as_json: JsonFlag = False,
-) -> None:
-    """Alignment of verdicts with people."""
-    from core.golden import load_golden
-    from core.public import align as measure
-
-    found = measure(
-        load_golden(golden),
-        verdicts,
-        aspect,
-        statistic=statistic,
-        level=None if level == "auto" else level,
-        bootstrap=bootstrap,
-        seed=seed,
-    )
-    _tell(found.as_json(), as_json, lambda _: [in_words(found)])
+app.add_typer(measuring)  # align, compare, ceiling
 
 
 @app.command()
@@ -180,7 +156,7 @@ def worker(as_json: JsonFlag = False) -> None:
     from core.jobs.worker import run_worker
 
     run_worker(Settings.from_environment())
-    _tell({"stopped": True}, as_json, lambda _: ["worker stopped"])
+    tell({"stopped": True}, as_json, lambda _: ["worker stopped"])
 
 
 @app.command()
@@ -194,7 +170,7 @@ def demo(as_json: JsonFlag = False) -> None:
     sets = [one.name for one in tasks.list_goldens(store, project.project_id)]
     body = {"project": project.project_id, "golden_sets": sets, "home": str(settings.home)}
     words = [f"Sample project with {', '.join(sets)} is in {settings.home}.", "Open it: streamlit run app.py"]
-    _tell(body, as_json, lambda _: words)
+    tell(body, as_json, lambda _: words)
 
 
 # ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
@@ -208,23 +184,6 @@ def read_scale(text: str) -> Scale:
     if found is None or float(found[1]) >= float(found[2]):
         raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; {text!r} came.")
     return Scale(float(found[1]), float(found[2]), given=True)
-
-
-def in_words(found: Alignment) -> str:
-    """An alignment on one line, with everything that belongs to the number."""
-    value = "—" if found.value is None else f"{found.value:.3f}"
-    interval = f" [{found.interval.low:.3f}, {found.interval.high:.3f}]" if found.interval else ""
-    groups = f" in {found.n_groups} groups, {found.n_left_out} left out" if found.level == "sample" else ""
-    unread = f", {found.n_unscored} unscored" if found.n_unscored else ""
-    reason = f" ({found.reason})" if found.value is None and found.reason else ""
-    return f"{found.statistic}, {found.level} level: {value}{interval}, n = {found.n}{groups}{unread}{reason}"
-
-
-def _tell(body: dict[str, Any], as_json: bool, words: Callable[[dict[str, Any]], list[str]]) -> None:
-    if as_json:
-        print(json.dumps(body, ensure_ascii=False, allow_nan=False))
-    else:
-        print("\n".join(words(body)))
 
 
 def _words_of_check(report: dict[str, Any]) -> list[str]:

@@ -1,9 +1,9 @@
-"""The Python face of DESIGN §3, behind the lazy names of `core`: load, calibrate, score, align."""
+"""The Python face of DESIGN §3, behind the lazy names of `core`: load, calibrate, score, align, compare, ceiling."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from core.records import (
     Alignment,
     FloatArray,
     GoldenSet,
+    IntArray,
     Level,
     Scale,
     Scored,
@@ -35,9 +36,25 @@ from core.records import (
     Verdict,
 )
 from core.settings import Settings
-from core.stats import align_with_intervals
+from core.stats import (
+    Ceiling,
+    Comparison,
+    WholeTable,
+    align_with_intervals,
+    alpha_metric,
+    krippendorff_alpha,
+    leave_one_out,
+    paired_difference,
+    pairwise_spearman,
+    rater_table,
+    whole_table,
+    williams_test,
+)
 
-__all__ = ["align", "calibrate", "estimate", "load_golden", "load_judge"]
+__all__ = ["align", "align_all", "calibrate", "ceiling", "compare", "estimate", "load_golden", "load_judge"]
+
+Verdicts = Path | str | VerdictTable | Sequence[Verdict] | Mapping[str, float]
+"""A file of verdicts or replies, a table, Verdict records, or scores by item id."""
 
 
 def calibrate(
@@ -126,7 +143,7 @@ def load_judge(
 
 def align(
     golden: GoldenSet,
-    verdicts: Path | str | VerdictTable | Sequence[Verdict] | Mapping[str, float],
+    verdicts: Verdicts,
     aspect: str,
     *,
     statistic: Statistic = "spearman",
@@ -140,20 +157,71 @@ def align(
     verdicts do not name are no part of the comparison; named ones without a score count as `n_unscored`.
     `level` None takes sample level where the groups allow it, else dataset.  The interval resamples sources.
     """
-    task = task_of(golden, aspect)
-    table = _table(verdicts, task)
-    labels = golden.labels(aspect)
-    named = np.array([item_id in table.scores for item_id in golden.item_ids], dtype=np.bool_)
-    used = named & ~np.isnan(labels)
-    if not used.any():
-        raise UsageError(
-            f"None of the {len(table.scores)} verdicts belongs to an item of {golden.name} with a label on "
-            f"{aspect!r}. Item ids there look like {', '.join(golden.item_ids[:3])}."
-        )
-    side = Side(np.flatnonzero(used), labels[used], golden.source_codes[used], golden.system_codes[used])
-    scores: FloatArray = table.aligned(golden.item_ids)[used]
+    match = _match(golden, verdicts, aspect)
     return align_with_intervals(
-        scores[None, :],
+        match.scores[None, :],
+        match.side.labels,
+        match.side.sources,
+        match.side.systems,
+        statistic=statistic,
+        level=level or choose_level(match.side),
+        generator=np.random.default_rng(seed),
+        resamples=bootstrap,
+    )[0]
+
+
+def align_all(
+    golden: GoldenSet,
+    verdicts: Verdicts,
+    aspect: str,
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+) -> WholeTable:
+    """All that can be said about `verdicts` beside the people: each statistic at each level, errors, kappa, classes.
+
+    Items and intervals as in `align`; each alignment equals the one that `align` gives with the same seed.
+    """
+    match = _match(golden, verdicts, aspect)
+    return whole_table(
+        match.scores,
+        match.side.labels,
+        match.side.sources,
+        match.side.systems,
+        scale=golden.aspects[aspect].scale,
+        seed=seed,
+        resamples=bootstrap,
+    )
+
+
+def compare(
+    golden: GoldenSet,
+    verdicts_a: Verdicts,
+    verdicts_b: Verdicts,
+    aspect: str,
+    *,
+    statistic: Statistic = "spearman",
+    level: Level | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+) -> Comparison:
+    """Whether judge a aligns better than judge b: both on their common items, where people gave a label too.
+
+    The difference at `statistic` and `level` has a paired cluster bootstrap; Williams' test is about Pearson at
+    dataset level whatever they are.  `verdicts_*` and `level` as in `align`.  UsageError without a common item.
+    """
+    a, b = _match(golden, verdicts_a, aspect, "a"), _match(golden, verdicts_b, aspect, "b")
+    positions = np.intersect1d(a.scored, b.scored)
+    if not positions.size:
+        raise UsageError(
+            f"The judges have no common item to compare on: a scored {a.scored.size} and b {b.scored.size} labelled "
+            f"items of {golden.name}, none of them the same. Score the same items with both."
+        )
+    side = Side.of(golden, aspect, positions.tolist())
+    first, second = a.at(positions), b.at(positions)
+    difference = paired_difference(
+        first,
+        second,
         side.labels,
         side.sources,
         side.systems,
@@ -161,10 +229,80 @@ def align(
         level=level or choose_level(side),
         generator=np.random.default_rng(seed),
         resamples=bootstrap,
-    )[0]
+    )
+    return Comparison(difference, williams_test(first, second, side.labels))
 
 
-def _table(verdicts: Path | str | VerdictTable | Sequence[Verdict] | Mapping[str, float], task: Task) -> VerdictTable:
+def ceiling(
+    golden: GoldenSet,
+    aspect: str,
+    *,
+    statistic: Statistic = "spearman",
+    level: Level | None = None,
+    panel: str | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+) -> Ceiling:
+    """How well the people agree on `aspect`: leave one rater out at `statistic` and `level`, Krippendorff's alpha.
+
+    `level` None chooses as `align` does, so that the ceiling stands on the judges' axis.  `panel` names the raters
+    where there are several panels (expert, turker); None takes the one whose means are the gold labels, else all.
+    AspectError when the golden set holds no single ratings.
+    """
+    task = task_of(golden, aspect)
+    table, labels = rater_table(golden, aspect, panel), golden.labels(aspect)
+    labelled = np.flatnonzero(~np.isnan(labels))
+    used = np.flatnonzero(~np.isnan(labels) | ~np.isnan(table.values).all(axis=0))
+    ratings = table.values[:, used]
+    return Ceiling(
+        aspect,
+        leave_one_out(
+            ratings,
+            golden.source_codes[used],
+            golden.system_codes[used],
+            statistic=statistic,
+            level=level or choose_level(Side.of(golden, aspect, labelled.tolist())),
+            generator=np.random.default_rng(seed),
+            resamples=bootstrap,
+            raters=table.raters,
+        ),
+        krippendorff_alpha(ratings, alpha_metric(task.scale)),
+        pairwise_spearman(ratings),
+        table.panel,
+    )
+
+
+@dataclass(frozen=True)
+class _Match:
+    """The labelled items that a table of verdicts names: their side and (n_items,) scores, NaN = unscored."""
+
+    side: Side
+    scores: FloatArray
+
+    @property
+    def scored(self) -> IntArray:
+        """Positions in the golden set that have both a label and a score, ascending."""
+        return self.side.positions[~np.isnan(self.scores)]
+
+    def at(self, positions: IntArray) -> FloatArray:
+        """Scores at `positions`, which must be among this match's."""
+        return self.scores[np.searchsorted(self.side.positions, positions)]
+
+
+def _match(golden: GoldenSet, verdicts: Verdicts, aspect: str, name: str = "") -> _Match:
+    table, labels = _table(verdicts, task_of(golden, aspect)), golden.labels(aspect)
+    named = np.array([item_id in table.scores for item_id in golden.item_ids], dtype=np.bool_)
+    used = np.flatnonzero(named & ~np.isnan(labels))
+    if not used.size:
+        whose = f" of judge {name}" if name else ""
+        raise UsageError(
+            f"None of the {len(table.scores)} verdicts{whose} belongs to an item of {golden.name} with a label on "
+            f"{aspect!r}. Item ids there look like {', '.join(golden.item_ids[:3])}."
+        )
+    return _Match(Side.of(golden, aspect, used.tolist()), table.aligned(golden.item_ids)[used])
+
+
+def _table(verdicts: Verdicts, task: Task) -> VerdictTable:
     match verdicts:
         case VerdictTable():
             return verdicts

@@ -10,12 +10,33 @@
                                                                        paired_difference Difference
     absolute      mean absolute error, bias                            absolute_errors AbsoluteErrors
     isotonic      judge score to human scale                           fit_isotonic IsotonicFit IsotonicMap
+    agreement     between raters: alpha, rho                           krippendorff_alpha alpha_metric pairwise_spearman
+                  on the scale: kappa, exact, adjacent, two classes    step_agreement quadratic_kappa binary_agreement
+    raters        single people's ratings as a matrix                  rater_table RaterTable
+    ceiling       leave one rater out                                  leave_one_out Ceiling
+    significance  Williams' test, Holm, all pairs of judges            williams_test holm compare_judges Comparison
+    reliability   what averaging several calls brings                  single_call_reliability alignment_of_averages
+    whole_table   all of these for one judge                           whole_table WholeTable
 
 Scores are (n_candidates, n_items) and labels (n_items,), float64 with NaN for missing.  Undefined is NaN inside arrays
 and None in records.  scipy is imported inside the functions that need it.
 """
 
 from core.stats.absolute import AbsoluteErrors, absolute_errors
+from core.stats.agreement import (
+    Alpha,
+    AlphaMetric,
+    BinaryAgreement,
+    PairwiseSpearman,
+    StepAgreement,
+    alpha_metric,
+    binary_agreement,
+    krippendorff_alpha,
+    pairwise_spearman,
+    quadratic_kappa,
+    step_agreement,
+)
+from core.stats.ceiling import Ceiling, LeaveOneOut, RaterAlignment, leave_one_out
 from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
 from core.stats.intervals import (
     Difference,
@@ -28,32 +49,79 @@ from core.stats.intervals import (
 from core.stats.isotonic import IsotonicFit, IsotonicMap, fit_isotonic
 from core.stats.levels import align_scores, alignment, group_values, rank_values
 from core.stats.pairing import Paired, paired
+from core.stats.raters import RaterTable, rater_table
+from core.stats.reliability import (
+    Reliability,
+    alignment_of_averages,
+    averaged_reliability,
+    single_call_reliability,
+)
 from core.stats.resampling import bootstrap_values, draw_counts, resampled_values
+from core.stats.significance import (
+    Comparison,
+    PairwiseComparison,
+    Williams,
+    compare_judges,
+    holm,
+    williams_t,
+    williams_test,
+)
+from core.stats.whole_table import WholeTable, whole_table
 
 __all__ = [
     "AbsoluteErrors",
+    "Alpha",
+    "AlphaMetric",
+    "BinaryAgreement",
+    "Ceiling",
+    "Comparison",
     "Difference",
     "IsotonicFit",
     "IsotonicMap",
+    "LeaveOneOut",
     "Paired",
+    "PairwiseComparison",
+    "PairwiseSpearman",
+    "RaterAlignment",
+    "RaterTable",
+    "Reliability",
+    "StepAgreement",
+    "WholeTable",
+    "Williams",
     "absolute_errors",
     "align_scores",
     "align_with_intervals",
     "alignment",
+    "alignment_of_averages",
+    "alpha_metric",
     "average_ranks",
+    "averaged_reliability",
+    "binary_agreement",
     "bootstrap_p",
     "bootstrap_values",
+    "compare_judges",
     "correlate",
     "draw_counts",
     "fit_isotonic",
     "group_values",
+    "holm",
     "kendall",
+    "krippendorff_alpha",
+    "leave_one_out",
     "paired",
     "paired_difference",
+    "pairwise_spearman",
     "pearson",
     "percentile_interval",
+    "quadratic_kappa",
     "rank_values",
+    "rater_table",
     "resampled_values",
+    "single_call_reliability",
     "spearman",
+    "step_agreement",
+    "whole_table",
+    "williams_t",
+    "williams_test",
     "with_interval",
 ]

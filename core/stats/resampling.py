@@ -71,10 +71,12 @@ def resampled_values(
         return _system_values(data, counts, statistic)
     if statistic == "pearson":
         return _pearson_values(data, counts)
-    by_candidate = _spearman_values if statistic == "spearman" else _kendall_values
+    if statistic == "spearman" and data.complete:
+        return _spearman_values(data, counts)
     values = np.empty((counts.shape[0], data.scores.shape[0]))
     for k in range(data.scores.shape[0]):
-        values[:, k] = by_candidate(_scored_only(data, k), counts)
+        one = _scored_only(data, k)
+        values[:, k] = _spearman_values(one, counts)[:, 0] if statistic == "spearman" else _kendall_values(one, counts)
     return values
 
 
@@ -183,24 +185,31 @@ class _Distinct:
 
 def _centred_ranks(masses: FloatArray) -> FloatArray:
     """Average ranks of the distinct values minus the mean rank; exact, being halves of whole numbers."""
-    upto = np.cumsum(masses, axis=0)
-    centred: FloatArray = upto - masses / 2.0 - upto[-1] / 2.0
+    centred: FloatArray = np.cumsum(masses, axis=0)
+    centred -= centred[-1] / 2.0  # in place: fresh arrays of this size cost more than the sums
+    centred -= masses / 2.0
     return centred
 
 
 def _spearman_values(data: Paired, counts: FloatArray) -> FloatArray:
-    values = np.full(counts.shape[0], np.nan)
+    """(resamples, n_candidates) for candidates without gaps: the labels' ranks serve them all."""
+    values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)
     if data.labels.size < 2:
         return values
-    x, y = _Distinct(data.scores[0], data.sources), _Distinct(data.labels, data.sources)
+    y = _Distinct(data.labels, data.sources)
+    candidates = [_Distinct(row, data.sources) for row in data.scores]
     for block in _blocks(counts.shape[0], data.labels.size):
         drawn = np.ascontiguousarray(counts[block].T)
-        masses_x, masses_y = x.masses(drawn), y.masses(drawn)
-        ranks_x, ranks_y = _centred_ranks(masses_x), _centred_ranks(masses_y)
-        shared = np.einsum("ir,ir,ir->r", drawn[data.sources], ranks_x[x.codes], ranks_y[y.codes])
-        power_x = np.einsum("kr,kr,kr->r", masses_x, ranks_x, ranks_x)
+        masses_y = y.masses(drawn)
+        ranks_y = _centred_ranks(masses_y)
         power_y = np.einsum("kr,kr,kr->r", masses_y, ranks_y, ranks_y)
-        values[block] = _divided(shared, np.sqrt(power_x) * np.sqrt(power_y), (power_x > 0) & (power_y > 0))
+        weighted = drawn[data.sources] * ranks_y[y.codes]
+        for k, x in enumerate(candidates):
+            masses_x = x.masses(drawn)
+            ranks_x = _centred_ranks(masses_x)
+            shared = np.einsum("ir,ir->r", weighted, ranks_x[x.codes])
+            power_x = np.einsum("kr,kr,kr->r", masses_x, ranks_x, ranks_x)
+            values[block, k] = _divided(shared, np.sqrt(power_x) * np.sqrt(power_y), (power_x > 0) & (power_y > 0))
     return values
 
 

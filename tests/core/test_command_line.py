@@ -138,6 +138,131 @@ def test_constant_verdicts_are_undefined_not_zero(run: Run, tmp_path: Path) -> N
     assert body["reason"]
 
 
+@pytest.fixture
+def verdict_files(tmp_path: Path) -> dict[str, str]:
+    """Made-up verdicts on coherence: one rater of each item ("near"), another ("far"), and awkward ones."""
+    items = [json.loads(line) for line in Path(SUMMARIES).read_text("utf-8").splitlines()]
+    half = len(items) // 2
+    made = {
+        "near": [(item["item_id"], item["ann_coherence"][0]) for item in items],
+        "far": [(item["item_id"], item["ann_fluency"][1]) for item in items[5:]],
+        "first_half": [(item["item_id"], item["ann_coherence"][0]) for item in items[:half]],
+        "second_half": [(item["item_id"], item["ann_coherence"][0]) for item in items[half:]],
+        "three": [(item["item_id"], item["ann_coherence"][0]) for item in items[:3]],
+        "constant": [(item["item_id"], 3) for item in items],
+    }
+    for name, rows in made.items():
+        lines = "".join(json.dumps({"item_id": item_id, "score": score}) + "\n" for item_id, score in rows)
+        (tmp_path / f"{name}.jsonl").write_text(lines, "utf-8")
+    return {name: str(tmp_path / f"{name}.jsonl") for name in made}
+
+
+def test_align_all(run: Run, verdict_files: dict[str, str]) -> None:
+    command = ("align", SUMMARIES, verdict_files["near"], "--aspect", "coherence", "--bootstrap", "50", "--seed", "3")
+    code, body = run(*command, "--all")
+    assert code == 0
+    assert {(one["statistic"], one["level"]) for one in body["alignments"]} == {
+        (s, v) for s in ("pearson", "spearman", "kendall") for v in ("dataset", "sample", "system")
+    }
+    for one in body["alignments"]:
+        assert one.keys() >= ALIGNMENT_KEYS
+        alone = run(*command, "--statistic", one["statistic"], "--level", one["level"])[1]
+        assert one == alone
+    assert body["errors"]["mae"] > 0
+    assert 0 < body["steps"]["quadratic_kappa"] < 1
+    assert body["binary"] is None
+
+
+def test_compare(run: Run, verdict_files: dict[str, str]) -> None:
+    near, far = verdict_files["near"], verdict_files["far"]
+    code, body = run("compare", SUMMARIES, near, far, "--aspect", "coherence", "--statistic", "pearson")
+    assert code == 0
+    assert body.keys() >= {"n_common", "a", "b", "difference", "williams"}
+    n_items = len(Path(SUMMARIES).read_text("utf-8").splitlines())
+    assert body["n_common"] == n_items - 5
+    assert body["a"].keys() >= ALIGNMENT_KEYS
+    assert body["difference"]["value"] == pytest.approx(body["a"]["value"] - body["b"]["value"])
+    assert body["difference"]["interval"][0] > 0
+    assert body["difference"]["p"] < 0.05
+    assert body["williams"]["df"] == n_items - 8
+    assert body["williams"]["t"] > 0
+    assert body["williams"]["p_two_sided"] == pytest.approx(2 * body["williams"]["p_one_sided"])
+    swapped = run("compare", SUMMARIES, far, near, "--aspect", "coherence", "--statistic", "pearson")[1]
+    assert swapped["difference"]["value"] == pytest.approx(-body["difference"]["value"])
+    assert swapped["williams"]["t"] == pytest.approx(-body["williams"]["t"])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        ("near", "near", "same up to a linear map"),
+        ("near", "three", "at least 4 common items; there are 3"),
+        ("constant", "near", "first judge's scores are equal"),
+    ],
+)
+def test_compare_says_why_a_test_is_undefined(
+    run: Run, verdict_files: dict[str, str], a: str, b: str, words: str
+) -> None:
+    code, body = run("compare", SUMMARIES, verdict_files[a], verdict_files[b], "--aspect", "coherence")
+    assert code == 0
+    assert (body["williams"]["t"], body["williams"]["p_two_sided"]) == (None, None)
+    assert words in body["williams"]["reason"]
+    if a == "constant":
+        assert (body["difference"]["value"], body["difference"]["p"]) == (None, None)
+        assert "first judge" in body["difference"]["reason"]
+
+
+def test_two_judges_without_a_common_item(run: Run, verdict_files: dict[str, str]) -> None:
+    files = verdict_files["first_half"], verdict_files["second_half"]
+    code, body = run("compare", SUMMARIES, *files, "--aspect", "coherence")
+    assert code == 2
+    assert body["error"]["type"] == "UsageError"
+    assert "no common item" in body["error"]["message"]
+
+
+def test_ceiling(run: Run) -> None:
+    code, body = run("ceiling", SUMMARIES, "--aspect", "coherence", "--statistic", "kendall", "--level", "dataset")
+    assert code == 0
+    assert body["leave_one_out"].keys() >= ALIGNMENT_KEYS
+    assert (body["leave_one_out"]["statistic"], body["leave_one_out"]["level"]) == ("kendall", "dataset")
+    low, high = body["leave_one_out"]["interval"]
+    assert low < body["leave_one_out"]["value"] < high
+    assert 0 < body["krippendorff_alpha"] < 1
+    assert (body["alpha_metric"], body["n_raters"], body["n_pairs"]) == ("ordinal", 3, 3)
+    assert [one["rater"] for one in body["by_rater"]] == ["r1", "r2", "r3"]
+
+
+def test_ceiling_without_single_ratings(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "means.csv"
+    path.write_text("item_id,target,human_charm\n" + "".join(f"i{k},text {k},{k % 5 + 1}\n" for k in range(20)))
+    code, body = run("ceiling", str(path), "--aspect", "charm")
+    assert code == 1
+    assert body["error"]["type"] == "AspectError"
+    assert "ann_charm" in body["error"]["message"]
+    assert run("ceiling", SUMMARIES, "--aspect", "coherence", "--panel", "crowd")[1]["error"]["type"] == "AspectError"
+
+
+def test_measures_in_words(
+    capsys: pytest.CaptureFixture[str], verdict_files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path))
+
+    def words(*arguments: str) -> str:
+        capsys.readouterr()
+        assert main([*arguments, "--aspect", "coherence", "--bootstrap", "50"]) == 0
+        return capsys.readouterr().out
+
+    compared = words("compare", SUMMARIES, verdict_files["near"], verdict_files["far"])
+    assert "common items with a label" in compared
+    assert "difference a - b: +0." in compared
+    assert "Williams' test (Pearson, dataset level): t(" in compared
+    assert "—" in words("compare", SUMMARIES, verdict_files["near"], verdict_files["constant"])
+    assert "quadratic kappa" in words("align", SUMMARIES, verdict_files["near"], "--all")
+    told = words("ceiling", SUMMARIES)
+    assert "leave one rater out: spearman, sample level: 0." in told
+    assert "Krippendorff's alpha (ordinal): 0." in told
+
+
 def test_words_name_statistic_level_n_and_interval(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

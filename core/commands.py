@@ -1,0 +1,205 @@
+"""The commands that measure (align, compare, ceiling), and the options and words that all commands share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from core.records import Alignment, Level
+    from core.stats import Ceiling, Comparison, WholeTable
+
+Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
+AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]
+LevelOption = Annotated[
+    Literal["auto", "dataset", "sample", "system"],
+    typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0)]
+BootstrapOption = Annotated[int, typer.Option("--bootstrap", min=0, help="Resamples of sources for the intervals.")]
+VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
+
+measuring = typer.Typer(add_completion=False)
+
+
+@measuring.command()
+def align(
+    golden: Golden,
+    verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
+    *,
+    aspect: AspectOption,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every statistic at every level, errors, kappa; one table.")
+    ] = False,
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Alignment of verdicts with people."""
+    from core.golden import load_golden
+    from core.public import align as measure
+    from core.public import align_all
+
+    loaded = load_golden(golden)
+    if everything:
+        table = align_all(loaded, verdicts, aspect, bootstrap=bootstrap, seed=seed)
+        tell(table.as_json(), as_json, lambda _: _words_of_table(table))
+        return
+    found = measure(
+        loaded, verdicts, aspect, statistic=statistic, level=chosen_level(level), bootstrap=bootstrap, seed=seed
+    )
+    tell(found.as_json(), as_json, lambda _: [in_words(found)])
+
+
+@measuring.command()
+def compare(
+    golden: Golden,
+    verdicts_a: Annotated[Path, typer.Argument(help=VERDICTS)],
+    verdicts_b: Annotated[Path, typer.Argument(help=VERDICTS)],
+    *,
+    aspect: AspectOption,
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Whether one judge aligns better with people than another, on their common items."""
+    from core.golden import load_golden
+    from core.public import compare as measure
+
+    found = measure(
+        load_golden(golden),
+        verdicts_a,
+        verdicts_b,
+        aspect,
+        statistic=statistic,
+        level=chosen_level(level),
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+    tell(found.as_json(), as_json, lambda _: _words_of_comparison(found))
+
+
+@measuring.command()
+def ceiling(
+    golden: Golden,
+    *,
+    aspect: AspectOption,
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    panel: Annotated[
+        str | None, typer.Option(help="Raters of one panel (expert: expert1, …); else those behind the labels.")
+    ] = None,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """How well people agree with each other: the height a judge can be expected to reach."""
+    from core.golden import load_golden
+    from core.public import ceiling as measure
+
+    found = measure(
+        load_golden(golden),
+        aspect,
+        statistic=statistic,
+        level=chosen_level(level),
+        panel=panel,
+        bootstrap=bootstrap,
+        seed=seed,
+    )
+    tell(found.as_json(), as_json, lambda _: _words_of_ceiling(found))
+
+
+# ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
+    """The level asked for, None for auto."""
+    return None if level == "auto" else level
+
+
+def tell(body: dict[str, Any], as_json: bool, words: Callable[[dict[str, Any]], list[str]]) -> None:
+    """Print `body` as one JSON object, or the lines of `words`, on standard output."""
+    if as_json:
+        typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False))
+    else:
+        typer.echo("\n".join(words(body)))
+
+
+def in_words(found: Alignment) -> str:
+    """An alignment on one line, with everything that belongs to the number."""
+    value = number(found.value)
+    interval = f" [{found.interval.low:.3f}, {found.interval.high:.3f}]" if found.interval else ""
+    groups = f" in {found.n_groups} groups, {found.n_left_out} left out" if found.level == "sample" else ""
+    unread = f", {found.n_unscored} unscored" if found.n_unscored else ""
+    reason = f" ({found.reason})" if found.value is None and found.reason else ""
+    return f"{found.statistic}, {found.level} level: {value}{interval}, n = {found.n}{groups}{unread}{reason}"
+
+
+def number(value: float | None) -> str:
+    """Three digits, or a dash for what is undefined."""
+    return "—" if value is None else f"{value:.3f}"
+
+
+def probability(value: float | None) -> str:
+    """``"p = 0.012"``; small ones as ``"p < 0.001"``."""
+    if value is None:
+        return "p = —"
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def _words_of_table(table: WholeTable) -> list[str]:
+    lines = [in_words(one) for one in table.alignments]
+    if errors := table.errors:
+        lines.append(f"mean absolute error {number(errors.mae)}, bias {number(errors.bias)} points, n = {errors.n}")
+    if steps := table.steps:
+        shares = f"exact agreement {number(steps.exact)}, at most one step apart {number(steps.adjacent)}"
+        kappa = f"quadratic kappa {number(steps.quadratic_kappa)}"
+        lines.append(f"{kappa}, {shares}, n = {steps.n}{_because(steps.reason)}")
+    if two := table.binary:
+        rates = f"precision {number(two.precision)}, recall {number(two.recall)}, F1 {number(two.f1)}"
+        lines.append(f"{rates}, kappa {number(two.kappa)}, n = {two.n}{_because(two.reason)}")
+    return [*lines, f"Note: {table.note}"] if table.note else lines
+
+
+def _words_of_comparison(found: Comparison) -> list[str]:
+    told, tested = found.difference, found.williams
+    interval = f" [{told.interval.low:+.3f}, {told.interval.high:+.3f}]" if told.interval else ""
+    value = "—" if told.value is None else f"{told.value:+.3f}"
+    williams = f"—{_because(tested.reason)}"
+    if tested.t is not None:
+        p = f"{probability(tested.p_two_sided)} two-sided, {probability(tested.p_one_sided)} one-sided (a better)"
+        williams = f"t({tested.df}) = {tested.t:.3f}, {p}"
+    return [
+        f"{found.n_common} common items with a label",
+        f"a: {in_words(told.a)}",
+        f"b: {in_words(told.b)}",
+        f"difference a - b: {value}{interval}, {probability(told.p)}{_because(told.reason)}",
+        f"Williams' test (Pearson, dataset level): {williams}",
+    ]
+
+
+def _words_of_ceiling(found: Ceiling) -> list[str]:
+    alpha, pairs, measured = found.alpha, found.pairwise, found.leave_one_out.alignment
+    lonely = f", {measured.n_unscored} items with fewer than two ratings" if measured.n_unscored else ""
+    whose = f" of the panel {found.panel}, whose" if found.panel else ", whose"
+    return [
+        f"{found.aspect}: {found.n_raters} raters{whose} ratings are compared with the mean of the others'",
+        f"leave one rater out: {in_words(replace(measured, n_unscored=0))}{lonely}",
+        f"Krippendorff's alpha ({alpha.metric}): {number(alpha.value)}, n = {alpha.n_items}{_because(alpha.reason)}",
+        f"mean pairwise Spearman: {number(pairs.value)}, {pairs.n_pairs} pairs{_because(pairs.reason)}",
+    ]
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""

@@ -1,0 +1,130 @@
+"""All pairs of many judges with paired cluster resamples, against a loop over scipy.
+
+    python tests/bench/bench_compare.py [--json] [--judges 12] [--sources 100] [--systems 16] [--resamples 2000]
+
+The loop is a thrifty one: it computes scipy's coefficient once for each judge and resample and subtracts those for
+every pair.  (A loop that takes the pairs one by one computes each judge once per partner: 11 times as much.)  It is
+timed on the first resamples and scaled up (the share is printed); both sides use the same drawn sources, and their
+values are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import numpy as np
+from scipy import stats as scipy_stats
+
+from core.stats import compare_judges, draw_counts, paired, resampled_values
+
+ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
+TIMED = {"dataset": 20, "sample": 2}
+SEED = 1
+
+
+def build_task(judges: int, sources: int, systems: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Labels are means of three ratings from 1 to 5; half of the judges score freely, half in whole points."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(sources, systems)) + rng.normal(size=(sources, 1))
+    ratings = np.clip(np.rint(3 + truth[..., None] + rng.normal(size=(sources, systems, 3))), 1, 5)
+    noise = rng.normal(size=(judges, sources, systems)) * rng.uniform(0.5, 3.0, size=(judges, 1, 1))
+    scores = (3 + truth + noise).reshape(judges, -1)
+    scores[::2] = np.clip(np.rint(scores[::2]), 1, 5)
+    return {
+        "scores": scores,
+        "labels": ratings.mean(axis=-1).reshape(-1),
+        "sources": np.repeat(np.arange(sources), systems),
+        "systems": np.tile(np.arange(systems), sources),
+    }
+
+
+def value_by_scipy(scores: np.ndarray, labels: np.ndarray, groups: list[slice], statistic: str) -> float:
+    """One coefficient over everything, or the mean over the groups that vary on both sides."""
+    oracle = ORACLES[statistic]
+    if len(groups) == 1:
+        return float(oracle(scores, labels).statistic)
+    usable = [g for g in groups if np.ptp(scores[g]) > 0 and np.ptp(labels[g]) > 0]
+    return float(np.mean([oracle(scores[g], labels[g]).statistic for g in usable]))
+
+
+def loop(task: dict[str, np.ndarray], counts: np.ndarray, statistic: str, level: str) -> np.ndarray:
+    """(resamples, pairs) differences: each resample written out and handed to scipy."""
+    rows = [np.flatnonzero(task["sources"] == source) for source in range(counts.shape[1])]
+    pairs = list(combinations(range(task["scores"].shape[0]), 2))
+    found = np.empty((counts.shape[0], len(pairs)))
+    for r, drawn in enumerate(counts.astype(int)):
+        chosen = [rows[source] for source in np.repeat(np.arange(drawn.size), drawn)]
+        items = np.concatenate(chosen)
+        ends = np.cumsum([0, *(part.size for part in chosen)])
+        cuts = [slice(*ends[k : k + 2]) for k in range(len(chosen))] if level == "sample" else [slice(None)]
+        values = [value_by_scipy(row[items], task["labels"][items], cuts, statistic) for row in task["scores"]]
+        found[r] = [values[i] - values[j] for i, j in pairs]
+    return found
+
+
+def measure(task: dict[str, np.ndarray], statistic: str, level: str, resamples: int) -> dict[str, Any]:
+    """Seconds of both, their ratio, and how far their resampled differences lie apart."""
+    arguments = [task[part] for part in ("scores", "labels", "sources", "systems")]
+    spent = []
+    for _ in range(3):  # the machine's other work only ever adds time
+        start = time.perf_counter()
+        compare_judges(
+            *arguments, statistic=statistic, level=level, resamples=resamples, generator=np.random.default_rng(SEED)
+        )
+        spent.append(time.perf_counter() - start)
+    timed = min(TIMED[level], resamples)
+    counts = draw_counts(np.random.default_rng(SEED), int(task["sources"].max()) + 1, timed)
+    start = time.perf_counter()
+    looped = loop(task, counts, statistic, level)
+    scaled = (time.perf_counter() - start) * resamples / timed
+    values = resampled_values(paired(*arguments), counts, statistic=statistic, level=level)
+    ours = np.array([values[:, i] - values[:, j] for i, j in combinations(range(values.shape[1]), 2)]).T
+    return {
+        "seconds": min(spent),
+        "loop_seconds_scaled": scaled,
+        "loop_share_timed": timed / resamples,
+        "times_faster": scaled / min(spent),
+        "largest_gap": float(np.abs(ours - looped).max()),
+    }
+
+
+def main() -> None:
+    """Print a table, or one JSON object with --json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    for name, default in (("judges", 12), ("sources", 100), ("systems", 16), ("resamples", 2000)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    options = parser.parse_args()
+    task = build_task(options.judges, options.sources, options.systems)
+    found = {
+        f"{level} {statistic}": measure(task, statistic, level, options.resamples)
+        for level in ("dataset", "sample")
+        for statistic in ORACLES
+    }
+    if options.json:
+        print(json.dumps({"options": vars(options), "compared": found}))
+        return
+    pairs = options.judges * (options.judges - 1) // 2
+    print(
+        f"{options.judges} judges ({pairs} pairs) x {options.sources * options.systems} items "
+        f"({options.sources} sources), {options.resamples} resamples\n"
+    )
+    print(f"{'':18}{'ours':>10}{'scipy loop*':>14}{'ratio*':>9}{'largest gap':>14}")
+    for name, one in found.items():
+        print(
+            f"{name:18}{one['seconds']:>8.3f} s{one['loop_seconds_scaled']:>12.1f} s"
+            f"{one['times_faster']:>8.0f}x{one['largest_gap']:>14.1e}"
+        )
+    print(f"\n* timed on the first {TIMED['dataset']} (dataset) and {TIMED['sample']} (sample) resamples, scaled up")
+
+
+if __name__ == "__main__":
+    main()
