@@ -7,7 +7,6 @@ people go to standard error.  Exit 0 done, 1 the input or the result is unusable
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 import traceback
@@ -28,6 +27,7 @@ from core.commands import (
     StatisticOption,
     chosen_level,
     measuring,
+    read_scale,
     tell,
 )
 from core.errors import ConcordError, UsageError
@@ -36,7 +36,6 @@ from core.settings import Settings
 if TYPE_CHECKING:
     from core.calibration.steps import Estimate, Standing
     from core.providers.base import ReplyStore
-    from core.records import Scale
 
 app = typer.Typer(
     add_completion=False,
@@ -147,7 +146,7 @@ def score(
     )
 
 
-app.add_typer(measuring)  # align, compare, ceiling
+app.add_typer(measuring)  # align, compare, ceiling, read-ratings
 
 
 @app.command()
@@ -174,16 +173,6 @@ def demo(as_json: JsonFlag = False) -> None:
 
 
 # ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_scale(text: str) -> Scale:
-    """``"1-5"`` or ``"0-1"`` as a scale that a person has given; UsageError for anything else."""
-    from core.records import Scale
-
-    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
-    if found is None or float(found[1]) >= float(found[2]):
-        raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; {text!r} came.")
-    return Scale(float(found[1]), float(found[2]), given=True)
 
 
 def _words_of_check(report: dict[str, Any]) -> list[str]:

@@ -1,8 +1,9 @@
-"""The commands that measure (align, compare, ceiling), and the options and words that all commands share."""
+"""The commands that measure (align, compare, ceiling, read-ratings); the options and words that all share."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from core.errors import UsageError
+
 if TYPE_CHECKING:
-    from core.records import Alignment, Level
+    from core.records import Alignment, Level, Scale
     from core.stats import Ceiling, Comparison, WholeTable
 
 Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
@@ -58,6 +61,26 @@ def align(
         loaded, verdicts, aspect, statistic=statistic, level=chosen_level(level), bootstrap=bootstrap, seed=seed
     )
     tell(found.as_json(), as_json, lambda _: [in_words(found)])
+
+
+@measuring.command("read-ratings")
+def read_ratings(
+    replies: Annotated[Path, typer.Argument(help="JSONL (.gz): item_id and responses, a list of texts, a line.")],
+    *,
+    scale: Annotated[str, typer.Option("--scale", help="LO-HI: the scale that the judge was offered.")],
+    parser: Annotated[
+        Literal["concord", "paper"], typer.Option(help="paper: that of A Closer Look, for its tables only.")
+    ] = "concord",
+    aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
+    letters: Annotated[bool, typer.Option("--letters", help="The replies choose A, B, C … for numbers.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object a line.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Read the ratings out of a judge's replies; what cannot be read is counted with its reason."""
+    from core.export import read_replies_file
+
+    body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect, letters=letters)
+    tell(body, as_json, _words_of_readings)
 
 
 @measuring.command()
@@ -203,3 +226,19 @@ def _words_of_ceiling(found: Ceiling) -> list[str]:
 
 def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
+
+
+def read_scale(text: str) -> Scale:
+    """``"1-5"`` or ``"0-1"`` as a scale that a person has given; UsageError for anything else."""
+    from core.records import Scale
+
+    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
+    if found is None or float(found[1]) >= float(found[2]):
+        raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; {text!r} came.")
+    return Scale(float(found[1]), float(found[2]), given=True)
+
+
+def _words_of_readings(body: dict[str, Any]) -> list[str]:
+    reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
+    unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
+    return [f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"]

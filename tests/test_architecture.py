@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.jobs.worker",
         "core.providers.base",
     ),
-    "core.commands": ("core.public", "core.golden", "core.stats"),
+    "core.commands": ("core.public", "core.export", "core.golden", "core.stats"),
     "core.records": (),
     "core.errors": (),
     "core.settings": (),

@@ -1,6 +1,7 @@
 """What leaves Concord: the calibrated judge as `judge.yaml`, its verdicts, and the files of a calibration."""
 
 from core.export.judge_file import CalibratedJudge, judge_card, judge_yaml, read_card
+from core.export.readings import read_replies_file
 from core.export.run_files import final_verdicts, summary, write_run, write_text
 from core.export.verdicts import VerdictTable, read_verdicts, verdict_lines, verdict_row
 
@@ -11,6 +12,7 @@ __all__ = [
     "judge_card",
     "judge_yaml",
     "read_card",
+    "read_replies_file",
     "read_verdicts",
     "summary",
     "verdict_lines",

@@ -290,3 +290,19 @@ def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest
     assert code == 1
     assert body["error"]["type"] == "InternalError"
     assert "boom" in (tmp_path / "home" / "errors.log").read_text()
+
+
+def test_read_ratings(run: Run, tmp_path: Path) -> None:
+    path, out = tmp_path / "replies.jsonl", tmp_path / "ratings.jsonl"
+    rows = [
+        {"item_id": "a", "responses": ["Rating: 2", "I give it 4/5.", "I cannot rate this."]},
+        {"item_id": "b", "responses": ["Score: 9"]},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, body = run("read-ratings", str(path), "--scale", "1-5", "--out", str(out))
+    assert code == 0
+    assert (body["n_items"], body["n_replies"], body["n_read"], body["n_unread"]) == (2, 4, 2, 2)
+    assert sum(body["reasons"].values()) == 2
+    told = [json.loads(line) for line in out.read_text().splitlines()]
+    assert told[0]["score"] == 3.0  # (2 + 4) / 2
+    assert told[1] == {"item_id": "b", "score": None, "n_read": 0, "n_unread": 1, "unread": ["out of range"]}

@@ -1,0 +1,217 @@
+"""Vocabularies and patterns of the reader, and the plain form of a reply they work on.
+
+The words are English, German, Spanish and French without accents (`levelled` takes them off); Chinese has a module of
+its own.  Patterns are written for lower-cased text of the reply's own length, so that spans stay true.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+
+NUMBER_WORDS = {
+    word: number
+    for words in (
+        "zero one two three four five six seven eight nine ten",
+        "- eins zwei drei vier funf sechs sieben acht neun zehn",
+        "cero uno dos tres cuatro cinco - siete ocho nueve diez",
+        "- - deux trois quatre cinq - sept huit neuf dix",
+    )
+    for number, word in enumerate(words.split())
+    if word != "-"
+}
+DIGIT_CHARACTERS = {character: value for value, character in enumerate("零一二三四五六七八九十")} | {"两": 2, "兩": 2}
+YES = frozenset("yes true ja si oui 是 对".split())
+NO = frozenset("no false nein non 否 不是".split())
+WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
+
+_PUNCTUATION = zip("：．，／（）＝［］【】–—−－“”„‘’「」《》｜％", ':.,/()=[][]----"""\'\'""""|%', strict=True)
+_LETTERS = ((chr(code), unicodedata.normalize("NFD", chr(code))[0]) for code in range(0xC0, 0x180))
+_SAME_LENGTH = str.maketrans(
+    {
+        **{chr(ord("０") + digit): str(digit) for digit in range(10)},
+        **{chr(ord("Ａ") + place): chr(ord("A") + place) for place in range(26)},
+        **{chr(ord("ａ") + place): chr(ord("a") + place) for place in range(26)},
+        **dict(_PUNCTUATION),
+        **{letter: plain for letter, plain in _LETTERS if plain.isascii()},
+        **dict.fromkeys("*_`#\u00a0\u3000", " "),
+    }
+)
+
+DIGITS = r"\d+(?:[.,]\d+)?"
+NUMBER = rf"(?P<number>-?{DIGITS}|\b(?:{WORD})\b)(?P<half>\s{{1,3}}and\s{{1,3}}a\s{{1,3}}half|½)?"
+TOP = rf"(?P<top>{DIGITS}|(?:{WORD})\b)"
+OUT_OF = rf"{NUMBER}(?:\s{{0,3}}(?:/|\bout\s{{1,3}}of\b|\b(?:of|von|de|sobre|sur)\b|\bon\b(?=\s+\d))\s{{0,3}}{TOP})?"
+STARS = r"(?P<glyphs>[★⭐]{1,20})\ufe0f?[☆✩]{0,20}"
+YES_NO = r"(?P<answer>yes|no|true|false|ja|nein|si|oui|non)\b"
+_NONE = r"(?P<nothing>n/?a\b|none\b|null\b|unknown\b|not applicable)"
+OPEN = r"[\s\"'(\[<{]{0,8}"
+CLOSE = r"[\s\"').\]>}!]{0,8}"
+_OPEN_HERE, _CLOSE_HERE = r"[ \t\"'(\[<{]{0,8}", r"[ \t\r\"').\]>}!]{0,8}"
+VALUE = rf"{OPEN}(?:[+~≈]|(?:about|around|approximately|roughly)\s)?(?:{OUT_OF}|{STARS}|{YES_NO}|{_NONE})"
+_PARENTHESIS = r"(?:\s{0,3}[(\[][^()\[\]\n]{0,60}[)\]])?"
+_SEPARATOR = r"(?:(?:[:=\n|]|-{1,3}>|-(?=\s)|\bis:)\s{0,4}){1,3}"
+NO_RANGE = r"(?!\d|(?:st|nd|rd|th)\b|[.,]\d|\s{0,3}=\s{0,3}\w|\s{0,3}(?:-|~|(?:to|through|or|bis|oder|ou|o|a)\b)"
+NO_RANGE += rf"\s{{0,3}}(?:\d|(?:{WORD})\b))"
+STAR_NAMES = r"(?:-\s{0,3})?(?:stars?|sternen?|estrellas?|etoiles?)\b"
+SHY_NAMES = frozenset("note nota cote punkte points puntos".split())
+"""Labels that are also everyday words: they count only where the value closes a sentence, a line or a bracket."""
+_NAMES = (
+    "ratings?|scores?|verdict|grade|mark|answer|evaluation|assessment|label|"
+    "(?:gesamt|end)?(?:bewertung|wertung|note|punktzahl|urteil)|punkte|"
+    "puntuacion|puntaje|calificacion|valoracion|evaluacion|nota|veredicto|puntos|notation|appreciation|cote|points"
+)
+_VERBS = (
+    r"(?:scor|rat|grad|mark|giv|gav|get|earn|receiv|deserv|assign|award|merit|warrant|say|pick|choos|settl|answer|"
+    r"verdict)\w{0,6}|(?:it's|it\s{1,3}is|this\s{1,3}is)\s{1,3}an?"
+)
+_FILLERS = (
+    "it|this|that|the|a|an|of|as|with|at|is|was|be|to|only|just|full|high|low|final|overall|perfect|solid|strong|option|for|rating|"
+    "score|summary|response|text|reply|article|item|around|about|would|should|here|on|its|it's|naturalness|coherence|"
+    "engagingness|groundedness|consistency|fluency|relevance|informativeness|quality|accuracy|faithfulness|factuality|"
+    "helpfulness|understandability|grammar|clarity|conciseness|simplicity|adequacy|readability|completeness|correctness"
+)
+_OTHER_VERBS = (
+    r"(?:bewert|vergeb|vergab|punktzahl|otorg|asign|calific|puntua|puntuacion|merec|attribu|donn|accord|merit|evalu)"
+    r"\w{0,7}|gebe|gibt|erhalt|verdient|doy|daria|obtiene|recibe|valoracion|note|nota|obtient|recoit|urteil|wertung"
+)
+_OTHER_FILLERS = (
+    "ist|eine|einen|einer|mit|der|die|das|den|dem|text|von|ich|daher|also|insgesamt|lautet|betragt|nur|diesem|dieser|"
+    "diese|diesen|zusammenfassung|ihm|ihr|antwort|note|punktzahl|bewertung|es|de|un|una|la|el|le|al|con|seria|texto|"
+    "resumen|este|esta|solo|que|respuesta|puntuacion|nota|calificacion|est|une|les|ce|cette|cet|texte|resume|serait|a|"
+    "lui|pour|du|reponse|score|par|finale|final|globale|donc|to|se|als|fur|daher"
+)
+_TENSES = "final|finale|global|globale|general|generale|total|totale"
+
+LINE = re.compile(
+    rf"(?m)^{_OPEN_HERE}(?:{OUT_OF}|{STARS}|{YES_NO})(?:\s{{0,3}}(?:{STAR_NAMES}|points?))?{_CLOSE_HERE}$"
+)
+ANY_NAME = re.compile(
+    r"(?m)^[ \t]{0,8}(?:[-+>•|][ \t]{0,3}|\d{1,2}[.)][ \t]{1,3})?"
+    r"(?P<name>[^\W\d][\w /-]{2,40}?)(?: ?\([^()\n]{0,40}\))?"
+    rf" ?[:=|][ \t]{{0,4}}{OPEN}(?:{OUT_OF}|{STARS})(?:\s{{0,3}}{STAR_NAMES})?"
+    r"(?=[\s\")\]}|]{0,4}$|\.(?:\s|$)|[,;]? -? ?[(\[]| - )"
+)
+"""A line "Engagingness: 2": a label nobody named."""
+COUNTED = re.compile(
+    r"errors?|mistakes?|typos?|words?|sentences?|claims?|facts?|years?|pages?|lines?|count|number|total|step|part|"
+    r"chapter|example|item|question|option|line|paragraphs?|issues?|problems?|omissions?|hallucinations?|"
+    r"points? (?:lost|deducted)"
+)
+RUBRICS = frozenset("criteria scale rubric range".split())
+NUMBERED_NAME = re.compile(r"[.)]\s{1,3}[^\n:]{1,60}:\s{0,3}\S")
+START = re.compile(rf"{OPEN}(?:{OUT_OF}|{STARS}|{YES_NO})")
+CLOSING = re.compile(
+    rf"(?:(?<=[.!?:;=>)\-])\s{{1,4}}{OPEN}|(?<=[\w.!?]) ?[(\[]\s{{0,3}}|"
+    rf"\b(?:so|hence|thus|therefore),?\s(?:it's\s|it is\s)?(?:an?\s)?)"
+    rf"{NUMBER}(?:\s{{0,3}}/\s{{0,3}}{TOP})?{CLOSE}\Z"
+)
+BEFORE_LABEL = re.compile(
+    r"(?P<final>\b(?:final|overall|total|revised|updated|corrected)\s{1,3})?(?:\b(?:my|the|your)\s{1,3})?\Z"
+)
+BOXED = re.compile(rf"\\boxed\s?\{{\s?(?:\\text\s?\{{)?{OUT_OF}\s?\}}")
+ANSWERS = re.compile(
+    rf"\b(?:answer|verdict|rating|label|conclusion|say|antwort|respuesta|reponse)\s{{1,3}}"
+    rf"(?:(?:is|would be|ist|lautet|es|est)\s{{1,3}})?[\"']?{YES_NO}(?=\s{{0,2}}(?:[.,;:!)\"']|$))"
+)
+IN_BRACKETS = re.compile(rf"[(\[]\s{{0,2}}{NUMBER}\s{{0,2}}[)\]](?=\s{{0,2}}(?:[.,;:\n]|$))")
+AFTER_EMPTY_LABEL = re.compile(rf"(?m)^(?:rationale|explanation|reasons?|reasoning)\s?:\s{{0,3}}{NUMBER}[.:]\s")
+STAR_WORD = re.compile(rf"\s{{0,3}}{STAR_NAMES}")
+VERDICT_ENDS = re.compile(r"\s{0,3}(?:[.,;:!()\]\"'>\n|/-](?!\d)|$)")
+LIST_GOES_ON = re.compile(r"(?m)^[ \t]{0,8}2[.)]\s")
+NO_COUNT = re.compile(
+    r"\s{0,3}(?:[.,:;!?()\[\]}\"'<>|/&+=*%-]|$|\n|(?:stars?|points?|for|because|as|since|due|on|in|to|at|and|but|with|given|"
+    r"rating|score|overall|here|based|according|would|is|was|which|that|this|out|of|by|from|if|while|although|so|"
+    r"reflecting|indicating|considering|then|when|rather|instead|not|"
+    r"punkten?|sternen?|weil|da|denn|fur|und|aber|auf|puntos|estrellas|porque|ya|por|para|en|y|pero|etoiles?|car|parce|"
+    r"pour|sur|et|mais|puisque)\b)"
+)
+REFUSAL = re.compile(
+    r"\bi(?:'m| am) (?:sorry|unable|not able)|\bas an ai\b|"
+    r"\bi (?:can ?not|can't|won't|will not) "
+    r"(?:rate|score|evaluate|assess|provide|assist|help|give|comply|answer|do|judge|determine)|"
+    r"\bunable to (?:rate|score|evaluate|assess|provide|determine)|"
+    r"\bcannot (?:be (?:rated|scored|evaluated)|fulfil|comply|provide a (?:score|rating))|"
+    r"\btut mir leid|\bich kann (?:das|dies|diese\w?|den text|dazu|hier)?"
+    r"[^.\n]{0,40}nicht (?:bewerten|beurteilen|helfen)|"
+    r"\blo siento|\bno puedo (?:evaluar|calificar|puntuar|ayudar)|"
+    r"\b(?:je suis|je regrette|je m'excuse)[^.\n]{0,12}desole|"
+    r"\bdesolee?\b|\bje ne peux pas (?:evaluer|noter|aider)|"
+    r"抱歉|对不起|對不起|无法(?:评|打分|提供|给出)|無法(?:評|打分|提供)"
+)
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+_QUOTED_SCALE = re.compile(
+    r"\b(?:scale|range|skala|escala|echelle)\b\s{1,3}(?:(?:of|from|von|de)\s{1,3})?"
+    r"\d{1,3}\s{0,3}(?:-|~|to|bis|a)\s{0,3}\d{1,3}\b|(?:满分|滿分)[为為是:]{0,2}\s{0,2}\d{1,3}\s{0,2}分?"
+)
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The patterns that depend on the scale or the aspect."""
+
+    label: re.Pattern[str]
+    tag: re.Pattern[str]
+    prose: re.Pattern[str]
+    other_prose: re.Pattern[str]
+    ratio: re.Pattern[str]
+    scale_range: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def grammar(low: float, high: float, aspect: str) -> Grammar:
+    """The patterns for one scale; `aspect` is one more name of the rating."""
+    own = re.escape(" ".join(plain(aspect).split()))
+    names, fillers = (f"{_NAMES}|{own}", f"{_FILLERS}|{own}") if own else (_NAMES, _FILLERS)
+    first, last = re.escape(f"{low:g}"), re.escape(f"{high:g}")
+    return Grammar(
+        label=re.compile(
+            rf"\b(?P<name>{names})\b[\"']?(?:"
+            rf"(?:\s{{1,3}}(?:rating|score|level|value|{_TENSES}))?[\"']?{_PARENTHESIS}\s{{0,4}}[\"']?{_SEPARATOR}{VALUE}{NO_RANGE}"
+            rf"|\s{{0,3}}[(\[]\s{{0,3}}(?P<inside>{DIGITS})(?:\s{{0,3}}/\s{{0,3}}(?P<inside_top>{DIGITS}))?\s{{0,3}}[)\]])"
+        ),
+        tag=re.compile(rf"[<\[](?:final\s)?(?:{names}|result)[>\]]\s{{0,4}}{VALUE}{NO_RANGE}"),
+        prose=re.compile(
+            rf"\b(?:{_VERBS}{'|' + own if own else ''})\b(?:\s{{1,3}}(?:{fillers})\b){{0,7}}"
+            rf"\s{{1,3}}[\"']?{OUT_OF}{NO_RANGE}(?!\s{{0,3}}:)"
+        ),
+        other_prose=re.compile(
+            rf"\b(?:{_OTHER_VERBS})\b(?:\s{{1,3}}(?:{_OTHER_FILLERS})\b){{0,8}}\s{{1,3}}[\"']?{OUT_OF}{NO_RANGE}(?!\s{{0,3}}:)"
+        ),
+        ratio=re.compile(
+            rf"(?<![\w.,/]){NUMBER}\s{{0,3}}(?:(?:/|\b(?:out of|von|de|sobre|sur)\b)\s{{0,3}}{TOP}(?![\d/])|"
+            rf"{STAR_NAMES}"
+            rf"|(?:punkten?|puntos|bewerte\w?|benoten?)\b|\b(?:on|auf|en|sur)\s(?:a|the|this|einer|der|una|la|une)\s(?:scale|skala|escala|echelle)\b)|{STARS}"
+        ),
+        scale_range=re.compile(
+            rf"(?<![\d.,]){first}(?:\.0)?\s{{0,3}}分?(?:-{{1,3}}|~|to|and|through|bis|und|al?|y|et|到|至)\s{{0,3}}"
+            rf"{last}(?!\d|[.,]\d)\s?分?"
+        ),
+    )
+
+
+def plain(text: str) -> str:
+    """Lower case without accents, markdown and typographic punctuation; every character keeps its place."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    return lower.translate(_SAME_LENGTH).lower()
+
+
+def cased(text: str) -> str:
+    """As `plain`, with the case kept."""
+    return text.translate(_SAME_LENGTH)
+
+
+def levelled(reply: str, patterns: Grammar) -> str:
+    """The plain reply with thoughts and quoted scales blanked out; every character keeps its place."""
+    text = plain(reply)
+    if "<think" in text:
+        text = _THOUGHT.sub(_blank, text)
+    return _QUOTED_SCALE.sub(_blank, patterns.scale_range.sub(_blank, text))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * (match.end() - match.start())
