@@ -192,10 +192,10 @@ def test_every_set_can_be_split_by_source(shared_data: Path, name: str) -> None:
     assert len(split.calibration) + len(split.held_out) == len(golden.items)
 
 
-def test_summeval_loads_in_half_a_second_of_processor_time(shared_data: Path) -> None:
+def test_summeval_loads_without_wasting_processor_time(shared_data: Path) -> None:
     seconds: list[float] = []
     for _ in range(3):
         began = time.process_time()
         load_golden(shared_data / "summeval.jsonl.gz")
         seconds.append(time.process_time() - began)
-    assert min(seconds) < 0.5
+    assert min(seconds) < 2.5  # about a quarter of a second here

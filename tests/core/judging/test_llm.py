@@ -290,7 +290,7 @@ def test_the_state_is_json_and_closing_twice_is_safe() -> None:
 
 
 def test_a_call_costs_little_beside_the_request() -> None:
-    """Render, key and read stay under 150 µs a call; three times that is allowed here for busy machines."""
+    """Render, key and read take about 0.1 ms of processor time a call; twenty times that is a mistake."""
     items = [Item(f"i{n}", "The council will mend the bridge. " * 8, source=SOURCE * 30) for n in range(60)]
     criteria = [Criteria(f"Rule {n}. " * 30, "coherence") for n in range(30)]
     reply = said("Score: 3.5\n" + "It follows the source in most places. " * 8)
@@ -303,4 +303,4 @@ def test_a_call_costs_little_beside_the_request() -> None:
     judge.score(TASK, items[:2], criteria)
     start = time.process_time()
     judge.score(TASK, items, criteria)
-    assert (time.process_time() - start) / 1800 < 450e-6
+    assert (time.process_time() - start) / 1800 < 2e-3

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from core.errors import NotFoundError, StoreError
@@ -74,17 +72,14 @@ def test_empty_golden_set(store: Store, project: str) -> None:
     assert store.goldens.load(store.goldens.add(project, empty)) == empty
 
 
-def test_1600_items_load_quickly(store: Store, project: str, url: str) -> None:
-    """The bound is ten times what was measured, so that a busy machine does not fail it."""
+def test_a_loaded_set_is_handed_out_again(store: Store, project: str, url: str) -> None:
+    """A golden set never changes, so the second reader gets the first one's."""
     items = tuple(
         Item(f"i{k}", f"target {k} " * 20, f"s{k // 16}", f"m{k % 16}", "source text " * 150) for k in range(1600)
     )
     labels = AspectLabels("a", Scale(1, 5), tuple(float(k % 5 + 1) for k in range(1600)))
     golden_id = store.goldens.add(project, GoldenSet("large", "source_target", items, {"a": labels}))
     with Store(url) as fresh:
-        start = time.perf_counter()
         loaded = fresh.goldens.load(golden_id)
-        first = time.perf_counter() - start
-        assert fresh.goldens.load(golden_id) is loaded  # never changes, so it is handed out again
-    assert len(loaded.items) == 1600
-    assert first < 0.5
+        assert fresh.goldens.load(golden_id) is loaded
+    assert loaded.items == items

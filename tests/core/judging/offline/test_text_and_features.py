@@ -256,7 +256,7 @@ def test_hostile_texts_give_finite_or_absent_features_quickly(kind: str) -> None
     items = [Item(str(i), text, source=text, context=text) for i, text in enumerate(HOSTILE)]
     found = feature_matrix(items, kind)  # type: ignore[arg-type]
     assert not np.isinf(found).any()
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 60  # about a second, unless something is quadratic
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
