@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from core.calibration.board import Side
-from core.calibration.refine import FEW_LABELS
-from core.calibration.settings import CalibrationSettings
+from core.calibration.settings import FEW_LABELS, CalibrationSettings
 from core.calibration.start import expected_calls, require_usable
 from core.calibration.steps import Estimate
 from core.judging.base import Judge

@@ -15,7 +15,7 @@ import numpy as np
 
 from core.calibration.board import Board, Meter, Side
 from core.calibration.draft import distinct, draft_requests
-from core.calibration.refine import FEW_LABELS, Folds, gate, refine_requests
+from core.calibration.refine import Folds, gate, refine_requests
 from core.calibration.report import (
     HeldOut,
     affordable_held_out,
@@ -27,7 +27,7 @@ from core.calibration.report import (
     unread_warning,
 )
 from core.calibration.revisit import Order, Plan, affordable_plan, revisit
-from core.calibration.settings import CalibrationSettings
+from core.calibration.settings import FEW_LABELS, CalibrationSettings
 from core.calibration.start import choose_level, expected_calls, require_usable
 from core.calibration.steps import Answer, Calibration, CalibrationLoop, DraftStep, RefineStep, Standing, Work
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest

@@ -14,8 +14,6 @@ from core.golden.split import inner_fold
 from core.judging.base import Misaligned, RefineRequest
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
 
-FEW_LABELS = 100  # below this, refining was measured to overfit
-
 
 @dataclass(frozen=True)
 class Folds:

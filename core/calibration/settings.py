@@ -9,6 +9,9 @@ from typing import Any, Literal
 from core.errors import UsageError
 from core.records import LEVELS, STATISTICS, Level, Statistic
 
+FEW_LABELS = 100
+"""Fewer calibration labels than this, and refining was measured to fit their noise (METHODS §4)."""
+
 RevisitMode = Literal["racing", "full"]
 SplitKind = Literal["sources", "sources+systems"]
 

@@ -173,13 +173,9 @@ class CalibratedJudge:
     ) -> list[Verdict]:
         """One verdict per item, in order.  `explain` adds the reasons of the best of the criteria."""
         matrix = self.judge.score(self.task, items, self.criteria, on_progress=on_progress)
-        joined = ensemble_scores(matrix.values)
         unread = {one.item_id: one for rows in matrix.unscored.values() for one in rows}
-        verdicts = _verdicts(items, joined, self._on_human_scale(joined), unread, matrix.values)
+        verdicts = joined_verdicts(matrix.item_ids, matrix.values, self.isotonic, unread)
         return self._explained(items, verdicts) if explain else verdicts
-
-    def _on_human_scale(self, scores: FloatArray) -> FloatArray | None:
-        return None if self.isotonic is None else self.isotonic.apply(scores)
 
     def _explained(self, items: Sequence[Item], verdicts: list[Verdict]) -> list[Verdict]:
         reasons = self.judge.explain(self.task, items, self.criteria[0])
@@ -199,23 +195,22 @@ def of_the_best(explanation: str, n_criteria: int) -> str:
     return f"The best of the {n_criteria} averaged criteria: {explanation}" if n_criteria > 1 else explanation
 
 
-def _verdicts(
-    items: Sequence[Item],
-    joined: FloatArray,
-    mapped: FloatArray | None,
-    unread: Mapping[str, Unscored],
-    members: FloatArray,
+def joined_verdicts(
+    item_ids: Sequence[str], members: FloatArray, isotonic: IsotonicMap | None, unread: Mapping[str, Unscored]
 ) -> list[Verdict]:
+    """Verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` tells why there is none."""
+    joined = ensemble_scores(members)
+    mapped = None if isotonic is None else isotonic.apply(joined)
     read = (~np.isnan(members)).sum(axis=0)
     return [
-        unread.get(item.item_id, Unscored(item.item_id, "no verdict"))
+        unread.get(item_id, Unscored(item_id, "no verdict"))
         if np.isnan(joined[i])
         else Scored(
-            item.item_id,
+            item_id,
             float(joined[i]),
             n_read=int(read[i]),
             n_unread=len(members) - int(read[i]),
             calibrated=None if mapped is None else float(mapped[i]),
         )
-        for i, item in enumerate(items)
+        for i, item_id in enumerate(item_ids)
     ]

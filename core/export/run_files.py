@@ -7,15 +7,13 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from core.calibration.steps import Calibration, Candidate
 from core.errors import ConcordError, UsageError
-from core.export.judge_file import judge_yaml, of_the_best
+from core.export.judge_file import joined_verdicts, judge_yaml, of_the_best
 from core.export.verdicts import verdict_row
 from core.judging.base import Judge
 from core.records import GoldenSet, Scored, Verdict
@@ -62,8 +60,6 @@ def candidate_row(rank: int, candidate: Candidate) -> dict[str, Any]:
 def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any]:
     """`summary.json` and the `--json` answer of `calibrate` (DESIGN §3)."""
     c = calibration
-    sides = {item_id: i for i, item_id in enumerate(c.scores.item_ids)}
-    held_out = c.scores.item_ids[len(c.split.calibration) :] if sides else ()
     return {
         "aspect": c.task.aspect,
         "judge": c.judge_state.get("spec", ""),
@@ -77,7 +73,7 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
         "optimism": c.optimism,
         "best_single": {side: one.as_json() for side, one in c.best_single.items()},
         "no_criteria": {side: one.as_json() for side, one in c.no_criteria.items()},
-        "held_out_items": list(held_out),
+        "held_out_items": list(c.scores.item_ids[len(c.split.calibration) :]),
         "criteria": [one.text for one in c.chosen],
         "golden": {"name": c.golden_name, "digest": c.golden_digest},
         "settings": c.settings.as_json(),
@@ -95,23 +91,14 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | N
     `judge` adds the reasons of the best criteria to the items that have a score (a remote one reads its cache).
     """
     scores = calibration.scores
-    joined, members = scores.values[0], scores.values[1:]
-    read = (~np.isnan(members)).sum(axis=0)
-    mapped = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic).apply(joined)
+    isotonic = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic)
     missing = {one.item_id: one for one in scores.unscored.get("final", ())}
-    reasons = {} if judge is None else _reasons(calibration, golden, judge)
+    verdicts = joined_verdicts(scores.item_ids, scores.values[1:], isotonic, missing)
+    if judge is None:
+        return verdicts
+    reasons = _reasons(calibration, golden, judge)
     return [
-        missing[item_id]
-        if item_id in missing
-        else Scored(
-            item_id,
-            float(joined[i]),
-            explanation=reasons.get(item_id, ""),
-            n_read=int(read[i]),
-            n_unread=len(members) - int(read[i]),
-            calibrated=None if mapped is None else float(mapped[i]),
-        )
-        for i, item_id in enumerate(scores.item_ids)
+        replace(one, explanation=reasons.get(one.item_id, "")) if isinstance(one, Scored) else one for one in verdicts
     ]
 
 

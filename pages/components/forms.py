@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
+from core.calibration.settings import FEW_LABELS, PRESETS, CalibrationSettings, RevisitMode, SplitKind
 from core.calibration.steps import Estimate
 from core.errors import ConcordError
 from core.figures import LEVEL_NAMES, STATISTIC_NAMES
@@ -23,7 +23,6 @@ JUDGES = {
     "openai": "LLM over an OpenAI-compatible endpoint",
     "scripted": "Scripted demo: a stand-in that follows a script",
 }
-FEW_LABELS = 100
 REVISITS: dict[RevisitMode, str] = {
     "racing": "racing: a fifth of the calls",
     "full": "full: every draft on every item",

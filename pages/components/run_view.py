@@ -155,11 +155,11 @@ def _headline(view: RunView, result: Calibration) -> str:
 
 def _result_numbers(result: Calibration, base: Alignment | None) -> None:
     held, flattering = result.held_out, result.calibration
-    gain = None
-    if base is not None and base.value is not None and held.value is not None:
-        gain = f"{held.value - base.value:+.3f} against no criteria ({base.value:.3f})"
-    st.metric(f"Held-out, {measure_name(held.statistic, held.level)}", describe(held), delta=gain)
-    st.text(f"Held-out: {tables.describe_n(held)}\nCalibration: {tables.describe_n(flattering)}")
+    st.metric(f"Held-out, {measure_name(held.statistic, held.level)}", describe(held))
+    st.text(
+        f"Held-out: {tables.describe_n(held)}\nHeld-out, no criteria: {tables.describe_n(base)}\n"
+        f"Calibration: {tables.describe_n(flattering)}"
+    )
     if result.optimism is not None:
         st.text(_optimism_words(result.optimism))
 
