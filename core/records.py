@@ -24,6 +24,7 @@ ItemKind = Literal["single", "source_target", "source_context_target", "conversa
 Statistic = Literal["pearson", "spearman", "kendall"]
 Level = Literal["dataset", "sample", "system"]
 Origin = Literal["none", "draft", "refine", "edit", "given"]
+JudgeKind = Literal["calibrated", "no criteria", "style", "imported", "metric", "repeval", "fused"]
 UnscoredReason = Literal[
     "no verdict", "out of range", "refused", "empty", "truncated", "provider error", "missing input", "budget"
 ]
@@ -294,6 +295,39 @@ class ScoreMatrix:
     unscored: Mapping[str, tuple[Unscored, ...]] = field(default_factory=dict)
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
+class JudgeScores:
+    """What one judge gave the items of a golden set, whoever or whatever it is: the unit of comparing and fusing.
+
+    `values` is (n_items,) float64 in the golden set's order, NaN = unscored; on the aspect's scale where `on_scale`,
+    else on a scale of its own (a metric's, say).  `unscored` says why, for the items that were asked for.  `seen` are
+    the positions whose labels chose or fitted the judge: on those its alignment flatters, so nothing is reported
+    there.  `note` is one plain sentence on what it is; `run_id` the run that made it, "" for none; `calls_per_item`
+    what one score costs, None where unknown.
+    """
+
+    name: str
+    kind: JudgeKind
+    aspect: str
+    values: FloatArray
+    unscored: tuple[Unscored, ...] = ()
+    seen: tuple[int, ...] = ()
+    on_scale: bool = True
+    higher_is_better: bool = True
+    note: str = ""
+    run_id: str = ""
+    calls_per_item: float | None = None
+
+    @property
+    def n_scored(self) -> int:
+        return int(np.count_nonzero(~np.isnan(self.values)))
+
+    @property
+    def upward(self) -> FloatArray:
+        """`values` turned so that more is better."""
+        return self.values if self.higher_is_better else -self.values
 
 
 # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────

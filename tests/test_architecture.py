@@ -21,8 +21,20 @@ TOP_LEVEL = {"app.py", "pages", "core", "tests", "sample_data", "requirements.tx
 TOOL_FILES = {"pyproject.toml", ".streamlit", ".ci", ".gitignore", "LICENSE"}
 
 EVERYTHING = ("core",)
-CHOICES = ("core.calibration.settings", "core.calibration.steps")  # frozen records: what is asked for, what came out
-PREVIEWS = ("core.golden", "core.judging.render", "core.stats", "core.wording")  # pure
+CHOICES = (
+    "core.calibration.settings",
+    "core.calibration.steps",
+    "core.judging.styles",
+)  # frozen records: what is asked for, what came out
+PREVIEWS = (
+    "core.golden",
+    "core.judging.render",
+    "core.judging.recordings",
+    "core.comparison",
+    "core.fusion.assistants",
+    "core.stats",
+    "core.wording",
+)  # pure
 SCREENS = ("core.jobs.tasks", "core.jobs.views", "core.store", "core.figures", "core.settings", *CHOICES, *PREVIEWS)
 FACE = ("core.calibration", "core.export", "core.golden", "core.judging", "core.providers.base", "core.stats")
 
@@ -37,6 +49,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.__main__": (
         *SCREENS,
         "core.commands",
+        "core.data_commands",
         "core.public",
         "core.export",
         "core.judging.registry",
@@ -44,6 +57,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.providers.base",
     ),
     "core.commands": ("core.public", "core.export", "core.golden", "core.stats"),
+    "core.data_commands": ("core.benchmarks", "core.golden", "core.settings"),
     "core.records": (),
     "core.errors": (),
     "core.settings": (),
@@ -54,13 +68,16 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.store": (),
     "core.providers": (),
     "core.judging": ("core.providers.base",),
+    "core.judging.recordings": ("core.judging", "core.golden"),
     "core.judging.registry": ("core.judging", "core.providers", "core.settings"),
     "core.calibration": ("core.judging", "core.stats", "core.golden.split"),
-    "core.fusion": ("core.judging", "core.stats", "core.golden.split"),
+    "core.comparison": ("core.stats", "core.golden.split"),
+    "core.benchmarks": ("core.golden", "core.providers.downloads"),
+    "core.fusion": ("core.judging", "core.repeval", "core.stats", "core.golden.split"),
     "core.repeval": ("core.stats", "core.golden.split"),
     "core.export": ("core.calibration", "core.golden", "core.judging", "core.stats"),
     "core.jobs": ("core.store", "core.settings", "not core.jobs.tasks"),  # durable runs know no domain
-    "core.jobs.views": CHOICES,
+    "core.jobs.views": ("core.jobs.views", *CHOICES),
     "core.jobs.tasks": EVERYTHING,
     "core.jobs.worker": ("core.jobs", "core.store", "core.settings"),
 }

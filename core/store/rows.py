@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.records import Alignment, Criteria, Item, ItemKind, Scale, Unscored, Usage
+from core.records import Alignment, Criteria, Item, ItemKind, JudgeScores, Scale, Unscored, Usage
 from core.store.codec import Packed
 
 
@@ -153,3 +153,14 @@ class WorkerRow:
     started_at: float
     beat_at: float
     now: float
+
+
+@dataclass(frozen=True)
+class JudgeRow:
+    """A judge of a project with its scores; `created_at` says when it was entered."""
+
+    judge_id: str
+    project_id: str
+    golden_id: str
+    judge: JudgeScores
+    created_at: float

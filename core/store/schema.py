@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0001"
+HEAD = "0002"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
@@ -169,6 +169,20 @@ alignments = sa.Table(
     _column("body", sa.Text),
     _column("created_at", _time),
     sa.ForeignKeyConstraint(["project_id", "criteria_id"], ["criteria.project_id", "criteria.criteria_id"]),
+)
+
+judges = sa.Table(
+    "judges",
+    metadata,
+    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
+    _column("judge_id", _key, primary_key=True),
+    _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
+    _column("aspect", SafeText),
+    _column("name", SafeText),
+    _column("body", sa.Text),
+    _column("blob", sa.LargeBinary),
+    _column("replies", sa.LargeBinary, nullable=True),
+    _column("created_at", _time),
 )
 
 replies = sa.Table(

@@ -9,6 +9,7 @@ part           holds                                                   module
 ``runs``       what was asked for and where it stands                  `core.store.runs`
 ``results``    answers to steps, documents, scores of runs             `core.store.results`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
+``judges``     scores of the judges of a project, with replies         `core.store.judges`
 ``workers``    who is alive                                            `core.store.workers`
 =============  ======================================================  =====================
 
@@ -23,6 +24,7 @@ from typing import Self
 from core.store.criteria import CriteriaShelf
 from core.store.database import Database
 from core.store.goldens import Goldens
+from core.store.judges import JudgeShelf
 from core.store.projects import Projects
 from core.store.replies import Replies
 from core.store.results import Results
@@ -42,6 +44,7 @@ class Store:
         self.runs = Runs(self._database)
         self.results = Results(self._database)
         self.replies = Replies(self._database)
+        self.judges = JudgeShelf(self._database)
         self.workers = Workers(self._database)
 
     def close(self) -> None:

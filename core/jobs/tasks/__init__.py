@@ -34,6 +34,11 @@ functions that need them.  Signatures at a glance::
     get_criteria(store, project_id, criteria_id) -> CriteriaView
     save_edit(store, project_id, parent_id, text, author, *, note="", expected_head=None) -> criteria_id
 
+    list_judges(store, project_id, golden_id=None, aspect=None) -> list[JudgeView]      what Compare compares
+    add_judge(store, project_id, golden_id, judge, replies=None) -> judge_id
+    get_judge(store, project_id, judge_id) -> JudgeView     judge_replies(...) -> {item_id: replies}
+    rename_judge(store, project_id, judge_id, name)         remove_judge(store, project_id, judge_id)
+
 Unknown ids raise NotFoundError; every error raised on purpose is a ConcordError.
 """
 
@@ -42,6 +47,7 @@ from core.jobs.tasks.calibration import estimate, judge_file, load_calibration, 
 from core.jobs.tasks.criteria import get_criteria, list_criteria, save_edit
 from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set
 from core.jobs.tasks.items import explain_item, item_scores
+from core.jobs.tasks.judges import add_judge, get_judge, judge_replies, list_judges, remove_judge, rename_judge
 from core.jobs.tasks.opening import open_store
 from core.jobs.tasks.projects import create_project, ensure_sample_project, get_project, list_projects
 from core.jobs.tasks.rescore import start_rescore
@@ -56,6 +62,12 @@ from core.jobs.tasks.runs import (
 )
 
 __all__ = [
+    "add_judge",
+    "get_judge",
+    "judge_replies",
+    "list_judges",
+    "remove_judge",
+    "rename_judge",
     "add_golden",
     "cancel_run",
     "create_project",

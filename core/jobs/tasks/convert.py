@@ -5,20 +5,22 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import cast
 
+from core.errors import JobError
+from core.jobs.tasks.kinds import KINDS, Kind
 from core.jobs.views import (
     AspectView,
-    CalibrationRequest,
     CriteriaAlignment,
     GoldenView,
     ProjectView,
-    RescoreRequest,
     RunKind,
+    RunRequest,
     RunStatus,
     RunSummary,
     Side,
 )
+from core.jobs.views.judges import JudgeView
 from core.store.codec import Packed, unpack
-from core.store.rows import AlignmentRow, GoldenRow, ProjectRow, RunRow
+from core.store.rows import AlignmentRow, GoldenRow, JudgeRow, ProjectRow, RunRow
 from core.store.workers import ALIVE_SECONDS
 
 
@@ -53,11 +55,22 @@ def criteria_alignment(row: AlignmentRow) -> CriteriaAlignment:
     return CriteriaAlignment(row.run_id, cast(Side, row.side), row.alignment, row.status)
 
 
-def request_of(row: RunRow) -> CalibrationRequest | RescoreRequest:
-    """What was asked for."""
-    if row.kind == "rescore":
-        return unpack(RescoreRequest, Packed(row.request))
-    return unpack(CalibrationRequest, Packed(row.request))
+def request_of(row: RunRow) -> RunRequest:
+    """What was asked for.  JobError for a kind this version does not know."""
+    return unpack(kind_of(row).request, Packed(row.request))
+
+
+def kind_of(row: RunRow) -> Kind:
+    """The records of the run's kind.  JobError for a kind this version does not know."""
+    kind = KINDS.get(cast(RunKind, row.kind))
+    if kind is None:
+        raise JobError(f"Run {row.run_id} is of kind {row.kind!r}, which this version of Concord does not know.")
+    return kind
+
+
+def judge_view(row: JudgeRow) -> JudgeView:
+    """A judge of a project."""
+    return JudgeView(row.judge_id, row.golden_id, row.judge, moment(row.created_at))
 
 
 def run_summary(row: RunRow) -> RunSummary:

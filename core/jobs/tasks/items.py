@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.errors import JobError, NotFoundError
 from core.jobs.documents import JUDGE
 from core.jobs.tasks.convert import request_of
-from core.jobs.views import CalibrationRequest, ItemScore, ItemView
+from core.jobs.views import CalibrationRequest, ItemScore, ItemView, RescoreRequest
 from core.records import Scored
 from core.settings import Settings
 from core.store.store import Store
@@ -75,7 +75,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
 def _judge_run(store: Store, run_id: str) -> str:
     """The calibration whose judge scored in this run: itself, or the one that a re-scoring names."""
     request = request_of(store.runs.get(run_id))
-    return run_id if isinstance(request, CalibrationRequest) else request.run_id
+    return request.run_id if isinstance(request, RescoreRequest) else run_id
 
 
 def _asked_for(store: Store, run_id: str) -> CalibrationRequest:

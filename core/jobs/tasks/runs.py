@@ -8,8 +8,8 @@ from core.calibration.steps import Calibration, Standing
 from core.errors import JobError
 from core.jobs.documents import RESULT, STANDING
 from core.jobs.launch import ensure_worker
-from core.jobs.tasks.convert import request_of, run_summary
-from core.jobs.views import CalibrationRequest, RescoreRequest, RescoreView, RunKind, RunSummary, RunView
+from core.jobs.tasks.convert import kind_of, request_of, run_summary
+from core.jobs.views import RescoreView, RunKind, RunRequest, RunSummary, RunView
 from core.records import ScoreMatrix
 from core.settings import Settings
 from core.store.codec import pack, unpack
@@ -21,7 +21,7 @@ def start_run(
     store: Store,
     settings: Settings,
     kind: RunKind,
-    request: CalibrationRequest | RescoreRequest,
+    request: RunRequest,
     *,
     title: str,
     judge_spec: str,
@@ -72,13 +72,15 @@ def run_view(store: Store, run_id: str) -> RunView:
     standing = store.results.document(run_id, STANDING)
     result = store.results.document(run_id, RESULT)
     is_calibration = summary.kind == "calibration"
+    outcome = None if result is None else unpack(kind_of(row).result, result)
     return RunView(
         **{f.name: getattr(summary, f.name) for f in fields(RunSummary)},
         version=row.version,
         request=request_of(row),
         standing=unpack(Standing, standing) if standing is not None and is_calibration else None,
-        calibration=unpack(Calibration, result) if result is not None and is_calibration else None,
-        rescore=unpack(RescoreView, result) if result is not None and not is_calibration else None,
+        calibration=outcome if isinstance(outcome, Calibration) else None,
+        rescore=outcome if isinstance(outcome, RescoreView) else None,
+        outcome=outcome,
     )
 
 

@@ -110,6 +110,7 @@ def test_a_run_gives_what_the_inline_driver_gives(
     assert stood["held-out"] == inline.best_single["held_out"]
     assert stood["calibration"].value == inline.best_single["calibration"].value
 
+    _leaves_two_judges(store, asked, inline, golden)
     edit = tasks.save_edit(store, asked.project_id, best, best_view.text + "\nReward brevity.", "Ann")
     ask = RescoreRequest(asked.project_id, asked.golden_id, asked.aspect, edit, best, run_id, held_out=True)
     again = _finished(store, tasks.start_rescore(store, settings, ask), until)
@@ -122,6 +123,18 @@ def test_a_run_gives_what_the_inline_driver_gives(
     difference = again.rescore.difference.value
     assert difference == pytest.approx(again.rescore.new.value - again.rescore.parent.value, abs=1e-12)
     assert again.rescore.new.n == len(labelled)
+
+
+def _leaves_two_judges(store: Store, asked: CalibrationRequest, inline: Calibration, golden: GoldenSet) -> None:
+    """The final judge and the one without criteria, each with the scores whose alignments the result reports."""
+    final, bare = (one.judge for one in tasks.list_judges(store, asked.project_id, asked.golden_id, asked.aspect))
+    assert (final.kind, final.seen, bare.kind, bare.seen) == ("calibrated", inline.split.calibration, "no criteria", ())
+    held_out = [golden.items[k] for k in inline.split.held_out]
+    for judge, reported in ((final, inline.held_out), (bare, inline.no_criteria["held_out"])):
+        scores = {item.item_id: judge.values[k] for k, item in zip(inline.split.held_out, held_out, strict=True)}
+        known = {item_id: float(value) for item_id, value in scores.items() if not np.isnan(value)}
+        again = core.align(golden, known, asked.aspect, statistic=reported.statistic, level=reported.level)
+        assert again.value == pytest.approx(reported.value, abs=1e-12)
 
 
 def test_killed_at_random_moments_the_result_is_the_same(

@@ -18,10 +18,10 @@ from core.jobs import launch, tasks
 from core.jobs.places import queue_url, store_url
 from core.jobs.tasks.rescore_program import changed_items
 from core.jobs.views import CalibrationRequest, ProjectView, RescoreRequest
-from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, Scale
+from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.criteria import Stood
-from core.store.rows import Progress
+from core.store.rows import NewRun, Progress
 from core.store.store import Store
 
 
@@ -75,6 +75,33 @@ def test_projects(store: Store, project: ProjectView) -> None:
             tasks.create_project(store, name)
     with pytest.raises(NotFoundError, match="CONCORD_HOME"):
         tasks.get_project(store, "p-none")
+
+
+def test_judges_of_a_project(store: Store, request_: CalibrationRequest) -> None:
+    judge = JudgeScores("theirs", "imported", "a", np.arange(48.0))
+    where = (request_.project_id, request_.golden_id)
+    judge_id = tasks.add_judge(store, *where, judge, {"i0": ["Score: 0"]})
+    assert tasks.add_judge(store, *where, judge) == judge_id
+    (view,) = tasks.list_judges(store, *where, "a")
+    assert (view.judge_id, view.name, view.golden_id) == (judge_id, "theirs", request_.golden_id)
+    assert tasks.judge_replies(store, request_.project_id, judge_id) == {"i0": ("Score: 0",)}
+    tasks.rename_judge(store, request_.project_id, judge_id, " ours ")
+    assert tasks.get_judge(store, request_.project_id, judge_id).name == "ours"
+    for bad in ("", " \n", "x" * 121):
+        with pytest.raises(UsageError, match="name"):
+            tasks.rename_judge(store, request_.project_id, judge_id, bad)
+    with pytest.raises(UsageError, match="no aspect 'b'"):
+        tasks.add_judge(store, *where, replace(judge, aspect="b"))
+    with pytest.raises(NotFoundError):
+        tasks.add_judge(store, "p-none", request_.golden_id, judge)
+    tasks.remove_judge(store, request_.project_id, judge_id)
+    assert tasks.list_judges(store, request_.project_id) == []
+
+
+def test_a_run_of_a_kind_from_the_future(store: Store, request_: CalibrationRequest) -> None:
+    new = NewRun(request_.project_id, request_.golden_id, "dreams", "t", "a", "offline", "{}")
+    with pytest.raises(JobError, match="'dreams', which this version"):
+        tasks.run_view(store, store.runs.add(new))
 
 
 def test_the_sample_project_is_loaded_once(store: Store) -> None:

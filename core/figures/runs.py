@@ -6,28 +6,32 @@ undefined alignment as nothing rather than as 0, and escapes all text, for plotl
 
 from __future__ import annotations
 
-import html
-import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.records import Alignment, AspectLabels, Level, Scale, Statistic
+from core.figures.style import (
+    AMBER,
+    BLUE,
+    PALE,
+    QUIET,
+    TEAL,
+    defined_value,
+    describe,
+    is_defined,
+    plain,
+    snapped,
+    style,
+    value_range,
+    whiskers,
+)
+from core.records import Alignment, AspectLabels, Scale
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-INK, QUIET, GRID = "#14202E", "#8793A1", "#E3E8EE"
-BLUE, AMBER, TEAL, PALE = "#0B5CAD", "#B45309", "#0F766E", "#C3CBD5"
-STATISTIC_NAMES: dict[Statistic, str] = {
-    "pearson": "Pearson r",
-    "spearman": "Spearman rho",
-    "kendall": "Kendall tau-b",
-}
-LEVEL_NAMES: dict[Level, str] = {"dataset": "dataset level", "sample": "sample level", "system": "system level"}
 MAX_BINS = 20
 
 
@@ -73,11 +77,6 @@ class Sides:
     held_out: Alignment | None
 
 
-def measure_name(statistic: Statistic, level: Level) -> str:
-    """E.g. "Spearman rho, sample level": how every axis and column of alignments is headed."""
-    return f"{STATISTIC_NAMES[statistic]}, {LEVEL_NAMES[level]}"
-
-
 def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, measure: str, slots: int = 0) -> Figure:
     """Alignment with its interval for every candidate, in the order given (that of their making, so none moves).
 
@@ -87,12 +86,12 @@ def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, meas
 
     figure = go.Figure()
     for group in dict.fromkeys(mark.group for mark in marks):
-        chosen = [(i, mark) for i, mark in enumerate(marks, 1) if mark.group == group and _value(mark.alignment)]
+        chosen = [(i, mark) for i, mark in enumerate(marks, 1) if mark.group == group and is_defined(mark.alignment)]
         figure.add_trace(
             go.Scatter(
                 x=[i for i, _ in chosen],
-                y=[_number(mark.alignment) for _, mark in chosen],
-                error_y=_whiskers([mark.alignment for _, mark in chosen], _whisker_colour(group)),
+                y=[defined_value(mark.alignment) for _, mark in chosen],
+                error_y=whiskers([mark.alignment for _, mark in chosen], _whisker_colour(group)),
                 mode="markers",
                 name=group,
                 marker={"color": _group_colour(group), "size": 9, "symbol": _group_symbol(group)},
@@ -101,8 +100,8 @@ def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, meas
             )
         )
     _baseline_line(figure, baseline)
-    low, high = _value_range([mark.alignment for mark in marks] + [baseline])
-    _style(figure, x="candidates, in the order they were drafted", y=measure, key="candidates")
+    low, high = value_range([mark.alignment for mark in marks] + [baseline])
+    style(figure, x="candidates, in the order they were drafted", y=measure, key="candidates")
     figure.update_xaxes(range=[0, max(slots, len(marks), 1) + 1], fixedrange=True)
     figure.update_yaxes(range=[low, high], fixedrange=True)
     return figure
@@ -127,7 +126,7 @@ def race_figure(races: Sequence[Race], baseline: Race | None, *, measure: str) -
                 name=group,
                 line={"color": _whisker_colour(group), "width": 3 if group == "chosen" else 1.5},
                 marker={"size": 7 if group == "chosen" else 5, "color": _whisker_colour(group)},
-                hovertext=[_plain(f"{race.name} ({group})", 60) for race in lines for _ in (*race.items, None)],
+                hovertext=[plain(f"{race.name} ({group})", 60) for race in lines for _ in (*race.items, None)],
                 hovertemplate="<b>%{hovertext}</b><br>%{y:.3f} on %{x:,} items<extra></extra>",
             )
         )
@@ -144,8 +143,8 @@ def race_figure(races: Sequence[Race], baseline: Race | None, *, measure: str) -
             )
         )
     drawn = [*races, *([baseline] if baseline else [])]
-    low, high = _snapped([value for race in drawn for value in race.values if value is not None])
-    _style(figure, x="calibration items scored", y=measure, key="race", height=380)
+    low, high = snapped([value for race in drawn for value in race.values if value is not None])
+    style(figure, x="calibration items scored", y=measure, key="race", height=380)
     most = max([1, *(x for race in drawn for x in race.items)])
     figure.update_xaxes(range=[0, most * 1.03], fixedrange=True)
     figure.update_yaxes(range=[low, high], fixedrange=True)
@@ -172,8 +171,8 @@ def best_so_far_figure(curve: Curve, baseline: Alignment | None, *, measure: str
     )
     _baseline_line(figure, baseline)
     known = [*values, *([baseline.value] if baseline is not None and baseline.value is not None else [])]
-    low, high = _snapped(known)
-    _style(figure, x="calls", y=measure, key="curve")
+    low, high = snapped(known)
+    style(figure, x="calls", y=measure, key="curve")
     figure.update_xaxes(range=[0, max(curve.calls_expected, *calls, 1) * 1.02], fixedrange=True)
     figure.update_yaxes(range=[low, high], fixedrange=True)
     return figure
@@ -183,7 +182,7 @@ def sides_figure(rows: Sequence[Sides], *, measure: str) -> Figure:
     """Calibration beside held-out, with intervals, a line for each judge: how far the first flatters."""
     import plotly.graph_objects as go
 
-    names = [_plain(row.name, 40) for row in rows]
+    names = [plain(row.name, 40) for row in rows]
     figure = go.Figure()
     for side, colour, symbol, shift in (
         ("calibration", QUIET, "circle-open", 0.14),
@@ -198,7 +197,7 @@ def sides_figure(rows: Sequence[Sides], *, measure: str) -> Figure:
             go.Scatter(
                 x=[a.value for _, a in drawn],
                 y=[place for place, _ in drawn],
-                error_x=_whiskers([a for _, a in drawn], colour),
+                error_x=whiskers([a for _, a in drawn], colour),
                 mode="markers",
                 name=side,
                 marker={"color": colour, "size": 12, "symbol": symbol, "line": {"width": 2, "color": colour}},
@@ -206,8 +205,8 @@ def sides_figure(rows: Sequence[Sides], *, measure: str) -> Figure:
                 hoverinfo="text",
             )
         )
-    low, high = _value_range([a for row in rows for a in (row.calibration, row.held_out)])
-    _style(figure, x=measure, y="", key="sides", height=110 + 62 * len(rows))
+    low, high = value_range([a for row in rows for a in (row.calibration, row.held_out)])
+    style(figure, x=measure, y="", key="sides", height=110 + 62 * len(rows))
     figure.update_xaxes(range=[low, high], fixedrange=True)
     figure.update_yaxes(
         range=[-0.6, len(rows) - 0.4],
@@ -237,45 +236,11 @@ def labels_figure(labels: AspectLabels) -> Figure:
             hovertemplate="%{y} items at %{x:.3g}<extra></extra>",
         )
     )
-    _style(figure, x=f"{_plain(labels.aspect, 40)} ({labels.scale})", y="items", key=labels.aspect, height=220)
+    style(figure, x=f"{plain(labels.aspect, 40)} ({labels.scale})", y="items", key=labels.aspect, height=220)
     figure.update_layout(showlegend=False)
     figure.update_xaxes(range=[edges[0], edges[-1]], fixedrange=True)
     figure.update_yaxes(fixedrange=True, range=[0, max(1, int(counts.max())) * 1.08])
     return figure
-
-
-def describe(alignment: Alignment | None) -> str:
-    """`0.412 [0.35, 0.47]`, or "—" for what is undefined or not there yet."""
-    if alignment is None or alignment.value is None:
-        return "—"
-    if alignment.interval is None:
-        return f"{alignment.value:.3f}"
-    return f"{alignment.value:.3f} [{alignment.interval.low:.2f}, {alignment.interval.high:.2f}]"
-
-
-def _value(alignment: Alignment | None) -> bool:
-    return alignment is not None and alignment.value is not None
-
-
-def _number(alignment: Alignment | None) -> float:
-    """The value of an alignment known to be defined."""
-    if alignment is None or alignment.value is None:
-        raise ValueError("an undefined alignment has no place on a figure")
-    return alignment.value
-
-
-def _whiskers(alignments: Sequence[Alignment | None], colour: str) -> dict[str, Any]:
-    """Plotly's error bars: distances from the value up and down, 0 where there is no interval."""
-    ends = [(_number(a), a.interval) for a in alignments if a is not None]
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [max(interval.high - value, 0.0) if interval else 0.0 for value, interval in ends],
-        "arrayminus": [max(value - interval.low, 0.0) if interval else 0.0 for value, interval in ends],
-        "thickness": 1.5,
-        "width": 0,
-        "color": colour,
-    }
 
 
 def _group_colour(group: str) -> str:
@@ -293,15 +258,9 @@ def _group_symbol(group: str) -> str:
 
 def _hover(mark: Mark) -> str:
     n = "" if mark.alignment is None else f"<br>n = {mark.alignment.n:,}"
-    return f"<b>{_plain(mark.name, 60)}</b> ({_plain(mark.group, 20)})<br>{describe(mark.alignment)}{n}" + (
-        f"<br>{_plain(mark.detail, 280)}" if mark.detail else ""
+    return f"<b>{plain(mark.name, 60)}</b> ({plain(mark.group, 20)})<br>{describe(mark.alignment)}{n}" + (
+        f"<br>{plain(mark.detail, 280)}" if mark.detail else ""
     )
-
-
-def _plain(text: str, width: int) -> str:
-    """Text that plotly shows as it stands: shortened, wrapped at 60, markup escaped."""
-    short = textwrap.shorten(text, width, placeholder="…")
-    return "<br>".join(html.escape(line) for line in textwrap.wrap(short, 60)) or "—"
 
 
 def _baseline_line(figure: Figure, baseline: Alignment | None) -> None:
@@ -315,23 +274,6 @@ def _baseline_line(figure: Figure, baseline: Alignment | None) -> None:
     )
 
 
-def _value_range(alignments: Sequence[Alignment | None]) -> tuple[float, float]:
-    known: list[float] = []
-    for a in alignments:
-        if a is not None and a.value is not None:
-            known += [a.value] + ([a.interval.low, a.interval.high] if a.interval else [])
-    return _snapped(known)
-
-
-def _snapped(values: Sequence[float]) -> tuple[float, float]:
-    """Ends of an axis, moved out to the next .2 so that a growing run moves them rarely; within [-1, 1]."""
-    if not values:
-        return 0.0, 1.0
-    low = max(math.floor((min(*values, 0.0) - 0.01) * 5) / 5, -1.02)
-    high = min(math.ceil((max(values) + 0.03) * 5) / 5, 1.02)
-    return (low if min(values) < 0 else 0.0), max(high, 0.2)
-
-
 def _bin_edges(values: np.ndarray[Any, np.dtype[np.float64]], scale: Scale) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Equal bins over the scale: centred on the steps where labels are steps, else at most `MAX_BINS`."""
     span = scale.high - scale.low
@@ -341,20 +283,3 @@ def _bin_edges(values: np.ndarray[Any, np.dtype[np.float64]], scale: Scale) -> n
     if step and span / step + 1 <= MAX_BINS:
         return np.arange(scale.low - step / 2, scale.high + step, step)
     return np.linspace(scale.low, scale.high, MAX_BINS + 1)
-
-
-def _style(figure: Figure, *, x: str, y: str, key: str, height: int = 340) -> None:
-    """Quiet frame; `uirevision` keeps what a person zoomed or hid while new data comes in."""
-    figure.update_layout(
-        height=height,
-        margin={"l": 64 if y else 8, "r": 16, "t": 8, "b": 52},
-        paper_bgcolor="white",
-        plot_bgcolor="white",
-        font={"size": 14, "color": INK},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        hoverlabel={"align": "left"},
-        uirevision=key,
-        showlegend=True,
-    )
-    figure.update_xaxes(title={"text": x, "standoff": 8}, gridcolor=GRID, zeroline=False, linecolor=QUIET)
-    figure.update_yaxes(title={"text": y, "standoff": 8}, gridcolor=GRID, zerolinecolor=QUIET, automargin=True)

@@ -8,15 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, Standing
 from core.records import Alignment, Criteria, Interval, Item, ItemKind, Origin, Provenance, Scale, Usage
 
-RunKind = Literal["calibration", "rescore"]
+RunKind = Literal["calibration", "rescore", "styles", "ablation", "metrics", "repeval", "fusion"]
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]
+
+
+class RunRequest(Protocol):
+    """What every kind of run is asked for with: a frozen record that the store's codec can write."""
+
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def golden_id(self) -> str: ...
+
+    @property
+    def aspect(self) -> str: ...
+
 
 FINISHED: tuple[RunStatus, ...] = ("done", "failed", "cancelled", "budget")
 
@@ -203,14 +217,16 @@ class RunView(RunSummary):
     """One run whole.
 
     `standing` is the latest leaderboard (calibrations only; it outlives a failed or cancelled run), `calibration`
-    the result of a finished one, `rescore` that of a finished re-scoring.  `request` is what was asked for.
+    the result of a finished one, `rescore` that of a finished re-scoring, `outcome` that of any other kind (the
+    record its kind names in `core.jobs.tasks.kinds`).  `request` is what was asked for.
     """
 
     version: int
-    request: CalibrationRequest | RescoreRequest
+    request: RunRequest
     standing: Standing | None = None
     calibration: Calibration | None = None
     rescore: RescoreView | None = None
+    outcome: object | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,33 @@
+"""Results → plotly figures.  Pure: records in, a figure out; no screen, no store; plotly is imported when used.
+
+`runs` draws calibrations as they run; `style` holds what all figures share.
+"""
+
+from core.figures.runs import (
+    Curve,
+    Mark,
+    Race,
+    Sides,
+    best_so_far_figure,
+    candidates_figure,
+    labels_figure,
+    race_figure,
+    sides_figure,
+)
+from core.figures.style import LEVEL_NAMES, STATISTIC_NAMES, describe, measure_name
+
+__all__ = [
+    "LEVEL_NAMES",
+    "STATISTIC_NAMES",
+    "Curve",
+    "Mark",
+    "Race",
+    "Sides",
+    "best_so_far_figure",
+    "candidates_figure",
+    "describe",
+    "labels_figure",
+    "measure_name",
+    "race_figure",
+    "sides_figure",
+]
