@@ -4,6 +4,7 @@
 
     ConcordError                     exit 1   something the user can mend; the message says how
     ├── UsageError                   exit 2   the command or the request was put wrongly
+    ├── AccessError                           this person's role does not allow it
     ├── GoldenError                           a golden set cannot be read or used (file, row, column)
     │   └── AspectError                       the aspect asked for is absent or has no usable labels
     ├── CriteriaError                         criteria empty, too long, or of another aspect
@@ -45,6 +46,10 @@ class UsageError(ConcordError):
     """The request itself is wrong: an unknown option value, a malformed judge spec."""
 
     exit_code = 2
+
+
+class AccessError(ConcordError):
+    """Somebody asked for what their role does not allow."""
 
 
 class GoldenError(ConcordError):

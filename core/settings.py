@@ -9,12 +9,14 @@
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted |
+| `CONCORD_ROLES` | none | JSON file: e-mail address → viewer, annotator, reviewer or admin; `*` for all others |
 | `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |
 | `OPENAI_BASE_URL` | OpenAI's | default endpoint of `openai:MODEL` |
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Mapping
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.errors import UsageError
+from core.people import ROLES, Role
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Settings:
     concurrency: int = 64
     prices: Path | None = None
     max_upload_mb: int = 200
+    roles: Mapping[str, Role] = field(default_factory=dict)
     openai_api_key: str | None = field(default=None, repr=False)
     openai_base_url: str | None = None
 
@@ -56,9 +60,33 @@ class Settings:
             concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
             prices=Path(prices).expanduser() if prices else None,
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
+            roles=_roles(env.get("CONCORD_ROLES")),
             openai_api_key=env.get("OPENAI_API_KEY") or None,
             openai_base_url=env.get("OPENAI_BASE_URL") or None,
         )
+
+    def role_of(self, subject: str) -> Role:
+        """The role of who signed in as `subject` (an e-mail address, whatever its case); viewer where nothing says."""
+        return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
+
+
+def _roles(file: str | None) -> Mapping[str, Role]:
+    """Identity (lower case) → role of the file at `file`; none without one.  UsageError names what is wrong in it."""
+    if not file:
+        return {}
+    path = Path(file).expanduser()
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"CONCORD_ROLES: {path} cannot be read as JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f'CONCORD_ROLES: {path} must hold an object such as {{"ann@example.org": "reviewer"}}.')
+    for subject, role in found.items():
+        if role not in ROLES:
+            raise UsageError(
+                f"CONCORD_ROLES: {path} gives {subject!r} the role {role!r}; it is one of {', '.join(ROLES)}."
+            )
+    return {subject.strip().lower(): role for subject, role in found.items()}
 
 
 def _positive(env: Mapping[str, str], name: str, default: int) -> int:

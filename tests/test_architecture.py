@@ -35,7 +35,11 @@ PREVIEWS = (
     "core.stats",
     "core.wording",
 )  # pure
-SCREENS = ("core.jobs.tasks", "core.jobs.views", "core.store", "core.figures", "core.settings", *CHOICES, *PREVIEWS)
+SCREENS = (
+    *("core.jobs.tasks", "core.jobs.views", "core.store", "core.figures", "core.settings", "core.people"),
+    *CHOICES,
+    *PREVIEWS,
+)
 FACE = ("core.calibration", "core.export", "core.golden", "core.judging", "core.providers.base", "core.stats")
 
 # The longest matching prefix decides; a module without an entry fails, so that a new layer has to say what it knows.
@@ -57,15 +61,16 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.providers.base",
     ),
     "core.commands": ("core.public", "core.export", "core.golden", "core.stats"),
-    "core.data_commands": ("core.benchmarks", "core.golden", "core.settings"),
+    "core.data_commands": ("core.benchmarks", "core.commands", "core.golden", "core.settings"),
     "core.records": (),
+    "core.people": (),
     "core.errors": (),
-    "core.settings": (),
+    "core.settings": ("core.people",),
     "core.wording": (),
     "core.golden": (),
     "core.stats": (),
     "core.figures": (),
-    "core.store": (),
+    "core.store": ("core.people",),
     "core.providers": (),
     "core.judging": ("core.providers.base",),
     "core.judging.recordings": ("core.judging", "core.golden"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from core.records import Alignment, Criteria, Item, ItemKind, JudgeScores, Scale, Unscored, Usage
 from core.store.codec import Packed
@@ -163,4 +164,38 @@ class JudgeRow:
     project_id: str
     golden_id: str
     judge: JudgeScores
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewLabel:
+    """What a rater says of one item on one aspect; `value` None = looked at, and no label can be given."""
+
+    item_id: str
+    aspect: str
+    value: float | None
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    rater: str
+    item_id: str
+    aspect: str
+    value: float | None
+    comment: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One entry of the log; `number` grows with time, `body` is plain JSON that depends on `kind`."""
+
+    number: int
+    project_id: str
+    kind: str
+    subject: str
+    actor: str
+    role: str
+    body: Mapping[str, Any]
     created_at: float

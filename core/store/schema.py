@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0002"
+HEAD = "0003"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
@@ -183,6 +183,39 @@ judges = sa.Table(
     _column("blob", sa.LargeBinary),
     _column("replies", sa.LargeBinary, nullable=True),
     _column("created_at", _time),
+)
+
+labels = sa.Table(
+    "labels",
+    metadata,
+    _column("number", sa.Integer, primary_key=True, autoincrement=True),
+    _column("project_id", _key, sa.ForeignKey("projects.project_id")),
+    _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
+    _column("rater", SafeText),
+    _column("item_id", SafeText),
+    _column("aspect", SafeText),
+    _column("value", sa.Double, nullable=True),
+    _column("comment", SafeText),
+    _column("form", _key),
+    _column("created_at", _time),
+    sa.UniqueConstraint("project_id", "rater", "form", "aspect", name="labels_once"),
+    sa.Index("labels_of_golden", "project_id", "golden_id"),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    _column("number", sa.Integer, primary_key=True, autoincrement=True),
+    _column("project_id", _key, sa.ForeignKey("projects.project_id")),
+    _column("kind", sa.String(40)),
+    _column("subject", SafeText),
+    _column("actor", SafeText),
+    _column("role", sa.String(20)),
+    _column("form", _key),
+    _column("body", SafeText),
+    _column("created_at", _time),
+    sa.UniqueConstraint("project_id", "form", name="events_once"),
+    sa.Index("events_of_kind", "project_id", "kind"),
 )
 
 replies = sa.Table(

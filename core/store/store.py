@@ -10,21 +10,29 @@ part           holds                                                   module
 ``results``    answers to steps, documents, scores of runs             `core.store.results`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
 ``judges``     scores of the judges of a project, with replies         `core.store.judges`
+``labels``     labels that people give in the app                      `core.store.labels`
+``events``     the log of what people did                              `core.store.events`
 ``workers``    who is alive                                            `core.store.workers`
 =============  ======================================================  =====================
+
+`actor` is who acts through this handle; `acting` gives another person a handle on the same database.
 
 Every method is one transaction: done whole or not at all.  Errors are `core.errors.StoreError` and its children.
 """
 
 from __future__ import annotations
 
+import copy
 from types import TracebackType
 from typing import Self
 
+from core.people import LOCAL, Actor
 from core.store.criteria import CriteriaShelf
 from core.store.database import Database
+from core.store.events import Events
 from core.store.goldens import Goldens
 from core.store.judges import JudgeShelf
+from core.store.labels import Labels
 from core.store.projects import Projects
 from core.store.replies import Replies
 from core.store.results import Results
@@ -45,7 +53,16 @@ class Store:
         self.results = Results(self._database)
         self.replies = Replies(self._database)
         self.judges = JudgeShelf(self._database)
+        self.labels = Labels(self._database)
+        self.events = Events(self._database)
+        self.actor = LOCAL
         self.workers = Workers(self._database)
+
+    def acting(self, actor: Actor) -> Self:
+        """The same store in the hands of `actor`; shares all connections, costs nothing."""
+        other = copy.copy(self)
+        other.actor = actor
+        return other
 
     def close(self) -> None:
         """Release connections.  Safe to call twice."""

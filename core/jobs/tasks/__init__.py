@@ -39,7 +39,11 @@ functions that need them.  Signatures at a glance::
     get_judge(store, project_id, judge_id) -> JudgeView     judge_replies(...) -> {item_id: replies}
     rename_judge(store, project_id, judge_id, name)         remove_judge(store, project_id, judge_id)
 
-Unknown ids raise NotFoundError; every error raised on purpose is a ConcordError.
+    list_events(store, project_id, kind=None, subject=None) -> list[Entry]                   who did what, and when
+    log_csv(store, project_id) -> str
+
+Whoever acts through the store (`Store.acting`) needs the role that a task names, else AccessError.  Unknown ids raise
+NotFoundError; every error raised on purpose is a ConcordError.
 """
 
 from core.jobs.launch import ensure_worker
@@ -49,6 +53,7 @@ from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_go
 from core.jobs.tasks.items import explain_item, item_scores
 from core.jobs.tasks.judges import add_judge, get_judge, judge_replies, list_judges, remove_judge, rename_judge
 from core.jobs.tasks.opening import open_store
+from core.jobs.tasks.people import list_events, log_csv
 from core.jobs.tasks.projects import create_project, ensure_sample_project, get_project, list_projects
 from core.jobs.tasks.rescore import start_rescore
 from core.jobs.tasks.runs import (
@@ -65,6 +70,7 @@ __all__ = [
     "add_judge",
     "get_judge",
     "judge_replies",
+    "list_events",
     "list_judges",
     "remove_judge",
     "rename_judge",
@@ -88,6 +94,7 @@ __all__ = [
     "load_calibration",
     "load_golden_set",
     "load_scores",
+    "log_csv",
     "open_store",
     "resume_run",
     "run_version",

@@ -6,6 +6,7 @@ import re
 
 from core.calibration.steps import Estimate
 from core.errors import NotFoundError, UsageError
+from core.jobs.tasks.access import requires
 from core.jobs.tasks.runs import load_calibration, start_run
 from core.jobs.views import CalibrationRequest
 from core.settings import Settings
@@ -14,6 +15,7 @@ from core.store.store import Store
 __all__ = ["estimate", "judge_file", "load_calibration", "start_calibration"]
 
 
+@requires("viewer")
 def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
     """Calls, tokens and price of the calibration before it starts.
 
@@ -34,6 +36,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
         judge.close()
 
 
+@requires("reviewer", "started a calibration")
 def start_calibration(store: Store, settings: Settings, request: CalibrationRequest) -> str:
     """Put a calibration in the queue, see to a worker, and return the run's id.
 
@@ -49,6 +52,7 @@ def start_calibration(store: Store, settings: Settings, request: CalibrationRequ
     return start_run(store, settings, "calibration", request, title=title, judge_spec=request.judge_spec)
 
 
+@requires("viewer")
 def judge_file(store: Store, run_id: str) -> str:
     """The text of `judge.yaml` of a finished calibration.  Raises as `load_calibration`."""
     from core.export.judge_file import judge_yaml

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.errors import CriteriaError
+from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import criteria_alignment, moment
 from core.jobs.views import CriteriaAlignment, CriteriaSummary, CriteriaView
 from core.records import Criteria, Provenance
@@ -11,6 +12,7 @@ from core.store.store import Store
 _LONGEST_TEXT = 20_000
 
 
+@requires("viewer")
 def list_criteria(
     store: Store,
     project_id: str,
@@ -40,6 +42,7 @@ def list_criteria(
     ]
 
 
+@requires("viewer")
 def get_criteria(store: Store, project_id: str, criteria_id: str) -> CriteriaView:
     """Criteria whole, with its edits and how it stood.  NotFoundError for an unknown id."""
     row = store.criteria.get(project_id, criteria_id)
@@ -56,6 +59,7 @@ def get_criteria(store: Store, project_id: str, criteria_id: str) -> CriteriaVie
     )
 
 
+@requires("reviewer", "edited criteria")
 def save_edit(
     store: Store,
     project_id: str,

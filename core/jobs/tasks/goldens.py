@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.errors import UsageError
+from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import golden_view
 from core.jobs.views import GoldenPage, GoldenRow, GoldenView
 from core.records import GoldenSet
@@ -11,6 +12,7 @@ from core.store.store import Store
 _MOST_ROWS = 2_000
 
 
+@requires("reviewer", "added a golden set")
 def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
     """Store a golden set in a project and return its id, the content digest; a second time changes nothing.
 
@@ -20,22 +22,26 @@ def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
     return store.goldens.add(project_id, golden)
 
 
+@requires("viewer")
 def list_goldens(store: Store, project_id: str) -> list[GoldenView]:
     """The project's golden sets, newest first.  NotFoundError for an unknown project."""
     store.projects.get(project_id)
     return [golden_view(row) for row in store.goldens.all(project_id)]
 
 
+@requires("viewer")
 def get_golden(store: Store, golden_id: str) -> GoldenView:
     """NotFoundError for an unknown id."""
     return golden_view(store.goldens.get(golden_id))
 
 
+@requires("viewer")
 def load_golden_set(store: Store, golden_id: str) -> GoldenSet:
     """The golden set whole, equal to what was added, with the same digest.  NotFoundError for an unknown id."""
     return store.goldens.load(golden_id)
 
 
+@requires("viewer")
 def golden_page(store: Store, golden_id: str, offset: int, limit: int) -> GoldenPage:
     """`limit` items (at most 2,000) from position `offset` on, read page by page.  NotFoundError for an unknown id."""
     if offset < 0 or not 1 <= limit <= _MOST_ROWS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.errors import JobError, NotFoundError
 from core.jobs.documents import JUDGE
+from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import request_of
 from core.jobs.views import CalibrationRequest, ItemScore, ItemView, RescoreRequest
 from core.records import Scored
@@ -11,6 +12,7 @@ from core.settings import Settings
 from core.store.store import Store
 
 
+@requires("viewer")
 def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore, ...]:
     """The calibration items that the run scored with these criteria, largest |gap| first, unscored ones last.
 
@@ -42,6 +44,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     return tuple(rows)
 
 
+@requires("viewer")
 def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ItemView:
     """One item with what the judge of the run says of it under these criteria.
 

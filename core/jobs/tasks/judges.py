@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.errors import UsageError
+from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import judge_view
 from core.jobs.views.judges import JudgeView
 from core.records import JudgeScores
@@ -13,6 +14,7 @@ from core.store.store import Store
 _LONGEST_NAME = 120
 
 
+@requires("viewer")
 def list_judges(
     store: Store, project_id: str, golden_id: str | None = None, aspect: str | None = None
 ) -> list[JudgeView]:
@@ -20,11 +22,13 @@ def list_judges(
     return [judge_view(row) for row in store.judges.all(project_id, golden_id, aspect)]
 
 
+@requires("viewer")
 def get_judge(store: Store, project_id: str, judge_id: str) -> JudgeView:
     """NotFoundError for an unknown id."""
     return judge_view(store.judges.get(project_id, judge_id))
 
 
+@requires("reviewer", "added a judge")
 def add_judge(
     store: Store,
     project_id: str,
@@ -45,17 +49,20 @@ def add_judge(
     return store.judges.add(project_id, golden_id, judge, replies)
 
 
+@requires("viewer")
 def judge_replies(store: Store, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:
     """Item id → replies as they came; empty for a judge without.  NotFoundError for an unknown id."""
     return store.judges.replies(project_id, judge_id)
 
 
+@requires("reviewer", "renamed a judge")
 def rename_judge(store: Store, project_id: str, judge_id: str, name: str) -> None:
     """NotFoundError for an unknown id, UsageError for an empty or endless name."""
     _check_name(name)
     store.judges.rename(project_id, judge_id, name.strip())
 
 
+@requires("reviewer", "removed a judge")
 def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
     """Take a judge off the shelf; a run that made it stays."""
     store.judges.remove(project_id, judge_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.errors import UsageError
+from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import project_view
 from core.jobs.views import ProjectView
 from core.store.store import Store
@@ -15,11 +16,13 @@ _SAMPLE_FOLDER = Path(__file__).parents[3] / "sample_data"
 _LONGEST_NAME = 200
 
 
+@requires("viewer")
 def list_projects(store: Store) -> list[ProjectView]:
     """Every project, oldest first."""
     return [project_view(row) for row in store.projects.all()]
 
 
+@requires("admin", "made the project")
 def create_project(store: Store, name: str) -> ProjectView:
     """A new, empty project.  UsageError for an empty or overlong name."""
     trimmed = " ".join(name.split())
@@ -28,6 +31,7 @@ def create_project(store: Store, name: str) -> ProjectView:
     return get_project(store, store.projects.add(trimmed))
 
 
+@requires("viewer")
 def get_project(store: Store, project_id: str) -> ProjectView:
     """NotFoundError for an unknown id."""
     return project_view(store.projects.get(project_id))

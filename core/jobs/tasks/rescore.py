@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from core.errors import JobError
 from core.jobs.documents import JUDGE
+from core.jobs.tasks.access import requires
 from core.jobs.tasks.runs import start_run
 from core.jobs.views import RescoreRequest
 from core.settings import Settings
 from core.store.store import Store
 
 
+@requires("reviewer", "re-scored an edit")
 def start_rescore(store: Store, settings: Settings, request: RescoreRequest) -> str:
     """Score the edited criteria and their parent with the judge of `request.run_id`, on that run's calibration items.
 

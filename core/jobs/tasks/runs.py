@@ -8,6 +8,7 @@ from core.calibration.steps import Calibration, Standing
 from core.errors import JobError
 from core.jobs.documents import RESULT, STANDING
 from core.jobs.launch import ensure_worker
+from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import kind_of, request_of, run_summary
 from core.jobs.views import RescoreView, RunKind, RunRequest, RunSummary, RunView
 from core.records import ScoreMatrix
@@ -41,6 +42,7 @@ def start_run(
     return run_id
 
 
+@requires("reviewer", "cancelled a run")
 def cancel_run(store: Store, run_id: str) -> None:
     """Ask the run to stop; takes about a second, and keeps what was paid for.  Nothing happens to a finished run.
 
@@ -49,22 +51,26 @@ def cancel_run(store: Store, run_id: str) -> None:
     store.runs.request_cancel(run_id)
 
 
+@requires("reviewer", "resumed a run")
 def resume_run(store: Store, settings: Settings, run_id: str) -> None:
     """Set a failed or cancelled run going again, from where it stopped.  JobError for any other run."""
     store.runs.requeue(run_id)
     ensure_worker(settings)
 
 
+@requires("viewer")
 def list_runs(store: Store, project_id: str | None = None) -> list[RunSummary]:
     """All runs, or one project's, newest first."""
     return [run_summary(row) for row in store.runs.all(project_id)]
 
 
+@requires("viewer")
 def run_version(store: Store, run_id: str) -> int:
     """A number that grows whenever the run changes: poll this, and read `run_view` when it differs."""
     return store.runs.version(run_id)
 
 
+@requires("viewer")
 def run_view(store: Store, run_id: str) -> RunView:
     """One run whole, with its latest leaderboard and, when done, its result.  NotFoundError for an unknown id."""
     row = store.runs.get(run_id)
@@ -84,6 +90,7 @@ def run_view(store: Store, run_id: str) -> RunView:
     )
 
 
+@requires("viewer")
 def load_calibration(store: Store, run_id: str) -> Calibration:
     """The result of a finished calibration.  NotFoundError for an unknown id, JobError while there is none."""
     row = store.runs.get(run_id)
@@ -93,6 +100,7 @@ def load_calibration(store: Store, run_id: str) -> Calibration:
     return unpack(Calibration, result)
 
 
+@requires("viewer")
 def load_scores(store: Store, run_id: str) -> ScoreMatrix:
     """Every score the run has stored so far: (n_criteria, n_items) over all items of its golden set, in its order."""
     golden = store.goldens.load(store.runs.get(run_id).golden_id)

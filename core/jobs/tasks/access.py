@@ -1,0 +1,73 @@
+"""Who may do what: every task says the least role it needs, and every change is written to the log with its author.
+
+Roles are checked here, below the screens: a hidden button is a courtesy, not a lock.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from core.errors import AccessError
+from core.people import Role
+from core.store.store import Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Task = Callable[Concatenate[Store, P], R]
+
+AUDIT = "audit"
+"""Kind of the events that this module writes; other kinds say in themselves what was done."""
+_LONGEST = 120
+
+
+def requires(role: Role, does: str = "") -> Callable[[Task[P, R]], Task[P, R]]:
+    """Let only people of at least `role` call a task; with `does` ("started a calibration") write it to the log.
+
+    The task's first argument is the store in the hands of whoever acts (`Store.acting`).  AccessError otherwise.
+    """
+
+    def guard(task: Task[P, R]) -> Task[P, R]:
+        signature = inspect.signature(task)
+
+        @wraps(task)
+        def guarded(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            if not store.actor.may(role):
+                who = store.actor.name or "You"
+                raise AccessError(
+                    f"{who} may not do this ({task.__name__.replace('_', ' ')}): it needs the role {role}, "
+                    f"and the role here is {store.actor.role}. Ask an admin of this installation."
+                )
+            result = task(store, *args, **kwargs)
+            if does:
+                _log(store, does, signature.bind(store, *args, **kwargs).arguments, result)
+            return result
+
+        return guarded
+
+    return guard
+
+
+def _log(store: Store, does: str, arguments: Mapping[str, Any], result: object) -> None:
+    project_id = _project(store, arguments, result)
+    if project_id is None:
+        return
+    said = {name: value for name, value in arguments.items() if isinstance(value, str) and len(value) <= _LONGEST}
+    said.pop("project_id", None)
+    request = arguments.get("request")
+    subject = result if isinstance(result, str) and len(result) <= _LONGEST else said.get("run_id", "")
+    body = {"did": does, **said, **({} if request is None else {"aspect": request.aspect})}
+    store.events.add(project_id, AUDIT, str(subject), store.actor, body)
+
+
+def _project(store: Store, arguments: Mapping[str, Any], result: object) -> str | None:
+    """The project an action belongs to: named, of its request, of its run, or the one it made."""
+    if isinstance(named := arguments.get("project_id"), str):
+        return named
+    for holder in (arguments.get("request"), result):
+        if isinstance(found := getattr(holder, "project_id", None), str):
+            return found
+    run_id = arguments.get("run_id")
+    return store.runs.get(run_id).project_id if isinstance(run_id, str) else None

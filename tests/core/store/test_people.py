@@ -1,0 +1,113 @@
+"""Labels and the log of events: nothing overwritten, nothing doubled, the second of two is told."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from core.errors import ConflictError
+from core.people import LOCAL, Actor
+from core.records import GoldenSet
+from core.store.rows import NewLabel
+from core.store.store import Store
+
+ANN, BO = Actor("Ann \x00", "annotator"), Actor("Bo", "reviewer", "bo@example.org")
+
+
+@pytest.fixture
+def golden_id(store: Store, project: str, golden: GoldenSet) -> str:
+    return store.goldens.add(project, golden)
+
+
+def _said(store: Store, project: str, golden_id: str, rater: str | None = None) -> list[tuple[str, str, float | None]]:
+    return [(row.rater, row.item_id, row.value) for row in store.labels.current(project, golden_id, rater)]
+
+
+def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store, project: str, golden_id: str) -> None:
+    def save(rater: str, form: str, value: float | None, item_id: str = "a") -> None:
+        store.labels.add(project, golden_id, rater, form, [NewLabel(item_id, "coherence", value, "why \x00")])
+
+    save("Ann", "f1", 2.0)
+    save("Bo", "f2", 4.0)
+    save("Ann", "f3", 3.0)
+    save("Ann", "f4", None, "ä")
+    assert _said(store, project, golden_id) == [("Bo", "a", 4.0), ("Ann", "a", 3.0), ("Ann", "ä", None)]
+    assert _said(store, project, golden_id, "Ann") == [("Ann", "a", 3.0), ("Ann", "ä", None)]
+    history = store.labels.history(project, golden_id, "a")
+    assert [(row.rater, row.value, row.comment) for row in history] == [
+        ("Ann", 2.0, "why \x00"),
+        ("Bo", 4.0, "why \x00"),
+        ("Ann", 3.0, "why \x00"),
+    ]
+
+
+def test_a_form_sent_twice_is_kept_once(store: Store, project: str, golden_id: str) -> None:
+    both = [NewLabel("a", "coherence", 2.0), NewLabel("a", "é", 1.0)]
+    store.labels.add(project, golden_id, "Ann", "f1", both)
+    store.labels.add(project, golden_id, "Ann", "f1", [NewLabel("a", "coherence", 5.0)])
+    assert len(store.labels.history(project, golden_id, "a")) == 2
+    assert ("Ann", "a", 5.0) not in _said(store, project, golden_id)
+    store.labels.add(project, golden_id, "Bo", "f1", both)  # another rater's form may have the same id
+    assert len(store.labels.history(project, golden_id, "a")) == 4
+
+
+def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id: str) -> None:
+    def rate(number: int) -> None:
+        new = [NewLabel("a", "coherence", float(number % 5))]
+        store.labels.add(project, golden_id, f"rater {number % 8}", f"form {number}", new)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(rate, range(120)))
+    assert len(store.labels.history(project, golden_id, "a")) == 120
+    assert len(_said(store, project, golden_id)) == 8
+
+
+def test_events_come_back_in_order_with_who_did_them(store: Store, project: str) -> None:
+    one = store.events.add(project, "comment", "c1", ANN, {"text": "<b> \x00 🙂", "line": 3})
+    two = store.events.add(project, "state", "c1", BO, {"to": "approved"})
+    three = store.events.add(project, "comment", "c2", LOCAL)
+    assert one < two < three
+    assert [row.number for row in store.events.all(project)] == [one, two, three]
+    (found,) = store.events.all(project, "comment", "c1")
+    assert (found.actor, found.role, dict(found.body)) == (ANN.name, "annotator", {"text": "<b> \x00 🙂", "line": 3})
+    assert store.events.all(store.projects.add("other")) == []
+
+
+def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None:
+    first = store.events.add(project, "vote", "x", ANN, {"for": True}, form="f")
+    assert store.events.add(project, "vote", "x", ANN, {"for": False}, form="f") == first
+    assert [row.body["for"] for row in store.events.all(project)] == [True]
+
+
+def test_who_decides_on_what_has_changed_is_told(store: Store, project: str) -> None:
+    seen = store.events.add(project, "state", "c1", ANN, {"to": "proposed"}, expected=0)
+    store.events.add(project, "comment", "c1", ANN, {"text": "another kind is no conflict"})
+    store.events.add(project, "state", "c1", BO, {"to": "approved"}, expected=seen)
+    with pytest.raises(ConflictError, match="Bo decided") as raised:
+        store.events.add(project, "state", "c1", ANN, {"to": "retired"}, expected=seen)
+    assert ("approved" in raised.value.theirs, "retired" in raised.value.yours) == (True, True)
+    assert [row.body["to"] for row in store.events.all(project, "state")] == ["proposed", "approved"]
+
+
+def test_of_many_who_decide_at_once_one_does(store: Store, project: str) -> None:
+    def decide(number: int) -> bool:
+        try:
+            store.events.add(project, "state", "c1", Actor(f"p{number}"), {"to": str(number)}, expected=0)
+        except ConflictError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(decide, range(24))) == 1
+    assert len(store.events.all(project)) == 1
+
+
+def test_another_actor_shares_the_database(store: Store, project: str) -> None:
+    other = store.acting(ANN)
+    assert (store.actor, other.actor) == (LOCAL, ANN)
+    assert other.projects.get(project) == store.projects.get(project)
+
+
+def test_roles_include_those_before_them() -> None:
+    assert [ANN.may(role) for role in ("viewer", "annotator", "reviewer", "admin")] == [True, True, False, False]
