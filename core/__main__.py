@@ -30,6 +30,7 @@ from core.commands import (
     read_scale,
     tell,
 )
+from core.data_commands import bringing
 from core.errors import ConcordError, UsageError
 from core.settings import Settings
 
@@ -147,6 +148,7 @@ def score(
 
 
 app.add_typer(measuring)  # align, compare, ceiling, read-ratings
+app.add_typer(bringing)  # fetch
 
 
 @app.command()

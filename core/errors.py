@@ -7,6 +7,7 @@
     ├── AccessError                           this person's role does not allow it
     ├── GoldenError                           a golden set cannot be read or used (file, row, column)
     │   └── AspectError                       the aspect asked for is absent or has no usable labels
+    ├── DownloadError                         a file cannot be fetched from its home
     ├── CriteriaError                         criteria empty, too long, or of another aspect
     ├── JudgeError                            a judge or judge file cannot do what was asked
     │   └── ProviderError                     the endpoint behind a judge failed
@@ -72,6 +73,14 @@ class GoldenError(ConcordError):
 
 class AspectError(GoldenError):
     """The aspect asked for is not in the golden set, or its labels cannot be used."""
+
+
+class DownloadError(ConcordError):
+    """A file cannot be fetched; the message names the address.  `offline`: no server could be reached at all."""
+
+    def __init__(self, message: str, *, address: str, offline: bool = False) -> None:
+        super().__init__(message)
+        self.address, self.offline = address, offline
 
 
 class CriteriaError(ConcordError):
