@@ -4,7 +4,9 @@
 
 It listens on 127.0.0.1 only, prints its base URL as the first line, and writes one line for every request into the
 log: the SHA-256 of the body.  `GET /stats` tells how many requests came, how many were answered, and how many were in
-flight at once.  Faults: html, garbage (200, no JSON), no-choices, filter, no-number, out-of-scale, truncated, strict
+flight at once.  It does `n`, logprobs (a made-up distribution) and JSON schemas; `--refuse n,logprobs` answers 400 to
+those named (also response_format, system), `--ignore` leaves them aside without a word, `--choke` answers 500, `--hang`
+does not answer.  Faults: html, garbage (200, no JSON), no-choices, filter, no-number, out-of-scale, truncated, strict
 (refuses `seed` and `max_tokens`), long (400, prompt too long), hang, or any status from 400 to 599.
 """
 
@@ -16,6 +18,7 @@ import hashlib
 import json
 import sys
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +32,7 @@ from core.providers.base import Completion, Failure, Message, Request
 from core.providers.scripted import ScriptedProvider
 
 MODEL = "fake-judge"
+SWITCHES = ("refuse", "ignore", "choke", "hang")
 TEXTS = {
     "no-number": "A text with merits and faults.",
     "out-of-scale": "Score: 11\nFar above.",
@@ -53,6 +57,12 @@ class FakeOpenAI:
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keep_bodies: bool = False
     keys: set[str] = field(default_factory=set)
+    refuse: frozenset[str] = frozenset()
+    ignore: frozenset[str] = frozenset()
+    choke: frozenset[str] = frozenset()
+    hang: frozenset[str] = frozenset()
+    most_logprobs: int = 20
+    repeats: Counter[str] = field(default_factory=Counter)
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=64 * 2**20)
@@ -112,36 +122,91 @@ class FakeOpenAI:
                 )
             case "strict" if refused := next((name for name in ("seed", "max_tokens") if name in body), None):
                 return _error(400, f"Unsupported parameter: '{refused}'.", code="unsupported_parameter", param=refused)
+        if self.hang & _extras(body):
+            await asyncio.sleep(3600)
+        if (refused := self._refused(body)) is not None:
+            return refused
         return web.json_response(self._completion(body, fault))
 
+    def _refused(self, body: dict[str, Any]) -> web.Response | None:
+        asked = _extras(body)
+        if self.choke & asked:
+            return _error(500, "Internal server error.")
+        if "system" in self.refuse & asked:
+            return _error(400, "System role not supported")
+        if names := sorted(self.refuse & asked):
+            return _error(400, f"Unsupported parameter: '{names[0]}'.", code="unsupported_parameter", param=names[0])
+        if body.get("top_logprobs", 0) > self.most_logprobs and "logprobs" not in self.ignore:
+            return _error(400, f"Invalid value: top_logprobs must be at most {self.most_logprobs}.")
+        return None
+
     def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
+        body = {name: value for name, value in body.items() if name not in self.ignore}
+        replies = [self._reply(body, sample) for sample in self._samples(body)]
+        choices = [_choice(index, reply, fault) for index, reply in enumerate(replies)]
+        return {
+            "id": "chatcmpl-fake",
+            "object": "chat.completion",
+            "created": 1,
+            "model": body["model"],
+            "choices": [] if fault == "no-choices" else choices,
+            "usage": _usage(replies),
+        }
+
+    def _samples(self, body: dict[str, Any]) -> range:
+        """Which samples of a prompt to give: the next ones where chance has a say, else the first again."""
+        same = hashlib.sha256(json.dumps({k: v for k, v in body.items() if k != "n"}).encode()).hexdigest()
+        start = self.repeats[same] if body.get("temperature", 1.0) > 0 and "seed" not in body else 0
+        self.repeats[same] += body.get("n", 1)
+        return range(start, start + body.get("n", 1))
+
+    def _reply(self, body: dict[str, Any], sample: int) -> Completion:
+        schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
         request = Request(
             model=body["model"],
             messages=tuple(Message(message["role"], message["content"]) for message in body["messages"]),
             temperature=body.get("temperature", 1.0),
             max_tokens=body.get("max_tokens", body.get("max_completion_tokens", 0)),
             seed=body.get("seed"),
+            sample=sample,
+            json_schema=json.dumps(schema) if schema else "",
+            logprobs=body.get("top_logprobs", 0) if body.get("logprobs") else 0,
         )
         reply = ScriptedProvider(self.seed).answer(request)
         assert not isinstance(reply, Failure)
-        finish = {"truncated": "length", "filter": "content_filter"}.get(fault, "stop")
-        choice = {
-            "index": 0,
-            "finish_reason": finish,
-            "message": {"role": "assistant", "content": TEXTS.get(fault, reply.text)},
-        }
-        return {
-            "id": "chatcmpl-fake",
-            "object": "chat.completion",
-            "created": 1,
-            "model": body["model"],
-            "choices": [] if fault == "no-choices" else [choice],
-            "usage": _usage(reply),
-        }
+        return reply
 
 
-def _usage(reply: Completion) -> dict[str, Any]:
-    prompt, completion = reply.usage.prompt_tokens, reply.usage.completion_tokens
+def _extras(body: dict[str, Any]) -> set[str]:
+    """What `body` asks for that not every endpoint does."""
+    system = {"system"} if any(message["role"] == "system" for message in body["messages"]) else set()
+    return system | {name for name in ("n", "logprobs", "response_format") if name in body}
+
+
+def _choice(index: int, reply: Completion, fault: str) -> dict[str, Any]:
+    choice: dict[str, Any] = {
+        "index": index,
+        "finish_reason": {"truncated": "length", "filter": "content_filter"}.get(fault, "stop"),
+        "message": {"role": "assistant", "content": TEXTS.get(fault, reply.text)},
+    }
+    if reply.logprobs:
+        choice["logprobs"] = {
+            "content": [
+                {
+                    "token": place.token,
+                    "logprob": place.top[0][1],
+                    "bytes": list(place.token.encode()),
+                    "top_logprobs": [{"token": token, "logprob": logprob} for token, logprob in place.top],
+                }
+                for place in reply.logprobs
+            ]
+        }
+    return choice
+
+
+def _usage(replies: list[Completion]) -> dict[str, Any]:
+    prompt = replies[0].usage.prompt_tokens
+    completion = sum(reply.usage.completion_tokens for reply in replies)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -204,8 +269,12 @@ def main() -> None:
     parser.add_argument("--fault-after", type=int, default=0, help="so many requests are answered well first")
     parser.add_argument("--log", type=Path, default=None)
     parser.add_argument("--seed", type=int, default=0)
+    for switch in SWITCHES:
+        parser.add_argument(f"--{switch}", default="", help="comma-separated: n, logprobs, response_format, system")
     options = parser.parse_args()
     fake = FakeOpenAI(options.latency_ms / 1000, options.fault, options.fault_after, options.log, options.seed)
+    for switch in SWITCHES:
+        setattr(fake, switch, frozenset(filter(None, getattr(options, switch).split(","))))
     announce = lambda port: print(f"http://127.0.0.1:{port}/v1", flush=True)  # noqa: E731
     try:
         asyncio.run(_serve(fake, options.port, announce, asyncio.Event().wait()))

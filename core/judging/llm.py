@@ -2,66 +2,48 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from core.errors import JudgeError
-from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest
-from core.judging.parse import Reading, read_rating
+from core.judging.base import CallEstimate, DraftBatch, DraftRequest, OnProgress, RefineRequest
 from core.judging.render import (
-    DRAFT_PROMPT,
-    OUTPUT_FORMS,
-    REFINE_PROMPT,
-    OutputForm,
+    ScoreFrame,
     draft_messages,
     refine_messages,
     score_frame,
-    score_prompt,
     shortened_parts,
+    steps_messages,
 )
-from core.providers.base import Completion, Failure, Message, Provider, Reply, Request
-from core.records import Criteria, Item, Provenance, Scored, ScoreMatrix, Task, Unscored, UnscoredReason, Usage, Verdict
+from core.judging.sampling import REPLY_TOKENS, Sampling
+from core.judging.verdicts import total_usage, verdict_of
+from core.judging.weighted import LOGPROBS, require_weightable
+from core.judging.written import WrittenSteps, drafted_from, steps_from
+from core.providers.base import Failure, Message, Provider, Reply, Request
+from core.records import Criteria, Item, Scored, ScoreMatrix, Task, Unscored, Usage, Verdict
+
+__all__ = ["LLMJudge", "Sampling"]
 
 CHARACTERS_PER_TOKEN = 4
 CHARACTERS_PER_WORD = 6
 CALLS_PER_CHUNK = 2048
 """Calls rendered and in hand at once: enough to keep an endpoint busy, little enough to hold in memory."""
 
-REPLY_TOKENS: Mapping[OutputForm, int] = {"rate_explain": 90, "analyze_rate": 120, "score_only": 4}
-"""Typical length of a reply, for estimates."""
+STEPS_TOKENS = 512
+"""Longest evaluation steps that the model may write."""
 
 CostOf = Callable[[int, int], float]
 """(prompt tokens, completion tokens) → dollars."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How a score is asked for.  `samples` replies are averaged; more than one makes sense above temperature 0."""
-
-    output: OutputForm = "rate_explain"
-    samples: int = 1
-    temperature: float = 0.0
-    top_p: float = 1.0
-    max_tokens: int = 512
-    prompt: str = ""
-    draft_prompt: str = DRAFT_PROMPT
-    refine_prompt: str = REFINE_PROMPT
-
-    def __post_init__(self) -> None:
-        if self.output not in OUTPUT_FORMS:
-            raise JudgeError(f"The output form must be one of {', '.join(OUTPUT_FORMS)}, not {self.output!r}.")
-        if self.samples < 1:
-            raise JudgeError(f"A score needs at least 1 sample, not {self.samples}.")
-        if not self.prompt:
-            object.__setattr__(self, "prompt", score_prompt(self.output))
-
-
 class LLMJudge:
-    """Judges with the model `model` behind `provider`.  `spec` is what `make_judge` made it from."""
+    """Judges with the model `model` behind `provider`.  `spec` is what `make_judge` made it from.
+
+    `n_unweighted` counts, over all calls of `score`, the replies of a weighted style that came without usable
+    probabilities, so that the stated rating counts instead.
+    """
 
     def __init__(
         self,
@@ -77,6 +59,7 @@ class LLMJudge:
         self.sampling = sampling or Sampling()
         self._spec = spec
         self._cost_of = cost_of
+        self.n_unweighted = 0
 
     @property
     def spec(self) -> str:
@@ -101,8 +84,9 @@ class LLMJudge:
     ) -> ScoreMatrix:
         """Scores on the task's scale; requests go out item by item, so that criteria share each item's prefix.
 
-        Raises `ProviderError` when going on is pointless, and whatever `on_progress` raises; with a reply cache
-        nothing that had arrived by then is asked for again.
+        Raises `ProviderError` when going on is pointless, UsageError for a weighted style on a scale that has no whole
+        ratings, and whatever `on_progress` raises; with a reply cache nothing that had arrived by then is asked for
+        again.
         """
         table = _ScoreTable(task, items, criteria)
         progress = _Progress(on_progress, len(items) * len(criteria), self.sampling.samples)
@@ -111,7 +95,9 @@ class LLMJudge:
             table.usage += total_usage(replies)
             for number, cell in enumerate(chunk.cells):
                 own = replies[number * self.sampling.samples : (number + 1) * self.sampling.samples]
-                table.enter(cell, verdict_of(items[cell.item].item_id, own, task))
+                judged = verdict_of(items[cell.item].item_id, own, task, weighted=self.sampling.weighted)
+                self.n_unweighted += judged.n_unweighted
+                table.enter(cell, judged.verdict)
             for cell in chunk.without_input:
                 table.enter(cell, Unscored(items[cell.item].item_id, "missing input", "The text to rate is empty."))
                 progress.skipped()
@@ -124,8 +110,10 @@ class LLMJudge:
             replies = self.provider.complete(chunk.requests)
             for number, cell in enumerate(chunk.cells):
                 own = replies[number * self.sampling.samples : (number + 1) * self.sampling.samples]
-                notes = shortened_parts(items[cell.item])
-                verdicts[cell.item] = verdict_of(items[cell.item].item_id, own, task, notes=notes)
+                item = items[cell.item]
+                verdicts[cell.item] = verdict_of(
+                    item.item_id, own, task, weighted=self.sampling.weighted, notes=shortened_parts(item)
+                ).verdict
             for cell in chunk.without_input:
                 item_id = items[cell.item].item_id
                 verdicts[cell.item] = Unscored(item_id, "missing input", "The text to rate is empty.")
@@ -144,17 +132,39 @@ class LLMJudge:
         ]
         return self._induce(task, asked, requests)
 
+    def write_steps(self, task: Task, criteria: str = "") -> WrittenSteps:
+        """Evaluation steps that lead from an item to its number, written once by the model (auto-CoT; G-Eval).
+
+        From the task and the criteria alone, at temperature 0; to be shown, edited and kept, then put into force as
+        `Sampling.steps`.  A reply that cannot be used gives "" with the problem in words; ProviderError as `score`.
+        """
+        request = Request(self.model, steps_messages(task, criteria), 0.0, STEPS_TOKENS)
+        return steps_from(self.provider.complete([request])[0], task.aspect)
+
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """Tokens by length (about 4 characters each) and the price where known: an estimate, not a bill."""
+        """Tokens by length (about 4 characters each) and the price where known: an estimate, not a bill.
+
+        Every sample is counted with its prompt, the steps and the persona in it; an endpoint that gives several samples
+        a request charges the prompt once for all of them, and comes out cheaper.
+        """
+        self._check(task)
         criteria = "x" * (criteria_words * CHARACTERS_PER_WORD)
         judged = [item for item in items if item.target.strip()]
-        characters = sum(
-            len(score_frame(task, item, self.sampling.prompt).messages(criteria)[0].content) for item in judged
-        )
-        prompt = characters * self.sampling.samples // CHARACTERS_PER_TOKEN
-        completion = len(judged) * self.sampling.samples * REPLY_TOKENS[self.sampling.output]
-        cost = None if self._cost_of is None else self._cost_of(prompt, completion)
-        return CallEstimate(len(items), prompt, completion, cost)
+        characters = completion = 0
+        for prompt, form, samples in self.sampling.shares():
+            asked = sum(
+                sum(len(message.content) for message in self._frame(task, item, prompt).messages(criteria))
+                for item in judged
+            )
+            characters += asked * samples
+            completion += len(judged) * samples * REPLY_TOKENS[form]
+        tokens = characters // CHARACTERS_PER_TOKEN
+        cost = None if self._cost_of is None else self._cost_of(tokens, completion)
+        return CallEstimate(len(items), tokens, completion, cost)
+
+    def with_sampling(self, sampling: Sampling) -> LLMJudge:
+        """The same model asked in another way, over the same connections; what the endpoint can do stays known."""
+        return LLMJudge(self.provider, self.model, spec=self._spec, sampling=sampling, cost_of=self._cost_of)
 
     def as_state(self) -> Mapping[str, Any]:
         """What `judging.registry.restore_judge` needs; the key is not among it."""
@@ -165,27 +175,45 @@ class LLMJudge:
         self.provider.close()
 
     def _chunks(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> Iterator[_Chunk]:
+        self._check(task)
         chunk = _Chunk()
         for row, item in enumerate(items):
             cells = [_Cell(row, column) for column in range(len(criteria))]
             if not item.target.strip():
                 chunk.without_input += cells
                 continue
-            frame = score_frame(task, item, self.sampling.prompt)
+            frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
             for cell in cells:
                 chunk.cells.append(cell)
-                chunk.requests += self._samples(frame.messages(criteria[cell.criteria].text))
+                chunk.requests += self._samples(frames, criteria[cell.criteria].text)
             if len(chunk.requests) >= CALLS_PER_CHUNK:
                 yield chunk
                 chunk = _Chunk()
         if chunk.cells or chunk.without_input:
             yield chunk
 
-    def _samples(self, messages: tuple[Message, ...]) -> list[Request]:
+    def _check(self, task: Task) -> None:
+        if self.sampling.weighted:
+            require_weightable(task.scale)
+
+    def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
+        return score_frame(task, item, prompt, steps=self.sampling.steps, persona=self.sampling.persona)
+
+    def _samples(self, frames: Mapping[str, ScoreFrame], criteria: str) -> list[Request]:
         how = self.sampling
+        messages = {prompt: frame.messages(criteria) for prompt, frame in frames.items()}
         return [
-            Request(self.model, messages, how.temperature, how.max_tokens, how.top_p, sample=sample)
-            for sample in range(how.samples)
+            Request(
+                self.model,
+                messages[place.prompt],
+                how.temperature,
+                how.max_tokens,
+                how.top_p,
+                sample=place.sample,
+                json_schema=place.schema,
+                logprobs=LOGPROBS if how.weighted else 0,
+            )
+            for place in how.places
         ]
 
     def _inducing(self, asked: DraftRequest | RefineRequest, messages: tuple[Message, ...]) -> Request:
@@ -264,74 +292,3 @@ class _Progress:
 
 
 _SKIPPED = Failure("Not asked: the text to rate is empty.")
-
-
-def total_usage(replies: Sequence[Reply]) -> Usage:
-    """The usage of all completions among `replies`."""
-    return sum((reply.usage for reply in replies if isinstance(reply, Completion)), Usage())
-
-
-def verdict_of(item_id: str, replies: Sequence[Reply], task: Task, *, notes: Sequence[str] = ()) -> Verdict:
-    """The mean of the readable replies, or Unscored with the reason of the first that was not."""
-    readings = [_read(reply, task) for reply in replies]
-    values = [reading.value for reading in readings if reading.value is not None]
-    raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
-    if not values:
-        reason = readings[0].reason or "no verdict"
-        return Unscored(item_id, reason, _detail(replies[0], reason, task), raw)
-    first = next(text for text, reading in zip(_texts(replies), readings, strict=True) if reading.value is not None)
-    return Scored(
-        item_id,
-        sum(values) / len(values),
-        explanation="\n".join([first.strip(), *notes]),
-        raw=raw,
-        n_read=len(values),
-        n_unread=len(readings) - len(values),
-    )
-
-
-def _read(reply: Reply, task: Task) -> Reading:
-    if isinstance(reply, Failure):
-        return Reading(None, "provider error")
-    return read_rating(reply.text, task.scale, task.aspect, reply.finish)
-
-
-def _texts(replies: Sequence[Reply]) -> list[str]:
-    return [reply.text if isinstance(reply, Completion) else "" for reply in replies]
-
-
-def _detail(reply: Reply, reason: UnscoredReason, task: Task) -> str:
-    if isinstance(reply, Failure):
-        return reply.message
-    return f"The reply states a number outside {task.scale}." if reason == "out of range" else ""
-
-
-def drafted_from(reply: Reply, aspect: str, provenance: Provenance) -> Drafted:
-    """The criteria in a reply, without the wrapping that models add against instructions."""
-    if isinstance(reply, Failure):
-        return Drafted(None, reply.message)
-    if reply.finish == "length":
-        return Drafted(None, "The reply was cut off at the token limit.")
-    text = unwrapped(reply.text, aspect)
-    if reply.finish == "refusal":
-        return Drafted(None, "The model refused.")
-    if not text:
-        return Drafted(None, "The reply was empty.")
-    return Drafted(Criteria(text, aspect, provenance))
-
-
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"\A```\w*\n(?P<inside>.*?)\n?```\Z", re.DOTALL)
-
-
-def unwrapped(text: str, aspect: str) -> str:
-    """`text` without thoughts, a code fence around it, or a first line that only announces the criteria."""
-    text = _THOUGHT.sub("", text).strip()
-    if fenced := _FENCE.match(text):
-        text = fenced["inside"].strip()
-    first, _, rest = text.partition("\n")
-    title = re.sub(r"[#*_:\s]+", " ", first).strip().lower()
-    announces = first.rstrip("* ").endswith(":") and ("criteria" in title or "here " in title)
-    if rest.strip() and (announces or title in (f"criteria for {aspect.lower()}", "criteria", "scoring criteria")):
-        text = rest.strip()
-    return text

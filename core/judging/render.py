@@ -1,8 +1,9 @@
 """Tasks, items and criteria → messages.  Pure: nothing is sent from here.
 
 The structure of the prompts is that of AutoCalibrate (001, appendix D: instructions, item, criteria, output form; the
-item before the criteria); their words lie in `prompts/`, one versioned file each.  Every line of an item is quoted
-with "> ", so that headings, verdicts or closing tags forged inside it cannot pass for ours.
+item before the criteria), with evaluation steps after the criteria (G-Eval); their words lie in `prompts/`, one
+versioned file each.  Every line of an item is quoted with "> ", so that headings, verdicts or closing tags forged
+inside it cannot pass for ours; criteria, steps and definitions lose the marks that would make a line a heading.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
 from typing import Literal
@@ -20,20 +21,24 @@ from core.judging.base import Exemplar, Misaligned
 from core.providers.base import Message
 from core.records import Item, ItemKind, Scale, Task
 
-OutputForm = Literal["rate_explain", "analyze_rate", "score_only"]
-OUTPUT_FORMS: tuple[OutputForm, ...] = ("rate_explain", "analyze_rate", "score_only")
+OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text"]
+OUTPUT_FORMS: tuple[OutputForm, ...] = ("rate_explain", "analyze_rate", "score_only", "free_text")
+Persona = Literal["none", "helpful", "annotator"]
+PERSONAS: tuple[Persona, ...] = ("none", "helpful", "annotator")
 PROMPTS = Path(__file__).parent / "prompts"
 DRAFT_PROMPT = "draft.v1"
 REFINE_PROMPT = "refine.v1"
+STEPS_PROMPT = "steps.v1"
 
 _CRITERIA_HERE = "\x00"
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_HEADING = re.compile(r"\s*(?:#+(?:\s+|\Z)|#{2,})+")
 _CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|think)>)|\[(?=/?INST\])", re.IGNORECASE)
 
 
-def score_prompt(form: OutputForm) -> str:
-    """Name of the scoring prompt in force for an output form."""
-    return f"score_{form}.v1"
+def score_prompt(form: OutputForm, *, structured: bool = False) -> str:
+    """Name of the scoring prompt in force for an output form; `structured` asks for a JSON object."""
+    return f"score_{form}_json.v1" if structured else f"score_{form}.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +85,29 @@ class ScoreFrame:
     before: str
     after: str
     without_criteria: str
+    leading: tuple[Message, ...] = ()
 
     def messages(self, criteria: str) -> tuple[Message, ...]:
-        text = plain(criteria).strip()
-        return (Message("user", f"{self.before}{text}{self.after}" if text else self.without_criteria),)
+        text = neutral(criteria)
+        content = f"{self.before}{text}{self.after}" if text else self.without_criteria
+        return (*self.leading, Message("user", content))
 
 
-def score_frame(task: Task, item: Item, prompt: str) -> ScoreFrame:
-    """The frame of `item` in the scoring prompt named `prompt` (see `score_prompt`)."""
-    values = {**_task_values(task), "item": item_block(task.kind, item, SCORING)}
+def score_frame(task: Task, item: Item, prompt: str, *, steps: str = "", persona: Persona = "none") -> ScoreFrame:
+    """The frame of `item` in the scoring prompt named `prompt` (see `score_prompt`); empty `steps` leave no section."""
+    values = {**_task_values(task), "item": item_block(task.kind, item, SCORING), "steps": neutral(steps)}
     before, after = _fill(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
-    return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}))
+    return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}), persona_messages(persona))
+
+
+def persona_messages(persona: Persona) -> tuple[Message, ...]:
+    """The system message that gives the judge a persona; none for "none"."""
+    return () if persona == "none" else (Message("system", _fill(f"persona_{persona}.v1", {})),)
+
+
+def steps_messages(task: Task, criteria: str, prompt: str = STEPS_PROMPT) -> tuple[Message, ...]:
+    """Ask for the evaluation steps that lead a judge to its number (auto-CoT; G-Eval, 002 section 3.1)."""
+    return (Message("user", _fill(prompt, {**_task_values(task), "criteria": neutral(criteria)})),)
 
 
 def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "rate_explain") -> tuple[Message, ...]:
@@ -118,7 +135,7 @@ def refine_messages(
         f"Rating by people ({task.scale}): {_number(shown.label)}"
         for number, shown in enumerate(misaligned, 1)
     ]
-    present = plain(criteria).strip() or "(none yet: the judge had only the name of the aspect)"
+    present = neutral(criteria) or "(none yet: the judge had only the name of the aspect)"
     return (
         Message("user", _fill(prompt, {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks)})),
     )
@@ -163,6 +180,12 @@ def plain(text: str) -> str:
     return _CHAT_TOKEN.sub(lambda match: f"{match[0]} ", _CONTROL.sub("", text))
 
 
+@lru_cache(maxsize=4096)
+def neutral(text: str) -> str:
+    """`text` of a person or a model for a section of its own: `plain`, and no line of it is a heading."""
+    return "\n".join(_HEADING.sub("", line, count=1) for line in plain(text).splitlines()).strip()
+
+
 def quoted(text: str) -> str:
     """Every line of `text` (by any of Unicode's line ends) behind "> "."""
     return "\n".join(f"> {line}" for line in plain(text).splitlines()) or "> "
@@ -177,12 +200,31 @@ def range_words(scale: Scale) -> str:
     return f"from {low} (lowest) to {high} (highest); decimals such as {middle} are welcome"
 
 
+def whole_ratings(scale: Scale) -> tuple[int, ...]:
+    """The ratings of a scale of whole numbers, each one digit; empty where the scale has others (decimals, 10, -1)."""
+    step = 1.0 if scale.step is None else scale.step
+    if step < 1 or not all(float(end).is_integer() for end in (scale.low, scale.high, step)):
+        return ()
+    if scale.low < 0 or scale.high > 9:
+        return ()
+    return tuple(range(int(scale.low), int(scale.high) + 1, int(step)))
+
+
+def whole_words(scale: Scale) -> str:
+    """The whole ratings of a scale in words, to follow "a number"; empty where it has none."""
+    ratings = whole_ratings(scale)
+    if not ratings:
+        return ""
+    return f"from {ratings[0]} (lowest) to {ratings[-1]} (highest): one of {', '.join(map(str, ratings))}"
+
+
 def _task_values(task: Task) -> dict[str, str]:
     return {
         "aspect": " ".join(plain(task.aspect).split()),
         "thing": KINDS[task.kind].thing,
         "range": range_words(task.scale),
-        "definition": plain(task.definition).strip(),
+        "whole": whole_words(task.scale),
+        "definition": neutral(task.definition),
     }
 
 

@@ -8,8 +8,8 @@ for what makes going on pointless: a refused key, an unknown model, an endpoint 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from core.records import Usage, content_digest
 
@@ -22,7 +22,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One completion to ask for.  `sample` tells apart repeated samples of the same prompt at temperature > 0."""
+    """One completion to ask for.  `sample` tells apart repeated samples of the same prompt at temperature > 0.
+
+    Requests of a batch that differ in `sample` alone are one prompt asked several times: a provider may ask for them
+    together (see `prompt`), and each has a key of its own all the same.  `logprobs` asks for so many of the likeliest
+    tokens in each place, 0 for none; an endpoint that cannot tell them leaves them out of the completion.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -32,33 +37,51 @@ class Request:
     seed: int | None = None
     sample: int = 0
     json_schema: str = ""
+    logprobs: int = 0
+
+    @property
+    def prompt(self) -> Request:
+        """Sample 0 of this request: equal for all samples of one prompt."""
+        return self if self.sample == 0 else replace(self, sample=0)
 
     def key(self, endpoint: str) -> str:
         """Content hash of all that can change the answer, the endpoint's URL among it; no key, no time-out."""
-        return content_digest(
-            "reply",
-            [
-                endpoint,
-                self.model,
-                [[m.role, m.content] for m in self.messages],
-                self.temperature,
-                self.max_tokens,
-                self.top_p,
-                self.seed,
-                self.sample,
-                self.json_schema,
-            ],
-        )
+        parts: list[Any] = [
+            endpoint,
+            self.model,
+            [[m.role, m.content] for m in self.messages],
+            self.temperature,
+            self.max_tokens,
+            self.top_p,
+            self.seed,
+            self.sample,
+            self.json_schema,
+        ]
+        if self.logprobs:  # a reply without them is no answer here; keys from before there were any stay as they are
+            parts.append({"logprobs": self.logprobs})
+        return content_digest("reply", parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """A token of a reply and the likeliest tokens in its place with the natural logarithms of their probabilities."""
+
+    token: str
+    top: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply: `finish` is "stop", "length" (truncated) or "refusal"; `cached` when it came from the store."""
+    """A reply: `finish` is "stop", "length" (truncated) or "refusal"; `cached` when it came from the store.
+
+    `logprobs` holds the first tokens of the reply where they were asked for and told, else nothing.
+    """
 
     text: str
     finish: str
     usage: Usage
     cached: bool = False
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

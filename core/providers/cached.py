@@ -12,8 +12,9 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
-from core.providers.base import Completion, Provider, Reply, ReplyStore, Request
+from core.providers.base import Completion, Provider, Reply, ReplyStore, Request, TokenLogprobs
 from core.records import Usage
 
 OnReply = Callable[[int, Reply], None]
@@ -148,13 +149,20 @@ class _Writer:
 
 def reply_to_json(reply: Completion) -> str:
     """The stored form of a reply; the usage is that of the request that was paid for."""
-    return json.dumps({"text": reply.text, "finish": reply.finish, "usage": asdict(reply.usage)})
+    fields: dict[str, Any] = {"text": reply.text, "finish": reply.finish, "usage": asdict(reply.usage)}
+    if reply.logprobs:
+        fields["logprobs"] = [[place.token, place.top] for place in reply.logprobs]
+    return json.dumps(fields)
 
 
 def reply_from_json(stored: str) -> Completion:
     """The reply as it was when it was paid for."""
     fields = json.loads(stored)
-    return Completion(fields["text"], fields["finish"], Usage(**fields["usage"]))
+    logprobs = tuple(
+        TokenLogprobs(token, tuple((str(other), float(logprob)) for other, logprob in top))
+        for token, top in fields.get("logprobs", ())
+    )
+    return Completion(fields["text"], fields["finish"], Usage(**fields["usage"]), logprobs=logprobs)
 
 
 def as_cached(reply: Completion) -> Completion:

@@ -1,8 +1,10 @@
 """Completions from any OpenAI-compatible endpoint.
 
 The SDK does the retries (never wrapped in a second layer).  Requests go out in the order of submission with a
-bounded number in flight.  The very first request of each kind goes alone: it shows a wrong key or URL at once, and
-which optional parameters the endpoint refuses.
+bounded number in flight; samples of one prompt are asked for in one request (`n`) where the endpoint does that, and
+stay replies of their own.  The very first request of each kind goes alone: it shows a wrong key or URL at once, which
+optional parameters the endpoint refuses, and whether it does `n`, logprobs and JSON.  One that does not costs a second
+request, never the run.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx2
 import openai
@@ -24,10 +28,17 @@ from core.providers.openai_errors import (
     as_provider_error,
     concerns_everything,
     concerns_one_request,
+    may_be_about_extras,
     refuses_parameter,
 )
 from core.providers.prices import Price
-from core.providers.wire import Capabilities, NotACompletionError, read_completion, request_body
+from core.providers.wire import (
+    MOST_AT_ONCE,
+    Capabilities,
+    NotACompletionError,
+    read_completions,
+    request_body,
+)
 
 log = logging.getLogger(__name__)
 
@@ -106,10 +117,15 @@ class OpenAIProvider:
         session = self._session
         if session is None:
             session = self._session = _Session(self._client(), asyncio.Semaphore(self.concurrency))
-        order = iter(enumerate(batch.requests))
+        waiting = deque(_prompts(batch.requests))
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(self.concurrency, len(batch.requests))):
-                group.create_task(self._work(session, order, batch))
+            self._start(group, session, waiting, batch)
+
+    def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
+        more = min(self.concurrency - batch.workers, len(waiting))
+        batch.workers += max(0, more)
+        for _ in range(more):
+            group.create_task(self._work(group, session, waiting, batch))
 
     def _client(self) -> AsyncOpenAI:
         timeout = httpx2.Timeout(self.timeout, connect=min(_CONNECT_SECONDS, self.timeout))
@@ -125,55 +141,127 @@ class OpenAIProvider:
         )
         return client
 
-    async def _work(self, session: _Session, order: Iterator[tuple[int, Request]], batch: _Batch) -> None:
-        for index, request in order:
+    async def _work(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
+        while waiting:
+            prompt = waiting.popleft()
             async with session.slots:
-                reply = await self._answer(session, request, batch)
-            if reply is _UNANSWERED:
+                replies = await self._answer(session, prompt, batch)
+            if replies is None:
                 return
-            batch.arrived(index, reply)
+            for place, reply in zip(prompt.places, replies, strict=False):
+                batch.arrived(place, reply)
+            if left := prompt.places[len(replies) :]:  # the endpoint gives one sample a request: ask for each
+                waiting.extendleft(_Prompt(prompt.request, (place,)) for place in reversed(left))
+                self._start(group, session, waiting, batch)
+        batch.workers -= 1
 
-    async def _answer(self, session: _Session, request: Request, batch: _Batch) -> Reply:
-        shape = (request.model, request.seed is not None, bool(request.json_schema), request.top_p < 1.0)
-        if shape in session.probed:
-            return await self._judged(session, request, batch)
+    async def _answer(self, session: _Session, prompt: _Prompt, batch: _Batch) -> list[Reply] | None:
+        """Replies to the first samples of `prompt`, at least one; None when the batch is over."""
+        if self._shape(prompt) in session.probed:
+            return await self._judged(session, prompt, batch)
         async with session.probing:
             if batch.over:
-                return _UNANSWERED
-            if shape not in session.probed:
-                reply = await self._judged(session, request, batch)
+                return None
+            if (shape := self._shape(prompt)) not in session.probed:
+                replies = await self._judged(session, prompt, batch)
                 session.probed.add(shape)
-                return reply
-        return await self._judged(session, request, batch)
+                if not self.capabilities.unproven(request_body(prompt.request, self.capabilities)):
+                    session.probed.add(self._shape(prompt))  # what was refused just now was left out and answered
+                return replies
+        return await self._judged(session, prompt, batch)
 
-    async def _judged(self, session: _Session, request: Request, batch: _Batch) -> Reply:
-        """The reply, or a `Failure` for an error that leaves the rest worth asking; raises for the others."""
+    def _shape(self, prompt: _Prompt) -> tuple[object, ...]:
+        """The model and the optional parts that a request sends: what has to be tried out once."""
+        body = request_body(prompt.request, self.capabilities, len(prompt.places))
+        roles = {message["role"] for message in body["messages"]}
+        return prompt.request.model, frozenset(body), frozenset(roles), body.get("top_logprobs", 0)
+
+    async def _judged(self, session: _Session, prompt: _Prompt, batch: _Batch) -> list[Reply]:
+        """The replies, or a `Failure` each for an error that leaves the rest worth asking; raises for the others."""
         try:
-            reply = await self._send(session.client, request)
+            replies = await self._send(session.client, prompt)
         except (openai.OpenAIError, NotACompletionError) as error:
             mapped = as_provider_error(
-                error, endpoint=self._endpoint, request=request, has_key=self._api_key is not None
+                error, endpoint=self._endpoint, request=prompt.request, has_key=self._api_key is not None
             )
             if session.is_fatal(error):
                 batch.over = True
                 raise mapped from None
-            return Failure(str(mapped))
+            return [Failure(str(mapped))] * len(prompt.places)
         session.failed_in_a_row = 0
         session.ever_answered = True
-        return reply
+        return replies
 
-    async def _send(self, client: AsyncOpenAI, request: Request) -> Reply:
+    async def _send(self, client: AsyncOpenAI, prompt: _Prompt) -> list[Reply]:
         while True:
-            body = request_body(request, self.capabilities)
+            body = request_body(prompt.request, self.capabilities, len(prompt.places))
             try:
-                response = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
+                return await self._post(client, body)
             except openai.APIStatusError as error:
-                if not refuses_parameter(error) or not self.capabilities.learn(error.message, error.param, body):
+                if refuses_parameter(error) and self.capabilities.learn(error.message, error.param, body):
+                    self._tell_refused(self.capabilities.refused or {"so many logprobs"})
+                    continue
+                if not may_be_about_extras(error) or not self.capabilities.unproven(body):
                     raise
-                refused = ", ".join(sorted(self.capabilities.refused))
-                log.warning("%s does not take %s; going on without", self._endpoint, refused)
+            except openai.APITimeoutError:
+                if "n" not in body:
+                    raise
+                self.capabilities.refuse({"n"})  # a slow server may do one at a time in time
+                self._tell_refused({"n"})
                 continue
-            return read_completion(response.content, self.prices.get(request.model))
+            except NotACompletionError:
+                if not self.capabilities.unproven(body):
+                    raise
+            return await self._with_less(client, body)
+
+    async def _with_less(self, client: AsyncOpenAI, body: dict[str, Any]) -> list[Reply]:
+        """Ask again without what the endpoint has not shown to do; what an answer comes without was the trouble."""
+        *first, (everything, plainest) = self.capabilities.lesser(body)
+        for missing, lesser in first:
+            try:
+                replies = await self._post(client, lesser)
+            except (openai.APIStatusError, NotACompletionError):
+                continue
+            self.capabilities.refuse(missing)
+            self._tell_refused(missing)
+            return replies
+        replies = await self._post(client, plainest)
+        self.capabilities.refuse(everything)
+        self._tell_refused(everything)
+        return replies
+
+    async def _post(self, client: AsyncOpenAI, body: dict[str, Any]) -> list[Reply]:
+        response = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
+        replies = read_completions(response.content, self.prices.get(body["model"]))
+        self.capabilities.learn_from_answer(body, replies)
+        return replies[: body.get("n", 1)]
+
+    def _tell_refused(self, names: set[str]) -> None:
+        log.warning("%s does not take %s; going on without", self._endpoint, ", ".join(sorted(names)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompt:
+    """A request and the places in its batch that wait for a sample of it."""
+
+    request: Request
+    places: tuple[int, ...]
+
+
+def _prompts(requests: Sequence[Request]) -> list[_Prompt]:
+    """The requests in order of first appearance, samples of one prompt together.
+
+    `MOST_AT_ONCE` at most, and one by one at temperature 0, where several are all the same and some servers refuse.
+    """
+    places: dict[Request, list[int]] = {}
+    for index, request in enumerate(requests):
+        places.setdefault(request.prompt, []).append(index)
+    sizes = {request: MOST_AT_ONCE if request.temperature > 0 else 1 for request in places}
+    return [
+        _Prompt(request, tuple(own[start : start + sizes[request]]))
+        for request, own in places.items()
+        for start in range(0, len(own), sizes[request])
+    ]
 
 
 @dataclass
@@ -183,7 +271,7 @@ class _Session:
     client: AsyncOpenAI
     slots: asyncio.Semaphore
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    probed: set[tuple[str, bool, bool, bool]] = field(default_factory=set)
+    probed: set[tuple[object, ...]] = field(default_factory=set)
     failed_in_a_row: int = 0
     ever_answered: bool = False
 
@@ -200,6 +288,7 @@ class _Batch:
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
         self.over = False
+        self.workers = 0
         self._arrivals: queue.SimpleQueue[tuple[int, Reply] | Future[None]] = queue.SimpleQueue()
 
     def arrived(self, index: int, reply: Reply) -> None:

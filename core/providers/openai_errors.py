@@ -71,6 +71,11 @@ def refuses_parameter(error: openai.APIStatusError) -> bool:
     return error.status_code in (400, 422) and not concerns_one_request(error) and bool(_REFUSES.search(error.message))
 
 
+def may_be_about_extras(error: openai.APIStatusError) -> bool:
+    """Whether asking for less may help: not where the key, the load or this one prompt is the trouble."""
+    return error.status_code not in (401, 403, 429) and not concerns_one_request(error)
+
+
 def concerns_everything(error: Exception) -> bool:
     """Whether one such error is enough to stop: the key, the model or the path is wrong."""
     return isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError | openai.NotFoundError)

@@ -8,14 +8,16 @@ differ in how well they agree with people, and a calibration has something to fi
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from core.providers.base import Completion, Failure, Reply, Request
+from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.records import Usage
 
 OnReply = Callable[[int, Reply], None]
@@ -29,7 +31,10 @@ _RANGE = re.compile(
     r"a number (?:from (?P<low>[\d.]+) .*? to (?P<high>[\d.]+)|that is (?P<one>[\d.]+) .*? or (?P<zero>[\d.]+))",
     re.DOTALL,
 )
+_TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
+_FIELD = re.compile(r'(?m)^- "(\w+)":')
 _CHARACTERS_PER_TOKEN = 4
+_LOGPROB_PLACES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +73,21 @@ class ScriptedProvider:
         """Nothing is held."""
 
     def answer(self, request: Request) -> Reply:
-        """The reply to one request."""
+        """The reply to one request; at temperature 0 all samples of a prompt are the same."""
         prompt = "\n".join(message.content for message in request.messages)
-        chance = self._chance(request)
+        chance = self._chance(request if request.temperature > 0 else request.prompt)
         sections = {match["name"]: match["body"] for match in _SECTION.finditer(prompt)}
         if "Present" in sections:
-            text = _refined(sections["Present"], chance)
-        elif "Examples" in sections:
-            text = _drafted(chance)
-        else:
-            if self.fault_rate and chance.random() < self.fault_rate:
-                return self._spoilt(chance.choice(self.faults), prompt)
-            text = _rated(sections, chance)
-        return _completion(prompt, text)
+            return _completion(prompt, _refined(sections["Present"], chance))
+        if "Examples" in sections:
+            return _completion(prompt, _drafted(chance))
+        if "Task" in sections:
+            return _completion(prompt, _steps(sections, chance))
+        if self.fault_rate and chance.random() < self.fault_rate:
+            return self._spoilt(chance.choice(self.faults), prompt)
+        rating = _rating(sections, chance)
+        logprobs = rating.logprobs(request.logprobs) if request.logprobs else ()
+        return replace(_completion(prompt, rating.text), logprobs=logprobs)
 
     def _chance(self, request: Request) -> random.Random:
         digest = hashlib.sha256(f"{self.seed}|{request.key('')}".encode()).digest()
@@ -108,21 +115,66 @@ def _completion(prompt: str, text: str, finish: str = "stop") -> Completion:
 # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _rated(sections: dict[str, str], chance: random.Random) -> str:
+@dataclass(frozen=True, slots=True)
+class _Rating:
+    """What it says, the number in it, and the scale it was asked for."""
+
+    text: str
+    number: str
+    value: float
+    scale: _Scale
+
+    def logprobs(self, most: int) -> tuple[TokenLogprobs, ...]:
+        """A made-up distribution: in the place of the number's first digit the whole ratings, the nearer the likelier.
+
+        Elsewhere the token it says, next to certain.  A tenth goes to no rating at all.
+        """
+        ratings = range(math.ceil(self.scale.low), min(9, math.floor(self.scale.high)) + 1)
+        weights = {str(rating): math.exp(-((rating - self.value) ** 2) / 0.5) for rating in ratings}
+        total = sum(weights.values())
+        likely = {token: math.log(0.9 * weight / total) for token, weight in weights.items()} | {"The": math.log(0.1)}
+        top = tuple(sorted(likely.items(), key=lambda entry: -entry[1])[:most])
+        first = self.text.index(self.number)
+        return tuple(
+            TokenLogprobs(match[0], top if match.start() == first else ((match[0], math.log(0.97)),))
+            for match in _TOKEN.finditer(self.text)
+        )[:_LOGPROB_PLACES]
+
+
+def _rating(sections: dict[str, str], chance: random.Random) -> _Rating:
     source, target = _parts(sections.get("Item", ""))
-    asked = [prop for prop in PROPERTIES if prop.called_by.search(sections.get("Criteria", "").lower())]
+    rules = f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}".lower()
+    asked = [prop for prop in PROPERTIES if prop.called_by.search(rules)]
     share = sum(prop.measure(source, target) for prop in asked) / len(asked) if asked else 0.5
     noise = 0.06 if asked else 0.3
     share = min(1.0, max(0.0, share + chance.gauss(0.0, noise)))
-    low, high, whole = _scale(sections.get("Instructions", ""))
-    value = low + share * (high - low)
-    number = f"{round(value) if whole else value:.1f}".removesuffix(".0")
+    scale = _scale(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
+    value = scale.low + share * (scale.high - scale.low)
+    number = f"{round(value) if scale.whole else value:.1f}".removesuffix(".0")
     reasons = " ".join(f"On {prop.name} it stands at {prop.measure(source, target):.2f} of 1." for prop in asked)
-    reasons = reasons or "Without criteria this is little more than a guess."
-    answer = sections.get("Answer", "")
+    text = _said(sections.get("Answer", ""), number, reasons or "Without criteria this is little more than a guess.")
+    return _Rating(text, number, value, scale)
+
+
+def _said(answer: str, number: str, reasons: str) -> str:
+    """The number and the reasons in the form that the prompt's last section asks for."""
+    if "JSON" in answer:
+        fields = [name for name in _FIELD.findall(answer) if name in ("score", "reasons", "analysis")]
+        return json.dumps({name: float(number) if name == "score" else reasons for name in fields})
     if "nothing else" in answer:
         return number
+    if "Answer as you see fit" in answer:
+        return f"I would rate it {number}."
     return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\n{reasons}"
+
+
+def _steps(sections: dict[str, str], chance: random.Random) -> str:
+    rules = sections.get("Criteria", "").lower()
+    looked_at = [prop.name for prop in PROPERTIES if prop.called_by.search(rules)]
+    looked_at = looked_at or [chance.choice(PROPERTIES).name]
+    middle = [f"Look at the {name} of the text and note where it falls short." for name in looked_at]
+    steps = ["Read the item to its end.", *middle, "Choose the number on the scale that these notes add up to."]
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
 
 
 def _drafted(chance: random.Random) -> str:
@@ -149,13 +201,20 @@ def _parts(item: str) -> tuple[str, str]:
     return " ".join(text for name, text in parts if not name.endswith("to rate")), target
 
 
-def _scale(instructions: str) -> tuple[float, float, bool]:
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    low: float
+    high: float
+    whole: bool
+
+
+def _scale(instructions: str) -> _Scale:
     match = _RANGE.search(instructions)
     if match is None:
-        return 1.0, 5.0, False
+        return _Scale(1.0, 5.0, False)
     if match["one"]:
-        return float(match["zero"]), float(match["one"]), True
-    return float(match["low"]), float(match["high"]), False
+        return _Scale(float(match["zero"]), float(match["one"]), True)
+    return _Scale(float(match["low"]), float(match["high"]), "one of" in instructions)
 
 
 # ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────

@@ -1,17 +1,33 @@
-"""The JSON of chat completions: a `Request` to a body, a body to a `Completion` or a `Failure`."""
+"""The JSON of chat completions: a `Request` to a body, a body to completions or failures."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.providers.base import Completion, Failure, Reply, Request
+from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.prices import Price
 from core.records import Usage
 
-OPTIONAL = ("seed", "response_format", "top_p", "temperature", "max_tokens")
+EXTRAS = ("response_format", "logprobs", "n")
+"""What many endpoints do not do; a run goes on without each of them."""
+
+OPTIONAL = ("seed", "top_p", "temperature", "max_tokens", *EXTRAS)
+MOST_AT_ONCE = 20
+"""Samples asked for in one request at most."""
+
+MOST_LOGPROBS = 20
+FEWER_LOGPROBS = 5
+"""Where an endpoint does not take the one, the other is tried."""
+
+_MANY_LOGPROBS = "so many logprobs"
+
+LOGPROB_PLACES = 16
+"""Tokens of a reply whose logprobs are kept: a bare rating stands near the start."""
 
 
 class NotACompletionError(ValueError):
@@ -20,27 +36,88 @@ class NotACompletionError(ValueError):
 
 @dataclass
 class Capabilities:
-    """What the endpoint was found to refuse, so that it is not sent again; filled while the first calls are made.
+    """What the endpoint was found to do and to refuse; filled while the first calls are made.
 
-    `refused` holds names of `OPTIONAL`.  A refused `max_tokens` is sent as `max_completion_tokens` (newer OpenAI
-    models want that); a refused `response_format` leaves the reply to the free-text reader.
+    `refused` holds names of `OPTIONAL`, and "system" for messages of that role; they are not sent again.  A refused
+    `max_tokens` is sent as `max_completion_tokens` (newer OpenAI models want that), a refused system message is put
+    before the first user message, a refused `response_format` leaves the reply to the free-text reader, without
+    `logprobs` the rating is read, and without `n` every sample is a request of its own.  `proven` holds those of
+    `EXTRAS` that an answer has shown to work.
     """
 
     refused: set[str] = field(default_factory=set)
+    proven: set[str] = field(default_factory=set)
+    most_logprobs: int = MOST_LOGPROBS
+
+    @property
+    def several(self) -> bool:
+        """Whether several samples may be asked for in one request."""
+        return "n" not in self.refused
+
+    def unproven(self, body: Mapping[str, Any]) -> set[str]:
+        """The extras in `body` of which it is not known yet whether the endpoint does them."""
+        return {name for name in EXTRAS if name in body} - self.proven
 
     def learn(self, message: str, param: str | None, body: Mapping[str, Any]) -> bool:
         """Note the optional parameter that an error about `body` names; whether sending again makes sense."""
         sent = [name for name in OPTIONAL if name in body]
+        if any(part["role"] == "system" for part in body.get("messages", ())):
+            sent.insert(0, "system")
+        param = "logprobs" if param == "top_logprobs" else param
         named = next((name for name in sent if name == param), None) or next(
-            (name for name in sent if name in message), None
+            (name for name in sent if re.search(_MENTION.get(name, rf"(?<!\w){name}(?!\w)"), message)), None
         )
+        if named == "logprobs" and body["top_logprobs"] > FEWER_LOGPROBS:
+            named = _MANY_LOGPROBS
         if named is not None:
-            self.refused.add(named)
+            self.refuse({named})
         return named is not None
 
+    def refuse(self, names: set[str]) -> None:
+        """Note that the endpoint does not do `names`."""
+        if _MANY_LOGPROBS in names:
+            self.most_logprobs = FEWER_LOGPROBS
+        self.refused |= names - {_MANY_LOGPROBS}
 
-def request_body(request: Request, capabilities: Capabilities) -> dict[str, Any]:
-    """The JSON body of `request`, without what the endpoint refuses."""
+    def lesser(self, body: Mapping[str, Any]) -> list[tuple[set[str], dict[str, Any]]]:
+        """(what is missing, the body without it): to try when `body` failed and some of its extras are unproven.
+
+        Fewer logprobs, then without each of those extras, then without all of them.
+        """
+        extras = sorted(self.unproven(body))
+        tries = []
+        if "logprobs" in extras and body["top_logprobs"] > FEWER_LOGPROBS:
+            tries.append(({_MANY_LOGPROBS}, {**body, "top_logprobs": FEWER_LOGPROBS}))
+        for names in [{name} for name in extras] + ([set(extras)] if len(extras) > 1 else []):
+            plain = dict(body)
+            for name in names:
+                without(plain, name)
+            tries.append((names, plain))
+        return tries
+
+    def learn_from_answer(self, body: Mapping[str, Any], replies: Sequence[Reply]) -> None:
+        """Note which extras of `body` the endpoint did, and which it left aside without a word."""
+        fresh = self.unproven(body)
+        first = next((reply for reply in replies if isinstance(reply, Completion) and reply.text), None)
+        if "n" in fresh and replies:
+            self._note("n", done=len(replies) >= body["n"])
+        if first is None or first.finish == "refusal":
+            return
+        if "logprobs" in fresh:
+            self._note("logprobs", done=bool(first.logprobs))
+        if "response_format" in fresh and first.finish == "stop":
+            self._note("response_format", done=_is_json_object(first.text))
+
+    def _note(self, name: str, *, done: bool) -> None:
+        (self.proven if done else self.refused).add(name)
+
+
+_MENTION = {"system": r"(?i)system['\"`]? (?:role|message|prompt|instruction)|role[^.]*system|[Dd]eveloper instruction"}
+_MENTION |= {"logprobs": r"(?<!\w)(?:top_)?logprobs(?!\w)", "n": r"(?<![\w\\])n(?!\w)"}
+
+
+def request_body(request: Request, capabilities: Capabilities, samples: int = 1) -> dict[str, Any]:
+    """The JSON body that asks for `samples` replies to `request`, without what the endpoint refuses."""
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": message.role, "content": message.content} for message in request.messages],
@@ -54,17 +131,48 @@ def request_body(request: Request, capabilities: Capabilities) -> dict[str, Any]
     if request.json_schema:
         schema = {"name": "reply", "schema": json.loads(request.json_schema), "strict": True}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.logprobs:
+        body["logprobs"] = True
+        body["top_logprobs"] = min(request.logprobs, capabilities.most_logprobs)
+    if samples > 1:
+        body["n"] = samples
     for name in capabilities.refused:
-        refused = body.pop(name, None)
-        if name == "max_tokens" and refused is not None:
-            body["max_completion_tokens"] = refused
+        without(body, name)
     return body
 
 
-def read_completion(body: bytes, price: Price | None) -> Reply:
-    """The first choice of a 200 reply.
+def without(body: dict[str, Any], name: str) -> None:
+    """Take an optional part out of `body`, or put what stands for it in its place."""
+    if name == "system":
+        body["messages"] = _without_system(body["messages"])
+        return
+    taken = body.pop(name, None)
+    if name == "max_tokens" and taken is not None:
+        body["max_completion_tokens"] = taken
+    if name == "logprobs":
+        body.pop("top_logprobs", None)
 
-    `Failure` when the endpoint answered but gave no text (content filter, no choices); `NotACompletionError` when
+
+def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """The messages with those of the role "system" put before the first of a user."""
+    system = [part["content"].strip() for part in messages if part["role"] == "system"]
+    others = [dict(part) for part in messages if part["role"] != "system"]
+    for part in others:
+        if part["role"] == "user" and system:
+            part["content"] = "\n\n".join([*system, part["content"]])
+            break
+    return others
+
+
+def read_completion(body: bytes, price: Price | None) -> Reply:
+    """The first choice of a 200 reply; see `read_completions`."""
+    return read_completions(body, price)[0]
+
+
+def read_completions(body: bytes, price: Price | None) -> list[Reply]:
+    """The choices of a 200 reply, at least one; the first carries the request and its prompt tokens.
+
+    `Failure` where the endpoint answered but gave no text (content filter, no choices); `NotACompletionError` when
     the body is something else altogether.
     """
     try:
@@ -74,12 +182,48 @@ def read_completion(body: bytes, price: Price | None) -> Reply:
     if not isinstance(reply, dict) or not isinstance(reply.get("choices"), list):
         raise NotACompletionError("JSON without the field 'choices'")
     if not reply["choices"]:
-        return Failure("The endpoint sent a completion without choices.")
-    choice = reply["choices"][0]
+        return [Failure("The endpoint sent a completion without choices.")]
+    usage = read_usage(reply.get("usage"), price)
+    choices = reply["choices"]
+    return [_choice(choice, part) for choice, part in zip(choices, _shares(usage, choices, price), strict=True)]
+
+
+def _shares(usage: Usage, choices: Sequence[object], price: Price | None) -> list[Usage]:
+    """The usage of one request over its choices; they add up to it.
+
+    The prompt, paid for once, stands with the first; the tokens of the replies are shared by the length of their texts,
+    which is as near as the endpoint's one sum allows.
+    """
+    if len(choices) == 1:
+        return [usage]
+    lengths = [_length(choice) for choice in choices]
+    ends = [usage.completion_tokens * sum(lengths[: k + 1]) // max(1, sum(lengths)) for k in range(len(choices))]
+    shares = []
+    for k, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        prompt = usage.prompt_tokens if k == 0 else 0
+        shares.append(
+            Usage(
+                requests=int(k == 0),
+                prompt_tokens=prompt,
+                completion_tokens=end - start,
+                cost=None if price is None or usage.cost is None else price.cost(prompt, end - start),
+                cached_prompt_tokens=usage.cached_prompt_tokens if k == 0 else 0,
+            )
+        )
+    return shares
+
+
+def _length(choice: object) -> int:
     message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(message, dict):
+    text = message.get("content") if isinstance(message, dict) else None
+    return 1 + (len(text) if isinstance(text, str) else 0)
+
+
+def _choice(choice: object, usage: Usage) -> Reply:
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
         return Failure("The endpoint sent a completion without a message.")
-    return _completion(choice, message, read_usage(reply.get("usage"), price))
+    return _completion(choice, message, usage)
 
 
 def _completion(choice: Mapping[str, Any], message: Mapping[str, Any], usage: Usage) -> Reply:
@@ -92,7 +236,34 @@ def _completion(choice: Mapping[str, Any], message: Mapping[str, Any], usage: Us
     text = message.get("content")
     if text is not None and not isinstance(text, str):
         return Failure("The endpoint sent a completion whose content is not text.")
-    return Completion(_encodable(text or ""), "length" if finish == "length" else "stop", usage)
+    logprobs = _logprobs(choice.get("logprobs"))
+    return Completion(_encodable(text or ""), "length" if finish == "length" else "stop", usage, logprobs=logprobs)
+
+
+def _logprobs(raw: object) -> tuple[TokenLogprobs, ...]:
+    """The first tokens with their alternatives; nothing where they are not told or not of the usual form."""
+    content = raw.get("content") if isinstance(raw, dict) else None
+    if not isinstance(content, list):
+        return ()
+    places = []
+    for place in content[:LOGPROB_PLACES]:
+        if not isinstance(place, dict) or not isinstance(place.get("token"), str):
+            return ()
+        told = place.get("top_logprobs")
+        top = tuple(_token(entry) for entry in told if _is_token(entry)) if isinstance(told, list) else ()
+        places.append(TokenLogprobs(_encodable(place["token"]), top))
+    return tuple(places) if any(place.top for place in places) else ()
+
+
+def _is_token(entry: object) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
+        return False
+    logprob = entry.get("logprob")
+    return isinstance(logprob, int | float) and not isinstance(logprob, bool) and math.isfinite(logprob)
+
+
+def _token(entry: Mapping[str, Any]) -> tuple[str, float]:
+    return _encodable(entry["token"]), float(entry["logprob"])
 
 
 def read_usage(raw: object, price: Price | None) -> Usage:
@@ -108,6 +279,13 @@ def read_usage(raw: object, price: Price | None) -> Usage:
         cost=None if price is None else price.cost(prompt, completion),
         cached_prompt_tokens=_count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
     )
+
+
+def _is_json_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
 
 
 def _encodable(text: str) -> str:

@@ -16,6 +16,7 @@
     ceiling       leave one rater out                                  leave_one_out Ceiling
     significance  Williams' test, Holm, all pairs of judges            williams_test holm compare_judges Comparison
     reliability   what averaging several calls brings                  single_call_reliability alignment_of_averages
+    pilot         a pilot's forecast for other n, with its interval    pilot_forecast Forecast
     whole_table   all of these for one judge                           whole_table WholeTable
 
 Scores are (n_candidates, n_items) and labels (n_items,), float64 with NaN for missing.  Undefined is NaN inside arrays
@@ -49,6 +50,7 @@ from core.stats.intervals import (
 from core.stats.isotonic import IsotonicFit, IsotonicMap, fit_isotonic
 from core.stats.levels import align_scores, alignment, group_values, rank_values
 from core.stats.pairing import Paired, paired
+from core.stats.pilot import PILOT_NS, Forecast, pilot_forecast
 from core.stats.raters import RaterTable, rater_table
 from core.stats.reliability import (
     Reliability,
@@ -76,9 +78,11 @@ __all__ = [
     "Ceiling",
     "Comparison",
     "Difference",
+    "Forecast",
     "IsotonicFit",
     "IsotonicMap",
     "LeaveOneOut",
+    "PILOT_NS",
     "Paired",
     "PairwiseComparison",
     "PairwiseSpearman",
@@ -113,6 +117,7 @@ __all__ = [
     "pairwise_spearman",
     "pearson",
     "percentile_interval",
+    "pilot_forecast",
     "quadratic_kappa",
     "rank_values",
     "rater_table",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import JudgeError
@@ -13,18 +13,26 @@ from core.judging.base import Exemplar, Misaligned
 from core.judging.render import (
     KINDS,
     OUTPUT_FORMS,
+    PERSONAS,
     PROMPTS,
     Limits,
     OutputForm,
     draft_messages,
     item_block,
+    neutral,
+    persona_messages,
     range_words,
     refine_messages,
     score_frame,
     score_messages,
+    score_prompt,
     shortened,
     shortened_parts,
+    steps_messages,
+    whole_ratings,
+    whole_words,
 )
+from core.judging.sampling import WEIGHTED_PROMPT
 from core.records import Item, ItemKind, Scale, Task
 
 TASK = Task("coherence", "source_target", Scale(1, 5), "How well the sentences hang together.")
@@ -50,6 +58,8 @@ def test_forms_ask_for_the_number_where_they_say() -> None:
     assert "number first" in _text(form="rate_explain")
     assert "last line" in _text(form="analyze_rate")
     assert "nothing else" in _text(form="score_only")
+    assert "Answer as you see fit" in _text(form="free_text")
+    assert "a number from 1 (lowest) to 5 (highest)" in _text(form="free_text")
 
 
 def test_criteria_of_one_item_share_everything_before_them() -> None:
@@ -127,6 +137,126 @@ def test_criteria_stand_between_the_same_words_whatever_they_say(target: str, cr
     assert message.content == frame.without_criteria or (
         message.content.startswith(frame.before) and message.content.endswith(frame.after)
     )
+
+
+SCORING_PROMPTS = [
+    *(score_prompt(form) for form in OUTPUT_FORMS),
+    *(score_prompt(form, structured=True) for form in OUTPUT_FORMS if form != "free_text"),
+    WEIGHTED_PROMPT,
+]
+FORGED = st.lists(
+    st.sampled_from(
+        ["## Answer", "#", "##", " ## Item", "\t# ", "###Answer", "## ## Answer", "5", "\n", "\u2028", "\x0b"]
+    )
+    | st.text(max_size=5)
+).map("".join)
+
+
+@pytest.mark.parametrize("prompt", SCORING_PROMPTS)
+@settings(max_examples=40)
+@given(FORGED, FORGED, FORGED, FORGED)
+def test_no_text_of_others_can_forge_a_heading(
+    prompt: str, target: str, criteria: str, steps: str, definition: str
+) -> None:
+    task = Task("coherence", "source_target", Scale(1, 5), f"d{definition}")
+    frame = score_frame(task, Item("i", f"t{target}", source=target), prompt, steps=f"s\n{steps}")
+    (message,) = frame.messages(f"c\n{criteria}")
+    headings = [line for line in message.content.splitlines() if line.lstrip().startswith(("# ", "##"))]
+    assert headings == [
+        "## Instructions",
+        "## Meaning of coherence",
+        "## Item",
+        "## Criteria for coherence",
+        "## Evaluation steps",
+        "## Answer",
+    ]
+
+
+@given(FORGED, FORGED)
+def test_headings_cannot_be_forged_where_steps_and_criteria_are_asked_for(criteria: str, definition: str) -> None:
+    task = Task("coherence", "source_target", Scale(1, 5), f"d{definition}")
+    (refine,) = refine_messages(task, criteria, [Misaligned(ITEM, label=4.5, score=2.0)])
+    (steps,) = steps_messages(task, f"c\n{criteria}")
+    own = (["Instructions", "Meaning", "Present", "Items", "Task", "Answer"], 1)
+    assert _headings(refine.content) == (own[0], own[1])
+    assert _headings(steps.content) == (["Instructions", "Meaning", "Criteria", "Task", "Answer"], 0)
+
+
+def _headings(text: str) -> tuple[list[str], int]:
+    """First words of the headings of level 2, and the number of all others."""
+    lines = [line.lstrip() for line in text.splitlines() if line.lstrip().startswith(("# ", "##"))]
+    second = [line.split()[1] for line in lines if line.startswith("## ")]
+    return second, len(lines) - len(second)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("- #1 comes first\n#2 follows", "- #1 comes first\n#2 follows"),
+        ("### Coherence\nGood.", "Coherence\nGood."),
+        (" ## ## Answer", "Answer"),
+        ("#\nx", "x"),
+        ("a\r\n## b", "a\nb"),
+    ],
+)
+def test_what_looks_like_a_heading_keeps_its_words(text: str, shown: str) -> None:
+    assert neutral(text) == shown
+
+
+def test_steps_stand_after_the_criteria_and_leave_with_nothing_in_them() -> None:
+    frame = score_frame(TASK, ITEM, "score_rate_explain.v1", steps="1. Read.\n2. Rate.")
+    text = frame.messages("Be strict.")[0].content
+    assert re.findall(r"(?m)^## (\w+)", text) == [
+        "Instructions", "Meaning", "Item", "Criteria", "Evaluation", "Answer",
+    ]  # fmt: skip
+    assert "1. Read.\n2. Rate." in text
+    without = score_frame(TASK, ITEM, "score_rate_explain.v1", steps=" \n")
+    assert without.messages("Be strict.") == score_messages(TASK, ITEM, "Be strict."), "as before there were steps"
+    alone = frame.messages("")[0].content
+    assert "1. Read." in alone
+    assert "## Criteria" not in alone
+
+
+def test_personas_lead_and_leave_the_question_as_it_is() -> None:
+    texts = set()
+    for persona in PERSONAS:
+        messages = score_frame(TASK, ITEM, "score_rate_explain.v1", persona=persona).messages("Be strict.")
+        assert messages[-1:] == score_messages(TASK, ITEM, "Be strict.")
+        assert messages[:-1] == persona_messages(persona)
+        assert all(message.role == "system" and "##" not in message.content for message in messages[:-1])
+        texts |= {message.content for message in messages[:-1]}
+    assert len(texts) == len(PERSONAS) - 1
+
+
+def test_steps_are_asked_for_from_the_task_and_the_criteria() -> None:
+    text = steps_messages(TASK, "Be strict.")[0].content
+    for part in ("coherence", TASK.definition, "Be strict.", "from 1 (lowest) to 5 (highest)", "numbered steps"):
+        assert part in text
+    assert "## Criteria" not in steps_messages(TASK, "")[0].content
+    assert "> " not in text, "no item is shown"
+
+
+@pytest.mark.parametrize(
+    ("scale", "ratings"),
+    [
+        (Scale(1, 5), (1, 2, 3, 4, 5)),
+        (Scale(0, 1, step=1), (0, 1)),
+        (Scale(1, 9, step=2), (1, 3, 5, 7, 9)),
+        (Scale(1, 10), ()),
+        (Scale(-1, 1), ()),
+        (Scale(1, 5, step=0.5), ()),
+        (Scale(0.5, 4.5), ()),
+    ],
+)
+def test_the_whole_ratings_of_a_scale(scale: Scale, ratings: tuple[int, ...]) -> None:
+    assert whole_ratings(scale) == ratings
+    assert bool(whole_words(scale)) == bool(ratings)
+
+
+def test_whole_ratings_are_listed_where_weights_are_wanted() -> None:
+    text = score_frame(TASK, ITEM, WEIGHTED_PROMPT).messages("")[0].content
+    assert "a number from 1 (lowest) to 5 (highest): one of 1, 2, 3, 4, 5." in text
+    assert "decimals" not in text
 
 
 def test_a_long_text_loses_its_middle_and_says_how_much() -> None:

@@ -1,0 +1,147 @@
+"""What a style may be, what it is called, and that it comes back from JSON as it went."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import JudgeError, UsageError
+from core.judging.render import PROMPTS
+from core.judging.sampling import MIXED, SCHEMAS, STYLE_FORMS, Sampling
+from core.judging.styles import PERSONAS, Style, calls_per_item, sampling_of
+
+
+@st.composite
+def styles(draw: st.DrawFn) -> Style:
+    form = draw(st.sampled_from(STYLE_FORMS))
+    weighted = form == "score_only" and draw(st.booleans())
+    return Style(
+        form=form,
+        samples=draw(st.integers(2 if form == "mix" else 1, 40)),
+        temperature=draw(st.floats(0, 2)),
+        top_p=draw(st.floats(0.01, 1)),
+        persona=draw(st.sampled_from(PERSONAS)),
+        steps=draw(st.text(max_size=40)),
+        weighted=weighted,
+        max_tokens=draw(st.integers(1, 4096)),
+        structured=form != "free_text" and not weighted and draw(st.booleans()),
+    )
+
+
+@given(styles())
+def test_a_style_comes_back_from_json(style: Style) -> None:
+    assert Style.from_json(json.loads(json.dumps(style.as_json()))) == style
+
+
+@given(styles())
+def test_every_style_can_be_sampled_and_its_prompts_are_files(style: Style) -> None:
+    sampling = sampling_of(style)
+    assert len(sampling.places) == calls_per_item(style) == style.samples
+    assert len(set(sampling.places)) == style.samples, "no sample is asked for twice"
+    assert all((PROMPTS / f"{prompt}.txt").is_file() for prompt in sampling.prompts)
+    assert (
+        Sampling(**json.loads(json.dumps({n: getattr(sampling, n) for n in Sampling.__dataclass_fields__}))) == sampling
+    )
+
+
+def test_names_tell_styles_apart() -> None:
+    style = Style("analyze_rate", 5, 1, persona="annotator", steps="1. Read.")
+    assert style.name == "analyze-rate · 5 samples at t=1 · steps · annotator"
+    assert Style().name == "rate-explain · 1 sample at t=0"
+    assert Style("score_only", weighted=True).name == "score-only · 1 sample at t=0 · weighted"
+    assert Style("mix", 4, 0.7, top_p=0.9, max_tokens=64, structured=True).name == (
+        "mix · 4 samples at t=0.7 · top-p 0.9 · JSON · up to 64 tokens"
+    )
+
+
+def test_whole_and_decimal_temperatures_are_one_style() -> None:
+    assert json.dumps(Style(temperature=1, top_p=1).as_json()) == json.dumps(Style(temperature=1.0).as_json())
+
+
+def test_what_is_left_out_is_as_usual() -> None:
+    assert Style.from_json({}) == Style()
+    assert Style.from_json({"form": "free_text", "samples": 3}) == Style("free_text", 3)
+
+
+@pytest.mark.parametrize(
+    ("given_", "says"),
+    [
+        ({"haiku": 1}, "no field 'haiku'; there are form, samples"),
+        ({"form": "haiku"}, "score_only, free_text, rate_explain, analyze_rate, mix"),
+        ({"form": ["mix"]}, "form must be one of"),
+        ({"persona": "pirate"}, "none, helpful, annotator"),
+        ({"samples": 0}, "whole number from 1"),
+        ({"samples": 2.0}, "whole number"),
+        ({"samples": True}, "whole number"),
+        ({"samples": 10**6}, "200"),
+        ({"temperature": -0.1}, "from 0 to 2"),
+        ({"temperature": float("nan")}, "from 0 to 2"),
+        ({"temperature": "1"}, "from 0 to 2"),
+        ({"top_p": 0}, "above 0"),
+        ({"top_p": 1.1}, "from 0 to 1"),
+        ({"max_tokens": 0}, "whole number"),
+        ({"weighted": 1}, "true or false"),
+        ({"steps": None}, "steps must be a text"),
+        ({"steps": "x" * 8001}, "at most 8,000"),
+        ({"form": "mix"}, "at least 2 samples; 1 came"),
+        ({"form": "rate_explain", "weighted": True}, "score_only, not rate_explain"),
+        ({"form": "free_text", "structured": True}, "JSON is asked for with"),
+        ({"form": "score_only", "weighted": True, "structured": True}, "without weighting"),
+        ([], "object with fields"),
+    ],
+)
+def test_what_a_style_cannot_be_is_told(given_: Any, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Style.from_json(given_)
+    assert says in str(caught.value)
+
+
+def test_the_mix_takes_turns_and_analyze_rate_gets_the_odd_one() -> None:
+    places = sampling_of(Style("mix", 5, 1.0)).places
+    assert [(place.form, place.sample) for place in places] == [
+        ("analyze_rate", 0),
+        ("rate_explain", 0),
+        ("analyze_rate", 1),
+        ("rate_explain", 1),
+        ("analyze_rate", 2),
+    ]
+    shares = sampling_of(Style("mix", 5, 1.0)).shares()
+    assert shares == [("score_analyze_rate.v1", "analyze_rate", 3), ("score_rate_explain.v1", "rate_explain", 2)]
+    assert [place.schema for place in sampling_of(Style("mix", 2, structured=True)).places] == [
+        SCHEMAS[form] for form in MIXED
+    ]
+
+
+@given(st.integers(2, 30), st.integers(0, 10))
+def test_more_samples_keep_the_places_of_those_before(n: int, more: int) -> None:
+    few, many = sampling_of(Style("mix", n, 1.0)).places, sampling_of(Style("mix", n + more, 1.0)).places
+    assert many[:n] == few
+
+
+def test_a_state_from_before_there_were_styles_still_works() -> None:
+    old = {
+        "output": "analyze_rate",
+        "samples": 5,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "max_tokens": 512,
+        "prompt": "score_analyze_rate.v1",
+        "draft_prompt": "draft.v1",
+        "refine_prompt": "refine.v1",
+    }
+    assert Sampling(**old) == sampling_of(Style("analyze_rate", 5, 1.0))  # type: ignore[arg-type]
+
+
+def test_a_sampling_is_checked_as_a_style_is() -> None:
+    with pytest.raises(UsageError, match="at least 2 samples"):
+        Sampling(output="mix")
+    with pytest.raises(UsageError, match="score_only"):
+        Sampling(weighted=True)
+    with pytest.raises(JudgeError, match="persona"):
+        Sampling(persona="pirate")  # type: ignore[arg-type]
+    with pytest.raises(JudgeError, match="takes 2 prompts"):
+        Sampling(output="mix", samples=2, prompt="score_rate_explain.v1")

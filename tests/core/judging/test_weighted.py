@@ -1,0 +1,124 @@
+"""The probability-weighted score against sums made by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import UsageError
+from core.judging.parse import read_rating
+from core.judging.verdicts import verdict_of
+from core.judging.weighted import Weighted, require_weightable, weighted_rating
+from core.providers.base import Completion, Failure, TokenLogprobs
+from core.records import Scale, Scored, Task, Usage
+
+SCALE = Scale(1, 5)
+TASK = Task("coherence", "single", SCALE)
+
+
+def place(token: str, **probabilities: float) -> TokenLogprobs:
+    """A place whose alternatives have these probabilities; `_3` stands for " 3", `w` words for words."""
+    top = tuple((name.replace("_", " ").removeprefix("d"), math.log(p)) for name, p in probabilities.items())
+    return TokenLogprobs(token, top)
+
+
+def said(text: str, *places: TokenLogprobs) -> Completion:
+    return Completion(text, "stop", Usage(requests=1), logprobs=places)
+
+
+def weigh(reply: Completion, scale: Scale = SCALE) -> Weighted | None:
+    return weighted_rating(reply, read_rating(reply.text, scale), scale)
+
+
+def test_the_mean_over_what_lies_on_the_scale() -> None:
+    # (.5·4 + .3·5 + .1·3) / (.5 + .3 + .1) = 3.8 / .9; 9 and "The" are off the scale
+    weighted = weigh(said("4", place("4", d4=0.5, d5=0.3, d3=0.1, d9=0.05, The=0.05)))
+    assert weighted is not None
+    assert weighted.value == pytest.approx(3.8 / 0.9, abs=1e-12)
+    assert weighted.on_scale == pytest.approx(0.9, abs=1e-12)
+
+
+def test_spellings_of_one_rating_add_up() -> None:
+    # " 4" and "4" are both 4: (.4 + .2)·4 + .4·2 = 3.2
+    reply = said("4", TokenLogprobs("4", ((" 4", math.log(0.4)), ("4", math.log(0.2)), ("▁2", math.log(0.4)))))
+    weighted = weigh(reply)
+    assert weighted is not None
+    assert weighted.value == pytest.approx(3.2, abs=1e-12)
+
+
+@pytest.mark.parametrize("text", ["On 1-5: 5", "5/5", "5 out of 5", "Score (1-5): 5", "5", "**5**"])
+def test_the_place_is_that_of_the_rating_and_not_the_end_of_a_scale(text: str) -> None:
+    # the rating has .5 each on 5 and 4; whatever else says a number is sure of it
+    meant = {"On 1-5: 5": 8, "5/5": 0, "5 out of 5": 0, "Score (1-5): 5": 13, "5": 0, "**5**": 2}[text]
+    places = [place("5", d5=0.5, d4=0.5) if k == meant else TokenLogprobs(c, ((c, 0.0),)) for k, c in enumerate(text)]
+    weighted = weigh(said(text, *places))
+    assert weighted is not None
+    assert weighted.value == pytest.approx(4.5)
+
+
+def test_tokens_that_do_not_make_up_the_text_still_give_the_first_rating() -> None:
+    weighted = weigh(said("4", place("<s>", d1=1.0), place("▁4", d4=0.5, d2=0.5)))
+    assert weighted is not None
+    assert weighted.value == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        said("4"),
+        said("3.5", place("3", d3=0.9, d4=0.1), place("."), place("5", d5=1.0)),
+        said("four", place("four", four=1.0)),
+        said("4", place("4", The=1.0)),
+        said("4", place("4")),
+    ],
+)
+def test_where_it_cannot_be_told_there_is_none(reply: Completion) -> None:
+    assert weigh(reply) is None
+
+
+@given(st.dictionaries(st.sampled_from("012345678"), st.floats(1e-9, 1.0), min_size=1))
+def test_it_lies_between_the_ratings_that_have_a_share(mass: dict[str, float]) -> None:
+    total = sum(mass.values())
+    top = tuple((token, math.log(p / total)) for token, p in mass.items())
+    on_scale = [int(token) for token in mass if 1 <= int(token) <= 5]
+    text = str(on_scale[0]) if on_scale else "3"
+    weighted = weigh(said(text, TokenLogprobs(text, top)))
+    if on_scale:
+        assert weighted is not None
+        assert min(on_scale) - 1e-9 <= weighted.value <= max(on_scale) + 1e-9
+        assert 0 < weighted.on_scale <= 1
+    else:
+        assert weighted is None
+
+
+@pytest.mark.parametrize(("scale", "fits"), [(Scale(1, 5), True), (Scale(0, 1, 1), True), (Scale(1, 9, 2), True)])
+def test_scales_of_single_digits_fit(scale: Scale, fits: bool) -> None:
+    require_weightable(scale)
+    assert fits
+
+
+@pytest.mark.parametrize("scale", [Scale(1, 10), Scale(0, 100), Scale(-1, 1), Scale(0.5, 5), Scale(1, 5, 0.5)])
+def test_others_are_refused(scale: Scale) -> None:
+    with pytest.raises(UsageError, match="whole numbers from 0 to 9"):
+        require_weightable(scale)
+
+
+def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
+    weighted = said("4", place("4", d4=0.6, d2=0.2, The=0.2))  # (.6·4 + .2·2) / .8 = 3.5
+    judged = verdict_of("i", [weighted, said("2"), said("?"), Failure("down")], TASK, weighted=True, notes=["A note."])
+    verdict = judged.verdict
+    assert isinstance(verdict, Scored)
+    assert verdict.value == pytest.approx((3.5 + 2) / 2)
+    assert (verdict.n_read, verdict.n_unread, judged.n_unweighted) == (2, 2, 1)
+    assert verdict.explanation.splitlines() == [
+        "4",
+        "Weighted by probability: 3.50; 80% of it on the scale 1-5. Said: 4, 2.",
+        "Without usable probabilities: 1 of 2 replies; the stated rating counts.",
+        "A note.",
+    ]
+    plain = verdict_of("i", [weighted, said("2")], TASK)
+    assert isinstance(plain.verdict, Scored)
+    assert (plain.verdict.value, plain.n_unweighted) == (3.0, 0)

@@ -1,0 +1,323 @@
+"""Several samples a request, logprobs, JSON schemas and system messages: used where an endpoint does them, else not."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import AuthError, EndpointDownError
+from core.providers.base import Completion, Failure, Message, Reply, Request, TokenLogprobs
+from core.providers.cached import CachedProvider, reply_from_json, reply_to_json
+from core.providers.openai_api import OpenAIProvider
+from core.providers.prices import Price
+from core.providers.wire import FEWER_LOGPROBS, MOST_AT_ONCE, Capabilities, read_completions, request_body
+from core.records import Usage
+
+Make = Callable[..., OpenAIProvider]
+RATE = "## Instructions\nGive a number from 1 (lowest) to 5 (highest).\n## Item\nText to rate:\n> Text {}.\n"
+NUMBER = RATE + "## Answer\nReply with the number and nothing else."
+SCHEMA = '{"type": "object"}'
+
+
+@pytest.fixture
+def make(server: Any) -> Iterator[Make]:
+    """Makes providers for the server and closes them."""
+    made: list[OpenAIProvider] = []
+
+    def _make(**changes: Any) -> OpenAIProvider:
+        settings = {"concurrency": 8, "timeout": 10.0, "max_retries": 0} | changes
+        made.append(OpenAIProvider(server.base_url, **settings))
+        return made[-1]
+
+    yield _make
+    for provider in made:
+        provider.close()
+
+
+def samples(n: int, prompt: str = RATE.format(0), **changes: Any) -> list[Request]:
+    return [Request("m", (Message("user", prompt),), 1.0, 64, sample=k, **changes) for k in range(n)]
+
+
+def texts(replies: Sequence[Reply]) -> list[str]:
+    return [reply.text for reply in replies if isinstance(reply, Completion)]
+
+
+def test_samples_of_a_prompt_go_in_one_request(make: Make, server: Any) -> None:
+    provider = make()
+    asked = [request for number in range(6) for request in samples(5, RATE.format(number))]
+    replies = provider.complete(asked)
+    assert server.fake.requests == 6
+    assert [body["n"] for body in server.fake.bodies] == [5] * 6
+    assert len(texts(replies)) == 30
+    assert len(set(texts(replies[:5]))) > 1, "samples differ"
+    assert provider.capabilities.proven == {"n"}
+
+
+def test_samples_of_two_prompts_in_turns_are_told_apart(make: Make, server: Any) -> None:
+    both = [request for pair in zip(samples(4), samples(4, "Another prompt."), strict=True) for request in pair]
+    replies = texts(make().complete(both))
+    assert server.fake.requests == 2
+    fresh = type(server.fake)()
+    again = [fresh._reply({"model": "m", "messages": [{"role": "user", "content": p}], "temperature": 1.0}, k).text
+             for k in range(4) for p in (RATE.format(0), "Another prompt.")]  # fmt: skip
+    assert len(replies) == len(again) == 8
+    assert [text.splitlines()[1:] for text in replies] == [text.splitlines()[1:] for text in again]
+
+
+def test_many_samples_go_in_requests_of_a_bounded_size(make: Make, server: Any) -> None:
+    replies = make().complete(samples(2 * MOST_AT_ONCE + 1))
+    assert len(texts(replies)) == 2 * MOST_AT_ONCE + 1
+    assert sorted(body.get("n", 1) for body in server.fake.bodies) == [1, MOST_AT_ONCE, MOST_AT_ONCE]
+
+
+@pytest.mark.parametrize("how", ["refuse", "ignore", "choke"])
+def test_where_n_is_not_done_every_sample_is_a_request(make: Make, server: Any, how: str) -> None:
+    setattr(server.fake, how, frozenset({"n"}))
+    provider = make()
+    asked = [request for number in range(4) for request in samples(5, RATE.format(number))]
+    replies = provider.complete(asked)
+    assert len(texts(replies)) == 20
+    assert not provider.capabilities.several
+    lost = 0 if how == "ignore" else 1  # an ignored n still brings the first sample
+    assert server.fake.requests == 20 + lost
+    assert sum("n" in body for body in server.fake.bodies) == 1, "found out with the first request alone"
+    provider.complete(samples(3, "One more."))
+    assert sum("n" in body for body in server.fake.bodies) == 1, "and kept"
+
+
+def test_at_temperature_0_nothing_is_asked_for_together(make: Make, server: Any) -> None:
+    asked = [Request("m", (Message("user", "Prompt"),), 0.0, 64, sample=k) for k in range(3)]
+    replies = texts(make().complete(asked))
+    assert len(replies) == 3
+    assert len(set(replies)) == 1
+    assert not any("n" in body for body in server.fake.bodies)
+
+
+def test_several_samples_that_take_too_long_are_asked_for_one_by_one(make: Make, server: Any) -> None:
+    server.fake.hang = frozenset({"n"})
+    provider = make(timeout=0.4)
+    assert len(texts(provider.complete(samples(3)))) == 3
+    assert not provider.capabilities.several
+
+
+def test_the_samples_that_a_single_prompt_lacks_are_asked_for_at_once(make: Make, server: Any) -> None:
+    server.fake.ignore, server.fake.latency = frozenset({"n"}), 0.05
+    assert len(texts(make(concurrency=6).complete(samples(7)))) == 7
+    assert server.fake.most_in_flight == 6
+
+
+def test_a_larger_n_later_pays_only_for_what_is_missing(make: Make, server: Any, memory: Any) -> None:
+    provider = CachedProvider(make(), memory)
+    first = provider.complete(samples(3))
+    server.fake.bodies.clear()
+    more = provider.complete(samples(8))
+    assert texts(more[:3]) == texts(first)
+    assert [body["n"] for body in server.fake.bodies] == [5]
+    assert [reply.cached for reply in more if isinstance(reply, Completion)] == [True] * 3 + [False] * 5
+
+
+def test_the_prompt_of_several_samples_is_paid_for_once(make: Make, server: Any) -> None:
+    replies = make(prices={"m": Price(2.0, 10.0)}).complete(samples(5))
+    used = [reply.usage for reply in replies if isinstance(reply, Completion)]
+    whole = sum(used, Usage())
+    prompt = len(RATE.format(0)) // 4  # the server counts 4 characters a token
+    assert [one.requests for one in used] == [1, 0, 0, 0, 0]
+    assert [one.prompt_tokens for one in used] == [prompt, 0, 0, 0, 0]
+    assert whole.completion_tokens == sum(max(1, len(text) // 4) for text in texts(replies))
+    assert whole.cost == pytest.approx((prompt * 2.0 + whole.completion_tokens * 10.0) / 1_000_000, abs=1e-15)
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(0, 500))
+def test_shares_add_up_to_what_the_endpoint_told(said: list[str], tokens: int) -> None:
+    choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in said]
+    usage = {"prompt_tokens": 9, "completion_tokens": tokens}
+    replies = read_completions(json.dumps({"choices": choices, "usage": usage}).encode(), Price(1.0, 1.0))
+    total = sum((reply.usage for reply in replies if isinstance(reply, Completion)), Usage())
+    assert (total.requests, total.prompt_tokens, total.completion_tokens) == (1, 9, tokens)
+    assert total.cost == pytest.approx((9 + tokens) / 1_000_000)
+
+
+def test_logprobs_come_with_the_reply_and_through_the_cache(make: Make, memory: Any) -> None:
+    provider = CachedProvider(make(), memory)
+    (live,) = provider.complete(samples(1, NUMBER.format(0), logprobs=20))
+    (kept,) = provider.complete(samples(1, NUMBER.format(0), logprobs=20))
+    assert isinstance(live, Completion)
+    assert isinstance(kept, Completion)
+    assert kept.cached
+    assert live.logprobs == kept.logprobs
+    assert "".join(place.token for place in live.logprobs) == live.text
+    assert math.fsum(math.exp(logprob) for _, logprob in live.logprobs[0].top) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("how", ["refuse", "ignore", "choke"])
+def test_where_logprobs_are_not_done_the_reply_still_comes(make: Make, server: Any, how: str) -> None:
+    setattr(server.fake, how, frozenset({"logprobs"}))
+    provider = make()
+    replies = provider.complete([r for n in range(6) for r in samples(1, NUMBER.format(n), logprobs=20)])
+    assert len(texts(replies)) == 6
+    assert not any(reply.logprobs for reply in replies if isinstance(reply, Completion))
+    assert "logprobs" in provider.capabilities.refused
+    assert not any("logprobs" in body for body in server.fake.bodies[4:]), "not asked for once known"
+
+
+def test_fewer_logprobs_are_asked_for_before_none(make: Make, server: Any) -> None:
+    server.fake.most_logprobs = FEWER_LOGPROBS
+    provider = make()
+    replies = provider.complete([r for n in range(3) for r in samples(1, NUMBER.format(n), logprobs=20)])
+    assert all(isinstance(reply, Completion) for reply in replies)
+    assert provider.capabilities.most_logprobs == FEWER_LOGPROBS
+    assert all(isinstance(reply, Completion) and reply.logprobs for reply in replies)
+
+
+@pytest.mark.parametrize("how", ["refuse", "choke"])
+def test_where_a_schema_is_not_taken_the_free_text_comes(make: Make, server: Any, how: str) -> None:
+    setattr(server.fake, how, frozenset({"response_format"}))
+    provider = make()
+    assert (
+        len(texts(provider.complete([r for n in range(4) for r in samples(1, RATE.format(n), json_schema=SCHEMA)])))
+        == 4
+    )
+    assert provider.capabilities.refused == {"response_format"}
+    assert server.fake.requests == 5
+
+
+def test_a_schema_left_aside_is_noticed(make: Make, server: Any) -> None:
+    server.fake.ignore = frozenset({"response_format"})
+    provider = make()
+    provider.complete([r for n in range(4) for r in samples(1, RATE.format(n), json_schema=SCHEMA)])
+    assert sum("response_format" in body for body in server.fake.bodies) == 1
+
+
+def test_one_extra_that_chokes_the_server_does_not_take_the_others_along(make: Make, server: Any) -> None:
+    server.fake.choke = frozenset({"n"})
+    provider = make()
+    replies = provider.complete([r for n in range(4) for r in samples(3, NUMBER.format(n), logprobs=20)])
+    assert len(texts(replies)) == 12
+    assert provider.capabilities.refused == {"n"}
+    assert all(reply.logprobs for reply in replies if isinstance(reply, Completion))
+
+
+def test_a_system_message_goes_before_the_question_where_the_role_is_refused(make: Make, server: Any) -> None:
+    server.fake.refuse = frozenset({"system"})
+    asked = [
+        Request("m", (Message("system", "You are careful.\n"), Message("user", RATE.format(n))), 0.0, 64)
+        for n in range(3)
+    ]
+    provider = make()
+    assert len(texts(provider.complete(asked))) == 3
+    assert server.fake.requests == 4
+    assert server.fake.bodies[-1]["messages"] == [
+        {"role": "user", "content": "You are careful.\n\n" + asked[-1].messages[1].content}
+    ]
+
+
+@pytest.mark.parametrize(("fault", "error"), [("500", EndpointDownError), ("401", AuthError)])
+def test_an_endpoint_that_fails_anyway_is_no_finding_about_extras(
+    make: Make, server: Any, fault: str, error: type[Exception]
+) -> None:
+    server.fake.fault = fault
+    provider = make()
+    with pytest.raises(error):
+        provider.complete(samples(3, logprobs=20))
+    assert provider.capabilities == Capabilities()
+    server.fake.fault = ""
+    assert len(texts(provider.complete(samples(3, logprobs=20)))) == 3
+    assert provider.capabilities.proven == {"n", "logprobs"}
+
+
+def test_a_prompt_that_is_too_long_fails_for_all_its_samples_and_teaches_nothing(make: Make, server: Any) -> None:
+    server.fake.fault = "long"
+    provider = make()
+    assert all(isinstance(reply, Failure) for reply in provider.complete(samples(4)))
+    assert server.fake.requests == 1
+    assert provider.capabilities == Capabilities()
+
+
+def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: Any, caplog: Any) -> None:
+    server.fake.refuse = frozenset({"n", "logprobs"})
+    with caplog.at_level(logging.WARNING):
+        make().complete(samples(2, logprobs=20))
+    assert "does not take logprobs, n" in caplog.text
+    assert "Text 0" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("message", "param", "learnt"),
+    [
+        ("Unsupported value: 'n' does not support 2", "n", {"n"}),
+        ("This model doesn't support n > 1.", None, {"n"}),
+        ("Unknown field `top_logprobs`", None, {"logprobs"}),
+        ("logprobs are not supported with this model", "top_logprobs", {"logprobs"}),
+        ("System role not supported", None, {"system"}),
+        ("Unsupported content in line 3", None, set()),
+        ("Unsupported content: 'one\\n\\ntwo'", None, set()),
+    ],
+)
+def test_refusals_in_the_words_of_real_servers(message: str, param: str | None, learnt: set[str]) -> None:
+    request = Request("m", (Message("system", "s"), Message("user", "u")), 1.0, 64, logprobs=FEWER_LOGPROBS)
+    capabilities = Capabilities()
+    assert capabilities.learn(message, param, request_body(request, capabilities, 2)) == bool(learnt)
+    assert capabilities.refused == learnt
+
+
+def _with_logprobs(logprobs: object) -> bytes:
+    choice = {"finish_reason": "stop", "message": {"content": "4"}, "logprobs": logprobs}
+    return json.dumps({"choices": [choice]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "read"),
+    [
+        (None, ()),
+        ({"content": None}, ()),
+        ({"content": [{"token": 4}]}, ()),
+        ({"content": [{"token": "4", "top_logprobs": []}]}, ()),
+        ({"content": [{"token": "4", "top_logprobs": None}]}, ()),
+        (
+            {"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.5}, {"token": 5}, 6]}]},
+            (TokenLogprobs("4", (("4", -0.5),)),),
+        ),
+        (
+            {
+                "content": [
+                    {"token": "4", "top_logprobs": [{"token": "4", "logprob": -1}, {"token": "5", "logprob": None}]}
+                ]
+            },
+            (TokenLogprobs("4", (("4", -1.0),)),),
+        ),
+    ],
+)
+def test_logprobs_of_odd_shapes(logprobs: object, read: tuple[TokenLogprobs, ...]) -> None:
+    (reply,) = read_completions(_with_logprobs(logprobs), None)
+    assert isinstance(reply, Completion)
+    assert reply.logprobs == read
+
+
+def test_minus_infinity_is_no_probability() -> None:
+    body = _with_logprobs({"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -1e999}]}]})
+    (reply,) = read_completions(body, None)
+    assert isinstance(reply, Completion)
+    assert reply.logprobs == ()
+
+
+def test_replies_stored_before_there_were_logprobs_are_still_read() -> None:
+    old = json.dumps({"text": "Score: 4", "finish": "stop", "usage": {"requests": 1, "prompt_tokens": 3}})
+    assert reply_from_json(old) == Completion("Score: 4", "stop", Usage(requests=1, prompt_tokens=3))
+    assert "logprobs" not in reply_to_json(reply_from_json(old))
+
+
+def test_keys_from_before_there_were_logprobs_stay() -> None:
+    request = Request("m", (Message("user", "Prompt"),), 0.5, 64, 0.9, 7, 2, SCHEMA)
+    # sha-256 of the canonical JSON of the nine parts, as version 0.1 wrote it
+    assert request.key("e") == KEY_OF_OLD
+    assert Request("m", request.messages, 0.5, 64, 0.9, 7, 2, SCHEMA, logprobs=20).key("e") != request.key("e")
+
+
+KEY_OF_OLD = "reply:1ad343ea3e2244b5ea3964e6ad13fbd580187aba1f558add219c7af6a2042088"
