@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+from sklearn.linear_model import Ridge
+
+from core.errors import UsageError
+from core.fusion.estimators import METHODS, PENALTIES, Linear, make_estimator, restore_estimator
+
+RNG = np.random.default_rng(4)
+TRUTH = RNG.normal(size=300)
+SCORES = np.stack([TRUTH + RNG.normal(size=300), 5 * TRUTH + 10 + 20 * RNG.normal(size=300), RNG.normal(size=300)])
+LABELS = 3 + TRUTH + 0.3 * RNG.normal(size=300)
+SOURCES = np.arange(300) // 6
+
+
+def test_the_average_is_that_of_standardised_scores() -> None:
+    z = (SCORES - SCORES.mean(axis=1)[:, None]) / SCORES.std(axis=1)[:, None]
+    found = make_estimator("average").fit(SCORES, LABELS, SOURCES).score(SCORES)
+    assert found == pytest.approx(z.mean(axis=0))
+
+
+def test_ridge_equals_an_independent_one_at_the_penalty_it_chose() -> None:
+    z = (SCORES - SCORES.mean(axis=1)[:, None]) / SCORES.std(axis=1)[:, None]
+    made = make_estimator("ridge").fit(SCORES, LABELS, SOURCES)
+    assert isinstance(made, Linear)
+    assert made.penalty_ in PENALTIES
+    oracle = Ridge(alpha=made.penalty_).fit(z.T, LABELS)
+    assert made.weights_ == pytest.approx(oracle.coef_)
+    assert made.score(SCORES) == pytest.approx(oracle.predict(z.T))
+
+
+def test_the_penalty_is_the_best_on_left_out_sources() -> None:
+    """Only noise: the largest penalty wins; a clear signal: a small one does."""
+    noise = RNG.normal(size=(30, 60))
+    small = make_estimator("ridge").fit(noise, RNG.normal(size=60), np.arange(60) // 2)
+    clear = make_estimator("ridge").fit(TRUTH[None, :], TRUTH, SOURCES)
+    assert isinstance(small, Linear)
+    assert isinstance(clear, Linear)
+    assert small.penalty_ > 10 > clear.penalty_
+
+
+def test_nnls_equals_scipys_and_keeps_out_what_points_down() -> None:
+    flipped = np.vstack([SCORES, -TRUTH + RNG.normal(size=300)])
+    z = (flipped - flipped.mean(axis=1)[:, None]) / flipped.std(axis=1)[:, None]
+    made = make_estimator("nnls").fit(flipped, LABELS, SOURCES)
+    assert made.weights_ == pytest.approx(nnls(z.T, LABELS - LABELS.mean())[0])
+    assert made.weights_[3] == 0
+    assert (made.weights_ >= 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_missing_score_counts_as_the_mean_and_no_score_gives_none(method: str) -> None:
+    made = make_estimator(method).fit(SCORES, LABELS, SOURCES)  # type: ignore[arg-type]
+    items = np.array([[np.nan, np.nan, 1.0], [30.0, np.nan, np.nan], [np.nan, np.nan, 0.5]])
+    found = made.score(items)
+    assert np.isnan(found).tolist() == [False, True, False]
+    if method != "average":
+        filled = np.where(np.isnan(items), SCORES.mean(axis=1)[:, None], items)
+        assert found[[0, 2]] == pytest.approx(made.score(filled)[[0, 2]])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_was_kept_scores_the_same(method: str) -> None:
+    made = make_estimator(method).fit(SCORES, LABELS, SOURCES)  # type: ignore[arg-type]
+    again = restore_estimator(json.loads(json.dumps(made.state())))
+    assert (again.score(SCORES) == made.score(SCORES)).all()
+
+
+def test_a_constant_assistant_is_no_division_by_zero() -> None:
+    constant = np.vstack([SCORES, np.full(300, 7.0)])
+    for method in METHODS:
+        assert np.isfinite(make_estimator(method).fit(constant, LABELS, SOURCES).score(constant)).all()
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(UsageError, match="average, ridge, nnls"):
+        make_estimator("magic")  # type: ignore[arg-type]
+    for state in ({"method": "ridge"}, {"method": "ridge", "mean": ["x"]}, {}):
+        with pytest.raises(UsageError, match="damaged"):
+            restore_estimator(state)
