@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 from core.calibration.steps import (
     Answer,
-    Calibration,
-    CalibrationLoop,
     DraftStep,
     RefineStep,
     ScoreStep,
@@ -18,6 +17,7 @@ from core.judging.base import Judge, OnProgress
 from core.records import GoldenSet, Task
 
 OnStanding = Callable[[Standing], None]
+T = TypeVar("T")
 
 
 def answer(work: Work, judge: Judge, golden: GoldenSet, task: Task, on_progress: OnProgress | None = None) -> Answer:
@@ -33,19 +33,28 @@ def answer(work: Work, judge: Judge, golden: GoldenSet, task: Task, on_progress:
 
 
 def run_inline(
-    loop: CalibrationLoop, judge: Judge, golden: GoldenSet, task: Task, on_standing: OnStanding | None = None
-) -> Calibration:
-    """Run `loop` to its end; `on_standing` is shown every snapshot.  Errors of the judge pass through."""
-    reply: Answer = None
+    loop: Generator[Any, Any, T],
+    judge: Judge,
+    golden: GoldenSet,
+    task: Task,
+    on_standing: OnStanding | None = None,
+    *,
+    answering: Callable[[Any, Judge, GoldenSet, Task], Any] = answer,
+) -> T:
+    """Run `loop` to its end; `on_standing` is shown every snapshot.  Errors of the judge pass through.
+
+    `answering` does the steps of work of loops that know more kinds of it than a calibration.
+    """
+    reply: Any = None
     while True:
         try:
             step = loop.send(reply)
         except StopIteration as end:
-            result: Calibration = end.value
+            result: T = end.value
             return result
         if isinstance(step, Standing):
             reply = None
             if on_standing is not None:
                 on_standing(step)
         else:
-            reply = answer(step, judge, golden, task)
+            reply = answering(step, judge, golden, task)

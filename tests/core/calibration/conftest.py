@@ -10,6 +10,11 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
+from core.calibration.drive import answer
+from core.calibration.loop import calibration
+from core.calibration.settings import CalibrationSettings
+from core.calibration.steps import Calibration, ScoreStep, Standing
+from core.golden import split_sources
 from core.judging.base import (
     CallEstimate,
     DraftBatch,
@@ -130,6 +135,29 @@ def planted_golden(n_sources: int = 40, n_systems: int = 6, seed: int = 0) -> Go
     labels = tuple(float(np.round(2 * (3 + 2 * t)) / 2) for t in truth.ravel())
     scale = Scale(1, 5, 0.5)
     return GoldenSet("planted", "single", items, {"quality": AspectLabels("quality", scale, labels)})
+
+
+def run_whole(golden: GoldenSet, judge: Any, settings: CalibrationSettings) -> tuple[Calibration, ScoreMatrix]:
+    """A calibration with every score that it made, as a run stores them: (n_criteria, n_items), NaN elsewhere."""
+    task = Task("quality", "single", golden.aspects["quality"].scale)
+    split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
+    loop, reply = calibration(golden, task, split, settings, judge_state=judge.as_state()), None
+    rows: dict[str, FloatArray] = {}
+    while True:
+        try:
+            step = loop.send(reply)
+        except StopIteration as end:
+            return end.value, ScoreMatrix(tuple(rows), golden.item_ids, np.stack(list(rows.values())))
+        reply = None if isinstance(step, Standing) else answer(step, judge, golden, task)
+        if isinstance(step, ScoreStep):
+            assert isinstance(reply, ScoreMatrix)
+            for name, values in zip(reply.criteria_ids, reply.values, strict=True):
+                rows.setdefault(name, np.full(len(golden.items), np.nan))[list(step.positions)] = values
+
+
+@pytest.fixture
+def run() -> Callable[..., tuple[Calibration, ScoreMatrix]]:
+    return run_whole
 
 
 @pytest.fixture

@@ -1,0 +1,337 @@
+"""Ablations of a finished calibration (001 Tables 5 and 8): what each part of the final judge brings.
+
+The final judge is measured beside the same judge without criteria, without refinement (the best drafts, as many as the
+final judge has members, chosen on calibration among drafts alone), with its single best criteria instead of the mean,
+and, where the judge is a language model, with the evaluation steps switched (written where it had none, left out where
+it had some).  Every variant is chosen on calibration items and told on the held-out items that the calibration
+reported on; only scores that nobody has yet are asked for.
+
+`ablation` is a generator of steps like `core.calibration.loop`; the work of its own kinds is in
+`core.calibration.ablation_work`.  `ablate` drives it from a judge in a notebook, `core.jobs` as a durable run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from core.calibration.ablation_work import (
+    AblationAnswer,
+    AblationWork,
+    SteppedScoreStep,
+    StepsBatch,
+    StepsStep,
+    answer,
+    steps_in_force,
+)
+from core.calibration.board import Side
+from core.calibration.drive import run_inline
+from core.calibration.report import ensemble_scores
+from core.calibration.revisit import STEP_CALLS, STEP_ITEMS
+from core.calibration.steps import Calibration, ScoreStep, Standing
+from core.calibration.variants import Known, Plan, Variant, VariantKey, plan_of
+from core.errors import UsageError
+from core.judging.base import Judge
+from core.records import Alignment, FloatArray, GoldenSet, Interval, ScoreMatrix, Task, Unscored, Usage
+from core.stats import Difference, holm, paired_difference, with_interval
+
+
+@dataclass(frozen=True)
+class AblationRow:
+    """One variant of the judge.
+
+    `held_out_*` are about the variant minus the final judge on the `n` held-out items that both scored: below 0 the
+    final judge aligns better.  `p_holm` is corrected over the table.  All None on the final judge's own row and where
+    undefined (`reason`).  `first_look`: nobody had measured it on held-out before this table.
+    """
+
+    key: VariantKey
+    what: str
+    criteria_ids: tuple[str, ...]
+    calibration: Alignment
+    held_out: Alignment
+    difference: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    n: int = 0
+    reason: str = ""
+    first_look: bool = False
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The table.  `left_out` names variants that are missing and why, `steps` the evaluation steps by criteria id.
+
+    `calibration_positions` are those of the split, whose labels chose the criteria.
+    `scores` holds the variants' scores (rows by key) over all items of the golden set, NaN where not asked for.
+    """
+
+    task: Task
+    golden_digest: str
+    judge_spec: str
+    rows: tuple[AblationRow, ...]
+    left_out: Mapping[str, str]
+    calibration_positions: tuple[int, ...]
+    n_held_out: int
+    scores: ScoreMatrix
+    calls: int
+    usage: Usage
+    steps: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def first_looks(self) -> tuple[AblationRow, ...]:
+        return tuple(row for row in self.rows if row.first_look)
+
+    @property
+    def opening(self) -> str:
+        """What was done to the held-out items for this table, in words."""
+        if not self.first_looks:
+            return f"All rows were measured on the {self.n_held_out:,} held-out items before; nothing new was opened."
+        names = ", ".join(row.key for row in self.first_looks)
+        return (
+            f"The {self.n_held_out:,} held-out items were opened for this table. Measured there for the first time: "
+            f"{names}. Take it as a look at what each part brings; choosing a row by these figures would make held-out "
+            "items part of the choice."
+        )
+
+
+AblationLoop = Generator[AblationWork | Standing, AblationAnswer, Ablation]
+
+
+def ablate(
+    calibration: Calibration,
+    golden: GoldenSet,
+    judge: Judge,
+    *,
+    scores: ScoreMatrix | None = None,
+    with_steps: bool = True,
+    on_standing: Callable[[Standing], None] | None = None,
+) -> Ablation:
+    """The ablation table of `calibration`, scored by `judge`, which must be the one that was calibrated.
+
+    `scores` are what the run has stored of its candidates (rows by criteria id, any items of `golden`); what neither
+    they nor the calibration hold is asked for, at most once.  UsageError for another golden set or judge; errors of the
+    judge pass through.
+    """
+    spec = calibration.judge_state.get("spec", judge.spec)
+    if judge.spec != spec:
+        raise UsageError(f"The calibration was made with the judge {spec}, and {judge.spec} came. Give the same judge.")
+    ready = judge.prepare(calibration.task, [golden.items[p] for p in calibration.split.calibration])
+    loop = ablation(calibration, golden, scores, steps_in_force=steps_in_force(ready), with_steps=with_steps)
+    return run_inline(loop, ready, golden, calibration.task, on_standing, answering=answer)
+
+
+def ablation(
+    calibration: Calibration,
+    golden: GoldenSet,
+    scores: ScoreMatrix | None = None,
+    *,
+    steps_in_force: str | None,
+    with_steps: bool = True,
+) -> AblationLoop:
+    """Yield work and standings, return the `Ablation`; the same answers give the same steps.  See `ablate`.
+
+    `steps_in_force` is what the function of that name says of the judge.
+    """
+    plan = plan_of(
+        calibration,
+        golden,
+        writes_steps=steps_in_force is not None,
+        has_steps=bool(steps_in_force),
+        with_steps=with_steps,
+    )
+    known = Known(golden, calibration, scores)
+    gathered = _Gathered(plan, known, known.calls(plan))
+    yield gathered.standing("scoring what is missing")
+    yield from gathered.plain()
+    for variant in plan.variants:
+        if variant.stepped:
+            yield from gathered.stepped(variant)
+    result = _result(calibration, golden, gathered)
+    yield gathered.standing("done", done=True)
+    return result
+
+
+class _Gathered:
+    """Scores of all variants as they come in, and what they cost."""
+
+    def __init__(self, plan: Plan, known: Known, expected: int) -> None:
+        self.plan, self.known, self.expected = plan, known, expected
+        self.calls, self.usage = 0, Usage()
+        self.steps: dict[str, str] = {}
+        self.left_out = dict(plan.left_out)
+        self.own: dict[str, ScoreMatrix] = {}
+
+    def standing(self, message: str, *, done: bool = False) -> Standing:
+        expected = max(self.expected, self.calls)
+        return Standing("done" if done else "held-out", 0, message, self.calls, expected, (), (), self.usage)
+
+    def spend(self, calls: int, usage: Usage) -> None:
+        self.calls += calls
+        self.usage = self.usage + usage
+
+    def plain(self) -> Generator[AblationWork | Standing, AblationAnswer, None]:
+        """Variants that differ in their criteria alone."""
+        for criteria, positions in self.known.missing(self.plan):
+            for batch in _batches(positions, len(criteria)):
+                matrix = yield ScoreStep(criteria, batch)
+                assert isinstance(matrix, ScoreMatrix)
+                self.known.take(matrix)
+                self.spend(matrix.calls, matrix.usage)
+                yield self.standing(f"{self.calls:,} of {self.expected:,} scores")
+
+    def stepped(self, variant: Variant) -> Generator[AblationWork | Standing, AblationAnswer, None]:
+        """The variant with other evaluation steps; left out, with the reason, when they cannot be written."""
+        texts = ("",) * len(variant.members)
+        if variant.key == "with evaluation steps":
+            written = yield StepsStep(variant.members)
+            assert isinstance(written, StepsBatch)
+            self.spend(len(written.texts), written.usage)
+            if problem := next((one for one in written.problems if one), ""):
+                self.left_out[variant.key] = f"The model wrote no usable evaluation steps: {problem}"
+                return
+            texts = written.texts
+            self.steps = {one.criteria_id: text for one, text in zip(variant.members, texts, strict=True)}
+        parts = []
+        for batch in _batches(self.plan.positions, len(variant.members)):
+            matrix = yield SteppedScoreStep(variant.members, texts, batch)
+            assert isinstance(matrix, ScoreMatrix)
+            parts.append(matrix)
+            self.spend(matrix.calls, matrix.usage)
+            yield self.standing(f"{self.calls:,} of {self.expected:,} scores")
+        self.own[variant.key] = _joined(parts)
+
+    def variants(self) -> list[Variant]:
+        return [one for one in self.plan.variants if one.key not in self.left_out]
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _result(calibration: Calibration, golden: GoldenSet, gathered: _Gathered) -> Ablation:
+    plan, aspect = gathered.plan, calibration.task.aspect
+    sides = Side.of(golden, aspect, plan.calibration), Side.of(golden, aspect, plan.held_out)
+    scores = _variant_scores(calibration, golden, gathered)
+    final = scores.values[0]
+    rows, found = [], []
+    for variant, values in zip(gathered.variants(), scores.values, strict=True):
+        on_calibration, on_held_out = (_aligned(calibration, values, side) for side in sides)
+        against = None if variant.key == "final" else _against(calibration, values, final, sides[1])
+        found.append(against)
+        rows.append(
+            AblationRow(
+                variant.key,
+                variant.what,
+                tuple(one.criteria_id for one in variant.members),
+                on_calibration,
+                on_held_out,
+                first_look=variant.key == "without refinement" or variant.stepped,
+            )
+        )
+    return Ablation(
+        task=calibration.task,
+        golden_digest=golden.digest,
+        judge_spec=str(calibration.judge_state.get("spec", "")),
+        rows=_corrected(rows, found),
+        left_out=gathered.left_out,
+        calibration_positions=calibration.split.calibration,
+        n_held_out=len(plan.held_out),
+        scores=scores,
+        calls=gathered.calls,
+        usage=gathered.usage,
+        steps=gathered.steps,
+    )
+
+
+def _variant_scores(calibration: Calibration, golden: GoldenSet, gathered: _Gathered) -> ScoreMatrix:
+    """(n_variants, n_items) over all items; the final judge's exactly as the calibration has them."""
+    at = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    used = np.zeros(len(golden.items), dtype=np.bool_)
+    used[list(gathered.plan.positions)] = True
+    rows: list[FloatArray] = []
+    unscored: dict[str, tuple[Unscored, ...]] = {}
+    for variant in gathered.variants():
+        own = np.full(len(golden.items), np.nan)
+        reasons: dict[str, Unscored] = {}
+        if variant.key == "final":
+            own[[at[item_id] for item_id in calibration.scores.item_ids]] = calibration.scores.values[0]
+            reasons = {one.item_id: one for one in calibration.scores.unscored.get("final", ())}
+        elif variant.stepped:
+            matrix = gathered.own[variant.key]
+            own[[at[item_id] for item_id in matrix.item_ids]] = ensemble_scores(matrix.values)
+            reasons = {one.item_id: one for why in matrix.unscored.values() for one in why}
+        else:
+            own = ensemble_scores(gathered.known.rows(variant.members))
+            for one in variant.members:
+                reasons = gathered.known.unscored.get(one.criteria_id, {}) | reasons
+        rows.append(np.where(used, own, np.nan))
+        lost = [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(own))]
+        unscored[variant.key] = tuple(reasons[item_id] for item_id in lost if item_id in reasons)
+    keys = tuple(variant.key for variant in gathered.variants())
+    return ScoreMatrix(keys, golden.item_ids, np.stack(rows), {key: why for key, why in unscored.items() if why})
+
+
+def _aligned(calibration: Calibration, values: FloatArray, side: Side) -> Alignment:
+    """With the resamples of the calibration's own report, so that the final judge's row equals it."""
+    return with_interval(
+        values[side.positions],
+        side.labels,
+        side.sources,
+        side.systems,
+        statistic=calibration.held_out.statistic,
+        level=calibration.held_out.level,
+        generator=np.random.default_rng([calibration.settings.seed, 9]),
+        resamples=calibration.settings.resamples,
+    )
+
+
+def _against(calibration: Calibration, values: FloatArray, final: FloatArray, side: Side) -> Difference:
+    return paired_difference(
+        values[side.positions],
+        final[side.positions],
+        side.labels,
+        side.sources,
+        side.systems,
+        statistic=calibration.held_out.statistic,
+        level=calibration.held_out.level,
+        generator=np.random.default_rng([calibration.settings.seed, 10]),
+        resamples=calibration.settings.resamples,
+    )
+
+
+def _corrected(rows: Sequence[AblationRow], found: Sequence[Difference | None]) -> tuple[AblationRow, ...]:
+    """The rows with their differences; Holm over those that have a p value."""
+    raised = holm([np.nan if one is None or one.p is None else one.p for one in found])
+    return tuple(
+        row
+        if one is None
+        else replace(
+            row,
+            difference=one.value,
+            interval=one.interval,
+            p=one.p,
+            p_holm=None if np.isnan(corrected) else float(corrected),
+            n=one.n,
+            reason=one.reason,
+        )
+        for row, one, corrected in zip(rows, found, raised, strict=True)
+    )
+
+
+def _joined(parts: Sequence[ScoreMatrix]) -> ScoreMatrix:
+    """Matrices of the same criteria on batches of items → one over all items."""
+    names = parts[0].criteria_ids
+    return ScoreMatrix(
+        names,
+        tuple(item_id for part in parts for item_id in part.item_ids),
+        np.hstack([part.values for part in parts]),
+        {name: tuple(one for part in parts for one in part.unscored.get(name, ())) for name in names},
+    )
+
+
+def _batches(positions: Sequence[int], n_criteria: int) -> list[tuple[int, ...]]:
+    size = max(STEP_ITEMS, STEP_CALLS // n_criteria)
+    return [tuple(positions[start : start + size]) for start in range(0, len(positions), size)]

@@ -1,0 +1,364 @@
+"""What the candidates of a finished calibration had in common (001 §5, Figures 3 and 4, Table 7).
+
+Everything here is about *calibration* items, whose labels chose and shaped the candidates: it says what made criteria
+win here, not how good they are (held-out says that).  Racing leaves most candidates on a few items, and an alignment on
+24 items is no match for one on 800.  So candidates are compared only where all were scored on the same items: either
+those that came through to the end (`scope` "complete"), or all of them on the items that each was scored on
+("common": their first rung, few items and a noisy value, but nobody is missing).  The two are never mixed.
+
+Candidates are taken as independent; they are not quite (drafts of a trial share exemplars, refinements a parent), so
+the intervals and p values here are a little too sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from core.calibration.board import Side
+from core.calibration.patterns import PATTERNS, Pattern, pattern_of
+from core.calibration.steps import Calibration, Candidate, Status
+from core.errors import NotFoundError
+from core.records import (
+    STATISTICS,
+    Alignment,
+    Criteria,
+    FloatArray,
+    GoldenSet,
+    Interval,
+    Level,
+    Origin,
+    ScoreMatrix,
+    Statistic,
+)
+from core.stats import Difference, average_ranks, paired_difference, pearson, percentile_interval, spearman
+
+Scope = Literal["complete", "common"]
+PERMUTATIONS = 9_999
+RESAMPLES = 2_000
+GRID = 41
+"""Points along the regression line, for drawing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One candidate in an analysis.  `exemplars` is 0 but for drafts; `value` its alignment, `words` its length."""
+
+    criteria_id: str
+    origin: Origin
+    round: int
+    exemplars: int
+    words: int
+    pattern: Pattern
+    value: float
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Candidates measured on the same `n_items` calibration items, best first; of `n_candidates` with a text.
+
+    `n_undefined` were scored on those items, but their alignment is undefined there.
+    """
+
+    scope: Scope
+    statistic: Statistic
+    level: Level
+    n_items: int
+    n_candidates: int
+    places: tuple[Place, ...]
+    n_undefined: int = 0
+
+    @property
+    def values(self) -> FloatArray:
+        """(n_places,) alignments."""
+        return np.array([one.value for one in self.places], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Spearman rho of a property with alignment over `n` candidates; `p` two-sided, by permutation.
+
+    None where undefined, with `reason`.
+    """
+
+    rho: float | None
+    p: float | None
+    n: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeGroup:
+    """Drafts from `size` exemplars: how their alignments spread (median and quartiles)."""
+
+    size: int
+    n: int
+    median: float
+    low_quartile: float
+    high_quartile: float
+
+
+@dataclass(frozen=True)
+class BySize:
+    groups: tuple[SizeGroup, ...]
+    trend: Trend
+
+
+@dataclass(frozen=True)
+class Line:
+    """Least squares of alignment on words, with the 95 % band of the mean at `words`; all empty where undefined.
+
+    `slope` is per 100 words.  `reason` says why there is no line, or no band (fewer than 3 candidates).
+    """
+
+    n: int
+    slope: float | None
+    interval: Interval | None
+    words: tuple[float, ...] = ()
+    middle: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternGroup:
+    """Mean alignment of the `n` candidates of one pattern; None without any, no interval with fewer than 2."""
+
+    pattern: Pattern
+    n: int
+    mean: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class ByPattern:
+    """Both patterns, and the mean of the specific minus that of the holistic; None where one has no candidate."""
+
+    groups: tuple[PatternGroup, ...]
+    difference: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Analyses:
+    """The analyses of one pool."""
+
+    pool: Pool
+    by_size: BySize
+    by_length: Line
+    by_pattern: ByPattern
+
+
+def analyse(calibration: Calibration, scope: Scope = "complete") -> Analyses:
+    """All analyses of the candidates in `scope`; deterministic.  `calibration` alone is enough, no scores are read."""
+    found = pool(calibration, scope)
+    seed = calibration.settings.seed
+    return Analyses(
+        found,
+        by_size(found.places, np.random.default_rng([seed, 20])),
+        line_of([one.words for one in found.places], found.values),
+        by_pattern(found.places, np.random.default_rng([seed, 21])),
+    )
+
+
+def pool(calibration: Calibration, scope: Scope = "complete") -> Pool:
+    """Candidates with a text, measured on the same calibration items (module docstring), best first."""
+    listed = [one for one in calibration.candidates if one.criteria.text]
+    if scope == "complete":
+        n_items = len(calibration.split.calibration)
+        inside = [(one, one.alignment.value) for one in listed if one.alignment and one.calls == n_items]
+    else:
+        scored = [one for one in listed if one.trace]
+        shared = set.intersection(*({point.items for point in one.trace} for one in scored)) if scored else set()
+        n_items = max(shared, default=0)
+        inside = [(one, point.value) for one in scored for point in one.trace if point.items == n_items]
+    scale = calibration.task.scale
+    places = [_place(one, pattern_of(one.criteria.text, scale), value) for one, value in inside if value is not None]
+    return Pool(
+        scope,
+        calibration.calibration.statistic,
+        calibration.calibration.level,
+        n_items,
+        len(listed),
+        tuple(sorted(places, key=lambda one: -one.value)),
+        len(inside) - len(places),
+    )
+
+
+def _place(one: Candidate, pattern: Pattern, value: float) -> Place:
+    origin = one.criteria.provenance
+    exemplars = origin.size if origin.origin == "draft" else 0
+    words = len(one.criteria.text.split())
+    return Place(one.criteria.criteria_id, origin.origin, origin.round, exemplars, words, pattern, value)
+
+
+# ── by exemplar size, by length, by pattern ──────────────────────────────────────────────────────────────────
+
+
+def by_size(places: Sequence[Place], generator: np.random.Generator) -> BySize:
+    """Drafts grouped by how many exemplars they were drawn from (001 Figure 3 A); refinements are no part."""
+    drafts = [one for one in places if one.origin == "draft"]
+    sizes = np.array([one.exemplars for one in drafts], dtype=np.float64)
+    values = np.array([one.value for one in drafts], dtype=np.float64)
+    groups = []
+    for size in np.unique(sizes):
+        own = values[sizes == size]
+        low, median, high = (float(q) for q in np.percentile(own, [25, 50, 75]))
+        groups.append(SizeGroup(int(size), own.size, median, low, high))
+    return BySize(tuple(groups), trend_of(sizes, values, generator))
+
+
+def trend_of(x: FloatArray, values: FloatArray, generator: np.random.Generator) -> Trend:
+    """Spearman rho of `x` and `values`, each (n,), with a two-sided permutation p over `PERMUTATIONS` shuffles.
+
+    Undefined with fewer than 3 candidates, or a constant side.
+    """
+    n = values.size
+    if n < 3:
+        return Trend(None, None, n, f"fewer than 3 candidates ({n})")
+    rho = float(spearman(x, values))
+    if np.isnan(rho):
+        return Trend(None, None, n, "all are equal on one side")
+    shuffled = generator.permuted(np.tile(average_ranks(values), (PERMUTATIONS, 1)), axis=1)
+    resampled = pearson(shuffled, average_ranks(x))
+    as_far = int(np.count_nonzero(np.abs(resampled) >= abs(rho) - 1e-12))
+    return Trend(rho, (1 + as_far) / (1 + PERMUTATIONS), n)
+
+
+def line_of(words: Sequence[int], values: FloatArray, confidence: float = 0.95) -> Line:
+    """Ordinary least squares of `values` (n,) on `words` (n,) with the band of the mean (001 Figure 3 B).
+
+    The band at x is ŷ ± t · s · √(1/n + (x − x̄)²/Sxx) with n − 2 degrees of freedom and s² = Σe²/(n − 2).
+    """
+    x, y = np.asarray(words, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    n = x.size
+    if n < 2 or np.ptp(x) == 0:
+        few = f"fewer than 2 candidates ({n})" if n < 2 else "all candidates have the same length"
+        return Line(n, None, None, reason=few)
+    from scipy.special import stdtrit
+
+    centred = x - x.mean()
+    spread = float(centred @ centred)
+    slope = float(centred @ (y - y.mean())) / spread
+    grid = np.linspace(x.min(), x.max(), GRID)
+    middle = y.mean() + slope * (grid - x.mean())
+    drawn = tuple(grid.tolist()), tuple(middle.tolist())
+    if n < 3:
+        return Line(n, 100 * slope, None, *drawn, reason="no band with fewer than 3 candidates")
+    residual = y - y.mean() - slope * centred
+    error = float(np.sqrt(residual @ residual / (n - 2)))
+    t = float(stdtrit(n - 2, 0.5 + confidence / 2))
+    half = t * error * np.sqrt(1 / n + (grid - x.mean()) ** 2 / spread)
+    reach = 100 * t * error / spread**0.5
+    interval = Interval(100 * slope - reach, 100 * slope + reach, confidence, f"least squares, t with {n - 2} df")
+    return Line(n, 100 * slope, interval, *drawn, tuple((middle - half).tolist()), tuple((middle + half).tolist()))
+
+
+def by_pattern(places: Sequence[Place], generator: np.random.Generator) -> ByPattern:
+    """Mean alignment of holistic and of specific criteria (001 Figure 4), bootstrapped over candidates."""
+    values = {p: np.array([one.value for one in places if one.pattern == p], dtype=np.float64) for p in PATTERNS}
+    means = {p: _resampled_means(own, generator) for p, own in values.items()}
+    groups = tuple(
+        PatternGroup(p, own.size, float(own.mean()) if own.size else None, _interval(means[p], own.size))
+        for p, own in values.items()
+    )
+    holistic, specific = groups
+    if holistic.mean is None or specific.mean is None:
+        return ByPattern(groups, None, None)
+    interval = _interval(means["specific"] - means["holistic"], min(holistic.n, specific.n))
+    return ByPattern(groups, specific.mean - holistic.mean, interval)
+
+
+def _resampled_means(values: FloatArray, generator: np.random.Generator) -> FloatArray:
+    if not values.size:
+        return np.full(RESAMPLES, np.nan)
+    means: FloatArray = values[generator.integers(values.size, size=(RESAMPLES, values.size))].mean(axis=1)
+    return means
+
+
+def _interval(means: FloatArray, n: int) -> Interval | None:
+    found = percentile_interval(means, n)
+    return found and Interval(
+        found.low, found.high, found.confidence, f"bootstrap over candidates, {RESAMPLES} resamples"
+    )
+
+
+# ── before and after ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class CaseStudy:
+    """A refinement beside its parent on the same `n` calibration items.
+
+    `before` and `after` hold the alignment by statistic, `differences` after minus before with interval and p.
+    `inner_gain` is the gain on the inner fold, on which it was accepted or `rejected` (see `status`).
+    """
+
+    parent: Criteria
+    child: Criteria
+    status: Status
+    inner_gain: float | None
+    before: Mapping[str, Alignment]
+    after: Mapping[str, Alignment]
+    differences: Mapping[str, Difference]
+    n: int
+
+
+def refinements(calibration: Calibration) -> tuple[Candidate, ...]:
+    """Refinements scored on all calibration items whose parent is a candidate too, largest inner gain first."""
+    n_items = len(calibration.split.calibration)
+    complete = {one.criteria.criteria_id: one for one in calibration.candidates if one.calls == n_items}
+    found = [
+        one
+        for one in complete.values()
+        if one.criteria.provenance.origin == "refine" and one.criteria.provenance.parents[0] in complete
+    ]
+    return tuple(sorted(found, key=lambda one: -np.inf if one.inner_gain is None else one.inner_gain, reverse=True))
+
+
+def case_study(
+    calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix, criteria_id: str | None = None
+) -> CaseStudy | None:
+    """The refinement `criteria_id` (default: that with the largest inner gain) beside its parent (001 Table 7).
+
+    `scores` are the run's over all items of `golden`.  None where nothing was refined; NotFoundError for criteria
+    that are no refinement on all calibration items.
+    """
+    listed = {one.criteria.criteria_id: one for one in refinements(calibration)}
+    if not listed and criteria_id is None:
+        return None
+    child = listed.get(criteria_id or next(iter(listed)))
+    if child is None:
+        raise NotFoundError(f"Criteria {criteria_id} are no refinement that was scored on all calibration items.")
+    parents = {one.criteria.criteria_id: one.criteria for one in calibration.candidates}
+    parent = parents[child.criteria.provenance.parents[0]]
+    side = Side.of(golden, calibration.task.aspect, calibration.split.calibration)
+    rows = {name: scores.values[k, side.positions] for k, name in enumerate(scores.criteria_ids)}
+    differences: dict[str, Difference] = {
+        statistic: paired_difference(
+            rows[child.criteria.criteria_id],
+            rows[parent.criteria_id],
+            side.labels,
+            side.sources,
+            side.systems,
+            statistic=statistic,
+            level=calibration.calibration.level,
+            generator=np.random.default_rng([calibration.settings.seed, 22]),
+            resamples=calibration.settings.resamples,
+        )
+        for statistic in STATISTICS
+    }
+    return CaseStudy(
+        parent,
+        child.criteria,
+        child.status,
+        child.inner_gain,
+        {name: found.b for name, found in differences.items()},
+        {name: found.a for name, found in differences.items()},
+        differences,
+        next(iter(differences.values())).n,
+    )

@@ -1,0 +1,193 @@
+"""The ablation table of a calibration on screen: its estimate and start, its progress, the table with its figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import streamlit as st
+
+from core.calibration.steps import Estimate
+from core.errors import ConcordError
+from core.figures import describe, measure_name
+from core.figures.analyses import VariantMark, ablation_figure
+from core.jobs import tasks
+from core.jobs.tasks.analyses import Ablation, AblationRow
+from core.jobs.views import RunSummary
+from core.jobs.views.analyses import AblationRequest
+from core.records import Interval
+from pages.components import charts, forms, live, run_view, state, tables
+from pages.components.page import Opened, plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+def draw_ablation(page: Opened, run: RunSummary) -> None:
+    """The ablation table of a finished calibration, or the way to it: estimate, button, progress."""
+    st.subheader("What each part brings", anchor=False)
+    last = tasks.last_ablation(page.store, run.run_id)
+    if last is not None and not last.finished:
+        live.follow(
+            lambda: run_view.read_run(page, last.run_id),
+            lambda now: now.finished,
+            lambda now: run_view.draw_status(page, now),
+        )
+        return
+    found = None if last is None else run_view.read_run(page, last.run_id).outcome
+    if last is not None and last.status in ("failed", "cancelled"):
+        run_view.draw_status(page, last)
+    if isinstance(found, Ablation) and last is not None:
+        _draw_table(page, run, last, found)
+        return
+    st.markdown(
+        "The final judge beside the same judge without criteria, without refinement, with its single best criteria "
+        "instead of the mean and, for a language model, with evaluation steps switched."
+    )
+    _offer(page, run)
+
+
+def _offer(page: Opened, run: RunSummary) -> None:
+    """The estimate and the button; only what the calibration has not scored yet costs calls."""
+    with_steps = True
+    if run.judge_spec != "offline":
+        with_steps = st.checkbox(
+            "Also with evaluation steps that the model writes itself (auto-CoT)",
+            value=True,
+            key=state.widget(f"analyses_steps_{run.run_id}"),
+            help="Scores all items once more for each criteria of the final judge: most of the cost.",
+        )
+    request = AblationRequest(run.project_id, run.golden_id, run.aspect, run.run_id, with_steps)
+    try:
+        forms.show_estimate(_estimate(page, request))
+    except ConcordError as error:
+        st.warning(plain(str(error)), title="No ablation can be run now", icon=":material/warning:")
+        return
+    st.caption(
+        "This opens the held-out items: variants are measured on them that were not before. The result says so, and "
+        "the openings are counted."
+    )
+    st.button(
+        "Run the ablations",
+        type="primary",
+        icon=":material/play_arrow:",
+        key=state.widget("analyses_start"),
+        on_click=_start,
+        args=(page, request),
+    )
+
+
+@st.cache_resource(max_entries=32, ttl=600, show_spinner=False)
+def _estimate(_page: Opened, request: AblationRequest) -> Estimate:
+    """Kept for a while: every prompt is rendered for it, and a finished calibration does not change."""
+    return tasks.estimate_ablation(_page.store, _page.settings, request)
+
+
+def _start(page: Opened, request: AblationRequest) -> None:
+    try:
+        tasks.start_ablation(page.store, page.settings, request)
+    except ConcordError as error:
+        state.leave_notice(f"The ablations were not started: {error}", good=False)
+
+
+def _draw_table(page: Opened, run: RunSummary, last: RunSummary, found: Ablation) -> None:
+    held = found.rows[0].held_out
+    measure = measure_name(held.statistic, held.level)
+    method = f" by {held.interval.method}" if held.interval else ""
+    st.caption(
+        plain(
+            f"{measure}; 95 % intervals{method}. Differences are variant minus final judge on the held-out items that "
+            f"both scored, by a paired bootstrap; p is corrected (Holm) over the {len(found.rows) - 1} comparisons."
+        )
+    )
+    st.dataframe(
+        ablation_frame(found),
+        hide_index=True,
+        height=tables.height_for(len(found.rows)),
+        placeholder=tables.DASH,
+        column_config=_ablation_columns(),
+        alt="Ablation table",
+    )
+    charts.place(_ablation_figure(last.run_id, found, measure), key="analyses_ablation", alt="Ablations with intervals")
+    told = [f"{row.key}: {row.what}" + (f" Undefined: {row.reason}." if row.reason else "") for row in found.rows[1:]]
+    told += [f"left out: {key}. {reason}" for key, reason in found.left_out.items()]
+    st.text("\n".join(f"{line[0].upper()}{line[1:]}" for line in told))
+    st.info(plain(f"{found.opening} {_openings_words(page, run)}"), icon=":material/lock_open:")
+    if found.steps:
+        part = st.expander("The evaluation steps that the model wrote", on_change="rerun")
+        if part.open:
+            with part:
+                for text in found.steps.values():
+                    st.text(text)
+
+
+def _openings_words(page: Opened, run: RunSummary) -> str:
+    listed = tasks.list_openings(page.store, run.project_id, run.golden_id, run.aspect)
+    counted = Counter(one.why for one in listed)
+    if not counted:
+        return ""
+    told = "; ".join(f"{n} × {why}" for why, n in counted.items())
+    return f"The held-out items of this aspect were opened {tables.count_words(len(listed), 'time')} so far: {told}."
+
+
+def variant_name(row: AblationRow) -> str:
+    """How a row is headed, e.g. "final judge (mean of 3)"."""
+    n = len(row.criteria_ids)
+    if row.key == "final":
+        return f"final judge (mean of {n})" if n > 1 else "final judge"
+    return row.key
+
+
+def ablation_frame(found: Ablation) -> pd.DataFrame:
+    """The table of an ablation; None where undefined, which is drawn as "—"."""
+    rows = found.rows
+    unread = [row.held_out.n_unscored + row.calibration.n_unscored for row in rows]
+    return pd.DataFrame(
+        {
+            "variant": [variant_name(row) for row in rows],
+            "calibration": [describe(row.calibration) for row in rows],
+            "held-out": [describe(row.held_out) for row in rows],
+            "n": [row.held_out.n for row in rows],
+            **({"unread": unread} if any(unread) else {}),
+            "minus final": pd.Series([row.difference for row in rows], dtype="float64"),
+            "interval": [signed(row.interval) for row in rows],
+            "p": pd.Series([row.p_holm for row in rows], dtype="float64"),
+        }
+    )
+
+
+def _ablation_columns() -> dict[str, Any]:
+    config = st.column_config
+    return {
+        "variant": config.TextColumn(width=190),
+        "calibration": config.TextColumn(help="on the items that chose the criteria: it flatters"),
+        "held-out": config.TextColumn(help="on items that chose nothing: the number to quote"),
+        "n": config.NumberColumn(width=60, help="held-out items"),
+        "unread": config.NumberColumn(width=70, help="items without a readable score, counted, never guessed"),
+        "minus final": config.NumberColumn(format="%+.3f", width=95),
+        "interval": config.TextColumn("95 % interval", width=130),
+        "p": config.NumberColumn("p (Holm)", format="%.3f", width=80),
+    }
+
+
+def signed(interval: Interval | None) -> str:
+    """`-0.043 to -0.020`, or "—" where there is none."""
+    return tables.DASH if interval is None else f"{interval.low:+.3f} to {interval.high:+.3f}"
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _ablation_figure(run_id: str, _found: Ablation, measure: str) -> Figure:
+    marks = [
+        VariantMark(
+            variant_name(row),
+            row.calibration,
+            row.held_out,
+            row.difference,
+            row.interval,
+            row.p_holm,
+            row.n,
+        )
+        for row in _found.rows
+    ]
+    return ablation_figure(marks, measure=measure)

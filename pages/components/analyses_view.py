@@ -1,0 +1,276 @@
+"""What each part of a calibrated judge brings, and what its winning criteria looked like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from core.calibration.steps import Candidate
+from core.errors import ConcordError
+from core.figures import STATISTIC_NAMES, describe, measure_name
+from core.figures.analyses import (
+    Band,
+    Dot,
+    MeanMark,
+    length_figure,
+    pattern_figure,
+    size_figure,
+)
+from core.jobs import tasks
+from core.jobs.tasks.analyses import Analyses, CaseStudy, Scope
+from core.jobs.views import GoldenView, RunSummary
+from core.records import STATISTICS
+from core.wording import word_diff
+from pages.components import charts, state, tables
+from pages.components.ablation_view import draw_ablation, signed
+from pages.components.criteria_view import draw_diff
+from pages.components.page import Opened, link_to, plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+SCOPES: tuple[Scope, ...] = ("complete", "common")
+
+
+def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+    """Ablations, analyses and a before/after case of one finished calibration of `aspect` on `golden`."""
+    runs = tasks.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
+    if not runs:
+        st.info(
+            f"No calibration of {plain(aspect)} on this golden set has come to its end yet. Run a calibration: its "
+            "parts are then taken away one by one here, and its criteria compared.",
+            icon=":material/tune:",
+        )
+        link_to("calibrate", "Start a calibration", icon=":material/tune:", golden=golden.golden_id)
+        return
+    run = _choose_run(golden, aspect, runs)
+    try:
+        draw_ablation(page, run)
+        _draw_candidates(page, run)
+        _draw_case(page, run)
+    except ConcordError as error:
+        st.error(plain(str(error)), title="This calibration cannot be analysed", icon=":material/error:")
+
+
+def _choose_run(golden: GoldenView, aspect: str, runs: list[RunSummary]) -> RunSummary:
+    by_id = {run.run_id: run for run in runs}
+    chosen = st.selectbox(
+        "Calibration",
+        list(by_id),
+        key=state.widget(f"analyses_run_{golden.golden_id}_{aspect}"),
+        format_func=lambda run_id: _run_words(by_id[run_id]),
+    )
+    return by_id[chosen]
+
+
+# ── what the candidates looked like ──────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    found: Analyses
+    size: Figure
+    length: Figure
+    pattern: Figure
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
+    """A finished calibration does not change, so its analyses are made once."""
+    found = tasks.analyse_candidates(_page.store, run_id, scope)
+    pool, line = found.pool, found.by_length
+    measure = measure_name(pool.statistic, pool.level)
+    listed = tasks.load_calibration(_page.store, run_id).candidates
+    names = {one.criteria.criteria_id: tables.name_of(one.criteria) for one in listed}
+    drafts = [
+        Dot(one.exemplars, one.value, names[one.criteria_id], "draft") for one in pool.places if one.origin == "draft"
+    ]
+    dots = [
+        Dot(one.words, one.value, names[one.criteria_id], "draft" if one.origin == "draft" else "refinement")
+        for one in pool.places
+    ]
+    means = [
+        MeanMark(
+            group.pattern,
+            tuple(one.value for one in pool.places if one.pattern == group.pattern),
+            group.mean,
+            group.interval,
+        )
+        for group in found.by_pattern.groups
+    ]
+    band = Band(line.words, line.middle, line.low, line.high)
+    return _Drawn(
+        found,
+        size_figure(drafts, measure=measure),
+        length_figure(dots, band, measure=measure),
+        pattern_figure(means, measure=measure),
+    )
+
+
+def _run_words(run: RunSummary) -> str:
+    """The title with a fixed moment, for an option whose words moved on by themselves would lose its choice."""
+    return f"{run.title}, {run.finished_at or run.created_at:%Y-%m-%d %H:%M} UTC"
+
+
+def _draw_candidates(page: Opened, run: RunSummary) -> None:
+    st.subheader("What the criteria looked like", anchor=False)
+    drawn = {scope: _analysed(page, run.run_id, scope) for scope in SCOPES}
+    scope: Scope = "complete"
+    if drawn["common"].found.pool.n_items == drawn["complete"].found.pool.n_items:
+        st.text(scope_words(drawn[scope].found))
+    else:
+        scope = st.radio(
+            "Compare",
+            SCOPES,
+            key=state.widget("analyses_scope"),
+            format_func=lambda one: scope_words(drawn[one].found),
+            help="Alignments on few items are no match for those on all, so the two are never mixed.",
+        )
+    chosen = drawn[scope]
+    if not chosen.found.pool.places:
+        st.info(
+            "No candidate was scored on all calibration items: the budget ended the run before. Calibrate with a "
+            "larger budget, or compare all on their first items.",
+            icon=":material/info:",
+        )
+        return
+    st.caption(
+        "On calibration items, whose labels shaped and chose these criteria: what made them win here, not how good "
+        "they are."
+    )
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("**By exemplar size** (drafts)")
+        charts.place(chosen.size, key="analyses_by_size", alt="Alignment of drafts by exemplar size")
+        st.text(trend_words(chosen.found))
+    with right:
+        st.markdown("**By length**")
+        charts.place(chosen.length, key="analyses_by_length", alt="Alignment by length of the criteria in words")
+        st.text(length_words(chosen.found))
+    left, right = st.columns(2, gap="medium", vertical_alignment="center")
+    with left:
+        st.markdown("**Holistic or specific**")
+        charts.place(chosen.pattern, key="analyses_by_pattern", alt="Alignment of holistic and specific criteria")
+    with right:
+        st.text(pattern_words(chosen.found))
+        st.caption(
+            "Specific criteria have a rubric line for at least half of the scale's steps, such as “5: …” or "
+            "“Score 3 - …”; holistic ones say what good and bad items have in common."
+        )
+
+
+def scope_words(found: Analyses) -> str:
+    """What is compared, with its counts, e.g. "8 of 132 candidates are complete: scored on all 800 …"."""
+    pool = found.pool
+    n = len(pool.places) + pool.n_undefined
+    undefined = f" ({pool.n_undefined} undefined)" if pool.n_undefined else ""
+    if pool.scope == "complete":
+        one = "is" if n == 1 else "are"
+        return f"{n} of {pool.n_candidates} candidates {one} complete: scored on all {pool.n_items:,} items{undefined}"
+    return f"{n} of {pool.n_candidates} candidates on the first {pool.n_items:,} items, scored by all{undefined}"
+
+
+def trend_words(found: Analyses) -> str:
+    """Whether alignment goes with exemplar size, in words."""
+    trend = found.by_size.trend
+    if trend.rho is None or trend.p is None:
+        return f"No trend can be told: {trend.reason}."
+    told = f"Spearman rho of size with alignment {trend.rho:+.2f}, {_p(trend.p)} (permutation), {trend.n} drafts"
+    return f"{told}: {'a trend' if trend.p < 0.05 else 'no trend that can be told from chance'}."
+
+
+def length_words(found: Analyses) -> str:
+    """What 100 more words go with."""
+    line = found.by_length
+    if line.slope is None:
+        return f"No line can be drawn: {line.reason}."
+    if line.interval is None:
+        return f"{line.slope:+.3f} per 100 words, {line.n} candidates; {line.reason}."
+    told = f"{line.slope:+.3f} [{line.interval.low:+.3f}, {line.interval.high:+.3f}] per 100 words"
+    return f"{told} (least squares, 95 %), {line.n} candidates."
+
+
+def pattern_words(found: Analyses) -> str:
+    """Specific against holistic, or why there is nothing to compare."""
+    compared = found.by_pattern
+    if compared.difference is None:
+        only = next((group.pattern for group in compared.groups if group.n), "neither")
+        return f"All {len(found.pool.places)} follow one pattern ({only}): nothing to compare."
+    ends = "" if compared.interval is None else f" [{compared.interval.low:+.3f}, {compared.interval.high:+.3f}]"
+    counts = ", ".join(f"{group.n} {group.pattern}" for group in compared.groups)
+    return f"Specific minus holistic {compared.difference:+.3f}{ends} (bootstrap over candidates, 95 %); {counts}."
+
+
+def _p(p: float) -> str:
+    return "p < .001" if p < 0.001 else f"p = {p:.3f}"
+
+
+# ── before and after ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_case(page: Opened, run: RunSummary) -> None:
+    st.subheader("Before and after refinement", anchor=False)
+    listed = {one.criteria.criteria_id: one for one in _refinements(page, run.run_id)}
+    if not listed:
+        st.caption("No refinement was scored on all calibration items in this calibration.")
+        return
+    chosen = st.selectbox(
+        "Refinement (largest inner gain first)",
+        list(listed),
+        key=state.widget(f"analyses_case_{run.run_id}"),
+        format_func=lambda criteria_id: _refinement_words(listed[criteria_id]),
+    )
+    case = _case(page, run.run_id, chosen)
+    if case is None:
+        return
+    st.caption(
+        f"Both on the same {case.n:,} calibration items, {case.before[STATISTICS[0]].level} level. These items chose "
+        "the refinement and some were shown to its writer, so the gain flatters."
+    )
+    st.dataframe(
+        case_frame(case),
+        hide_index=True,
+        height=tables.height_for(len(STATISTICS)),
+        placeholder=tables.DASH,
+        column_config={
+            "after − before": st.column_config.NumberColumn(format="%+.3f"),
+            "p": st.column_config.NumberColumn(format="%.3f"),
+        },
+        alt="Alignment before and after refinement",
+    )
+    draw_diff(word_diff(case.parent.text, case.child.text))
+    link_to("criteria", "Open in Criteria", icon=":material/rule:", run=run.run_id, criteria=case.child.criteria_id)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _refinements(_page: Opened, run_id: str) -> tuple[Candidate, ...]:
+    return tasks.list_refinements(_page.store, run_id)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _case(_page: Opened, run_id: str, criteria_id: str) -> CaseStudy | None:
+    return tasks.case_study(_page.store, run_id, criteria_id)
+
+
+def case_frame(case: CaseStudy) -> pd.DataFrame:
+    """r, rho and tau before and after, with the paired difference."""
+    found = [case.differences[statistic] for statistic in STATISTICS]
+    return pd.DataFrame(
+        {
+            "statistic": [STATISTIC_NAMES[statistic] for statistic in STATISTICS],
+            "before": [describe(case.before[statistic]) for statistic in STATISTICS],
+            "after": [describe(case.after[statistic]) for statistic in STATISTICS],
+            "after − before": pd.Series([one.value for one in found], dtype="float64"),
+            "95 % interval": [signed(one.interval) for one in found],
+            "p": pd.Series([one.p for one in found], dtype="float64"),
+            "n": [one.n for one in found],
+        }
+    )
+
+
+def _refinement_words(one: Candidate) -> str:
+    gain = "inner gain undefined" if one.inner_gain is None else f"inner gain {one.inner_gain:+.3f}"
+    return f"{tables.name_of(one.criteria)}: {gain}, {one.status}"

@@ -1,0 +1,293 @@
+"""The ablation table on a planted judge: which variants there are, what they cost, and what each row says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from core.calibration.ablate import Ablation, AblationRow, ablate, ablation
+from core.calibration.ablation_work import SteppedScoreStep, StepsBatch, StepsStep, answer, steps_in_force
+from core.calibration.settings import CalibrationSettings
+from core.calibration.steps import Calibration, ScoreStep, Standing
+from core.calibration.variants import Known, plan_of
+from core.errors import JudgeError, UsageError
+from core.judging.llm import LLMJudge, Sampling
+from core.judging.written import WrittenSteps
+from core.providers.scripted import ScriptedProvider
+from core.records import Criteria, GoldenSet, ScoreMatrix, Task, Usage
+
+Run = Callable[..., tuple[Calibration, ScoreMatrix]]
+SETTINGS = CalibrationSettings(preset="quick", rounds=1, resamples=60)
+
+
+def rows_of(found: Ablation) -> dict[str, AblationRow]:
+    return {row.key: row for row in found.rows}
+
+
+def by_source(values: Any, golden: GoldenSet, positions: Any) -> float:
+    """Sample-level Spearman rho by scipy: one coefficient a source, averaged; constant sources left out."""
+    at = np.array(positions)
+    labels, sources = golden.labels("quality"), golden.source_codes
+    groups = [at[sources[at] == source] for source in np.unique(sources[at])]
+    return float(np.mean([stats.spearmanr(values[g], labels[g]).statistic for g in groups if len(set(labels[g])) > 1]))
+
+
+def scripted(**how: Any) -> LLMJudge:
+    return LLMJudge(ScriptedProvider(), "scripted", spec="scripted", sampling=Sampling(**how))
+
+
+@pytest.fixture
+def llm_golden(golden: GoldenSet) -> GoldenSet:
+    """The planted golden set with words for targets, which the scripted model can read."""
+    words = ["alpha beta gamma.", "beta delta and more.", "one two three four.", "short.", "a b c d e f g."]
+    items = tuple(replace(item, target=f"{words[k % 5]} {item.item_id}") for k, item in enumerate(golden.items))
+    return replace(golden, items=items)
+
+
+# ── the rows ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_rows_known_from_the_calibration_are_its_own(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+    result, scores = run(golden, make_judge(), SETTINGS)
+    rows = rows_of(ablate(result, golden, make_judge(), scores=scores))
+    assert list(rows) == ["final", "without criteria", "without refinement", "single best"]
+    for key, calibration, held_out in (
+        ("final", result.calibration, result.held_out),
+        ("without criteria", result.no_criteria["calibration"], result.no_criteria["held_out"]),
+        ("single best", result.best_single["calibration"], result.best_single["held_out"]),
+    ):
+        assert (rows[key].calibration, rows[key].held_out) == (calibration, held_out)
+        assert not rows[key].first_look
+    assert rows["final"].difference is None
+    assert rows["without refinement"].first_look
+
+
+def test_without_refinement_takes_the_best_drafts_of_calibration(
+    golden: GoldenSet, make_judge: type[Any], run: Run
+) -> None:
+    result, scores = run(golden, make_judge(), SETTINGS)
+    assert any(one.provenance.origin == "refine" for one in result.chosen)
+    found = ablate(result, golden, make_judge(), scores=scores)
+    row = rows_of(found)["without refinement"]
+    on = list(result.split.calibration)
+    ranked = sorted(
+        (
+            (by_source(values, golden, on), name)
+            for name, values in zip(scores.criteria_ids, scores.values, strict=True)
+            if name in {c.criteria.criteria_id for c in result.candidates if c.criteria.provenance.origin == "draft"}
+            and np.isfinite(values[on]).all()
+        ),
+        reverse=True,
+    )
+    assert row.criteria_ids == tuple(name for _, name in ranked[: len(result.chosen)])
+    drafts = {c.criteria.criteria_id: c.criteria for c in result.candidates}
+    task = Task("quality", "single", golden.aspects["quality"].scale)
+    members = [drafts[name] for name in row.criteria_ids]
+    mean = make_judge().score(task, golden.items, members).values.mean(axis=0)
+    assert row.calibration.value == pytest.approx(by_source(mean, golden, on))
+    assert row.held_out.value == pytest.approx(by_source(mean, golden, result.split.held_out))
+
+
+def test_differences_are_variant_minus_final_on_held_out(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+    result, scores = run(golden, make_judge(), SETTINGS)
+    found = ablate(result, golden, make_judge(), scores=scores)
+    rows = rows_of(found)
+    final = rows["final"].held_out.value
+    assert final is not None
+    for row in found.rows[1:]:
+        assert row.held_out.value is not None
+        assert row.difference == pytest.approx(row.held_out.value - final)
+        assert row.interval is not None
+        assert row.interval.low <= row.interval.high
+        assert row.n == len(result.split.held_out)
+        assert "sources" in row.interval.method
+    bare = rows["without criteria"]
+    assert bare.interval is not None
+    assert bare.interval.high < 0  # planted: without criteria the skill is .2
+    ordered = sorted(found.rows[1:], key=lambda row: row.p or 0.0)
+    expected, worst = [], 0.0
+    for left, row in zip((3, 2, 1), ordered, strict=True):  # Holm by hand: times 3, 2, 1, never below the one before
+        assert row.p is not None
+        worst = max(worst, min(1.0, left * row.p))
+        expected.append(worst)
+    assert [row.p_holm for row in ordered] == pytest.approx(expected)
+
+
+def test_only_what_nobody_scored_is_asked_for(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+    """The judge of these tests fails when an item comes twice with the same criteria."""
+    judge = make_judge()
+    result, scores = run(golden, judge, SETTINGS)
+    found = ablate(result, golden, judge, scores=scores)
+    chosen = {one.criteria_id for one in result.chosen}
+    new = [name for name in rows_of(found)["without refinement"].criteria_ids if name not in chosen]
+    assert found.calls == len(new) * len(result.split.held_out)
+    assert found.usage.requests == found.calls
+    plan = plan_of(result, golden, writes_steps=False, has_steps=False)
+    assert Known(golden, result, scores).calls(plan) == found.calls
+
+
+def test_without_stored_scores_a_notebook_gets_the_same_table(
+    golden: GoldenSet, make_judge: type[Any], run: Run
+) -> None:
+    result, scores = run(golden, make_judge(), SETTINGS)
+    bare, stored = ablate(result, golden, make_judge()), ablate(result, golden, make_judge(), scores=scores)
+    assert bare.rows == stored.rows
+    assert bare.calls > stored.calls
+    np.testing.assert_array_equal(bare.scores.values, stored.scores.values)
+
+
+def test_the_table_says_what_it_opened(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+    result, scores = run(golden, make_judge(), SETTINGS)
+    found = ablate(result, golden, make_judge(), scores=scores)
+    assert [row.key for row in found.first_looks] == ["without refinement"]
+    assert "120 held-out items were opened" in found.opening
+    plain, _ = run(golden, make_judge(), replace(SETTINGS, rounds=0))
+    assert "nothing new was opened" in ablate(plain, golden, make_judge()).opening
+
+
+def test_variants_that_are_the_same_judge_are_left_out_with_the_reason(
+    golden: GoldenSet, make_judge: type[Any], run: Run
+) -> None:
+    result, _ = run(golden, make_judge(), replace(SETTINGS, rounds=0, ensemble=1))
+    found = ablate(result, golden, make_judge())
+    assert list(rows_of(found)) == ["final", "without criteria"]
+    assert "No refined criteria" in found.left_out["without refinement"]
+    assert "single criteria" in found.left_out["single best"]
+    assert "no language model" in found.left_out["with evaluation steps"]
+
+
+def test_unread_items_are_counted_in_every_row(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+    lost = {"i0-0", "i7-3", "i21-2", "i33-5"}
+
+    def unread(item_id: str) -> bool:
+        return item_id in lost
+
+    result, scores = run(golden, make_judge(unread), SETTINGS)
+    found = ablate(result, golden, make_judge(unread), scores=scores)
+    for row in found.rows:
+        assert row.calibration.n_unscored + row.held_out.n_unscored == len(lost)
+        assert {one.item_id for one in found.scores.unscored[row.key]} == lost
+        assert {one.reason for one in found.scores.unscored[row.key]} == {"no verdict"}
+    assert found.rows[1].n == len(result.split.held_out) - found.rows[1].held_out.n_unscored
+
+
+def test_a_budget_restricts_the_table_to_what_was_reported(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+    result, scores = run(golden, make_judge(), replace(SETTINGS, budget=700))
+    assert result.stopped_early
+    assert result.held_out.n < len(result.split.held_out)
+    found = ablate(result, golden, make_judge(), scores=scores)
+    final = found.rows[0]
+    assert final.held_out == result.held_out
+    for row in found.rows:
+        assert row.held_out.n == final.held_out.n
+
+
+def test_another_golden_set_or_judge_is_refused(
+    golden: GoldenSet, make_golden: Callable[..., GoldenSet], make_judge: type[Any], run: Run
+) -> None:
+    result, _ = run(golden, make_judge(), replace(SETTINGS, rounds=0))
+    with pytest.raises(UsageError, match="another golden set"):
+        ablate(result, make_golden(seed=1), make_judge())
+    with pytest.raises(UsageError, match="made with the judge planted, and scripted came"):
+        ablate(result, golden, scripted())
+
+
+def test_the_same_answers_give_the_same_steps(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+    result, scores = run(golden, make_judge(), SETTINGS)
+
+    def steps() -> list[Any]:
+        loop, judge, reply, seen = ablation(result, golden, scores, steps_in_force=None), make_judge(), None, []
+        while True:
+            try:
+                step = loop.send(reply)
+            except StopIteration:
+                return seen
+            seen.append(step)
+            reply = None if isinstance(step, Standing) else answer(step, judge, golden, result.task)
+
+    first, second = steps(), steps()
+    assert first == second
+    assert any(isinstance(step, ScoreStep) for step in first)
+    assert first[-1].phase == "done"
+    assert first[-1].calls == first[-1].calls_expected
+
+
+# ── evaluation steps ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_model_writes_steps_and_scores_with_them(llm_golden: GoldenSet, run: Run) -> None:
+    result, scores = run(llm_golden, scripted(), SETTINGS)
+    found = ablate(result, llm_golden, scripted(), scores=scores)
+    row = rows_of(found)["with evaluation steps"]
+    assert row.criteria_ids == tuple(one.criteria_id for one in result.chosen)
+    assert row.first_look
+    assert set(found.steps) == set(row.criteria_ids)
+    judge, task, members = scripted(), result.task, []
+    for one in result.chosen:
+        assert found.steps[one.criteria_id] == judge.write_steps(task, one.text).text
+        members.append(
+            scripted(steps=found.steps[one.criteria_id]).score(task, llm_golden.items, [one]).values[0],
+        )
+    at = list(result.split.held_out)
+    own = found.scores.values[found.scores.criteria_ids.index(row.key)]
+    np.testing.assert_allclose(own[at], np.mean(members, axis=0)[at], equal_nan=True)
+    plan = plan_of(result, llm_golden, writes_steps=True, has_steps=False)
+    assert Known(llm_golden, result, scores).calls(plan) == found.calls
+
+
+def test_a_judge_with_steps_is_measured_without_them(llm_golden: GoldenSet, run: Run) -> None:
+    judge = scripted(steps="1. Read it.\n2. Look for gaps.\n3. Choose the number.")
+    assert steps_in_force(judge)
+    result, scores = run(llm_golden, judge, replace(SETTINGS, rounds=0, ensemble=1))
+    found = ablate(result, llm_golden, judge, scores=scores)
+    assert "with evaluation steps" not in rows_of(found)
+    assert rows_of(found)["without evaluation steps"].first_look
+    plain = scripted().score(result.task, llm_golden.items, result.chosen).values[0]
+    own = found.scores.values[found.scores.criteria_ids.index("without evaluation steps")]
+    at = list(result.split.held_out)
+    np.testing.assert_allclose(own[at], plain[at], equal_nan=True)
+
+
+class Silent(LLMJudge):
+    """A model that writes no steps."""
+
+    def write_steps(self, task: Task, criteria: str = "") -> WrittenSteps:
+        return WrittenSteps("", "The model refused.", Usage(requests=1))
+
+
+def test_steps_that_were_not_written_leave_their_row_out(llm_golden: GoldenSet, run: Run) -> None:
+    judge = Silent(ScriptedProvider(), "scripted", spec="scripted")
+    result, scores = run(llm_golden, judge, replace(SETTINGS, rounds=0))
+    found = ablate(result, llm_golden, judge, scores=scores)
+    assert "with evaluation steps" not in rows_of(found)
+    assert "The model refused." in found.left_out["with evaluation steps"]
+    assert found.usage.requests == len(result.chosen)
+    not_wanted = ablate(result, llm_golden, judge, scores=scores, with_steps=False)
+    assert "not asked for" in not_wanted.left_out["with evaluation steps"]
+    assert not_wanted.calls == 0
+
+
+def test_steps_are_no_work_for_a_judge_that_is_no_llm(golden: GoldenSet, make_judge: type[Any], task: Task) -> None:
+    assert steps_in_force(make_judge()) is None
+    one = Criteria("Reward order.", "quality")
+    for work in (StepsStep((one,)), SteppedScoreStep((one,), ("1. Read.",), (0,))):
+        with pytest.raises(JudgeError, match="no LLM judge"):
+            answer(work, make_judge(), golden, task)
+
+
+def test_progress_runs_over_all_members(llm_golden: GoldenSet, task: Task, run: Run) -> None:
+    result, _ = run(llm_golden, scripted(), replace(SETTINGS, rounds=0))
+    seen: list[tuple[int, int]] = []
+    work = SteppedScoreStep(result.chosen, ("1. Read.",) * len(result.chosen), tuple(range(10)))
+    matrix = answer(work, scripted(), llm_golden, task, lambda done, asked: seen.append((done, asked)))
+    assert isinstance(matrix, ScoreMatrix)
+    assert not isinstance(matrix, StepsBatch)
+    total = 10 * len(result.chosen)
+    assert seen[-1] == (total, total)
+    assert matrix.values.shape == (len(result.chosen), 10)
+    assert matrix.calls == total
