@@ -1,34 +1,36 @@
 """A judge that replays a file of replies or scores: for judges run elsewhere, and for published responses.
 
-It scores by item id, whatever the criteria; it cannot draft.  The file is JSONL (plain or .gz) or CSV with `item_id`
-and either `responses` (a list of replies, JSONL only) or `score` (a number, or empty for unscored).
+It scores by item id, whatever the criteria; it cannot draft.  The file is whatever `core.judging.recordings` reads,
+with `item_id` and either `responses` (replies) or `score` (a number, or empty for unscored), or aliases of these.
+Several rows of one item are its samples where a column numbers them.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from core.errors import JudgeError, UsageError
+from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.base import CallEstimate, DraftBatch, DraftRequest, OnProgress, RefineRequest
-from core.judging.parse import read_rating
+from core.judging.parse import Reading, read_rating
+from core.judging.recordings import Entry, Reply, entries, load_recording, propose_columns
+from core.judging.recordings.fields import OWN_NAMES
+from core.judging.recordings.match import doubled_rows
+from core.judging.recordings.scales import number_in
 from core.records import Criteria, Item, Scored, ScoreMatrix, Task, Unscored, Usage, Verdict
+
+_MOST_MB = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """What the file holds for one item: replies as they came, or a score (None = unscored)."""
 
-    responses: tuple[str, ...] = ()
+    responses: tuple[Reply, ...] = ()
     score: float | None = None
 
 
@@ -37,19 +39,25 @@ class RecordedJudge:
 
     is_llm = False
 
-    def __init__(self, path: Path, recorded: Mapping[str, Recorded]) -> None:
+    def __init__(self, path: Path, recorded: Mapping[str, Recorded], aliases: Mapping[str, str] | None = None) -> None:
+        """`aliases`: part → the column taken for it under another name."""
         self.path = path
         self.recorded = recorded
+        self._aliases = aliases or {}
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
-        """Reads the whole file.  UsageError names the line that cannot be used."""
-        recorded: dict[str, Recorded] = {}
-        for number, row in _rows(path):
-            recorded[_item_id(path, number, row, recorded)] = _entry(path, number, row)
-        if not recorded:
-            raise UsageError(f"{path} holds no rows. Expected item_id with responses or score.")
-        return cls(path, recorded)
+        """Reads the whole file.  UsageError names the row that cannot be used."""
+        try:
+            recording = load_recording(path, max_mb=_MOST_MB)
+            columns = propose_columns(recording)
+            rows: dict[str, list[Entry]] = {}
+            for entry in entries(recording, columns):
+                rows.setdefault(entry.item_id, []).append(entry)
+        except GoldenError as error:
+            raise UsageError(str(error)) from error
+        aliases = {OWN_NAMES[role]: columns.roles[role] for role, how in columns.found.items() if how == "alias"}
+        return cls(path, {item_id: _recorded(path, claims) for item_id, claims in rows.items()}, aliases)
 
     @property
     def spec(self) -> str:
@@ -57,7 +65,9 @@ class RecordedJudge:
 
     @property
     def notice(self) -> str:
-        return f"Scores are replayed from {self.path.name}; criteria do not change them."
+        taken = ", ".join(f"{column} as {role}" for role, column in self._aliases.items())
+        told = f" Columns were taken: {taken}." if taken else ""
+        return f"Scores are replayed from {self.path.name}; criteria do not change them.{told}"
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
         """Nothing to learn."""
@@ -114,18 +124,25 @@ class RecordedJudge:
             return Unscored(item.item_id, "missing input", f"{self.path.name} holds no row for this item.")
         if not entry.responses:
             return _scored(task, item.item_id, entry.score)
-        readings = [read_rating(reply, task.scale, task.aspect) for reply in entry.responses]
+        readings = [_reading(reply, task) for reply in entry.responses]
+        raw = tuple(reply.text for reply in entry.responses)
         values = [reading.value for reading in readings if reading.value is not None]
         if not values:
-            return Unscored(item.item_id, readings[0].reason or "no verdict", raw=entry.responses)
+            return Unscored(item.item_id, readings[0].reason or "no verdict", raw=raw)
         return Scored(
             item.item_id,
             sum(values) / len(values),
-            explanation=entry.responses[0],
-            raw=entry.responses,
+            explanation=raw[0],
+            raw=raw,
             n_read=len(values),
             n_unread=len(readings) - len(values),
         )
+
+
+def _reading(reply: Reply, task: Task) -> Reading:
+    if reply.finish == "error":
+        return Reading(None, "provider error")
+    return read_rating(reply.text, task.scale, task.aspect, reply.finish)
 
 
 def _scored(task: Task, item_id: str, score: float | None) -> Verdict:
@@ -136,49 +153,20 @@ def _scored(task: Task, item_id: str, score: float | None) -> Verdict:
     return Scored(item_id, score)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """(line number, row) of a JSONL or CSV file."""
-    try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
-    if ".csv" in path.suffixes:
-        yield from enumerate(csv.DictReader(io.StringIO(text)), 2)
-        return
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise UsageError(f"{path}, line {number}: not JSON: {error}") from error
-            if not isinstance(row, dict):
-                raise UsageError(f"{path}, line {number}: expected a JSON object, not {type(row).__name__}.")
-            yield number, row
-
-
-def _item_id(path: Path, number: int, row: Mapping[str, Any], seen: Mapping[str, Recorded]) -> str:
-    item_id = row.get("item_id")
-    if item_id is None or item_id == "":
-        raise UsageError(f"{path}, line {number}: there is no item_id.")
-    if str(item_id) in seen:
-        raise UsageError(f"{path}, line {number}: item {item_id!r} stands there twice.")
-    return str(item_id)
-
-
-def _entry(path: Path, number: int, row: Mapping[str, Any]) -> Recorded:
-    responses = row.get("responses")
-    if isinstance(responses, list) and responses and all(isinstance(reply, str) for reply in responses):
-        return Recorded(tuple(responses))
-    if "score" in row:
-        score = row["score"]
-        if score is None or score == "":
-            return Recorded()
-        try:
-            value = float(score)
-        except (TypeError, ValueError):
-            value = math.nan
-        if math.isfinite(value):
-            return Recorded(score=value)
-        raise UsageError(f"{path}, line {number}: the score must be a number or empty, not {score!r}.")
-    raise UsageError(f"{path}, line {number}: expected responses (a list of texts, not empty) or score.")
+def _recorded(path: Path, claims: Sequence[Entry]) -> Recorded:
+    """What the rows of one item hold: all its replies, or the mean of its scores."""
+    if twice := doubled_rows(claims):
+        raise UsageError(f"{path}, row {twice[1]}: item {claims[0].item_id!r} stands there twice.")
+    replies = tuple(reply for entry in claims for reply in entry.replies or ())
+    if replies:
+        return Recorded(replies)
+    scored = [entry for entry in claims if entry.has_score]
+    if not scored:
+        raise UsageError(f"{path}, row {claims[0].row}: expected responses (a list of texts, not empty) or score.")
+    values: list[float] = []
+    for entry in scored:
+        number = number_in(entry.score)
+        if isinstance(number, str):
+            raise UsageError(f"{path}, row {entry.row}: the score must be a number or empty: {number}.")
+        values += [] if number is None else [number]
+    return Recorded(score=sum(values) / len(values) if values else None)

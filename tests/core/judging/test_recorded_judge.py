@@ -52,6 +52,22 @@ def test_scores_come_from_jsonl_gz_and_csv(tmp_path: Path) -> None:
         assert reasons == ["no verdict", "out of range", "missing input"]
 
 
+def test_alias_columns_and_numbered_samples_are_read_too(tmp_path: Path) -> None:
+    """By hand: a has the samples 2 and 3, mean 2.5; b has one."""
+    table = _judge(tmp_path, "id,seed,reply\na,1,Score: 2\na,2,Score: 3\nb,1,Score: 4\n", "long.csv")
+    np.testing.assert_array_equal(table.score(TASK, ITEMS, CRITERIA[:1]).values, [[2.5, 4, np.nan, np.nan]])
+    assert table.notice.endswith("Columns were taken: id as item_id, reply as responses, seed as sample.")
+    with pytest.raises(UsageError, match="row 2: item 'a' stands there twice"):
+        _judge(tmp_path, "id,seed,reply\na,1,Score: 2\na,1,Score: 3\n", "doubled.csv")
+
+
+def test_a_failed_request_of_a_batch_is_a_provider_error(tmp_path: Path) -> None:
+    text = '{"custom_id": "a", "response": {"status_code": 500, "body": {"error": {"message": "overloaded"}}}}\n'
+    (verdict, *_) = _judge(tmp_path, text).explain(TASK, ITEMS, CRITERIA[0])
+    assert isinstance(verdict, Unscored)
+    assert (verdict.reason, verdict.raw) == ("provider error", ("overloaded",))
+
+
 def test_it_cannot_write_criteria(tmp_path: Path) -> None:
     judge = _judge(tmp_path, REPLIES)
     with pytest.raises(JudgeError, match="cannot draft"):
@@ -64,18 +80,18 @@ def test_it_cannot_write_criteria(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "no rows"),
-        ("{\n", "line 1: not JSON"),
-        ("[1]\n", "line 1: expected a JSON object"),
-        ('{"responses": ["x"]}\n', "line 1: there is no item_id"),
-        ('{"item_id": "a", "score": 1}\n{"item_id": "a", "score": 1}\n', "line 2: item 'a' stands there twice"),
-        ('{"item_id": "a"}\n', "line 1: expected responses"),
-        ('{"item_id": "a", "responses": []}\n', "line 1: expected responses"),
-        ('{"item_id": "a", "score": "high"}\n', "line 1: the score must be a number"),
-        ('{"item_id": "a", "score": NaN}\n', "line 1: the score must be a number"),
+        ("", "The file is empty"),
+        ("{\n", "row 1: Line 1 is not JSON"),
+        ("[1]\n", "row 1: Line 1 must be a JSON object"),
+        ('{"responses": ["x"]}\n', "row 1: there is no item_id"),
+        ('{"item_id": "a", "score": 1}\n{"item_id": "a", "score": 1}\n', "row 2: item 'a' stands there twice"),
+        ('{"item_id": "a"}\n', "row 1: expected responses"),
+        ('{"item_id": "a", "responses": []}\n', "row 1: expected responses"),
+        ('{"item_id": "a", "score": "high"}\n', "row 1: the score must be a number"),
+        ('{"item_id": "a", "score": NaN}\n', "row 1: the score must be a number"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, text: str, says: str) -> None:
+def test_a_bad_row_is_named(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         _judge(tmp_path, text)
 

@@ -1,0 +1,243 @@
+"""Bring in a judge: a file of its replies or scores, how it was understood, what matched, and its name."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.judging.recordings import (
+    Columns,
+    ImportChoices,
+    ImportPreview,
+    Recording,
+    Role,
+    Use,
+    load_recording,
+    propose_columns,
+)
+from core.records import Finding, Scale
+from pages.components import state, tables
+from pages.components.page import Opened, plain
+from pages.components.state import widget
+
+UPLOAD_TYPES = ["jsonl", "ndjson", "json", "csv", "tsv", "gz", "xlsx", "parquet"]
+ROLE_WORDS: dict[Role, str] = {
+    "item_id": "item id",
+    "replies": "replies of the judge",
+    "score": "score",
+    "reason": "reason beside the score",
+    "sample": "sample number",
+    "aspect": "aspect of each row",
+}
+SHAPE_WORDS = {
+    "table": "a table",
+    "batch output": "the output of a batch endpoint",
+    "eval output items": "the output items of an eval run",
+    "eval dataset": "an annotated dataset of an evals platform",
+}
+HOW_WORDS = {"exact": "by its name", "alias": "by another usual name", "corrected": "chosen here"}
+MOST_NAMED = 30
+AS_ASPECT, MAPPED, OWN = "the scale of the aspect", "another, mapped to it", "another, taken as they are"
+
+
+@st.cache_resource(max_entries=3, show_spinner="Reading the file …")
+def _read(digest: str, name: str, max_mb: int, _data: bytes) -> Recording:
+    return load_recording(_data, name, max_mb=max_mb)
+
+
+@st.cache_resource(max_entries=6, show_spinner="Matching items …")
+def _preview(
+    digest: str, golden_id: str, aspect: str, key: str, _page: Opened, _recording: Recording, _choices: ImportChoices
+) -> ImportPreview:
+    return tasks.preview_import(_page.store, golden_id, aspect, _recording, choices=_choices)
+
+
+def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+    """Upload → columns → scale → what matched and what did not → name → "Add this judge"."""
+    upload = st.file_uploader(
+        f"A file with a judge's replies or scores for {plain(golden.name)}",
+        type=UPLOAD_TYPES,
+        key=widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}"),
+        max_upload_size=page.settings.max_upload_mb,
+        help="JSONL, JSON, CSV (also .gz), XLSX or Parquet; the output of a batch endpoint; output items or annotated "
+        "datasets of OpenAI's Evals platform.",
+    )
+    if upload is None:
+        st.caption(
+            "One row an item: item_id and responses, or item_id and score. Usual other names (id, custom_id, reply, "
+            "output, rating …) are recognised and shown, and can be corrected before anything is kept."
+        )
+        return
+    data = upload.getvalue()
+    digest = hashlib.sha256(data).hexdigest()
+    try:
+        recording = _read(digest, upload.name, page.settings.max_upload_mb, data)
+        names = [one.aspect for one in golden.aspects]
+        columns = propose_columns(recording, aspect, names)
+        choices = _choose(golden, aspect, columns, digest[:12])
+        preview = _preview(digest, golden.golden_id, aspect, f"{upload.name} {choices}", page, recording, choices)
+    except ConcordError as error:
+        st.error(f"This file cannot be brought in as it stands.  \n{plain(str(error))}", icon=":material/error:")
+        return
+    _show(preview)
+    _add(page, preview, digest[:12])
+
+
+# ── what a person decides ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _choose(golden: GoldenView, aspect: str, columns: Columns, upload: str) -> ImportChoices:
+    key = f"import_{upload}_{aspect}"
+    st.markdown("**Columns and the parts they play**")
+    changes: dict[Role, str | None] = {}
+    places = st.columns(3)
+    for place, (role, words) in enumerate(ROLE_WORDS.items()):
+        options: list[str | None] = [None, *columns.names]
+        proposed = columns.roles.get(role)
+        picked = places[place % 3].selectbox(
+            words,
+            options,
+            index=options.index(proposed),
+            key=widget(f"{key}_{role}"),
+            format_func=lambda one: "(none)" if one is None else one,
+        )
+        if picked != proposed:
+            changes[role] = picked
+    roles = columns.corrected(changes).roles
+    left, middle, right = st.columns([2, 3, 2], gap="large")
+    with left:
+        use = _choose_use(roles.keys() >= {"replies", "score"}, columns, key)
+        letters = _letters(key) if (use or ("score" if "score" in roles else "replies")) == "replies" else False
+    with middle:
+        scale, take = _choose_scale(golden, aspect, key)
+    with right:
+        lower = st.checkbox("Lower is better", key=widget(f"{key}_lower"), help="For error counts and distances.")
+    return ImportChoices(changes, use, scale, take, letters, not lower)
+
+
+def _choose_use(both: bool, columns: Columns, key: str) -> Use | None:
+    if not both:
+        return None
+    names: list[Use] = ["replies", "scores"]
+    default: Use = "replies" if columns.found.get("replies") == "exact" else "scores"
+    return st.segmented_control("Take the", names, default=default, required=True, key=widget(f"{key}_use"))
+
+
+def _letters(key: str) -> bool:
+    return st.checkbox(
+        "The judge was offered letters",
+        key=widget(f"{key}_letters"),
+        help="Multiple choice: A is the low end of the scale.",
+    )
+
+
+def _choose_scale(golden: GoldenView, aspect: str, key: str) -> tuple[Scale | None, Literal["map", "own"]]:
+    view = golden.aspect(aspect)
+    named = {AS_ASPECT: f"{view.scale}, as the people" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
+    picked = st.selectbox(
+        "Scale that the judge was given", list(named), key=widget(f"{key}_scale"), format_func=named.__getitem__
+    )
+    if picked == AS_ASPECT:
+        return None, "map"
+    if picked == OWN and st.checkbox("Any number counts", value=True, key=widget(f"{key}_any")):
+        return None, "own"
+    low, high = st.columns(2)
+    bottom = low.number_input("from", value=0.0, key=widget(f"{key}_low"))
+    top = high.number_input("to", value=10.0, key=widget(f"{key}_high"))
+    if bottom >= top:
+        st.warning("The scale must run upwards; until then that of the aspect is used.", icon=":material/edit:")
+        return None, "map"
+    return Scale(float(bottom), float(top), given=True), "map" if picked == MAPPED else "own"
+
+
+# ── what would come in ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _show(preview: ImportPreview) -> None:
+    st.markdown(f"**What was understood**: {SHAPE_WORDS[preview.shape]}, of which the {preview.use} are taken")
+    roles = preview.columns.roles
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "part": [ROLE_WORDS[role] for role in roles],
+                "column": list(roles.values()),
+                "found": [HOW_WORDS[preview.columns.found[role]] for role in roles],
+            }
+        ),
+        hide_index=True,
+        height=tables.height_for(len(roles)),
+        alt="Columns and the parts they play",
+    )
+    if preview.columns.unused:
+        st.caption(plain(f"Not used: {', '.join(name[:60] for name in preview.columns.unused[:MOST_NAMED])}"))
+    with st.container(horizontal=True, gap="large"):
+        st.metric("Rows", f"{preview.n_rows:,}", width="content")
+        st.metric("Items matched", f"{preview.n_matched:,} of {preview.n_items:,}", width="content")
+        st.metric("Items scored", f"{preview.n_scored:,}", width="content")
+        st.metric(f"Unread {preview.use}", f"{preview.n_unread:,} of {preview.n_replies:,}", width="content")
+    for severity, place in (("error", st.error), ("warning", st.warning), ("note", st.caption)):
+        if told := [_words(one) for one in preview.findings if one.severity == severity]:
+            place("  \n".join(plain(one) for one in told))
+    _show_unread(preview)
+
+
+def _show_unread(preview: ImportPreview) -> None:
+    examples = [(reason, one) for reason, found in preview.examples.items() for one in found]
+    if not examples:
+        return
+    st.markdown("**Examples of what could not be read**")
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "reason": [reason for reason, _ in examples],
+                "item": [one.item_id for _, one in examples],
+                "row": [one.row for _, one in examples],
+                "begins": [tables.one_line(one.text) or "(empty)" for _, one in examples],
+            }
+        ),
+        hide_index=True,
+        height=tables.height_for(len(examples), 6),
+        alt="Unread replies or scores",
+    )
+
+
+def _words(finding: Finding) -> str:
+    return f"Column {finding.column}: {finding.message}" if finding.column else finding.message
+
+
+def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
+    with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input(
+            "Name of the judge", value=_stem(preview.file), max_chars=120, key=widget(f"import_name_{upload}")
+        )
+        ready = bool(name.strip()) and not preview.problems
+        if not st.button("Add this judge", type="primary", icon=":material/add:", disabled=not ready):
+            return
+    try:
+        known = _ids(page, preview.golden_id)
+        judge_id = tasks.import_judge(page.store, page.project.project_id, preview, name)
+    except ConcordError as error:
+        st.error(f"The judge was not added.  \n{plain(str(error))}", icon=":material/error:")
+        return
+    st.session_state[state.IMPORTED] = st.session_state.get(state.IMPORTED, 0) + 1
+    if judge_id in known:
+        state.leave_notice(f"This file was brought in before; the judge {known[judge_id]} stays as it is.", good=True)
+    else:
+        told = f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}"
+        state.leave_notice(f"{name.strip()} is among the judges: {told}.", good=True)
+    st.rerun()
+
+
+def _ids(page: Opened, golden_id: str) -> dict[str, str]:
+    found = tasks.list_judges(page.store, page.project.project_id, golden_id)
+    return {view.judge_id: view.name for view in found}
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(".gz").rsplit(".", 1)[0][:120]

@@ -1,0 +1,190 @@
+"""Baseline metrics: which there are, what each needs and lacks, computed by a run, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.fusion.assistants import Assistant, assistants_for, make_assistant
+from core.jobs import tasks
+from core.jobs.views import GoldenView, RunView
+from core.jobs.views.metrics import MetricsRequest, MetricsView
+from core.records import GoldenSet
+from pages.components import live, state, tables
+from pages.components.page import Opened, plain
+from pages.components.state import widget
+
+COLUMN_PREFIX = "metric_"
+ACROSS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A metric that can be chosen; `missing` says why it cannot ("" when it can)."""
+
+    name: str
+    measures: str
+    needs: str
+    cost: str
+    missing: str
+
+
+@st.cache_resource(max_entries=8, show_spinner="Looking at what the items have …")
+def _offers(golden_id: str, _page: Opened) -> tuple[Offer, ...]:
+    """Golden sets never change under their id."""
+    golden = tasks.load_golden_set(_page.store, golden_id)
+    return tuple(_offer(one, golden) for one in assistants_for(golden))
+
+
+def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+    """The list to choose from, "Compute", progress while it runs, then what was entered and what was left out."""
+    _draw_run(page, golden)
+    try:
+        offers = _offers(golden.golden_id, page)
+        there = {view.name for view in tasks.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)}
+    except ConcordError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    st.caption(
+        "Metrics read the texts and know no labels. Each stands beside the judges as a baseline, on a scale of its own."
+    )
+    last = st.session_state.get(state.METRICS_RUN, "")  # a start makes new boxes: a browser would keep the old ones set
+    prefix = f"metrics_{golden.golden_id[-12:]}_{last}"
+    columns = [one for one in offers if one.name.startswith(COLUMN_PREFIX)]
+    chosen = _choose("Computed here", [one for one in offers if one not in columns], there, prefix)
+    chosen += _choose("Columns of the file that was brought in", columns, there, prefix)
+    typed = st.text_input(
+        "Others, with a model of your own",
+        key=widget(f"{prefix}_models"),
+        placeholder="bertscore:MODEL, nli:FOLDER",
+        help="A Hugging Face id or a folder on the worker's machine, after nli:, regressor:, bertscore:, bartscore:, "
+        "unieval: or seahorse:. Several are parted by commas.",
+    )
+    chosen += [name.strip() for name in typed.split(",") if name.strip()]
+    every = st.toggle("For every labelled aspect", value=True, key=widget(f"{prefix}_every"))
+    problem = _problem(chosen, aspect)
+    if problem:
+        st.warning(plain(problem), icon=":material/edit:")
+    label = f"Compute {tables.count_words(len(chosen), 'metric')}" if chosen else "Compute"
+    if st.button(label, type="primary", icon=":material/calculate:", disabled=not chosen or bool(problem)):
+        _start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))
+
+
+def _offer(assistant: Assistant, golden: GoldenSet) -> Offer:
+    needs = ", ".join(sorted(assistant.needs)) or "nothing but the target"
+    return Offer(assistant.name, assistant.measures, needs, assistant.cost, assistant.missing(golden))
+
+
+def _choose(title: str, offers: Sequence[Offer], there: Iterable[str], prefix: str) -> list[str]:
+    if not offers:
+        return []
+    st.markdown(f"**{title}**")
+    known = frozenset(there)
+    chosen = []
+    for start in range(0, len(offers), ACROSS):
+        for place, offer in zip(st.columns(ACROSS, gap="medium"), offers[start : start + ACROSS], strict=False):
+            with place:
+                if _offered(offer, offer.name in known, prefix):
+                    chosen.append(offer.name)
+    return chosen
+
+
+def _offered(offer: Offer, there: bool, prefix: str) -> bool:
+    """One metric: its box, greyed where it cannot be computed, and what it measures or lacks."""
+    with st.container(gap="xxsmall"):
+        picked = st.checkbox(
+            plain(f"{offer.name} (among the judges)" if there else offer.name),
+            key=widget(f"{prefix}_{offer.name}"),
+            disabled=bool(offer.missing),
+            help=plain(f"Needs: {offer.needs}. Cost: {offer.cost}."),
+        )
+        st.caption(plain(f"Not possible: {offer.missing}." if offer.missing else offer.measures))
+    return picked
+
+
+def _problem(chosen: Sequence[str], aspect: str) -> str:
+    """Why the choice cannot be computed, in words."""
+    if len(set(chosen)) < len(chosen):
+        return "A metric was named twice."
+    try:
+        for name in chosen:
+            if not name.startswith(COLUMN_PREFIX):
+                make_assistant(name, aspect=aspect)
+    except ConcordError as error:
+        return str(error)
+    return ""
+
+
+def _start(page: Opened, request: MetricsRequest) -> None:
+    try:
+        st.session_state[state.METRICS_RUN] = tasks.start_metrics(page.store, page.settings, request)
+    except ConcordError as error:
+        st.error(f"The metrics were not started.  \n{plain(str(error))}", icon=":material/error:")
+        return
+    st.rerun()
+
+
+# ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_run(page: Opened, golden: GoldenView) -> None:
+    """The newest computation on this golden set, while it goes on and right after it ended."""
+    runs = tasks.list_runs(page.store, page.project.project_id)
+    newest = next((run for run in runs if run.kind == "metrics" and run.golden_id == golden.golden_id), None)
+    if newest is None:
+        return
+    if newest.finished and newest.run_id != st.session_state.get(state.METRICS_RUN):
+        return
+    run_id = newest.run_id
+    live.follow(
+        lambda: tasks.run_view(page.store, run_id), lambda view: view.finished, lambda view: _draw_view(page, view)
+    )
+
+
+def _draw_view(page: Opened, view: RunView) -> None:
+    if not view.finished:
+        _draw_progress(page, view)
+    elif isinstance(view.outcome, MetricsView):
+        _draw_outcome(view.outcome)
+    else:
+        st.error(
+            plain(f"The metrics were not computed: {view.error or view.status}. Runs has the details."),
+            icon=":material/error:",
+        )
+
+
+def _draw_progress(page: Opened, view: RunView) -> None:
+    waiting = view.status == "queued"
+    told = "waiting for a worker" if waiting else f"{view.message}: {view.calls:,} of {view.calls_expected:,} scores"
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.progress(view.progress or 0.0, text=plain(f"Computing metrics, {told}"))
+        st.button(
+            "Cancelling …" if view.cancelling else "Cancel",
+            key=f"cancel_{view.run_id}",
+            icon=":material/stop_circle:",
+            disabled=view.cancelling,
+            on_click=_cancel,
+            args=(page, view.run_id),
+        )
+    if waiting and not tasks.worker_alive(page.store):
+        tasks.ensure_worker(page.settings)
+
+
+def _cancel(page: Opened, run_id: str) -> None:
+    try:
+        tasks.cancel_run(page.store, run_id)
+    except ConcordError as error:
+        state.leave_notice(str(error), good=False)
+
+
+def _draw_outcome(outcome: MetricsView) -> None:
+    if outcome.judges:
+        aspects = f" on {', '.join(outcome.aspects)}" if outcome.aspects else ""
+        names = ", ".join(outcome.judges)
+        st.success(plain(f"Among the judges now{aspects}: {names}."), icon=":material/check:")
+    if outcome.left_out:
+        told = [f"{name} was left out: {reason.rstrip('.')}." for name, reason in outcome.left_out.items()]
+        st.warning("  \n".join(plain(one) for one in told), icon=":material/info:")

@@ -1,0 +1,180 @@
+"""Bringing in a judge on screen, against a real store: understood, matched, corrected, added, refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import tasks
+from core.jobs.views.judges import JudgeView
+from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.settings import Settings
+from core.store.store import Store
+
+HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example)"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def store(home: Path) -> Iterator[Store]:
+    st.cache_resource.clear()
+    opened = tasks.open_store(Settings(home=home, worker="external", worker_id="w"))
+    project = tasks.create_project(opened, "p")
+    items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
+    labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
+    tasks.add_golden(opened, project.project_id, GoldenSet("g", "single", items, {"wit": labels}))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def screen(store: Store, home: Path) -> AppTest:
+    return AppTest.from_function(a_page, default_timeout=20, args=(str(home),)).run()
+
+
+def a_page(home: str) -> None:
+    """A screen that holds the component alone."""
+    from pathlib import Path
+
+    from core.jobs import tasks
+    from core.settings import Settings
+    from pages.components import import_view
+    from pages.components.page import Opened, draw_notice
+
+    settings = Settings(home=Path(home), worker="external", worker_id="w")
+    store = tasks.open_store(settings)
+    (project,) = tasks.list_projects(store)
+    (golden,) = tasks.list_goldens(store, project.project_id)
+    draw_notice()
+    import_view.draw(Opened(settings, store, project), golden, "wit")
+
+
+def bring(screen: AppTest, rows: list[Any] | bytes, name: str = "judge.jsonl") -> AppTest:
+    data = rows if isinstance(rows, bytes) else "".join(json.dumps(row) + "\n" for row in rows).encode()
+    screen.get("file_uploader")[0].set_value((name, data, "application/json")).run()
+    assert not screen.exception
+    return screen
+
+
+def texts(screen: AppTest) -> str:
+    kinds = ("error", "warning", "caption", "success", "markdown", "text")
+    parts = [str(element.value) for kind in kinds for element in screen.get(kind)]
+    return " ".join([*parts, *(f"{m.label} {m.value}" for m in screen.metric)])
+
+
+def told(screen: AppTest) -> str:
+    """What a person reads: without the marks that keep text from being markup."""
+    return texts(screen).replace("\\", "")
+
+
+def press(screen: AppTest, label: str) -> AppTest:
+    next(button for button in screen.button if button.label == label).click().run()
+    assert not screen.exception
+    return screen
+
+
+def judges(store: Store) -> list[JudgeView]:
+    (project,) = tasks.list_projects(store)
+    return tasks.list_judges(store, project.project_id)
+
+
+def test_it_says_first_what_a_file_should_hold(screen: AppTest) -> None:
+    assert not screen.exception
+    assert "item_id and responses, or item_id and score" in told(screen)
+    assert not screen.button
+
+
+def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> None:
+    bring(screen, [{"id": "i0", "reply": "Score: 2"}, {"id": "i1", "reply": "?"}, {"id": "x", "reply": "Score: 1"}])
+    shown = told(screen)
+    assert "Rows 3" in shown
+    assert "Items matched 2 of 4" in shown
+    assert "Items scored 1" in shown
+    assert "Unread replies 1 of 2" in shown
+    assert "1 item id of the file is not in the golden set and plays no part: x." in shown
+    columns, unread = screen.dataframe[0].value, screen.dataframe[1].value
+    assert list(columns["column"]) == ["id", "reply"]
+    assert set(columns["found"]) == {"by another usual name"}
+    assert list(unread["begins"]) == ["?"]
+    screen.text_input[0].set_value("GPT").run()
+    press(screen, "Add this judge")
+    (view,) = judges(store)
+    np.testing.assert_array_equal(view.judge.values, [2, np.nan, np.nan, np.nan])
+    assert view.name == "GPT"
+    assert "GPT is among the judges: 1 of 4 items scored on wit" in told(screen)
+    assert not screen.button, "the upload is empty again"
+    bring(screen, [{"id": "i0", "reply": "Score: 2"}, {"id": "i1", "reply": "?"}, {"id": "x", "reply": "Score: 1"}])
+    press(screen, "Add this judge")
+    assert "was brought in before; the judge GPT stays as it is" in told(screen)
+    assert len(judges(store)) == 1
+
+
+def test_a_column_can_be_corrected(screen: AppTest, store: Store) -> None:
+    bring(screen, [{"id": "9", "key": "i0", "rating": 4}])
+    assert "None of the 1 item ids" in told(screen)
+    assert next(b for b in screen.button if b.label == "Add this judge").disabled
+    next(box for box in screen.selectbox if box.label == "item id").set_value("key").run()
+    assert "Items matched 1 of 4" in told(screen)
+    press(screen, "Add this judge")
+    assert judges(store)[0].judge.values[0] == 4
+
+
+def test_another_scale_is_asked_about(screen: AppTest, store: Store) -> None:
+    bring(screen, [{"id": f"i{k}", "score": 25 * k} for k in range(4)])
+    assert "lie outside 1-5 and are not used" in told(screen)
+    scale = next(box for box in screen.selectbox if box.label.startswith("Scale"))
+    scale.set_value("another, mapped to it").run()
+    next(box for box in screen.number_input if box.label == "to").set_value(100.0).run()
+    assert "Items scored 4" in told(screen)
+    press(screen, "Add this judge")
+    np.testing.assert_allclose(judges(store)[0].judge.values, [1, 2, 3, 4])  # 1 + 4 s / 100
+
+
+def test_scores_can_stay_on_their_own_scale(screen: AppTest, store: Store) -> None:
+    bring(screen, [{"id": f"i{k}", "score": -k} for k in range(4)])
+    next(b for b in screen.selectbox if b.label.startswith("Scale")).set_value("another, taken as they are").run()
+    next(box for box in screen.checkbox if box.label == "Lower is better").check().run()
+    press(screen, "Add this judge")
+    judge = judges(store)[0].judge
+    assert (judge.on_scale, judge.higher_is_better) == (False, False)
+    np.testing.assert_array_equal(judge.values, [0, -1, -2, -3])
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("judge.jsonl", b"", "empty"),
+        ("judge.jsonl", b"{", "not JSON"),
+        ("judge.csv", b"a,b\n1,2\n", "no item_id"),
+        ("judge.jsonl", b'{"item_id": "i0", "score": 1}\n{"item_id": "", "score": 1}\n', "row 2"),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_words(screen: AppTest, name: str, data: bytes, says: str) -> None:
+    bring(screen, data, name)
+    assert says in told(screen)
+    assert not any(button.label == "Add this judge" for button in screen.button)
+
+
+def test_a_doubled_item_is_named(screen: AppTest) -> None:
+    bring(screen, [{"item_id": "i0", "score": 1}, {"item_id": "i0", "score": 2}])
+    assert "rows 1 and 2" in told(screen)
+    assert next(b for b in screen.button if b.label == "Add this judge").disabled
+
+
+def test_hostile_text_is_shown_letter_by_letter(screen: AppTest) -> None:
+    bring(screen, [{"item_id": HOSTILE, HOSTILE: 1, "rating": HOSTILE}, {"item_id": "i0", "rating": HOSTILE}])
+    raw = texts(screen)
+    assert r"\<img" in raw
+    assert "<img" not in raw.replace(r"\<", "")
+    assert "**bold**" not in raw
