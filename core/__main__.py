@@ -33,6 +33,7 @@ from core.commands import (
 from core.data_commands import bringing
 from core.errors import ConcordError, UsageError
 from core.settings import Settings
+from core.style_commands import styling
 
 if TYPE_CHECKING:
     from core.calibration.steps import Estimate, Standing
@@ -149,6 +150,7 @@ def score(
 
 app.add_typer(measuring)  # align, compare, ceiling, read-ratings
 app.add_typer(bringing)  # fetch
+app.add_typer(styling)  # styles
 
 
 @app.command()

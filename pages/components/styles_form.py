@@ -1,0 +1,301 @@
+"""Widgets → a grid of judging styles: judge, aspects, styles, criteria, how much of the golden set, budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.figures import LEVEL_NAMES, STATISTIC_NAMES
+from core.jobs import tasks
+from core.jobs.views import CriteriaSummary, GoldenView
+from core.jobs.views.styles import StepsView, StylesRequest
+from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Style, StyleForm
+from core.records import LEVELS, Level, Statistic
+from core.settings import Settings
+from pages.components import forms, state, tables
+from pages.components.page import Opened, plain
+
+FORM_NAMES: dict[StyleForm, str] = {
+    "score_only": "score only",
+    "free_text": "free text",
+    "rate_explain": "rating, then reasons",
+    "analyze_rate": "analysis, then rating",
+    "mix": "mix of the last two",
+}
+PERSONA_NAMES: dict[Persona, str] = {
+    "none": "none",
+    "helpful": "helpful, honest, harmless",
+    "annotator": "careful human annotator",
+}
+MOST_CRITERIA = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StylesChoice:
+    """A request, or the reason in words why there is none yet."""
+
+    request: StylesRequest | None
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """How much is asked: `n_items` None is all labelled items, `budget` None no limit."""
+
+    n_items: int | None
+    budget: int | None
+    seed: int
+    statistic: Statistic
+    level: Level | None
+
+
+def choose_styles(page: Opened, golden: GoldenView, aspect: str) -> StylesChoice:
+    """The whole form; nothing is started."""
+    labelled = [one.aspect for one in golden.aspects if one.n_labelled]
+    if not labelled:
+        return StylesChoice(None, "This golden set has no labels; styles are compared by how they agree with people.")
+    left, middle, right = st.columns(3, gap="large")
+    with left:
+        spec = _choose_judge(page.settings)
+        aspects = st.multiselect(
+            "Aspects",
+            labelled,
+            default=[aspect] if aspect in labelled else labelled[:1],
+            key=_key(golden, f"aspects_{aspect}"),
+            persist_state="session",
+        )
+    with middle:
+        styles, problem = _choose_styles()
+    with right:
+        extent = _choose_extent(golden, aspects)
+    with_steps, steps = _choose_steps(page, golden, aspects)
+    criteria = _choose_criteria(page, golden, aspects)
+    if not spec:
+        return StylesChoice(None, "Name the model that the endpoint serves.")
+    if problem or not aspects or not styles:
+        return StylesChoice(None, problem or "Choose at least one aspect and one output form.")
+    try:
+        request = StylesRequest(
+            page.project.project_id,
+            golden.golden_id,
+            aspects[0],
+            tuple(aspects),
+            spec,
+            styles,
+            criteria=criteria,
+            steps=steps,
+            auto_steps=with_steps,
+            n_items=extent.n_items,
+            budget=extent.budget,
+            seed=extent.seed,
+            statistic=extent.statistic,
+            level=extent.level,
+        )
+    except ConcordError as error:
+        return StylesChoice(None, str(error))
+    return StylesChoice(request)
+
+
+def _key(golden: GoldenView, name: str) -> str:
+    """Keys that depend on the golden set: another one starts afresh."""
+    return state.widget(f"styles_{name}_{golden.golden_id[-10:]}")
+
+
+def _choose_judge(settings: Settings) -> str:
+    """The judge's SPEC; empty while something is missing.  The offline judge is no model and has no styles."""
+    kinds = ["openai", "scripted"]
+    kind = st.radio(
+        "Judge", kinds, key=state.widget("styles_judge"), persist_state="session", format_func=forms.JUDGES.__getitem__
+    )
+    if kind != "openai":
+        return str(kind)
+    model = st.text_input(
+        "Model", key=state.widget("styles_model"), persist_state="session", placeholder="the name the endpoint serves"
+    ).strip()
+    base = st.text_input(
+        "Base URL (empty: OpenAI's own)",
+        key=state.widget("styles_base_url"),
+        persist_state="session",
+        placeholder=settings.openai_base_url or "http://127.0.0.1:8000/v1",
+        type="url",
+    ).strip()
+    if not (settings.openai_api_key or settings.openai_base_url or base):
+        st.info(
+            "No endpoint is configured. Type the base URL of any OpenAI-compatible server above (vLLM and llama.cpp "
+            "serve one), or set OPENAI_API_KEY where the app and the worker run. To see how it works without one, "
+            "choose the scripted demo.",
+            icon=":material/power:",
+        )
+    return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
+
+
+def _choose_styles() -> tuple[tuple[Style, ...], str]:
+    """Every chosen form with every chosen persona, or the reason why they do not fit together."""
+    chosen = st.multiselect(
+        "Output forms",
+        STYLE_FORMS,
+        default=["rate_explain", "analyze_rate"],
+        key=state.widget("styles_forms"),
+        persist_state="session",
+        format_func=FORM_NAMES.__getitem__,
+    )
+    one, two, three = st.columns(3)
+    samples = int(one.number_input("Samples", 1, 200, 1, key=state.widget("styles_samples"), persist_state="session"))
+    heat = two.number_input(
+        "Temperature",
+        0.0,
+        2.0,
+        0.0,
+        0.1,
+        key=state.widget("styles_temperature"),
+        persist_state="session",
+        help="Several samples need about 1.",
+    )
+    top_p = three.number_input(
+        "Top-p",
+        0.05,
+        1.0,
+        1.0,
+        0.05,
+        key=state.widget("styles_top_p"),
+        persist_state="session",
+        help="1 keeps every token.",
+    )
+    if samples > 1 and heat == 0:
+        st.caption("At temperature 0 all samples of an item are much the same: raise it, or take one sample.")
+    personas = st.multiselect(
+        "Persona",
+        PERSONAS,
+        default=["none"],
+        key=state.widget("styles_personas"),
+        persist_state="session",
+        format_func=PERSONA_NAMES.__getitem__,
+    )
+    weighted = st.checkbox(
+        "Weigh the bare score by probability",
+        key=state.widget("styles_weighted"),
+        persist_state="session",
+        help="Adds score only with the probability-weighted score, where the endpoint gives logprobs.",
+    )
+    try:
+        styles = [Style(form, samples, heat, top_p, who) for form in chosen for who in personas]
+        styles += [Style("score_only", samples, heat, top_p, who, weighted=True) for who in personas if weighted]
+    except ConcordError as error:
+        return (), str(error)
+    return tuple(styles), ""
+
+
+def _choose_extent(golden: GoldenView, aspects: Sequence[str]) -> _Extent:
+    n_labelled = max((one.n_labelled for one in golden.aspects if one.aspect in aspects), default=golden.n_items)
+    extent = st.radio(
+        "How much of the golden set",
+        ["pilot", "all"],
+        key=state.widget("styles_extent"),
+        persist_state="session",
+        format_func={"pilot": "a pilot: few items first", "all": f"all {n_labelled:,} labelled items"}.__getitem__,
+    )
+    n_items = None
+    if extent == "pilot":
+        usual = max(2, min(50, n_labelled))
+        n_items = int(
+            st.number_input(
+                "Items of the pilot", 2, max(2, n_labelled), usual, key=_key(golden, "items"), persist_state="session"
+            )
+        )
+        st.caption("Whole sources are drawn until so many items are in. With several samples it forecasts the rest.")
+    budget = st.number_input(
+        "Budget in calls",
+        1,
+        None,
+        None,
+        key=state.widget("styles_budget"),
+        persist_state="session",
+        placeholder="no limit",
+    )
+    seed = st.number_input("Seed", 0, 2**31 - 1, 0, key=state.widget("styles_seed"), persist_state="session")
+    one, two = st.columns(2)
+    statistic: Statistic = one.selectbox(
+        "Statistic",
+        ["spearman", "pearson", "kendall"],
+        key=state.widget("styles_statistic"),
+        persist_state="session",
+        format_func=STATISTIC_NAMES.__getitem__,
+    )
+    level = two.selectbox(
+        "Level",
+        [None, *LEVELS],
+        key=state.widget("styles_level"),
+        persist_state="session",
+        format_func=lambda one: "as the set allows" if one is None else LEVEL_NAMES[one],
+    )
+    return _Extent(n_items, None if budget is None else int(budget), int(seed), statistic, level)
+
+
+def _choose_steps(page: Opened, golden: GoldenView, aspects: Sequence[str]) -> tuple[bool, dict[str, str]]:
+    """Whether evaluation steps are in force, and a person's text for each aspect that has one."""
+    if not st.checkbox(
+        "With evaluation steps (the model writes them once for each aspect; you may edit them)",
+        key=state.widget("styles_steps"),
+        persist_state="session",
+    ):
+        return False, {}
+    given = {}
+    for aspect in aspects:
+        found = tasks.find_steps(page.store, page.project.project_id, golden.golden_id, aspect)
+        key = _key(golden, f"steps_{aspect}_{'' if found is None else found.run_id}")
+        text = st.text_area(
+            f"Steps for {plain(aspect)}",
+            value="" if found is None else found.text,
+            key=key,
+            persist_state="session",
+            max_chars=MOST_STEPS,
+            height=140,
+            placeholder="Left empty, the model writes them.",
+            help=None if found is None else "From the last grid; what you change is kept for the next one.",
+            on_change=_keep_steps,
+            args=(page, found, key),
+        )
+        given[aspect] = (text or "").strip()
+    return True, {aspect: text for aspect, text in given.items() if text}
+
+
+def _keep_steps(page: Opened, found: StepsView | None, key: str) -> None:
+    """A person's text goes to the run that the steps came from; before the first grid there is none."""
+    if found is None:
+        return
+    try:
+        tasks.save_steps(page.store, found.run_id, found.aspect, st.session_state[key] or "")
+    except ConcordError as error:
+        state.leave_notice(f"The steps were not kept: {error}", good=False)
+
+
+def _choose_criteria(page: Opened, golden: GoldenView, aspects: Sequence[str]) -> dict[str, str]:
+    """Id of the criteria for each aspect that shall have some."""
+    chosen: dict[str, str] = {}
+    for aspect in aspects:
+        known = tasks.list_criteria(page.store, page.project.project_id, aspect, golden.golden_id)
+        names = {one.criteria_id: _criteria_name(one) for one in known[:MOST_CRITERIA] if one.text}
+        if not names:
+            continue
+        names = {"": "none: the aspect's name alone", **names}
+        picked = st.selectbox(
+            f"Criteria for {plain(aspect)}",
+            list(names),
+            key=_key(golden, f"criteria_{aspect}"),
+            persist_state="session",
+            format_func=names.__getitem__,
+        )
+        if picked:
+            chosen[aspect] = picked
+    return chosen
+
+
+def _criteria_name(one: CriteriaSummary) -> str:
+    """Its first words, and where it stood; drawn by Streamlit as plain text in a list."""
+    stood = next((found.alignment for found in one.alignments if found.side == "held-out"), None)
+    words = tables.one_line(one.text)
+    short = words if len(words) <= 70 else f"{words[:70]} …"
+    return short if stood is None or stood.value is None else f"{short} ({stood.value:.3f} on held-out)"

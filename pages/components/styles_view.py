@@ -1,0 +1,295 @@
+"""The grid of judging styles on screen: its cost, its progress, where each style stands, what more samples would bring.
+
+`draw` is a part of the Compare screen; every finished style stands among its judges as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import ConcordError
+from core.figures import measure_name
+from core.figures.styles import ForecastLine, StyleMark, forecast_figure, styles_figure
+from core.jobs import tasks
+from core.jobs.views import GoldenView, RunSummary, RunView
+from core.jobs.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
+from pages.components import charts, live, run_view, state, tables
+from pages.components.page import Opened, plain
+from pages.components.styles_form import choose_styles
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+NEARLY = 0.98
+"""Share of the most that counts as nearly all of it."""
+
+
+def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+    """The last grid of this golden set with its result, and the form of the next one."""
+    runs = [
+        run
+        for run in tasks.list_runs(page.store, page.project.project_id)
+        if run.kind == "styles" and run.golden_id == golden.golden_id
+    ]
+    going_on = next((run for run in runs if not run.finished), None)
+    if going_on is not None:
+        _follow(page, going_on.run_id, aspect)
+        return
+    if runs:
+        _draw_run(page, run_view.read_run(page, _choose_run(runs, golden).run_id), aspect)
+    else:
+        st.markdown(
+            "One model can be asked in many ways: for the bare number, for reasons before or after it, several times, "
+            "by steps it wrote itself. Each way costs differently and agrees with people differently. Choose some, "
+            "try them on a few items, and see."
+        )
+    st.subheader("A new grid of styles", anchor=False)
+    _offer(page, golden, aspect)
+
+
+def _choose_run(runs: Sequence[RunSummary], golden: GoldenView) -> RunSummary:
+    """The newest, or an older one that a person picks."""
+    by_id = {run.run_id: run for run in runs}
+    if len(by_id) == 1:
+        return runs[0]
+    picked = st.selectbox(
+        "Grid",
+        list(by_id),
+        key=state.widget(f"styles_run_{golden.golden_id[-10:]}"),
+        format_func=lambda one: f"{by_id[one].title} ({tables.ago(by_id[one].created_at)})",
+    )
+    return by_id[picked]
+
+
+def _follow(page: Opened, run_id: str, aspect: str) -> None:
+    live.follow(
+        lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: _draw_run(page, now, aspect)
+    )
+
+
+def _draw_run(page: Opened, run: RunView, aspect: str) -> None:
+    """Status with progress and time left, and the styles that are finished so far."""
+    st.text(run.title)
+    run_view.draw_status(page, run)
+    found = run.outcome if isinstance(run.outcome, StylesView) else tasks.styles_so_far(page.store, run.run_id)
+    if found is None or not found.cells:
+        if not run.finished:
+            st.caption("Styles appear here one by one. This tab can be closed; the run goes on.")
+        return
+    for one in sorted({cell.aspect for cell in found.cells}, key=lambda name: (name != aspect, name)):
+        _draw_aspect(run, one, [cell for cell in found.cells if cell.aspect == one])
+    if found.unfinished:
+        lines = [f"{one.name} on {one.aspect}: {one.reason}." for one in found.unfinished]
+        st.warning(plain("\n".join(["Not run:", *lines])), icon=":material/warning:")
+    for note in found.notes:
+        st.info(plain(note), icon=":material/info:")
+    if found.steps:
+        part = st.expander("The evaluation steps that were in force", on_change="rerun")
+        if part.open:
+            for name, text in found.steps.items():
+                part.text(f"{name}\n{text}")
+
+
+def _draw_aspect(run: RunView, aspect: str, cells: Sequence[StyleCell]) -> None:
+    """The table of one aspect with its figures; all of it at one statistic and level on the same items."""
+    first = cells[0]
+    measure = measure_name(first.alignment.statistic, first.alignment.level)
+    st.subheader(plain(aspect), anchor=False)
+    method = f" by {first.alignment.interval.method}" if first.alignment.interval else ""
+    seen = f" Of the {first.n_asked:,} items asked, {first.n_seen:,} that the criteria saw are left out." * bool(
+        first.n_seen
+    )
+    st.caption(
+        plain(
+            f"{measure}; 95 % intervals{method}.{seen} Picking the best of several flatters it a little: test the "
+            "difference among the judges of Compare."
+        )
+    )
+    st.dataframe(
+        cells_frame(cells, measure),
+        hide_index=True,
+        height=tables.height_for(len(cells)),
+        placeholder=tables.DASH,
+        column_config=_columns(measure),
+        alt=f"Styles on {aspect}",
+    )
+    key = f"styles_{run.run_id}_{aspect}"
+    charts.place(_styles_figure(key, run.version, cells, measure), key=f"{key}_marks", alt="Styles with intervals")
+    told = [cell for cell in cells if cell.forecast is not None]
+    for cell in told:
+        if cell.forecast is not None and cell.forecast.reason:
+            st.text(f"No forecast for {cell.name}: {cell.forecast.reason}.")
+    lines = forecast_lines(told)
+    if lines:
+        n_items = max(cell.forecast.n_items for cell in told if cell.forecast is not None)
+        st.markdown("**What more samples would bring**, and the calls it would take")
+        st.caption(
+            f"Forecast from {n_items:,} items with 95 % intervals. The curve flattens where more calls stop paying; "
+            "exact for Pearson at dataset level, rough for ranks."
+        )
+        charts.place(
+            _forecast_figure(key, run.version, lines, measure), key=f"{key}_forecast", alt="Alignment against samples"
+        )
+        st.text("\n".join(advice for line in lines if (advice := enough_words(line))))
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _styles_figure(key: str, version: int, _cells: Sequence[StyleCell], measure: str) -> Figure:
+    marks = [StyleMark(cell.name, cell.alignment, f"{cell.calls:,} calls") for cell in _cells]
+    return styles_figure(marks, measure=measure)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _forecast_figure(key: str, version: int, _lines: Sequence[ForecastLine], measure: str) -> Figure:
+    return forecast_figure(_lines, measure=measure)
+
+
+def forecast_lines(cells: Sequence[StyleCell]) -> list[ForecastLine]:
+    """A line for each style with a forecast that says something."""
+    return [
+        ForecastLine(
+            cell.name,
+            tuple(point.n for point in told.points),
+            tuple(point.value for point in told.points),
+            tuple(point.interval for point in told.points),
+            tuple(point.calls for point in told.points),
+            tuple(point.cost for point in told.points),
+        )
+        for cell in cells
+        if (told := cell.forecast) is not None and not told.reason
+    ]
+
+
+def enough_words(line: ForecastLine) -> str:
+    """The fewest samples that reach nearly all (`NEARLY`) of what the most would bring; empty where none is above 0."""
+    most, n_most = line.values[-1], line.ns[-1]
+    if most is None or most <= 0:
+        return ""
+    k = next(k for k, value in enumerate(line.values) if value is not None and value >= NEARLY * most)
+    samples = "1 sample" if line.ns[k] == 1 else f"{line.ns[k]} samples"
+    return (
+        f"{line.name}: {samples} ({line.calls[k]:,} calls) would reach {line.values[k]:.3f} of the {most:.3f} that "
+        f"{n_most} samples ({line.calls[-1]:,} calls) would."
+    )
+
+
+def cells_frame(cells: Sequence[StyleCell], measure: str) -> pd.DataFrame:
+    """The table of results; None where undefined, which is drawn as "—"."""
+    return pd.DataFrame(
+        {
+            "style": [cell.name for cell in cells],
+            "criteria": [cell.criteria_id or "none" for cell in cells],
+            measure: pd.Series([cell.alignment.value for cell in cells], dtype="float64"),
+            "95 % interval": [tables.interval_of(cell.alignment) for cell in cells],
+            "items": [cell.alignment.n for cell in cells],
+            "unscored": [cell.alignment.n_unscored for cell in cells],
+            "unread replies": [f"{cell.n_unread:,} of {cell.n_replies:,}" for cell in cells],
+            **(
+                {"without probabilities": [cell.n_unweighted for cell in cells]}
+                if any(cell.style.weighted for cell in cells)
+                else {}
+            ),
+            "calls": [cell.calls for cell in cells],
+            "cost": [tables.money(cell.usage.cost) for cell in cells],
+            **(
+                {"why none": [cell.alignment.reason for cell in cells]}
+                if any(c.alignment.reason for c in cells)
+                else {}
+            ),
+        }
+    )
+
+
+def _columns(measure: str) -> dict[str, Any]:
+    config = st.column_config
+    return {
+        "style": config.TextColumn(width="large"),
+        measure: config.NumberColumn(format="%.3f"),
+        "calls": config.NumberColumn(format="localized"),
+    }
+
+
+# ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _offer(page: Opened, golden: GoldenView, aspect: str) -> None:
+    """The form, the estimate cell by cell, and the button."""
+    choice = choose_styles(page, golden, aspect)
+    if choice.request is None:
+        st.warning(plain(choice.missing), icon=":material/edit:")
+        return
+    try:
+        told = _estimate(repr(choice.request), page, choice.request)
+    except ConcordError as error:
+        st.warning(plain(str(error)), title="This grid cannot be started as it stands", icon=":material/warning:")
+        return
+    _show_estimate(told)
+    st.button(
+        "Start the grid",
+        type="primary",
+        icon=":material/play_arrow:",
+        key=state.widget("styles_start"),
+        disabled=not any(cell.affordable for cell in told.cells),
+        on_click=_start,
+        args=(page, choice.request),
+    )
+
+
+@st.cache_resource(max_entries=16, show_spinner="Counting calls and tokens …")
+def _estimate(asked: str, _page: Opened, _request: StylesRequest) -> StylesEstimate:
+    """Renders every prompt once, so it is kept for as long as the request stays the same."""
+    return tasks.estimate_styles(_page.store, _page.settings, _request)
+
+
+def _show_estimate(told: StylesEstimate) -> None:
+    tokens = None if told.prompt_tokens is None else told.prompt_tokens + (told.completion_tokens or 0)
+    st.dataframe(
+        estimate_frame(told),
+        hide_index=True,
+        height=tables.height_for(len(told.cells), 8),
+        placeholder=tables.DASH,
+        column_config={
+            "style": st.column_config.TextColumn(width="large"),
+            "calls": st.column_config.NumberColumn(format="localized"),
+            "tokens": st.column_config.NumberColumn(format="localized"),
+        },
+        alt="What each style will ask for",
+    )
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Calls, at most", f"{told.calls:,}", width="content")
+        st.metric("Tokens, about", tables.DASH if tokens is None else f"{tokens:,}", width="content")
+        st.metric("Price, about", tables.money(told.cost), width="content")
+    for note in told.notes:
+        st.info(plain(note), icon=":material/info:")
+
+
+def estimate_frame(told: StylesEstimate) -> pd.DataFrame:
+    """The grid before it starts, a row a style and aspect."""
+    return pd.DataFrame(
+        {
+            "aspect": [cell.aspect for cell in told.cells],
+            "style": [cell.style for cell in told.cells],
+            "items": [cell.n_items for cell in told.cells],
+            "calls": [cell.calls for cell in told.cells],
+            "tokens": pd.Series(
+                [
+                    None if cell.prompt_tokens is None else cell.prompt_tokens + (cell.completion_tokens or 0)
+                    for cell in told.cells
+                ],
+                dtype="Int64",
+            ),
+            "price": [tables.money(cell.cost) for cell in told.cells],
+            "budget": ["within" if cell.affordable else "left out" for cell in told.cells],
+        }
+    )
+
+
+def _start(page: Opened, request: StylesRequest) -> None:
+    try:
+        tasks.start_styles(page.store, page.settings, request)
+    except ConcordError as error:
+        state.leave_notice(f"The grid was not started: {error}", good=False)

@@ -1,0 +1,270 @@
+"""Grids of judging styles in the worker: the shelf, the steps, cancelled and resumed without paying twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.calibration.settings import CalibrationSettings
+from core.errors import NotFoundError, UsageError
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
+from core.jobs.tasks.style_grid.seen import criteria_saw
+from core.jobs.tasks.styles import steps_document
+from core.jobs.views import CalibrationRequest, RunView
+from core.jobs.views.styles import StyleCell, StylesRequest, StylesView
+from core.judging.styles import Style
+from core.public import split_for
+from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
+from core.settings import Settings
+from core.store.codec import pack
+from core.store.criteria import Stood
+from core.store.rows import NewRun
+from core.store.store import Store
+
+ASPECTS = ("coherence", "relevance")
+STYLES = (Style("analyze_rate"), Style("rate_explain"), Style("score_only"))
+
+
+@pytest.fixture(scope="module")
+def golden(repository: Path) -> GoldenSet:
+    return load_golden(repository / "sample_data" / "summaries.jsonl")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", worker="auto", worker_id="w", concurrency=8)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    opened = tasks.open_store(settings)
+    yield opened
+    for row in opened.workers.alive():
+        os.kill(row.pid, signal.SIGKILL)
+        os.waitpid(row.pid, 0)
+    opened.close()
+
+
+@pytest.fixture
+def asked(store: Store, golden: GoldenSet) -> StylesRequest:
+    """Three styles on two aspects, on 48 of the 144 items: 288 calls."""
+    project = tasks.create_project(store, "p").project_id
+    golden_id = tasks.add_golden(store, project, golden)
+    return StylesRequest(project, golden_id, ASPECTS[0], ASPECTS, "scripted", STYLES, n_items=48, resamples=20)
+
+
+@pytest.fixture
+def serve(repository: Path, tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Starts a local endpoint with 100 ms latency and returns its base URL."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*options: str) -> str:
+        command = [sys.executable, str(repository / "tests" / "fake_openai.py"), "--latency-ms", "100"]
+        log = str(tmp_path / "requests.log")
+        running.append(subprocess.Popen([*command, "--log", log, *options], stdout=subprocess.PIPE, text=True))
+        assert running[0].stdout is not None
+        return running[0].stdout.readline().strip()
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _sent(tmp_path: Path) -> Counter[str]:
+    """Body of a request (its hash) → how often it was sent."""
+    return Counter((tmp_path / "requests.log").read_text().split())
+
+
+def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunView:
+    until(lambda: tasks.run_view(store, run_id).finished, 120)
+    return tasks.run_view(store, run_id)
+
+
+def _measured(view: StylesView) -> list[StyleCell]:
+    """The cells without what a repetition may change: the shelf's id, and which replies came from the cache."""
+    return [replace(cell, judge_id="", usage=Usage()) for cell in view.cells]
+
+
+@pytest.mark.slow
+def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
+    store: Store,
+    settings: Settings,
+    asked: StylesRequest,
+    serve: Callable[..., str],
+    tmp_path: Path,
+    until: Callable[..., None],
+) -> None:
+    """290 requests in all (288 scores, 2 texts of steps), whatever came between.
+
+    The cancel may lose what was in flight (8 at a time) and what arrived just before the next commit, another 8.
+    """
+    request = replace(asked, judge_spec=f"openai:fake-judge@{serve()}", auto_steps=True)
+    run_id = tasks.start_styles(store, settings, request)
+    until(lambda: len(tasks.list_judges(store, asked.project_id)) >= 1, 60)
+    tasks.cancel_run(store, run_id)
+    stopped = _finished(store, run_id, until)
+    assert (stopped.status, stopped.resumable) == ("cancelled", True)
+    so_far = tasks.styles_so_far(store, run_id)
+    assert so_far is not None
+    assert 1 <= len(so_far.cells) < 6
+    assert sum(_sent(tmp_path).values()) < 290
+    tasks.resume_run(store, settings, run_id)
+    view = _finished(store, run_id, until)
+    assert (view.status, view.error, view.attempt) == ("done", "", 2)
+    assert isinstance(view.outcome, StylesView)
+    assert (len(view.outcome.cells), view.outcome.unfinished, view.outcome.calls) == (6, (), 290)
+    sent = _sent(tmp_path)
+    assert len(sent) == 290
+    assert sum(sent.values()) <= 290 + 2 * 8
+    assert _measured(view.outcome)[: len(so_far.cells)] == _measured(so_far)
+    shelf = tasks.list_judges(store, asked.project_id, asked.golden_id)
+    assert [one.judge_id for one in shelf] == [cell.judge_id for cell in view.outcome.cells]
+
+    again = _finished(store, tasks.start_styles(store, settings, request), until)  # the same grid once more is free
+    assert sum(_sent(tmp_path).values()) == sum(sent.values())
+    assert isinstance(again.outcome, StylesView)
+    assert _measured(again.outcome) == _measured(view.outcome)
+    assert again.outcome.usage.requests == 0
+
+
+@pytest.mark.slow
+def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
+    store: Store, settings: Settings, asked: StylesRequest, golden: GoldenSet, until: Callable[..., None]
+) -> None:
+    styles = (Style("score_only", samples=3, temperature=1.0), Style("score_only", weighted=True))
+    request = replace(asked, styles=styles, auto_steps=True, budget=2 * 48 * 4)  # one call short: the steps cost 2
+    view = _finished(store, tasks.start_styles(store, settings, request), until)
+    assert (view.status, view.error) == ("budget", "")
+    inline = run_grid(GridFiles(golden, request, {}, {}), settings, None)
+    assert isinstance(view.outcome, StylesView)
+    assert _measured(view.outcome) == _measured(inline.view)
+    assert [(one.aspect, one.name) for one in view.outcome.unfinished] == [
+        ("relevance", "score-only · 1 sample at t=0 · steps · weighted")
+    ]
+    assert view.calls == view.outcome.calls == 2 + 48 * (3 + 1 + 3)
+    shelf = tasks.list_judges(store, asked.project_id)
+    for one, cell, own in zip(shelf, view.outcome.cells, inline.shelved, strict=True):
+        assert (one.judge.kind, one.judge.aspect, one.judge.run_id) == ("style", cell.aspect, view.run_id)
+        assert one.judge.calls_per_item == cell.style.samples
+        np.testing.assert_array_equal(one.judge.values, own.judge.values)
+        assert tasks.judge_replies(store, asked.project_id, one.judge_id) == own.replies
+        assert one.name.endswith("pilot")
+    written = tasks.find_steps(store, asked.project_id, asked.golden_id, "coherence")
+    assert written is not None
+    assert (written.text, written.edited) == (view.outcome.steps["coherence"], False)
+
+    tasks.save_steps(store, view.run_id, "coherence", " 1. Mine. ")
+    edited = tasks.find_steps(store, asked.project_id, asked.golden_id, "coherence")
+    assert edited is not None
+    assert (edited.text, edited.edited, edited.run_id) == ("1. Mine.", True, view.run_id)
+    assert tasks.styles_so_far(store, view.run_id) == view.outcome  # what was asked stays as it was asked
+    tasks.save_steps(store, view.run_id, "coherence", "")
+    assert tasks.run_steps(store, view.run_id, "coherence") == written  # back to the model's
+
+
+@pytest.mark.slow
+def test_steps_saved_before_the_model_is_asked_are_taken(
+    store: Store, settings: Settings, asked: StylesRequest, until: Callable[..., None]
+) -> None:
+    waiting = replace(settings, worker="external")
+    request = replace(asked, styles=STYLES[:1], auto_steps=True)
+    run_id = tasks.start_styles(store, waiting, request)
+    tasks.save_steps(store, run_id, "coherence", "1. Mine.")
+    tasks.ensure_worker(settings)
+    view = _finished(store, run_id, until)
+    assert isinstance(view.outcome, StylesView)
+    assert view.outcome.steps["coherence"] == "1. Mine."
+    assert view.outcome.calls == 1 + 2 * 48  # only the other aspect's steps were asked for
+
+
+# ── without a worker ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _calibrated(store: Store, asked: StylesRequest, golden: GoldenSet, settings: CalibrationSettings) -> str:
+    """A calibration run that has scored draft criteria and their refinement; an edit of it; returns the edit's id."""
+    request = CalibrationRequest(asked.project_id, asked.golden_id, "coherence", "scripted", settings)
+    new = NewRun(asked.project_id, asked.golden_id, "calibration", "t", "coherence", "scripted", pack(request).body)
+    run_id = store.runs.add(new)
+    draft = Criteria("Reward brevity.", "coherence", Provenance("draft", item_ids=golden.item_ids[:2]))
+    store.criteria.add(asked.project_id, asked.golden_id, [draft])
+    stood = Alignment("spearman", "dataset", 0.5, 72)
+    store.criteria.record(asked.project_id, run_id, [Stood(draft.criteria_id, "calibration", "chosen", stood)])
+    return tasks.save_edit(store, asked.project_id, draft.criteria_id, "Reward brevity, always.", "Ann")
+
+
+def test_criteria_saw_the_calibration_items_of_their_family(
+    store: Store, asked: StylesRequest, golden: GoldenSet
+) -> None:
+    """An edit inherits what its parent's calibration saw, and the items that the draft was shown."""
+    chosen = CalibrationSettings(seed=5)
+    edit = _calibrated(store, asked, golden, chosen)
+    criteria = tasks.get_criteria(store, asked.project_id, edit).criteria
+    split = split_for(golden, "coherence", chosen)
+    saw = {*split.calibration, 0, 1}
+    assert set(criteria_saw(store, golden, criteria)) == saw
+    assert criteria_saw(store, golden, Criteria("Never seen here.", "coherence")) == ()
+    assert criteria_saw(store, golden, Criteria("", "coherence")) == ()
+
+    # A copy in another project, for another aspect and in other white space, has seen what the original saw.
+    other = tasks.create_project(store, "other").project_id
+    copy = Criteria("Reward  brevity,\nalways.", "fluency", Provenance("given"))
+    store.criteria.add(other, asked.golden_id, [copy])
+    assert set(criteria_saw(store, golden, copy)) == saw
+
+    # Part of the same items in another golden set: what was seen there is found again by its texts.
+    part = GoldenSet("part", golden.kind, golden.items[60:], {})
+    assert {k + 60 for k in criteria_saw(store, part, criteria)} == {k for k in saw if k >= 60}
+
+
+def test_a_grid_with_criteria_tells_what_it_will_cost(
+    store: Store, settings: Settings, asked: StylesRequest, golden: GoldenSet
+) -> None:
+    edit = _calibrated(store, asked, golden, CalibrationSettings())
+    request = replace(asked, criteria={"coherence": edit}, aspects=("coherence",), n_items=None)
+    told, bare = (tasks.estimate_styles(store, settings, one) for one in (request, replace(request, criteria={})))
+    assert (told.calls, told.cells[0].n_items) == (3 * 144, 144)
+    assert (told.prompt_tokens or 0) > (bare.prompt_tokens or 0)
+    with pytest.raises(UsageError, match="cannot judge 'relevance'"):
+        tasks.estimate_styles(store, settings, replace(asked, criteria={"relevance": edit}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"judge_spec": "offline"}, UsageError, "no endpoint of a language model"),
+        ({"judge_spec": "openai:m@http://ann:secret@host/v1"}, UsageError, "password"),
+        ({"aspect": "charm", "aspects": ("charm",)}, NotFoundError, "coherence"),
+        ({"project_id": "none"}, NotFoundError, "none"),
+        ({"criteria": {"coherence": "c000000000000"}}, NotFoundError, "c000000000000"),
+    ],
+)
+def test_what_cannot_start_is_refused_before_it_is_queued(
+    store: Store, settings: Settings, asked: StylesRequest, changes: dict[str, object], error: type, words: str
+) -> None:
+    with pytest.raises(error, match=words) as raised:
+        tasks.start_styles(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
+    assert "secret" not in str(raised.value)
+    assert tasks.list_runs(store) == []
+
+
+def test_steps_of_a_run_that_is_no_grid(store: Store, asked: StylesRequest, golden: GoldenSet) -> None:
+    _calibrated(store, asked, golden, CalibrationSettings())
+    (run,) = tasks.list_runs(store)
+    with pytest.raises(NotFoundError, match="no grid of styles"):
+        tasks.save_steps(store, run.run_id, "coherence", "1. Mine.")
+    assert tasks.find_steps(store, asked.project_id, asked.golden_id, "coherence") is None
+    assert steps_document("a", edited=True) != steps_document("a", edited=False) != steps_document("b", edited=False)

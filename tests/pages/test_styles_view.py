@@ -1,0 +1,272 @@
+"""The grid of styles on screen, on a real store: the empty state, the estimate, the start, progress and result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.figures.styles import ForecastLine
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.documents import RESULT, STANDING
+from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
+from core.jobs.tasks.styles import steps_document
+from core.jobs.views import GoldenView
+from core.jobs.views.styles import StepsView, StylesRequest, StylesView, Unfinished
+from core.judging.styles import Style
+from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
+from core.settings import Settings
+from core.store.codec import pack
+from core.store.rows import NewRun
+from core.store.store import Store
+from pages.components import styles_view
+
+HOSTILE = "<img src=x onerror=alert(1)> **bold** :red[no]"
+SEVERAL = Style("score_only", samples=3, temperature=1.0)
+
+
+class Place:
+    """A project with a golden set on a store of its own, and the page that shows the component on it."""
+
+    def __init__(self, store: Store, settings: Settings, golden: GoldenSet) -> None:
+        self.store, self.settings, self.golden = store, settings, golden
+        self.project = tasks.create_project(store, "p")
+        self.golden_id = tasks.add_golden(store, self.project.project_id, golden)
+
+    def request(self, *styles: Style, **choices: Any) -> StylesRequest:
+        usual = {"aspect": "coherence", "aspects": ("coherence",), "judge_spec": "scripted", "n_items": 24}
+        return StylesRequest(
+            self.project.project_id, self.golden_id, styles=styles, resamples=20, **{**usual, **choices}
+        )
+
+    def keep_run(self, request: StylesRequest, result: StylesView | None, status: str = "done") -> str:
+        """A run in the store as a worker would have left it."""
+        body = pack(request).body
+        new = NewRun(request.project_id, request.golden_id, "styles", "a grid", request.aspect, "scripted", body)
+        run_id = self.store.runs.add(new)
+        attempt = self.store.runs.get(run_id).attempt
+        self.store.runs.claim(run_id, attempt, "w")
+        if result is not None:
+            self.store.results.put_document(run_id, RESULT if status == "done" else STANDING, pack(result))
+        if status != "running":
+            self.store.runs.finish(run_id, "w", status)
+        return run_id
+
+    def result(self, request: StylesRequest) -> StylesView:
+        return run_grid(GridFiles(self.golden, request, {}, {}), self.settings, None).view
+
+    def show(self, aspect: str = "coherence") -> AppTest:
+        def script(place, aspect):  # type: ignore[no-untyped-def]  # its source runs without these imports
+            from core.jobs import tasks
+            from pages.components import styles_view
+            from pages.components.page import Opened, draw_notice
+
+            draw_notice()
+            golden = tasks.get_golden(place.store, place.golden_id)
+            styles_view.draw(Opened(place.settings, place.store, place.project), golden, aspect)
+
+        return AppTest.from_function(script, args=(self, aspect), default_timeout=30).run()
+
+
+@pytest.fixture
+def place(tmp_path: Path, repository: Path) -> Iterator[Place]:
+    settings = Settings(home=tmp_path, worker="external")
+    with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as store:
+        yield Place(store, settings, load_golden(repository / "sample_data" / "summaries.jsonl"))
+    st.cache_resource.clear()
+
+
+def _texts(page: AppTest) -> str:
+    parts = [*page.info, *page.warning, *page.text, *page.caption, *page.markdown, *page.subheader]
+    return "\n".join(str(part.value) for part in parts)
+
+
+def test_without_an_endpoint_it_says_what_to_do(place: Place) -> None:
+    page = place.show()
+    assert not page.exception
+    assert "No endpoint is configured" in _texts(page)
+    assert "scripted demo" in _texts(page)
+    assert "Name the model" in _texts(page)
+    assert not [button for button in page.button if button.label == "Start the grid"]
+
+
+def test_a_configured_endpoint_needs_only_the_model(place: Place) -> None:
+    place.settings = replace(place.settings, openai_base_url="http://127.0.0.1:9/v1")
+    page = place.show()
+    assert "No endpoint is configured" not in _texts(page)
+    page = page.text_input(key="form_styles_model").input("m").run()
+    frame = page.dataframe[0].value
+    assert frame["calls"].tolist() == [54, 54]  # 9 whole sources of 6 items reach 50
+
+
+def test_the_estimate_follows_the_form_and_the_grid_starts(place: Place) -> None:
+    page = place.show()
+    page.radio(key="form_styles_judge").set_value("scripted").run()
+    page.radio(key="form_styles_extent").set_value("all")
+    page.number_input(key="form_styles_samples").set_value(2)
+    page.number_input(key="form_styles_temperature").set_value(1.0)
+    page.multiselect(key="form_styles_forms").set_value(["analyze_rate", "mix"])
+    page.checkbox(key="form_styles_steps").check()
+    page.number_input(key="form_styles_budget").set_value(400)
+    page.selectbox(key="form_styles_statistic").set_value("kendall")
+    page.selectbox(key="form_styles_level").set_value("dataset")
+    page.run()
+    assert not page.exception
+    frame = page.dataframe[0].value
+    assert frame["calls"].tolist() == [288, 288]
+    assert frame["budget"].tolist() == ["within", "left out"]  # the steps are a call, 289 and 288 exceed 400
+    assert {metric.label: metric.value for metric in page.metric}["Calls, at most"] == "289"
+    page.button(key="form_styles_start").click().run()
+    (run,) = tasks.list_runs(place.store, place.project.project_id)
+    request = tasks.run_view(place.store, run.run_id).request
+    assert isinstance(request, StylesRequest)
+    assert [style.form for style in request.styles] == ["analyze_rate", "mix"]
+    assert (request.auto_steps, request.n_items, request.budget, request.judge_spec) == (True, None, 400, "scripted")
+    assert (request.statistic, request.level) == ("kendall", "dataset")
+    assert not page.exception
+    assert "Styles appear here one by one" in _texts(page)  # it is followed now, and no second one is offered
+    assert not [button for button in page.button if button.label == "Start the grid"]
+
+
+def test_the_aspect_of_the_screen_is_chosen_and_others_can_join(place: Place) -> None:
+    page = place.show("fluency")
+    page.radio(key="form_styles_judge").set_value("scripted").run()
+    (aspects,) = [one for one in page.multiselect if one.label == "Aspects"]
+    assert aspects.value == ["fluency"]
+    page = aspects.set_value(["fluency", "coherence"]).run()
+    assert page.dataframe[0].value["aspect"].tolist() == ["fluency"] * 2 + ["coherence"] * 2
+
+
+def test_forms_that_do_not_fit_are_explained(place: Place) -> None:
+    page = place.show()
+    page.radio(key="form_styles_judge").set_value("scripted")
+    page.multiselect(key="form_styles_forms").set_value(["mix"]).run()
+    assert "at least 2 samples" in _texts(page)
+    assert not page.exception
+
+
+def test_the_result_shows_table_forecast_and_what_was_not_run(place: Place) -> None:
+    request = place.request(SEVERAL, Style("score_only", weighted=True), auto_steps=True)
+    found = place.result(request)
+    left = Unfinished("coherence", "mix", "the budget of 5 calls did not reach for it")
+    place.keep_run(request, replace(found, unfinished=(left,)))
+    page = place.show()
+    assert not page.exception
+    frame = page.dataframe[0].value
+    measure = "Spearman rho, sample level"
+    assert frame["style"].tolist() == [cell.name for cell in found.cells]
+    np.testing.assert_allclose(frame[measure], [cell.alignment.value for cell in found.cells])
+    assert frame["unread replies"].tolist() == ["0 of 72", "0 of 24"]
+    assert frame["items"].tolist() == [24, 24]
+    told = _texts(page)
+    assert measure in told
+    assert "cluster bootstrap" in told
+    assert "What more samples would bring" in told or "No forecast for" in told
+    assert "mix on coherence" in told.replace("\\", "")
+    assert "stand" in told
+    assert page.subheader[-1].value == "A new grid of styles"
+
+
+def test_a_running_grid_shows_what_is_finished(place: Place) -> None:
+    request = place.request(SEVERAL, Style("rate_explain"))
+    found = place.result(request)
+    place.keep_run(request, replace(found, cells=found.cells[:1]), status="running")
+    page = place.show()
+    assert not page.exception
+    assert page.dataframe[0].value["style"].tolist() == [found.cells[0].name]
+    assert [button.label for button in page.button] == ["Cancel"]
+
+
+def test_steps_of_the_last_grid_are_offered_and_edits_kept(place: Place) -> None:
+    request = place.request(SEVERAL, auto_steps=True)
+    run_id = place.keep_run(request, place.result(request))
+    written = StepsView("coherence", "1. The model's.", edited=False, run_id=run_id)
+    place.store.results.put_document(run_id, steps_document("coherence", edited=False), pack(written))
+    page = place.show()
+    page.radio(key="form_styles_judge").set_value("scripted")
+    page.checkbox(key="form_styles_steps").check().run()
+    (area,) = page.text_area
+    assert area.value == "1. The model's."
+    page = area.input("1. Mine.").run()
+    kept = tasks.run_steps(place.store, run_id, "coherence")
+    assert kept is not None
+    assert (kept.text, kept.edited) == ("1. Mine.", True)
+    page.button(key="form_styles_start").click().run()
+    newest = tasks.list_runs(place.store, place.project.project_id)[0]
+    asked = tasks.run_view(place.store, newest.run_id).request
+    assert isinstance(asked, StylesRequest)
+    assert asked.steps == {"coherence": "1. Mine."}
+
+
+def test_criteria_of_the_project_can_be_chosen(place: Place) -> None:
+    hostile = Criteria(f"Reward brevity. {HOSTILE}", "coherence", Provenance("given"))
+    place.store.criteria.add(place.project.project_id, place.golden_id, [hostile])
+    page = place.show()
+    page.radio(key="form_styles_judge").set_value("scripted").run()
+    (picker,) = [box for box in page.selectbox if box.label.startswith("Criteria")]
+    page = picker.set_value(hostile.criteria_id).run()
+    page.button(key="form_styles_start").click().run()
+    (run,) = tasks.list_runs(place.store, place.project.project_id)
+    request = tasks.run_view(place.store, run.run_id).request
+    assert isinstance(request, StylesRequest)
+    assert request.criteria == {"coherence": hostile.criteria_id}
+
+
+def test_a_golden_set_without_labels(place: Place) -> None:
+    labels = AspectLabels("coherence", Scale(1, 5), (None,) * len(place.golden.items))
+    place.golden_id = tasks.add_golden(
+        place.store,
+        place.project.project_id,
+        GoldenSet("bare", place.golden.kind, place.golden.items, {"coherence": labels}),
+    )
+    page = place.show()
+    assert not page.exception
+    assert "has no labels" in _texts(page)
+
+
+def test_the_fewest_samples_that_are_enough_are_named() -> None:
+    """98 % of .50 is .49: two samples fall short of it with .48, five reach it with .495."""
+    ends = (None,) * 4
+    line = ForecastLine("s", (1, 2, 5, 40), (0.4, 0.48, 0.495, 0.5), ends, (10, 20, 50, 400), ends)
+    words = styles_view.enough_words(line)
+    assert words == "s: 5 samples (50 calls) would reach 0.495 of the 0.500 that 40 samples (400 calls) would."
+    assert styles_view.enough_words(replace(line, values=(-0.1, -0.1, -0.1, -0.1))) == ""
+
+
+def test_an_undefined_alignment_is_no_zero(place: Place) -> None:
+    found = place.result(place.request(SEVERAL))
+    undefined = replace(found.cells[0].alignment, value=None, interval=None, reason="all scores are equal")
+    cell = replace(found.cells[0], alignment=undefined)
+    frame = styles_view.cells_frame([cell], "m")
+    assert np.isnan(frame["m"][0])
+    assert frame["95 % interval"][0] == "—"
+    assert frame["why none"][0] == "all scores are equal"
+    assert "why none" not in styles_view.cells_frame(found.cells, "m")
+
+
+def test_hostile_aspects_are_drawn_letter_by_letter(place: Place, golden_view: Callable[[Place], GoldenView]) -> None:
+    assert golden_view(place).name == "hostile"
+    page = place.show(HOSTILE)
+    assert not page.exception
+    assert ":red[no]" not in "".join(str(part.label) for part in page.text_area)
+
+
+@pytest.fixture
+def golden_view() -> Callable[[Place], GoldenView]:
+    """Puts a golden set with a hostile aspect in the place's hands."""
+
+    def swap(place: Place) -> GoldenView:
+        labels = replace(place.golden.aspects["coherence"], aspect=HOSTILE)
+        hostile = GoldenSet("hostile", place.golden.kind, place.golden.items, {HOSTILE: labels})
+        place.golden = hostile
+        place.golden_id = tasks.add_golden(place.store, place.project.project_id, hostile)
+        return tasks.get_golden(place.store, place.golden_id)
+
+    return swap
