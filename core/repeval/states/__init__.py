@@ -1,0 +1,37 @@
+"""Hidden states: from texts to arrays (003 section 3.1).  The only place of RepEval where torch is imported.
+
+::
+
+    ModelSpec ── describe ── ModelFacts       a model before its weights are read
+    Extraction                                which text, which layers, which tokens
+    extract(golden, spec, extraction, cache_dir, on_progress) ── States
+    plan_states, compute, collect             the same in steps that a durable run can repeat
+    templates, template_text                  prompts by name
+    sentence_vectors(texts)                   one unit vector a text from the embedded encoder
+"""
+
+from core.repeval.states.extraction import StatePlan, collect, compute, extract, plan_states
+from core.repeval.states.model import EMBEDDED, ModelFacts, ModelSpec, describe
+from core.repeval.states.prompts import template_text, templates
+from core.repeval.states.records import Extraction, Grid, StateBatch, States
+from core.repeval.states.sentences import SENTENCE_DIM, sentence_vectors
+
+__all__ = [
+    "EMBEDDED",
+    "SENTENCE_DIM",
+    "Extraction",
+    "Grid",
+    "ModelFacts",
+    "ModelSpec",
+    "StateBatch",
+    "StatePlan",
+    "States",
+    "collect",
+    "compute",
+    "describe",
+    "extract",
+    "plan_states",
+    "sentence_vectors",
+    "template_text",
+    "templates",
+]

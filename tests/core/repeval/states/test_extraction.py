@@ -1,0 +1,295 @@
+"""Extraction against transformers' own hidden states, for every kind of model, padding side and batch size."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import JudgeError, ModelNotFoundError, StoreError, UsageError
+from core.records import GoldenSet, Item
+from core.repeval.states import Extraction, ModelSpec, collect, compute, describe, extract, plan_states
+from core.repeval.states.model import load_model, load_tokenizer, token_ids
+from core.repeval.states.reader import StateReader
+from core.repeval.states.records import Grid
+
+TEXTS = (
+    "a",
+    "The cat sat on the mat.",
+    "One more text, and this one is a good deal longer than the others so that padding matters.",
+    "Short one.",
+    "Numbers 1 2 3 and a comma, then an end.",
+    "b b b b b b b b",
+)
+TOKENS = ("first", "mean", "-3", "-1")
+KINDS = ("decoder", "learnt", "encoder", "shared")
+Folder = Callable[[str], Path]
+
+
+def golden_of(items: list[Item]) -> GoldenSet:
+    return GoldenSet("texts", "source_target", tuple(items), {})
+
+
+def items_of(texts: tuple[str, ...] = TEXTS) -> list[Item]:
+    return [Item(f"i{k}", text, source=f"source {k % 2}") for k, text in enumerate(texts)]
+
+
+def oracle(folder: Path, texts: tuple[str, ...]) -> np.ndarray:
+    """Each text alone, without padding, all hidden states of transformers, the tokens picked in numpy."""
+    import torch
+
+    loaded, tokenizer = load_model(ModelSpec(str(folder), device="cpu")), load_tokenizer(ModelSpec(str(folder)))
+    found = []
+    for text in texts:
+        inputs = tokenizer(text, return_tensors="pt")
+        with torch.no_grad():
+            hidden = loaded.model(input_ids=inputs["input_ids"], output_hidden_states=True).hidden_states
+        layers = np.stack([layer[0].numpy() for layer in hidden])  # (layers, tokens, dim)
+        length = layers.shape[1]
+        picks = [layers[:, 0], layers.mean(axis=1), layers[:, max(length - 3, 0)], layers[:, -1]]
+        found.append(np.stack(picks, axis=1))
+    return np.stack(found)
+
+
+def distance(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest gap of a state relative to its length."""
+    gaps = np.linalg.norm(found - expected, axis=-1)
+    return float((gaps / np.linalg.norm(expected, axis=-1)).max())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("padding", ["right", "left"])
+@pytest.mark.parametrize("hooked", [True, False])
+def test_a_batch_gives_the_states_of_each_text_alone(
+    model_folder: Folder, kind: str, padding: str, hooked: bool
+) -> None:
+    folder = model_folder(kind)
+    spec = ModelSpec(str(folder), device="cpu")
+    loaded = load_model(spec, padding=padding)
+    expected = oracle(folder, TEXTS)
+    grid = Grid(tuple(range(loaded.facts.n_layers)), TOKENS)
+    ids = token_ids(load_tokenizer(spec), TEXTS)
+    whole = StateReader(loaded, grid, hooked=hooked).read(ids)
+    assert whole.dtype == np.float32
+    assert whole.shape == expected.shape
+    assert distance(whole, expected) < 1e-4
+    reader = StateReader(loaded, grid, hooked=hooked)
+    pairs = np.concatenate([reader.read(ids[start : start + 2]) for start in range(0, len(ids), 2)])
+    assert distance(pairs, expected) < 1e-4
+
+
+def test_blocks_are_watched_where_they_can_be(model_folder: Folder) -> None:
+    for kind, watched in (("decoder", True), ("learnt", True), ("encoder", True), ("shared", False)):
+        loaded = load_model(ModelSpec(str(model_folder(kind)), device="cpu"))
+        reader = StateReader(loaded, Grid((0, 1), ("-1",)))
+        reader.read([[1, 2, 3]])
+        assert (reader.blocks is not None) == watched, kind
+
+
+@pytest.mark.parametrize(("kind", "encoder"), [("decoder", False), ("learnt", False), ("encoder", True)])
+def test_describe_tells_layers_width_and_kind(model_folder: Folder, kind: str, encoder: bool) -> None:
+    facts = describe(ModelSpec(str(model_folder(kind))))
+    assert (facts.n_layers, facts.dim, facts.max_tokens) == (5 if kind == "decoder" else 4, 32, 128)
+    assert facts.encoder == encoder
+
+
+def test_default_cells_are_the_last_four_and_pooled_ones_for_encoders(model_folder: Folder) -> None:
+    for kind, tokens in (("decoder", ("-4", "-3", "-2", "-1")), ("encoder", ("first", "mean", "-4", "-3", "-2", "-1"))):
+        states = extract(golden_of(items_of()), ModelSpec(str(model_folder(kind)), device="cpu"))
+        assert states.token_names == tokens
+        assert states.values.shape == (len(TEXTS), len(states.layers), len(tokens), 32)
+        assert states.values.dtype == np.float16
+        assert states.n_short == 1  # "a" has two tokens with <s>, "Short one." more than four
+
+
+def test_extract_keeps_order_and_reads_equal_texts_once(model_folder: Folder) -> None:
+    texts = (TEXTS[2], TEXTS[0], TEXTS[2], TEXTS[1])
+    spec = ModelSpec(str(model_folder("decoder")), device="cpu")
+    seen: list[tuple[int, int]] = []
+    states = extract(
+        golden_of(items_of(texts)), spec, Extraction(tokens=TOKENS), on_progress=lambda *done: seen.append(done)
+    )
+    expected = oracle(model_folder("decoder"), texts).astype(np.float16)
+    assert distance(states.values.astype(np.float64), expected.astype(np.float64)) < 1e-3  # a step of float16
+    assert (states.values[0] == states.values[2]).all()
+    assert states.prompts == 3
+    assert seen[-1] == (3, 3)
+
+
+def test_cache_is_resumed_and_depends_on_weights_and_grid(
+    model_folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, items = ModelSpec(str(model_folder("decoder")), device="cpu"), items_of()
+    small = Extraction(batch_tokens=40)
+    first = next(iter(compute(plan_states(items, spec, small, tmp_path))))  # and killed after one batch
+    again = plan_states(items, spec, small, tmp_path)
+    assert len(again.missing()) == len(TEXTS) - len(first.rows)
+    assert not set(again.missing()) & set(first.rows.tolist())
+    rest = list(compute(again))
+    states = collect(again)
+    assert sum(len(batch.rows) for batch in rest) == states.prompts - states.cached
+    assert states.tokens == sum(batch.tokens for batch in rest)
+    fresh = extract(golden_of(items), spec, small)
+    assert np.array_equal(states.values, fresh.values)
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("weights were loaded although everything is kept")
+
+    monkeypatch.setattr("core.repeval.states.extraction.load_model", never)
+    kept = extract(golden_of(items), spec, small, tmp_path)
+    assert np.array_equal(kept.values, fresh.values)
+    assert kept.cached == kept.prompts
+    other = plan_states(items, spec, replace(small, tokens=("-1",)), tmp_path)
+    assert len(other.missing()) == len(other.prompts)
+    elsewhere = plan_states(items, replace(spec, name=str(model_folder("learnt"))), small, tmp_path)
+    assert len(elsewhere.missing()) == len(elsewhere.prompts)
+
+
+def test_damaged_file_is_named(model_folder: Folder, tmp_path: Path) -> None:
+    spec = ModelSpec(str(model_folder("encoder")), device="cpu")
+    extract(golden_of(items_of()), spec, cache_dir=tmp_path)
+    victim = sorted(tmp_path.rglob("*.npy"))[0]
+    victim.write_bytes(victim.read_bytes()[:50])
+    with pytest.raises(StoreError, match=r"delete that file"):
+        extract(golden_of(items_of()), spec, cache_dir=tmp_path)
+
+
+def test_collect_before_compute_is_refused(model_folder: Folder) -> None:
+    plan = plan_states(items_of(), ModelSpec(str(model_folder("encoder"))), Extraction())
+    with pytest.raises(UsageError, match="compute them first"):
+        collect(plan)
+
+
+def test_joined_states_are_difference_distance_and_product(model_folder: Folder) -> None:
+    folder = model_folder("encoder")
+    items = items_of(TEXTS[1:3])
+    spec = ModelSpec(str(folder), device="cpu")
+    states = extract(golden_of(items), spec, Extraction(texts="joined", tokens=TOKENS))
+    u = oracle(folder, tuple(item.source for item in items))
+    v = oracle(folder, TEXTS[1:3])
+    expected = np.concatenate([u - v, abs(u - v), u * v], axis=-1)
+    assert states.values.shape[-1] == 96
+    assert np.allclose(states.values.astype(np.float64), expected, atol=0.02, rtol=0.01)
+
+
+def test_joined_states_need_sources(model_folder: Folder) -> None:
+    with pytest.raises(UsageError, match="no item has one"):
+        plan_states([Item("a", "text")], ModelSpec(str(model_folder("encoder"))), Extraction(texts="joined"))
+
+
+def test_too_long_texts_lose_the_beginning_of_the_source_first(model_folder: Folder) -> None:
+    spec = ModelSpec(str(model_folder("decoder")), device="cpu")
+    words = " ".join(f"w{k}" for k in range(60))
+    long = Item("a", "the hypothesis stays", source=words)
+    short = Item("b", "short", source="src")
+    plan = plan_states([long, short], spec, Extraction(template="{source} || {hypothesis}", max_tokens=64))
+    texts = [load_tokenizer(spec).decode(ids).removeprefix("<s>") for ids in plan.prompts]
+    assert all(len(ids) <= 64 for ids in plan.prompts)
+    assert texts[0].endswith("w59 || the hypothesis stays")
+    assert "w0 " not in texts[0]
+    assert texts[1] == "src || short"
+    assert plan.n_truncated == 1
+    alone = plan_states([Item("c", words)], spec, Extraction(max_tokens=64))
+    assert load_tokenizer(spec).decode(alone.prompts[0]).endswith("w59")
+
+
+def test_template_alone_too_long_is_an_error(model_folder: Folder) -> None:
+    spec = ModelSpec(str(model_folder("decoder")), device="cpu")
+    with pytest.raises(JudgeError, match="template alone takes"):
+        plan_states(items_of(), spec, Extraction(template="much too long " * 3 + "{hypothesis}", max_tokens=20))
+
+
+def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    spec, items = ModelSpec(str(model_folder("decoder")), device="cpu"), items_of()
+    expected = extract(golden_of(items), spec)
+    plain, sizes = StateReader.read, []
+
+    def read(self: StateReader, rows: list[list[int]]) -> Any:
+        sizes.append(len(rows))
+        if len(rows) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate a lot")
+        return plain(self, rows)
+
+    monkeypatch.setattr(StateReader, "read", read)
+    states = extract(golden_of(items), spec)
+    assert max(sizes) > 2
+    assert states.n_halved >= 1
+    assert "ran out of memory" in " ".join(states.warnings())
+    gap = np.abs(states.values.astype(np.float64) - expected.values.astype(np.float64)).max()
+    assert gap < 0.01
+
+    monkeypatch.setattr(StateReader, "read", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    with pytest.raises(JudgeError, match="on a single text"):
+        extract(golden_of(items), spec)
+
+
+def test_other_errors_of_the_device_are_not_swallowed(model_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StateReader, "read", lambda *_: (_ for _ in ()).throw(RuntimeError("shapes do not match")))
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        extract(golden_of(items_of()), ModelSpec(str(model_folder("decoder")), device="cpu"))
+
+
+def test_missing_model_says_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFoundError, match="no model folder"):
+        describe(ModelSpec(str(tmp_path / "absent")))
+    with pytest.raises(ModelNotFoundError, match="Hugging Face id"):
+        describe(ModelSpec("nobody/no-such-model"))  # the hub is off line in tests
+
+
+def test_pickled_weights_are_refused(model_folder: Folder, tmp_path: Path) -> None:
+    import torch
+
+    folder = tmp_path / "pickled"
+    shutil.copytree(model_folder("encoder"), folder)
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
+    with pytest.raises(JudgeError, match="no weights as safetensors"):
+        load_model(ModelSpec(str(folder), device="cpu"))
+
+
+def test_remote_code_is_refused_and_not_run(model_folder: Folder, tmp_path: Path) -> None:
+    folder = tmp_path / "foreign"
+    shutil.copytree(model_folder("encoder"), folder)
+    marker = tmp_path / "ran"
+    (folder / "foreign.py").write_text(f"open({str(marker)!r}, 'w').close()\n", encoding="utf-8")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config |= {"model_type": "foreign", "auto_map": {"AutoConfig": "foreign.Config", "AutoModel": "foreign.Model"}}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(JudgeError, match="allow remote code"):
+        describe(ModelSpec(str(folder)))
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("extraction", "says"),
+    [
+        (lambda: Extraction(tokens=("last",)), "Unknown token 'last'"),
+        (lambda: Extraction(tokens=("-0",)), "Unknown token"),
+        (lambda: Extraction(texts="both"), "'prompt' or 'joined'"),  # type: ignore[arg-type]
+        (lambda: Extraction(max_tokens=0), "at least 1"),
+    ],
+)
+def test_wrong_settings_are_refused(extraction: Callable[[], Extraction], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        extraction()
+
+
+def test_layer_that_is_not_there_is_refused(model_folder: Folder) -> None:
+    with pytest.raises(UsageError, match=r"layers 0 .embeddings. to 3; layer 9"):
+        plan_states(items_of(), ModelSpec(str(model_folder("encoder"))), Extraction(layers=(1, 9)))
+
+
+def test_embedded_encoder_needs_no_network() -> None:
+    facts = describe(ModelSpec())
+    assert (facts.n_layers, facts.dim, facts.encoder, facts.max_tokens) == (7, 384, True, 512)
+    states = extract(golden_of(items_of(TEXTS[:2])), extraction=Extraction(tokens=("mean",), layers=(6,)))
+    assert states.values.shape == (2, 1, 1, 384)
+    assert states.summary()["model"] == "minilm"
