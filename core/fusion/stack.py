@@ -104,8 +104,26 @@ class Fusion:
         }
 
 
-def fuse(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings: StackSettings) -> Fusion:
+@dataclass(frozen=True)
+class Sides:
+    """Positions to fit on and to report on (n_fit,), (n_report,), of different sources; `notes` say what is no part."""
+
+    fit: IntArray
+    report: IntArray
+    notes: tuple[str, ...] = ()
+
+
+def fuse(
+    golden: GoldenSet,
+    aspect: str,
+    parts: Sequence[JudgeScores],
+    settings: StackSettings,
+    sides: Sides | None = None,
+) -> Fusion:
     """Fuse `parts` (judges of this golden set, of any scales) on one aspect (METHODS §6, without further calls).
+
+    With `sides` the items to fit and to report on are given, and what the parts have `seen` is taken to be met: their
+    scores on the fit items must then come from judges that were not taught there (`core.fusion.taught`).
 
     A part that is constant, that has no scores, or (for the average) that does not beat chance on the fit items is left
     out with its reason.  UsageError with fewer than two usable parts, AspectError when too few items are unseen.
@@ -113,7 +131,7 @@ def fuse(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings:
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise UsageError("Two parts have the same name; rename one, so that people can tell them apart.")
-    sides = _sides(golden, aspect, parts, settings)
+    sides = sides or unseen_sides(golden, aspect, parts, settings)
     matrix = np.array([part.upward for part in parts])
     labels, sources, systems = golden.labels(aspect), golden.source_codes, golden.system_codes
     on = _On(labels, sources, systems, settings)
@@ -145,15 +163,8 @@ def fuse(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings:
     )
 
 
-@dataclass(frozen=True)
-class _Sides:
-    fit: IntArray
-    report: IntArray
-    notes: tuple[str, ...]
-
-
-def _sides(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings: StackSettings) -> _Sides:
-    """Labelled items that no part has seen, split by source."""
+def unseen_sides(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings: StackSettings) -> Sides:
+    """Labelled items of sources that no part has seen, split by source.  AspectError where too few are left."""
     seen = np.zeros(len(golden.items), dtype=bool)
     for part in parts:
         seen[list(part.seen)] = True
@@ -176,7 +187,7 @@ def _sides(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], setting
             file=golden.name,
         )
     fold = inner_fold(fresh.tolist(), golden.source_codes, settings.fit_share, settings.seed)
-    return _Sides(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), tuple(notes))
+    return Sides(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -238,7 +249,7 @@ def _beats_chance(found: Alignment) -> bool:
 @dataclass(frozen=True)
 class _Made:
     method: FusionMethod
-    sides: _Sides
+    sides: Sides
 
 
 def _judge(golden: GoldenSet, aspect: str, used: Sequence[JudgeScores], values: FloatArray, made: _Made) -> JudgeScores:
@@ -284,9 +295,7 @@ def _weights(
     )
 
 
-def _ablated(
-    names: Sequence[str], matrix: FloatArray, whole: FloatArray, on: _On, sides: _Sides
-) -> tuple[Without, ...]:
+def _ablated(names: Sequence[str], matrix: FloatArray, whole: FloatArray, on: _On, sides: Sides) -> tuple[Without, ...]:
     """The fusion refitted without each part, where two are left."""
     found = []
     for k, name in enumerate(names) if len(names) > 2 else ():

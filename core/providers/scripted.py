@@ -33,6 +33,8 @@ _RANGE = re.compile(
 )
 _TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
 _FIELD = re.compile(r'(?m)^- "(\w+)":')
+_LISTED = re.compile(r"(?m)^- (?P<name>[^:\n]+):")
+_FORM = re.compile(r"(?m)^Aspect: (?P<name>.+)\nExplanation: .*\n(?P<form>Score: .*)$")
 _CHARACTERS_PER_TOKEN = 4
 _LOGPROB_PLACES = 16
 
@@ -81,10 +83,14 @@ class ScriptedProvider:
             return _completion(prompt, _refined(sections["Present"], chance))
         if "Examples" in sections:
             return _completion(prompt, _drafted(chance))
+        if "Plan" in sections:
+            return _completion(prompt, _planned(sections))
         if "Task" in sections:
             return _completion(prompt, _steps(sections, chance))
         if self.fault_rate and chance.random() < self.fault_rate:
             return self._spoilt(chance.choice(self.faults), prompt)
+        if "Numbers" in sections:
+            return _completion(prompt, _fused(sections, chance))
         rating = _rating(sections, chance)
         logprobs = rating.logprobs(request.logprobs) if request.logprobs else ()
         return replace(_completion(prompt, rating.text), logprobs=logprobs)
@@ -175,6 +181,30 @@ def _steps(sections: dict[str, str], chance: random.Random) -> str:
     middle = [f"Look at the {name} of the text and note where it falls short." for name in looked_at]
     steps = ["Read the item to its end.", *middle, "Choose the number on the scale that these notes add up to."]
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+
+
+def _planned(sections: dict[str, str]) -> str:
+    """A plan of a fusion that gives every aspect all assistants."""
+    aspects, assistants = (
+        [match["name"] for match in _LISTED.finditer(sections.get(part, ""))] for part in ("Aspects", "Assistants")
+    )
+    names = ", ".join(assistants) or "none"
+    return "\n\n".join(f"{aspect}: {names}\nRead the item first, then these numbers." for aspect in aspects)
+
+
+def _fused(sections: dict[str, str], chance: random.Random) -> str:
+    """A block for each aspect that the form of a fusion's prompt asks for; the aspect's name chooses what counts."""
+    source, target = _parts(sections.get("Item", ""))
+    blocks = []
+    for match in _FORM.finditer(sections.get("Answer", "")):
+        asked = [prop for prop in PROPERTIES if prop.called_by.search(match["name"].lower())] or list(PROPERTIES)
+        share = sum(prop.measure(source, target) for prop in asked) / len(asked) + chance.gauss(0.0, 0.06)
+        scale = _scale(match["form"])
+        value = scale.low + min(1.0, max(0.0, share)) * (scale.high - scale.low)
+        number = f"{round(value) if scale.whole else value:.1f}".removesuffix(".0")
+        said = " and ".join(prop.name for prop in asked[:2])
+        blocks.append(f"Aspect: {match['name']}\nExplanation: This looks at {said}.\nScore: {number}")
+    return "\n\n".join(blocks)
 
 
 def _drafted(chance: random.Random) -> str:

@@ -1,0 +1,239 @@
+"""A fused judge as a portable file: how the parts are joined, what each is and needs; and the judge that comes back.
+
+Parts are assistants (computed from the texts), calibrated judges (their whole judge file stands inside), or numbers
+that have to be handed in as a column.  A part that cannot be computed on new items counts as its mean and is named.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import yaml
+
+from core.errors import ConcordError, JudgeError, UsageError
+from core.fusion.assistants import make_assistant
+from core.fusion.estimators import restore_estimator
+from core.records import Alignment, FloatArray, GoldenSet, Item, Scored, Unscored, Verdict
+
+FORMAT = "concord-fusion"
+VERSION = 1
+NOTE = (
+    "A judge fused with Concord from several parts. Its weights belong to the data they were fitted on: on other data "
+    "check the alignment again before trusting the scores. A part that cannot be computed counts as its mean."
+)
+
+
+@dataclass(frozen=True)
+class PartRecipe:
+    """How a part's score comes about on other items.
+
+    `assistant` names one of `core.fusion.assistants`; `judge` is the content of a judge file; with neither the score
+    has to be handed in, as the column `column`.
+    """
+
+    name: str
+    higher_is_better: bool = True
+    assistant: str = ""
+    judge: Mapping[str, Any] | None = None
+
+    @property
+    def column(self) -> str:
+        """E.g. ``metric_offline_calibrated``: where the score is looked for when it cannot be computed."""
+        return "metric_" + ("_".join(re.findall(r"[a-z0-9]+", self.name.lower())) or "part")
+
+    @property
+    def needs(self) -> str:
+        """What scoring with it takes, in words."""
+        if self.judge is not None:
+            spec = str(self.judge.get("judge", {}).get("spec", "offline"))
+            return f"the judge {spec}, which stands in this file"
+        if self.assistant.startswith("metric_"):
+            return f"a column {self.assistant}"
+        if self.assistant:
+            needs = sorted(make_assistant(self.assistant, aspect="quality").needs)
+            return f"computed from the target{''.join(f', {one}' for one in needs)}"
+        return f"a column {self.column} with its scores"
+
+    def as_json(self) -> dict[str, Any]:
+        """The part's entry in the file."""
+        found: dict[str, Any] = {"name": self.name, "needs": self.needs, "higher_is_better": self.higher_is_better}
+        if self.assistant:
+            found["assistant"] = self.assistant
+        return found if self.judge is None else found | {"judge": dict(self.judge)}
+
+
+@dataclass(frozen=True)
+class FusionCard:
+    """What a fused file says: the estimator's `state` (with the parts' names in order) and what was measured."""
+
+    aspect: str
+    golden_name: str
+    golden_digest: str
+    state: Mapping[str, Any]
+    parts: Sequence[PartRecipe]
+    fused: Alignment | Mapping[str, Any]
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+
+def fused_yaml(card: FusionCard, *, created: dt.datetime | None = None) -> str:
+    """The text of the file.  UsageError when a part of the state has no recipe."""
+    known = {one.name: one for one in card.parts}
+    lacking = [name for name in card.state["parts"] if name not in known]
+    if lacking:
+        raise UsageError(f"The fusion has parts without a recipe: {', '.join(lacking)}.")
+    body = _plain(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
+            "note": NOTE,
+            "aspect": card.aspect,
+            "fusion": dict(card.state),
+            "parts": [known[name].as_json() for name in card.state["parts"]],
+            "alignment": card.fused.as_json() if isinstance(card.fused, Alignment) else dict(card.fused),
+            "told": dict(card.told),
+            "golden": {"name": card.golden_name, "digest": card.golden_digest},
+        }
+    )
+    return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def is_fused_file(path: Path | str) -> bool:
+    """Whether the file's first line says that it is a fused judge; False for what cannot be read."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            return file.readline().strip() == f"format: {FORMAT}"
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+class Restored(Protocol):
+    """A judge out of a judge file, whoever restored it."""
+
+    def score(self, items: Sequence[Item]) -> list[Verdict]: ...
+
+    def close(self) -> None: ...
+
+
+OpenJudge = Callable[[Mapping[str, Any]], Restored]
+"""Restores the calibrated judge of a judge file's content."""
+
+
+@dataclass(frozen=True)
+class FusedScores:
+    """Verdicts in item order; `missing` says of each part that gave nothing why; `used` are the others."""
+
+    verdicts: tuple[Verdict, ...]
+    missing: Mapping[str, str]
+    used: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FusedJudge:
+    """A fused judge out of a file."""
+
+    card: Mapping[str, Any]
+    parts: tuple[PartRecipe, ...]
+
+    @property
+    def aspect(self) -> str:
+        return str(self.card["aspect"])
+
+    def score(self, golden: GoldenSet, open_judge: OpenJudge) -> FusedScores:
+        """Score the items of `golden` (labels are not needed; its metric columns serve parts that are handed in).
+
+        UsageError when no part can be computed; an item on which none could is Unscored.
+        """
+        rows, missing = [], {}
+        for part in self.parts:
+            values = _score(part, golden, self.aspect, open_judge)
+            if isinstance(values, str):
+                missing[part.name] = values
+                values = np.full(len(golden.items), np.nan)
+            rows.append(values if part.higher_is_better else -values)
+        if len(missing) == len(self.parts):
+            why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+            raise UsageError(f"No part of the fusion can be computed on these items. {why}")
+        matrix = np.array(rows)
+        fused = restore_estimator(self.card["fusion"]).score(matrix)
+        verdicts = tuple(
+            Unscored(item.item_id, "missing input", "No part of the fusion has a score.")
+            if np.isnan(value)
+            else Scored(item.item_id, float(value))
+            for item, value in zip(golden.items, fused, strict=True)
+        )
+        used = tuple(one.name for one in self.parts if one.name not in missing)
+        return FusedScores(verdicts, missing, used)
+
+
+def read_fused(path: Path | str) -> FusedJudge:
+    """The fused judge of a file.  JudgeError when it cannot be read or is damaged."""
+    try:
+        card = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise JudgeError(f"{path}: cannot be read ({error.strerror}).") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise JudgeError(f"{path}: is not YAML ({str(error).splitlines()[0]}). Export the fusion again.") from error
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise JudgeError(f"{path}: is no fused judge; its first line should read 'format: {FORMAT}'.")
+    if card.get("version") != VERSION:
+        raise JudgeError(f"{path}: has version {card.get('version')!r}; this Concord reads version {VERSION}.")
+    try:
+        parts = tuple(
+            PartRecipe(
+                str(one["name"]), bool(one["higher_is_better"]), str(one.get("assistant") or ""), one.get("judge")
+            )
+            for one in card["parts"]
+        )
+        if [part.name for part in parts] != list(card["fusion"]["parts"]):
+            raise ValueError("parts and weights differ")
+        if restore_estimator(card["fusion"]).weights_.size != len(parts):
+            raise ValueError("there are not as many weights as parts")
+        str(card["aspect"])
+    except (KeyError, TypeError, ValueError, UsageError) as error:
+        raise JudgeError(f"{path}: a part is missing or damaged ({error}). Export the fusion again.") from error
+    return FusedJudge(card, parts)
+
+
+def _score(part: PartRecipe, golden: GoldenSet, aspect: str, open_judge: OpenJudge) -> FloatArray | str:
+    """(n_items,) scores as they come, or why there are none."""
+    if part.judge is not None:
+        try:
+            judge = open_judge(part.judge)
+            try:
+                verdicts = judge.score(golden.items)
+            finally:
+                judge.close()
+        except ConcordError as error:
+            return str(error)
+        return np.array([one.value if isinstance(one, Scored) else np.nan for one in verdicts])
+    try:
+        assistant = make_assistant(part.assistant or part.column, golden=golden, aspect=aspect)
+    except UsageError as error:
+        return f"it needs {part.needs}. {error}"
+    if reason := assistant.missing(golden):
+        return reason
+    try:
+        return assistant.score(golden.items).values
+    except Exception as error:  # one part must not end the others; its reason is told
+        return str(error) if isinstance(error, ConcordError) else f"it failed: {type(error).__name__}: {error}"
+
+
+def _plain(value: Any) -> Any:
+    """JSON types only, for a file without tags."""
+    return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False, default=_listed))
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot stand in a file")

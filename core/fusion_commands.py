@@ -1,0 +1,230 @@
+"""The command that joins several judges and metrics into one (fuse), and scoring with what it wrote."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from core.commands import (
+    AspectOption,
+    BootstrapOption,
+    Golden,
+    JsonFlag,
+    LevelOption,
+    SeedOption,
+    StatisticOption,
+    chosen_level,
+    number,
+    probability,
+    tell,
+)
+from core.errors import UsageError
+
+if TYPE_CHECKING:
+    from core.fusion.stack import Fusion, StackSettings
+    from core.jobs.tasks.fusion_parts import Bench, Gathered
+    from core.providers.base import ReplyStore
+    from core.settings import Settings
+
+fusing = typer.Typer(add_completion=False)
+WITH = (
+    "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rouge, chrf, similarity, metric_<name>, "
+    "judge:FILE, replies:FILE, nli:MODEL, …"
+)
+
+
+@fusing.command()
+def fuse(
+    golden: Golden,
+    *,
+    aspect: AspectOption,
+    with_: Annotated[str, typer.Option("--with", help=WITH)],
+    out: Annotated[Path, typer.Option(help="Folder for fused.yaml, verdicts.jsonl and summary.json.")],
+    method: Annotated[
+        Literal["average", "ridge", "nnls", "llm"], typer.Option(help="llm: a model rates by a plan; needs --judge.")
+    ] = "ridge",
+    judge: Annotated[str, typer.Option(help="For llm: openai:MODEL[@BASE_URL], scripted[:SEED].")] = "",
+    plan: Annotated[
+        str, typer.Option(help="For llm: a plan's file, or 'model' to let it write one; else measured.")
+    ] = "",
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    split: Annotated[Literal["sources", "sources+systems"], typer.Option()] = "sources",
+    share: Annotated[float, typer.Option("--calibration-share", help="Share of the sources to fit on.")] = 0.5,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
+    from core.calibration.settings import CalibrationSettings
+    from core.comparison import usual_level
+    from core.fusion.stack import StackSettings
+    from core.fusion.stack import fuse as join
+    from core.golden import load_golden
+    from core.jobs.tasks.fusion_parts import bench_of, gather, sides_of
+    from core.settings import Settings
+
+    if (method == "llm") != bool(judge):
+        raise UsageError("--method llm needs --judge, and no other method takes one.")
+    loaded = load_golden(golden)
+    settings = Settings.from_environment()
+    found_level = chosen_level(level) or usual_level(loaded, aspect) if aspect in loaded.aspects else "dataset"
+    chosen = CalibrationSettings(
+        statistic=statistic, level=found_level, split=split, calibration_share=share, seed=seed
+    )
+    bench = bench_of(loaded, aspect, chosen, settings, _replies(judge, settings))
+    names = [name.strip() for name in with_.split(",") if name.strip()]
+    gathered = gather(bench, names, lambda name: typer.echo(f"{name} …", err=True))
+    how = StackSettings(statistic=statistic, level=found_level, seed=seed, resamples=bootstrap)
+    if method == "llm":
+        tell(_by_model(bench, gathered, how, spec=judge, plan=plan, out=out), as_json, _words)
+        return
+    how = replace(how, method=method)
+    fusion = join(loaded, aspect, gathered.parts, how, sides_of(bench, gathered))
+    body = _body(fusion, gathered, aspect) | {"out": str(out)}
+    _write(out, bench, fusion, gathered, body)
+    tell(body, as_json, _words)
+
+
+def _replies(spec: str, settings: Settings) -> ReplyStore | None:
+    """The store as reply cache for a judge whose calls cost something; None for any other."""
+    if not spec.startswith("openai:"):
+        return None
+    from core.jobs import tasks
+
+    return tasks.open_store(settings).replies
+
+
+def _by_model(
+    bench: Bench, gathered: Gathered, how: StackSettings, *, spec: str, plan: str, out: Path
+) -> dict[str, Any]:
+    from core.export import verdict_lines, write_text
+    from core.jobs.tasks.fusion_inline import MODEL_WRITES, fuse_by_model
+    from core.jobs.tasks.fusion_parts import sides_of
+
+    text = plan if plan in ("", MODEL_WRITES) else _text_of(Path(plan))
+    sides = sides_of(bench, gathered)
+    found = fuse_by_model(bench, gathered, sides, how, spec=spec, plan=text)
+    body = {
+        "aspect": bench.aspect,
+        "method": "llm",
+        "judge": spec,
+        "fused": found.fused.as_json(),
+        "parts": {name: one.as_json() for name, one in found.parts.items()},
+        "left_out": dict(gathered.left_out),
+        "without": {},
+        "best_part": found.best_part,
+        "against_best": found.against_best.as_json(),
+        "plan": found.plan.text,
+        "plan_origin": found.plan.origin,
+        "calls": found.calls,
+        "n_fit": len(sides.fit),
+        "n_report": len(sides.report),
+        "notes": list(found.notes),
+        "out": str(out),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / "plan.txt", found.plan.text + "\n")
+    write_text(out / "verdicts.jsonl", "".join(verdict_lines(found.verdicts)))
+    write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    return body
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--plan: {path} cannot be read as text ({error}).") from error
+
+
+def _body(fusion: Fusion, gathered: Gathered, aspect: str) -> dict[str, Any]:
+    body = {"aspect": aspect} | fusion.as_json()
+    body["left_out"] = {**gathered.left_out, **body["left_out"]}
+    return body
+
+
+def _write(out: Path, bench: Bench, fusion: Fusion, gathered: Gathered, body: dict[str, Any]) -> None:
+    from core.export import verdict_lines, write_text
+    from core.export.fused_file import FusionCard, fused_yaml
+    from core.records import Scored
+
+    golden = bench.golden
+    card = FusionCard(
+        bench.aspect,
+        golden.name,
+        golden.digest,
+        fusion.state,
+        list(gathered.recipes.values()),
+        fusion.fused,
+        {"parts": body["parts"], "left_out": body["left_out"], "n_fit": body["n_fit"], "notes": body["notes"]},
+    )
+    unscored = {one.item_id: one for one in fusion.judge.unscored}
+    verdicts = [
+        unscored[item_id] if item_id in unscored else Scored(item_id, float(value))
+        for item_id, value in zip(golden.item_ids, fusion.judge.values, strict=True)
+    ]
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / "fused.yaml", fused_yaml(card))
+    write_text(out / "verdicts.jsonl", "".join(verdict_lines(verdicts)))
+    write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def _words(body: dict[str, Any]) -> list[str]:
+    def line(name: str, one: dict[str, Any], said: str = "") -> str:
+        ends = f" [{one['interval'][0]:.3f}, {one['interval'][1]:.3f}]" if one["interval"] else ""
+        unread = f", {one['n_unscored']} unscored" if one["n_unscored"] else ""
+        return f"  {name:<28}{number(one['value'])}{ends}, n = {one['n']}{unread}{said}"
+
+    fused, best, test = body["fused"], body["best_part"], body["against_best"]
+    lines = [
+        f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items; weights and choice on "
+        f"{body['n_fit']} calibration items",
+        line(f"fusion, {body['method']}", fused),
+    ]
+    for name, one in sorted(body["parts"].items(), key=lambda pair: -(pair[1]["value"] or -2)):
+        lines.append(line(name, one, ", left out" if name in body["left_out"] else ""))
+    if test is not None and test["value"] is not None:
+        lines.append(
+            f"fusion minus {best}, the best part on calibration: {test['value']:+.3f}, {probability(test['p'])}"
+        )
+    lines += [f"without {one}: {number(told['value'])}" for one, told in body["without"].items()]
+    lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
+    return [*lines, *(f"Note: {note}" for note in body["notes"]), f"Written to {body['out']}"]
+
+
+def score_fused(golden: Path, judge_file: Path, out: Path, *, as_json: bool) -> None:
+    """`score` with a fused judge: verdicts into `out`, and which parts were missing."""
+    from core.export import verdict_lines, write_text
+    from core.export.fused_file import read_fused
+    from core.golden import load_items
+    from core.jobs.tasks.fusion_parts import open_card
+    from core.records import Scored
+    from core.settings import Settings
+
+    judge = read_fused(judge_file)
+    items = load_items(golden)
+    found = judge.score(items, open_card(Settings.from_environment()))
+    write_text(out, "".join(verdict_lines(found.verdicts)))
+    n_scored = sum(isinstance(one, Scored) for one in found.verdicts)
+    body = {
+        "n_items": len(items.items),
+        "n_scored": n_scored,
+        "n_unscored": len(items.items) - n_scored,
+        "used": list(found.used),
+        "missing": dict(found.missing),
+        "out": str(out),
+    }
+    tell(body, as_json, _words_of_scores)
+
+
+def _words_of_scores(body: dict[str, Any]) -> list[str]:
+    lines = [f"{body['n_scored']} of {body['n_items']} items scored, {body['n_unscored']} unscored: {body['out']}"]
+    lines.append(f"computed: {', '.join(body['used'])}")
+    lines += [f"missing: {name}: {reason}" for name, reason in body["missing"].items()]
+    if body["missing"]:
+        lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
+    return lines

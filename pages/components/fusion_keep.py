@@ -1,0 +1,67 @@
+"""Keeping a fusion: as a judge among the others, and as a file that scores other items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.fusion.stack import StackSettings
+from core.jobs import tasks
+from core.jobs.views.judges import JudgeView
+from pages.components import people, state
+from pages.components.fusion_view import Fused
+from pages.components.page import Opened, plain
+
+
+def draw_keep(page: Opened, fused: Fused) -> None:
+    """Keep the shown fusion as a judge."""
+    shown = fused.shown
+    with st.popover("Keep as a judge", icon=":material/bookmark_add:"):
+        st.markdown("The fused score joins the judges: on Compare beside the others, and as a file for other items.")
+        name = st.text_input(
+            "Name", value=shown.judge.name, max_chars=120, key=state.widget(f"fusion_name_{shown.method}")
+        )
+        gate = people.gate(page, "reviewer", disabled=not name.strip())
+        if st.button("Keep", type="primary", icon=":material/save:", **gate):
+            settings = StackSettings(
+                method=shown.method, statistic=fused.settings.statistic, level=fused.settings.level
+            )
+            ids = [one.judge_id for one in fused.parts]
+            try:
+                tasks.keep_fusion(
+                    page.store,
+                    page.project.project_id,
+                    fused.view.golden_id,
+                    fused.aspect,
+                    judge_ids=ids,
+                    settings=settings,
+                    name=name,
+                )
+                state.leave_notice(
+                    f"{name.strip()} is among the judges now: on Compare, and below as a file.", good=True
+                )
+            except ConcordError as error:
+                state.leave_notice(f"The fusion was not kept: {error}", good=False)
+            st.rerun()
+
+
+def draw_files(page: Opened, judges: Sequence[JudgeView]) -> None:
+    """A file for each fusion that was kept: applied to other items with `python -m core score`."""
+    kept = [one for one in judges if one.judge.kind == "fused" and not one.judge.run_id]
+    for one in kept:
+        try:
+            text = tasks.fused_file(page.store, page.project.project_id, one.judge_id)
+        except ConcordError:
+            continue  # brought in from elsewhere: there is nothing to make a file from
+        st.download_button(
+            plain(f"File of {one.name}"),
+            data=text,
+            file_name="fused.yaml",
+            mime="application/yaml",
+            icon=":material/download:",
+            on_click="ignore",
+            key=state.widget(f"fusion_file_{one.judge_id}"),
+            help="Scores other items: python -m core score ITEMS --judge-file fused.yaml --out verdicts.jsonl",
+        )

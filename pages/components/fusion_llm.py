@@ -1,0 +1,154 @@
+"""LLM fusion on screen: the plan (proposed, written by the model, edited in versions), what it costs, its run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import RunView
+from core.jobs.views.fusion import FusionRequest, FusionRunView, PlanView
+from pages.components import live, people, state, tables
+from pages.components.fusion_view import Fused
+from pages.components.page import Opened, link_to, plain
+
+EXPLAINED = (
+    "A language model reads each item with the numbers of the parts beside it and rates it by a plan: which part "
+    "serves which aspect, and how. One call an item. The scores join the judges, to be compared on items the "
+    "plan was not made from."
+)
+
+
+def draw(page: Opened, fused: Fused) -> None:
+    """The plan, the estimate, the start, and the newest run."""
+    st.markdown(EXPLAINED)
+    _draw_run(page, fused)
+    key = state.widget(f"fusion_plan_{fused.view.golden_id[-12:]}_{fused.aspect}")
+    spec = st.text_input(
+        "Model",
+        key=state.widget("fusion_model"),
+        placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (the stand-in for demonstrations)",
+    ).strip()
+    asked = FusionRequest(
+        page.project.project_id,
+        fused.view.golden_id,
+        fused.aspect,
+        (fused.aspect,),
+        tuple(one.judge_id for one in fused.parts),
+        spec,
+    )
+    versions = [one for one in tasks.list_plans(page.store, page.project.project_id, fused.view.golden_id)
+                if one.text.casefold().startswith(fused.aspect.casefold())]  # fmt: skip
+    _draw_plan(page, asked, versions, key)
+    text = str(st.session_state.get(key, "")).strip()
+    seen = _seen_of(text, versions, key)
+    limit = st.number_input(
+        "Items to rate (0: all)", min_value=0, value=0, step=20, key=state.widget("fusion_items_limit"), width=220
+    )
+    _draw_start(page, replace(asked, plan=text, plan_seen=seen, n_items=int(limit) or None))
+
+
+def _draw_plan(page: Opened, asked: FusionRequest, versions: list[PlanView], key: str) -> None:
+    if key not in st.session_state and versions:
+        st.session_state[key] = versions[0].text
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Propose from measured agreement", icon=":material/insights:", on_click=_propose, args=(page, asked, key)
+        )
+        if versions:
+            with st.popover(f"{tables.count_words(len(versions), 'version')} kept", icon=":material/history:"):
+                for one in versions:
+                    st.markdown(plain(f"Version {one.number}, by {one.author or 'somebody'} ({one.origin})"))
+                    st.text(one.text)
+    st.text_area(
+        "Plan",
+        key=key,
+        height=140,
+        max_chars=8_000,
+        placeholder=f"{asked.aspect}: part, part\nHow to read their numbers. Left empty, the model writes the plan.",
+    )
+    head = versions[0].number if versions else 0
+    text = str(st.session_state.get(key, "")).strip()
+    st.button(
+        "Keep this version",
+        icon=":material/save:",
+        on_click=_keep,
+        args=(page, replace(asked, plan=text, plan_seen=_seen_of(text, versions, key)), head),
+        **people.gate(page, "reviewer", disabled=not text or bool(versions and versions[0].text == text)),
+    )
+
+
+def _seen_of(text: str, versions: list[PlanView], key: str) -> tuple[int, ...]:
+    """Items that the plan was made from: of the proposal it began as, or of the version it is."""
+    proposed = st.session_state.get(f"{key}_seen", ())
+    kept = next((one.seen for one in versions if one.text == text), ())
+    return tuple(sorted({*proposed, *kept})) if text else ()
+
+
+def _propose(page: Opened, asked: FusionRequest, key: str) -> None:
+    try:
+        plan = tasks.propose_plan(page.store, asked)
+    except ConcordError as error:
+        state.leave_notice(f"No plan can be proposed: {error}", good=False)
+        return
+    st.session_state[key], st.session_state[f"{key}_seen"] = plan.text, plan.seen
+
+
+def _keep(page: Opened, asked: FusionRequest, head: int) -> None:
+    try:
+        tasks.save_plan(page.store, asked, expected=None if head == 0 else head)
+        state.leave_notice("The plan is kept as a new version.", good=True)
+    except ConcordError as error:
+        state.leave_notice(f"The plan was not kept: {error}", good=False)
+
+
+def _draw_start(page: Opened, request: FusionRequest) -> None:
+    if not request.judge_spec:
+        st.caption("Name the model to see what the fusion would cost.")
+        return
+    try:
+        told = tasks.estimate_fusion(page.store, page.settings, request)
+    except ConcordError as error:
+        st.warning(plain(str(error)), icon=":material/edit:")
+        return
+    tokens, price = told.prompt_tokens + told.completion_tokens, plain(tables.money(told.cost))
+    st.markdown(f"**{told.calls:,} calls** on {told.n_items:,} items, about {tokens:,} tokens, {price}.")
+    gate = people.gate(page, "reviewer")
+    if st.button("Start the LLM fusion", type="primary", icon=":material/play_arrow:", **gate):
+        try:
+            tasks.start_fusion(page.store, page.settings, request)
+        except ConcordError as error:
+            st.error(f"The fusion was not started.  \n{plain(str(error))}", icon=":material/error:")
+            return
+        st.rerun()
+
+
+def _draw_run(page: Opened, fused: Fused) -> None:
+    runs = tasks.list_runs(page.store, page.project.project_id)
+    newest = next((one for one in runs if one.kind == "fusion" and one.golden_id == fused.view.golden_id), None)
+    if newest is None:
+        return
+    run_id = newest.run_id
+    live.follow(lambda: tasks.run_view(page.store, run_id), lambda view: view.finished, _draw_view)
+
+
+def _draw_view(view: RunView) -> None:
+    if not view.finished:
+        st.progress(view.progress or 0.0, text=plain(f"{view.title}: {view.message or 'waiting for a worker'}"))
+        link_to("runs", "Cancel it on Runs", icon=":material/list_alt:", run=view.run_id)
+    elif isinstance(view.outcome, FusionRunView):
+        lost = [
+            f"{aspect}: {', '.join(f'{n} {reason}' for reason, n in counts.items())}"
+            for aspect, counts in view.outcome.unscored.items()
+        ]
+        st.success(
+            plain(f"{view.title}: {view.outcome.calls:,} calls; its scores are among the judges. "
+                  f"{view.outcome.stopped_early}"),
+            icon=":material/check:",
+        )  # fmt: skip
+        if lost:
+            st.caption(plain(f"Without a score: {'; '.join(lost)}."))
+    else:
+        st.error(plain(f"{view.title} ended: {view.error or view.status}."), icon=":material/error:")

@@ -1,0 +1,190 @@
+"""Beneath the table of fusions: what each part brings, how alike the parts are, where they contradict, the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.comparison import likely_dataset, published_for
+from core.figures.fusion import Bar, between_figure, lost_figure, weights_figure
+from core.fusion.stack import Weight, Without, contradictions
+from core.records import Item
+from pages.components import charts, state, tables
+from pages.components.fusion_view import Fused, difference_words
+from pages.components.page import plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+PARTS = (("source", "Source"), ("context", "Context"), ("target", "Text that was judged"))
+MOST_LISTED = 50
+
+
+def draw_parts(fused: Fused) -> None:
+    """The fusion without each part, and what each part counts for."""
+    shown = fused.shown
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.markdown("**Without each part**: what the fusion loses when it is left out and the rest is fused anew")
+        if shown.without:
+            charts.place(_lost(fused.key, fused), key="fusion_lost", alt="Alignment lost without each part")
+            st.caption(
+                "Green helps, orange harms, beyond chance; grey is open. 95 % intervals, bootstrap over sources."
+            )
+        else:
+            st.info("With two parts only, the fusion without one is the other: see the table.")
+    with right:
+        st.markdown("**What each part counts for**")
+        if shown.method == "average":
+            st.info("Every part that takes part counts the same in the average. Ridge learns weights.")
+        else:
+            charts.place(_weights(fused.key, fused), key="fusion_weights", alt="Weights with intervals")
+            st.caption("Intervals: refitted on resampled sources. Weights of like parts stand for each other.")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _lost(key: Hashable, _fused: Fused) -> Figure:
+    return lost_figure([_lost_bar(one) for one in _fused.shown.without], measure=_fused.measure)
+
+
+def _lost_bar(one: Without) -> Bar:
+    words = f"without {one.name}: the whole fusion is {difference_words(one.difference)} above"
+    return Bar(one.name, one.difference.value, one.difference.interval, words)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _weights(key: Hashable, _fused: Fused) -> Figure:
+    unit = "points of the label<br>for one standard deviation"
+    return weights_figure([_weight_bar(one) for one in _fused.shown.weights], unit=unit)
+
+
+def _weight_bar(one: Weight) -> Bar:
+    ends = "" if one.interval is None else f" [{one.interval.low:+.2f}, {one.interval.high:+.2f}]"
+    return Bar(one.name, one.value, one.interval, f"{one.name}: {one.value:+.3f}{ends}")
+
+
+def draw_between(fused: Fused) -> None:
+    """How alike the parts are."""
+    shown = fused.shown
+    st.markdown(
+        f"**Spearman's rho between the parts**, on the {len(shown.report):,} items told on. Parts that say nearly the "
+        "same bring little to each other; a fusion gains most from good parts that differ."
+    )
+    charts.place(_between(fused.key, fused), key="fusion_between", alt="Correlation between the parts")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _between(key: Hashable, _fused: Fused) -> Figure:
+    return between_figure(list(_fused.shown.parts), _fused.shown.between)
+
+
+def draw_contradictions(fused: Fused) -> None:
+    """Items on which the parts part most; one in full."""
+    shown = fused.shown
+    judges = [one.judge for one in fused.parts]
+    found = contradictions(judges, shown.report, MOST_LISTED)
+    if not found:
+        st.info("The parts order the items told on in the same way; there is nothing to contradict.")
+        return
+    st.markdown("Items that one part puts high and another low: a person should look at these. Widest apart first.")
+    names = [fused.names[one.judge_id] for one in fused.parts]
+    ranks = {name: _ranks(judge.upward, shown.report) for name, judge in zip(names, judges, strict=True)}
+    places = {position: k for k, position in enumerate(shown.report)}
+    labels = fused.golden.labels(fused.aspect)
+    frame = pd.DataFrame(
+        {
+            "item": [fused.golden.items[k].item_id for k in found],
+            "people": [labels[k] for k in found],
+            **{name: [values[places[k]] for k in found] for name, values in ranks.items()},
+        }
+    )
+    columns = {name: st.column_config.NumberColumn(format="%.0f", help="rank: 0 lowest, 100 highest") for name in names}
+    picked = st.dataframe(
+        frame,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key=state.widget(f"fusion_items_{hash(fused.key) & 0xFFFFFF:x}"),
+        height=tables.height_for(len(frame), 8),
+        column_config={
+            "item": st.column_config.TextColumn(width=170),
+            "people": st.column_config.NumberColumn(format="%.2f", width=72),
+            **columns,
+        },
+        placeholder=tables.DASH,
+        alt="Items on which the parts contradict each other",
+    )
+    st.caption("Scores as ranks among these items, 0 lowest to 100 highest, since every part has a scale of its own.")
+    rows = picked["selection"]["rows"]
+    _draw_item(fused, found[rows[0] if rows and rows[0] < len(found) else 0])
+
+
+def _ranks(values: np.ndarray, report: tuple[int, ...]) -> np.ndarray:
+    """(n_report,) ranks 0…100 among the items told on, ties at their middle, NaN where there is no score."""
+    ranks = pd.Series(values[list(report)]).rank()
+    spread = max(float(ranks.count() - 1), 1.0)
+    return np.asarray(100 * (ranks - 1) / spread, dtype=np.float64)
+
+
+def _draw_item(fused: Fused, position: int) -> None:
+    item: Item = fused.golden.items[position]
+    label = fused.golden.labels(fused.aspect)[position]
+    with st.container(border=True):
+        st.markdown(f"**{plain(item.item_id)}** · people {label:.2f}")
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            for part, title in PARTS:
+                if text := getattr(item, part):
+                    st.markdown(f"**{title}**")
+                    st.text(text)
+        with right:
+            names = [fused.names[one.judge_id] for one in fused.parts]
+            scores = [one.judge.values[position] for one in fused.parts]
+            st.dataframe(
+                pd.DataFrame({"part": names, "score": pd.Series(scores, dtype="float64")}),
+                hide_index=True,
+                column_config={"score": st.column_config.NumberColumn(format="%.3f", width=90)},
+                placeholder=tables.DASH,
+                alt="Every part's score of this item",
+            )
+
+
+def draw_published(fused: Fused) -> None:
+    """What the paper on Fusion-Eval prints, each value with the level it really has."""
+    dataset = likely_dataset(fused.golden.name)
+    there = ("SummEval", "Topical-Chat")
+    key = state.widget(f"fusion_paper_{fused.view.golden_id[-12:]}")
+    chosen = st.selectbox(
+        "Data set of the paper", there, index=there.index(dataset) if dataset in there else None, key=key,
+        placeholder="choose the one that this golden set holds",
+    )  # fmt: skip
+    numbers = [one for one in published_for(chosen, fused.aspect) if one.paper == "004"] if chosen else []
+    if not numbers:
+        st.info(
+            "Fusion-Eval prints numbers for aspects of SummEval (coherence, consistency, fluency, relevance) and "
+            "Topical-Chat; choose one if this golden set holds its items.",
+            icon=":material/menu_book:",
+        )
+        return
+    st.markdown(
+        "Each level has a table of its own: values at system level (over a dozen systems) are no match for values at "
+        "sample level, though the paper's caption calls them alike. Without intervals, on all items of the data set."
+    )
+    for level in dict.fromkeys(one.level for one in numbers):
+        rows = [one for one in numbers if one.level == level]
+        same = "the level of the table above" if level == fused.settings.level else "not the level of the table above"
+        st.markdown(f"**{level.capitalize()} level** ({same})")
+        frame = pd.DataFrame(
+            {
+                "judge in the paper": [one.judge for one in rows],
+                "statistic": [one.statistic.capitalize() for one in rows],
+                "value": [one.value for one in rows],
+                "source": [one.source for one in rows],
+                "note": [one.note for one in rows],
+            }
+        )
+        st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame), 10), alt=f"Printed, {level} level")

@@ -1,0 +1,364 @@
+"""What Fusion fuses: golden set, aspect, parts and measure as chosen; the table of parts and fusions, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from core.comparison import unique_names, usual_level
+from core.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
+from core.figures.comparison import JudgeMark, leaderboard_figure
+from core.fusion.estimators import METHODS, FusionMethod
+from core.fusion.side_by_side import FusionTable
+from core.fusion.stack import Fusion, StackSettings
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.jobs.views.judges import JudgeView
+from core.records import STATISTICS, Alignment, GoldenSet, Level
+from core.stats import Difference
+from pages.components import charts, compare_view, metrics_view, state, tables
+from pages.components.compare_shelf import KINDS
+from pages.components.page import Opened, link_to, plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+METHOD_WORDS: dict[FusionMethod, str] = {
+    "average": "average",
+    "ridge": "ridge",
+    "nnls": "non-negative weights",
+}
+METHOD_HELP = (
+    "Average: the mean of the standardised scores of the parts that beat chance; no weights to learn. Ridge: weights "
+    "learnt from the labels, shrunk. Non-negative weights: learnt too, and no part may count against itself."
+)
+ALPHA = 0.05
+ROW = tables.ROW_HEIGHT + 1
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A table of fusions with what it was made of; `key` names its content."""
+
+    view: GoldenView
+    golden: GoldenSet
+    aspect: str
+    parts: tuple[JudgeView, ...]
+    names: Mapping[str, str]
+    settings: StackSettings
+    table: FusionTable
+    key: Hashable
+
+    @property
+    def measure(self) -> str:
+        return measure_name(self.settings.statistic, self.settings.level)
+
+    @property
+    def shown(self) -> Fusion:
+        """The fusion by the chosen method, or the first there is."""
+        found = self.table.fusions
+        return found.get(self.settings.method) or next(iter(found.values()))
+
+
+def choose_golden(page: Opened) -> GoldenView:
+    """The golden set in the URL, else the newest that has judges, else the newest."""
+    goldens = {golden.golden_id: golden for golden in tasks.list_goldens(page.store, page.project.project_id)}
+    if not goldens:
+        st.info(
+            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
+        )
+        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
+        st.stop()
+    wanted = state.url_id("golden")
+    if wanted not in goldens:
+        judged = {view.golden_id for view in tasks.list_judges(page.store, page.project.project_id)}
+        wanted = next((one for one in goldens if one in judged), next(iter(goldens)))
+    words = {one.golden_id: f"{one.name} ({one.n_items:,} items)" for one in goldens.values()}
+    return goldens[compare_view.choose_in_url("Golden set", "golden", wanted, words)]
+
+
+def choose_aspect(page: Opened, golden: GoldenView) -> str:
+    """The aspect in the URL, else the first that has judges, else the first with labels."""
+    names = [one.aspect for one in golden.aspects if one.n_labelled]
+    if not names:
+        st.warning("This golden set has no labels; a fusion is told by how well it agrees with human labels.")
+        st.stop()
+    wanted = state.url_id("aspect")
+    if wanted not in names:
+        listed = tasks.list_judges(page.store, page.project.project_id, golden.golden_id)
+        judged = {view.judge.aspect for view in listed}
+        wanted = next((name for name in names if name in judged), names[0])
+    return compare_view.choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
+
+
+def draw_empty(page: Opened, golden: GoldenView, aspect: str, n_there: int) -> None:
+    """Fewer than two judges: what to do."""
+    there = "no judge yet" if not n_there else "one judge only"
+    st.info(
+        f"There is {there} for {plain(aspect)} of {plain(golden.name)}; a fusion needs two or more, the more different "
+        "the better. Compute metrics below (they cost nothing), calibrate a judge, or bring in replies on Compare.",
+        icon=":material/merge:",
+    )
+    draw_ways(page, golden, aspect, opened=True)
+
+
+def draw_ways(page: Opened, golden: GoldenView, aspect: str, *, opened: bool = False) -> None:
+    """Links to whatever makes another part, and the metrics right here."""
+    with st.container(horizontal=True, gap="medium"):
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden.golden_id)
+        link_to(
+            "compare",
+            "Bring in replies or scores",
+            icon=":material/upload_file:",
+            golden=golden.golden_id,
+            aspect=aspect,
+        )
+    with st.expander("Compute metrics", icon=":material/calculate:", expanded=opened):
+        metrics_view.draw(page, golden, aspect)
+
+
+def choose_parts(golden: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> tuple[JudgeView, ...]:
+    """The shelf as a table with a box before each judge; at first all but fusions and the plain judge."""
+    names = _names(judges)
+    frame = pd.DataFrame(
+        {
+            "part": [one.judge.kind not in ("fused", "no criteria") for one in judges],
+            "judge": [names[one.judge_id] for one in judges],
+            "kind": [KINDS[one.judge.kind] for one in judges],
+            "calls an item": pd.Series([one.judge.calls_per_item for one in judges], dtype="float64"),
+            "scored": [one.judge.n_scored for one in judges],
+            "labels seen": [len(one.judge.seen) for one in judges],
+            "what it is": [one.judge.note for one in judges],
+        }
+    )
+    config = st.column_config
+    key = state.widget(f"fusion_parts_{golden.golden_id[-12:]}_{aspect}_{hash(tuple(names)) & 0xFFFFFF:x}")
+    chosen = st.data_editor(
+        frame,
+        hide_index=True,
+        key=key,
+        disabled=[name for name in frame.columns if name != "part"],
+        height=tables.height_for(len(frame), 8, ROW),
+        placeholder=tables.DASH,
+        column_config={
+            "part": config.CheckboxColumn(width=64, help="take part in the fusion"),
+            "judge": config.TextColumn(width=200),
+            "kind": config.TextColumn(width=200),
+            "calls an item": config.NumberColumn(format="%.3g", width=96, help="what one score costs; — is not known"),
+            "scored": config.NumberColumn(width=64),
+            "labels seen": config.NumberColumn(
+                width=90, help="labels that chose or fitted it; their sources are left aside for every part"
+            ),
+            "what it is": config.TextColumn(width="large"),
+        },
+    )
+    return tuple(one for one, ticked in zip(judges, chosen["part"], strict=True) if ticked)
+
+
+def choose_settings(page: Opened, view: GoldenView, aspect: str) -> StackSettings:
+    """Method, statistic, level and the share that weights are learnt on."""
+    levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
+    levels += ["system"] if view.n_systems > 1 else []
+    usual = usual_level(compare_view.kept_golden(view.golden_id, page), aspect)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        method = st.segmented_control(
+            "Show the fusion by",
+            METHODS,
+            default="ridge",
+            required=True,
+            format_func=lambda one: METHOD_WORDS[one].removesuffix(" weights"),
+            key=state.widget("fusion_method"),
+            help=METHOD_HELP,
+        )
+        statistic = st.segmented_control(
+            "Statistic",
+            STATISTICS,
+            default="spearman",
+            required=True,
+            format_func=lambda one: STATISTIC_NAMES[one],
+            key=state.widget("fusion_statistic"),
+        )
+        level = st.segmented_control(
+            "Level",
+            levels,
+            default=usual if usual in levels else "dataset",
+            required=True,
+            format_func=lambda one: LEVEL_NAMES[one].removesuffix(" level"),
+            key=state.widget(f"fusion_level_{view.golden_id[-12:]}_{aspect}"),
+            help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
+        )
+    return StackSettings(method=method, statistic=statistic, level=level)
+
+
+def fuse(
+    page: Opened,
+    view: GoldenView,
+    aspect: str,
+    *,
+    judges: Sequence[JudgeView],
+    chosen: Sequence[JudgeView],
+    settings: StackSettings,
+) -> Fused:
+    """Every fusion of the `chosen` of `judges`, the plain judges beside them, computed once for its content."""
+    taken = {one.judge_id for one in chosen}
+    shown = [
+        one for one in judges if one.judge.kind == "no criteria" or (one.judge.kind == "fused" and one.judge.run_id)
+    ]
+    beside = [one for one in shown if one.judge_id not in taken]
+    names = _names([*chosen, *beside])
+    ids = tuple(one.judge_id for one in chosen), tuple(one.judge_id for one in beside)
+    key = (view.golden_id, aspect, ids, tuple(names.values()), settings.statistic, settings.level)
+    golden = compare_view.kept_golden(view.golden_id, page)
+    table = _kept_table(key, page, _golden_id=view.golden_id, _aspect=aspect, _ids=ids, _settings=settings)
+    return Fused(view, golden, aspect, tuple(chosen), names, settings, table, (*key, settings.method))
+
+
+@st.cache_resource(max_entries=64, show_spinner="Fusing …")
+def _kept_table(
+    key: Hashable,
+    _page: Opened,
+    *,
+    _golden_id: str,
+    _aspect: str,
+    _ids: tuple[tuple[str, ...], tuple[str, ...]],
+    _settings: StackSettings,
+) -> FusionTable:
+    return tasks.compare_fusions(
+        _page.store,
+        _page.project.project_id,
+        _golden_id,
+        _aspect,
+        judge_ids=_ids[0],
+        settings=_settings,
+        beside=_ids[1],
+    )
+
+
+def draw_finding(fused: Fused) -> None:
+    """What the table says, in words for whoever looks over a shoulder."""
+    shown = fused.shown
+    with st.container(border=True):
+        st.subheader(plain(headline(fused)), anchor=False)
+        unseen = "whose labels none of the parts, and not the weights, have seen"
+        st.markdown(
+            plain(
+                f"{fused.measure} with people, on {len(shown.report):,} items {unseen}. {len(shown.fit):,} items of "
+                "other sources were used to learn the weights and to choose."
+            )
+        )
+        for note in shown.notes:
+            st.markdown(f":material/info: {plain(note)}")
+        for name, why in shown.left_out.items():
+            st.markdown(f":material/block: {plain(f'{name} takes no part: {why}.')}")
+        for method, why in fused.table.failed.items():
+            st.markdown(f":material/block: {plain(f'No fusion by {METHOD_WORDS[method]}: {why}')}")
+        for name, why in fused.table.not_beside.items():
+            st.markdown(f":material/block: {plain(f'{name} is not in the table: {why}.')}")
+
+
+def headline(fused: Fused) -> str:
+    """One sentence: the fusion beside the part that was best where the weights were learnt."""
+    shown = fused.shown
+    value, against = shown.fused.value, shown.against_best
+    how = METHOD_WORDS[shown.method]
+    if value is None or against is None or against.value is None:
+        return f"The fusion ({how}) has no defined agreement on these items: {shown.fused.reason or 'too few items'}"
+    best = shown.parts[shown.best_part].value
+    beside = "—" if best is None else f"{best:.2f}"
+    p = against.p
+    if p is not None and p <= ALPHA:
+        word = "agrees better with people than" if against.value > 0 else "agrees less with people than"
+        return f"The fusion ({how}) {word} its best part: {value:.2f} against {beside} for {shown.best_part}."
+    return (
+        f"The fusion ({how}) reaches {value:.2f}; its best part, {shown.best_part}, {beside}. "
+        "The difference may be chance."
+    )
+
+
+def table_frame(fused: Fused) -> pd.DataFrame:
+    """Fusions first, then parts and the plain judge, at the one statistic and level of the heading."""
+    rows: list[tuple[str, str, Alignment, str]] = []
+    for method, one in fused.table.fusions.items():
+        rows.append((f"fusion, {METHOD_WORDS[method]}", "fusion", one.fused, difference_words(one.against_best)))
+    shown = fused.shown
+    for name, alignment in sorted(shown.parts.items(), key=lambda pair: -_height(pair[1])):
+        kind = "left out" if name in shown.left_out else "part"
+        said = "best part where weights were learnt" if name == shown.best_part else ""
+        rows.append((name, kind, alignment, said))
+    rows += [(name, _role(name), one, "") for name, one in fused.table.beside.items()]
+    heading = tables.measure_heading(shown.fused)
+    return pd.DataFrame(
+        {
+            "judge": [row[0] for row in rows],
+            heading: pd.Series([row[2].value for row in rows], dtype="float64"),
+            "interval": [tables.interval_of(row[2]) for row in rows],
+            "beside the best part": [row[3] for row in rows],
+            "n": [row[2].n for row in rows],
+            "no score": [row[2].n_unscored for row in rows],
+            "role": [row[1] for row in rows],
+        }
+    )
+
+
+def _role(name: str) -> str:
+    return "LLM fusion" if name.startswith("LLM fusion") else "plain judge"
+
+
+def difference_words(found: Difference | None) -> str:
+    """`+0.062 [0.02, 0.10], p = 0.004`; "—" where undefined."""
+    if found is None or found.value is None:
+        return tables.DASH
+    ends = "" if found.interval is None else f" [{found.interval.low:+.2f}, {found.interval.high:+.2f}]"
+    p = "" if found.p is None else ", p < 0.001" if found.p < 0.001 else f", p = {found.p:.3f}"
+    return f"{found.value:+.3f}{ends}{p}"
+
+
+def draw_table(fused: Fused) -> None:
+    """The one table, and the same with whiskers."""
+    frame = table_frame(fused)
+    heading = frame.columns[1]
+    config = st.column_config
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=tables.height_for(len(frame), 16, ROW),
+        placeholder=tables.DASH,
+        column_config={
+            "judge": config.TextColumn(width=210),
+            heading: config.NumberColumn(format="%.3f", width=124, help=f"alignment with people: {fused.measure}"),
+            "interval": config.TextColumn("95 % interval", width=108, help="cluster bootstrap over sources"),
+            "beside the best part": config.TextColumn(
+                width=236, help="fusion minus that part: paired bootstrap over sources, corrected after Holm"
+            ),
+            "n": config.NumberColumn(width=54, format="localized"),
+            "no score": config.NumberColumn(width=76, help="labelled items without a score; never counted as 0"),
+            "role": config.TextColumn(width=96),
+        },
+        alt=f"Fusions and their parts by {fused.measure}",
+    )
+    st.markdown(f"**{plain(fused.measure)}**, n = {fused.shown.fused.n:,}, with 95 % intervals")
+    charts.place(_whiskers(fused.key, fused), key="fusion_whiskers", alt=f"{fused.measure} of fusions and parts")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _whiskers(key: Hashable, _fused: Fused) -> Figure:
+    kinds = {_fused.names[one.judge_id]: one.judge.kind for one in _fused.parts}
+    marks = [
+        JudgeMark(f"fusion, {METHOD_WORDS[method]}", "fused", one.fused) for method, one in _fused.table.fusions.items()
+    ]
+    marks += [JudgeMark(name, kinds.get(name, "imported"), one) for name, one in _fused.shown.parts.items()]
+    marks += [JudgeMark(name, "no criteria", one) for name, one in _fused.table.beside.items()]
+    marks.sort(key=lambda mark: -_height(mark.alignment))
+    return leaderboard_figure(marks, None, measure=_fused.measure)
+
+
+def _height(found: Alignment) -> float:
+    return -2.0 if found.value is None else found.value
+
+
+def _names(judges: Sequence[JudgeView]) -> dict[str, str]:
+    return dict(zip((one.judge_id for one in judges), unique_names([one.judge for one in judges]), strict=True))
