@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import AspectError
+from core.errors import AspectError, JudgeError
 from core.records import FloatArray, IntArray, Level, Statistic
 from core.repeval.projection import Projection, Training
 from core.repeval.states.records import HalfArray, finite_cells, varying_cells
@@ -84,7 +84,7 @@ def search(
 
     The rows of `training` are those of `values`.  A cell is undefined when a state in it is no finite
     number, when all its states are equal, or when its scores or the labels on validation are constant.  AspectError
-    when no cell is defined.  `on_progress(done, total)` counts cells.
+    when no cell is defined, JudgeError when no cell has finite states.  `on_progress(done, total)` counts cells.
     """
     n_items, n_layers, n_tokens, dim = values.shape
     usable = usable_cells(values)
@@ -109,6 +109,11 @@ def search(
         scores[at] = np.where(defined[:, None], rated[np.arange(len(best)), best], np.nan)
         if on_progress is not None:
             on_progress(min(start + step, total), total)
+    if not finite_cells(values).any():
+        raise JudgeError(
+            f"Every cell of {n_layers} layers x {n_tokens} tokens holds states that are no finite numbers: the model "
+            "overflows in this number format, or its weights are damaged. Read it in float32, or use another model."
+        )
     if found is None or np.isnan(found).all():
         raise AspectError(
             f"No cell of {n_layers} layers x {n_tokens} tokens has an alignment on the {validation.labels.size} "

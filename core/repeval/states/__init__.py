@@ -10,15 +10,16 @@
     sentence_vectors(texts)                   one unit vector a text from the embedded encoder
 """
 
-from core.repeval.states.extraction import StatePlan, collect, compute, extract, plan_states
+from core.repeval.states.extraction import StatePlan, collect, compute, extract, lacks_other_text, plan_states
 from core.repeval.states.model import EMBEDDED, ModelFacts, ModelSpec, describe
 from core.repeval.states.prompts import template_text, templates
-from core.repeval.states.records import Extraction, Grid, StateBatch, States
+from core.repeval.states.records import TEXT_MODES, Extraction, Grid, StateBatch, States, TextMode
 from core.repeval.states.sentences import SENTENCE_DIM, sentence_vectors
 
 __all__ = [
     "EMBEDDED",
     "SENTENCE_DIM",
+    "TEXT_MODES",
     "Extraction",
     "Grid",
     "ModelFacts",
@@ -26,10 +27,12 @@ __all__ = [
     "StateBatch",
     "StatePlan",
     "States",
+    "TextMode",
     "collect",
     "compute",
     "describe",
     "extract",
+    "lacks_other_text",
     "plan_states",
     "sentence_vectors",
     "template_text",

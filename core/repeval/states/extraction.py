@@ -53,9 +53,11 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass
 class StatePlan:
-    """Distinct prompts and which items use them: `uses` (n_items, 1) or, joined, (n_items, 2) source and hypothesis.
+    """Distinct prompts and which items use them: `uses` (n_items, 1) or, joined, (n_items, 2) source (or
+    context) and hypothesis.
 
-    `cache` None keeps the states in memory.  What `compute` measures is added up here.
+    `cache` None keeps the states in memory.  What `compute` measures is added up here; `budget` are the tokens of a
+    batch, less once the device ran out of memory.
     """
 
     spec: ModelSpec
@@ -68,8 +70,10 @@ class StatePlan:
     uses: IntArray
     n_truncated: int
     n_short: int
+    n_lacking: int
     cache: StateCache | None
     paths: list[Path]
+    budget: int
     kept: dict[int, HalfArray] = field(default_factory=dict)
     cached: int = 0
     tokens: int = 0
@@ -159,24 +163,26 @@ def plan_states(
         uses=use,
         n_truncated=int(cut.any(axis=0).sum()) if items else 0,
         n_short=int(few[use].any(axis=1).sum()) if items else 0,
+        n_lacking=_n_lacking(items, extraction.beside),
         cache=cache,
         paths=[cache.path(ids) for ids in prompts] if cache is not None else [],
+        budget=extraction.batch_tokens or BATCH_TOKENS[device],
     )
 
 
-def compute(plan: StatePlan, load: Loader | None = None) -> Iterator[StateBatch]:
-    """Compute the missing prompts, longest first; each batch is kept before it is handed on.
+def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None = None) -> Iterator[StateBatch]:
+    """Compute the missing prompts (of `rows` only, where given), longest first; each batch is kept, then handed on.
 
     When the device runs out of memory the batch is halved, for all that follow too; JudgeError when even one text is
     too much.  `load` gives the model (default: from the plan's spec); it is called only when something is missing.
     """
-    rows = plan.missing()
-    plan.cached = len(plan.prompts) - len(rows)
+    wanted = np.arange(len(plan.prompts)) if rows is None else rows
+    rows = wanted[np.isin(wanted, plan.missing())]
+    plan.cached += len(wanted) - len(rows)
     if not len(rows):
         return
     reader = StateReader((load or (lambda: load_model(plan.spec)))(), plan.grid)
-    budget = plan.extraction.batch_tokens or BATCH_TOKENS[plan.device]
-    waiting = _batches(plan, rows, budget)
+    waiting = _batches(plan, rows)
     while waiting:
         batch = waiting.pop()
         started = time.perf_counter()
@@ -188,8 +194,8 @@ def compute(plan: StatePlan, load: Loader | None = None) -> Iterator[StateBatch]
                     f"The device {plan.device} ran out of memory on a single text of {longest} tokens. Lower "
                     "max_tokens, or use a smaller model or another device."
                 )
-            plan.n_halved += 1
-            waiting = _batches(plan, np.concatenate([batch, *waiting]), len(batch) * longest // 2)
+            plan.n_halved, plan.budget = plan.n_halved + 1, len(batch) * longest // 2
+            waiting = _batches(plan, np.concatenate([batch, *waiting]))
             continue
         tokens = sum(len(plan.prompts[row]) for row in batch)
         found = StateBatch(batch, _as_half(values), tokens, time.perf_counter() - started)
@@ -198,9 +204,9 @@ def compute(plan: StatePlan, load: Loader | None = None) -> Iterator[StateBatch]
         yield found
 
 
-def _batches(plan: StatePlan, rows: IntArray, budget: int) -> list[IntArray]:
-    """`rows` in batches of at most `budget` tokens, the longest texts last (to be taken from the end)."""
-    return [rows[batch] for batch in token_batches([len(plan.prompts[row]) for row in rows], budget)][::-1]
+def _batches(plan: StatePlan, rows: IntArray) -> list[IntArray]:
+    """`rows` in batches of at most `plan.budget` tokens, the longest texts last (to be taken from the end)."""
+    return [rows[batch] for batch in token_batches([len(plan.prompts[row]) for row in rows], plan.budget)][::-1]
 
 
 def collect(plan: StatePlan) -> States:
@@ -209,7 +215,7 @@ def collect(plan: StatePlan) -> States:
     if lacking:
         raise UsageError(f"{lacking} of {len(plan.prompts)} prompts have no states yet: compute them first.")
     layers, tokens, dim = plan.shape
-    joined = plan.extraction.texts == "joined"
+    joined = bool(plan.extraction.beside)
     values = np.empty((len(plan.uses), layers, tokens, 3 * dim if joined else dim), dtype=np.float16)
     for item in np.argsort(plan.uses[:, 0], kind="stable") if len(plan.uses) else ():
         parts = [plan.states_of(int(row)) for row in plan.uses[item]]
@@ -225,6 +231,7 @@ def collect(plan: StatePlan) -> States:
         precision=plan.precision,
         n_truncated=plan.n_truncated,
         n_short=plan.n_short,
+        n_lacking=plan.n_lacking,
         n_halved=plan.n_halved,
         prompts=len(plan.prompts),
         cached=plan.cached,
@@ -234,14 +241,30 @@ def collect(plan: StatePlan) -> States:
 
 
 def _readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
-    """What is read for every item: one (template, fields of each item), or, joined, sources and hypotheses apart."""
+    """What is read for every item: one (template, fields of each item), or, joined, the two texts apart."""
     fields = [item_fields(item, extraction.criterion) for item in items]
-    if extraction.texts == "prompt":
+    if not extraction.beside:
         return [(template_text(extraction.template), fields)]
-    if items and not any(item.source for item in items):
-        raise UsageError("Joined states need a source beside each hypothesis, and no item has one: use texts='prompt'.")
-    sources = [one | {"hypothesis": one["source"]} for one in fields]
-    return [(HYPOTHESIS_ONLY, sources), (HYPOTHESIS_ONLY, fields)]
+    if problem := lacks_other_text(items, extraction):
+        raise UsageError(problem)
+    others = [one | {"hypothesis": one[extraction.beside]} for one in fields]
+    return [(HYPOTHESIS_ONLY, others), (HYPOTHESIS_ONLY, fields)]
+
+
+def lacks_other_text(items: Sequence[Item], extraction: Extraction) -> str:
+    """Why `items` cannot be read joined, in words; "" when they can, or need not be."""
+    part = extraction.beside
+    if not part or not items or _n_lacking(items, part) < len(items):
+        return ""
+    other = {"source": "context", "context": "source"}[part]
+    return (
+        f"Joined states need a {part} beside each hypothesis, and no item has one. Read the hypothesis alone (texts "
+        f"'prompt'), join it with the {other} where there is one, or bring in the {part}."
+    )
+
+
+def _n_lacking(items: Sequence[Item], part: str) -> int:
+    return sum(not getattr(item, part).strip() for item in items) if part else 0
 
 
 def _join(u: FloatArray, v: FloatArray) -> HalfArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from core.errors import UsageError
 from core.records import FloatArray, IntArray
 
 HalfArray = NDArray[np.float16]
-TextMode = Literal["prompt", "joined"]
+TextMode = Literal["prompt", "joined", "joined-context"]
+TEXT_MODES: tuple[TextMode, ...] = get_args(TextMode)
 
 POOLED = ("first", "mean")
 ENCODER_TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
@@ -29,9 +30,10 @@ class Extraction:
 
     `template` is "" for the hypothesis only, the name of a template, or its text; `criterion` fills ``{criterion}``.
     `texts` "prompt" reads that one text; "joined" reads source u and hypothesis v apart and joins their states as
-    [u−v, |u−v|, u·v], which triples the dimension (encoders need this for consistency).  `tokens` are "-1" (the last
-    real token), "-2", …, "first" and "mean"; () takes the last four, for encoders first and mean too.  `layers` are
-    0 (embeddings) to the number of blocks; () takes all.  `max_tokens` cuts longer texts, `batch_tokens` bounds a
+    [u−v, |u−v|, u·v], which triples the dimension (encoders need this for consistency); "joined-context" takes the
+    context for u (a dialogue's fact, say).  `tokens` are "-1" (the last real token), "-2", …, "first" and "mean"; ()
+    takes the last four, for encoders first and mean too.  `layers` are 0 (embeddings) to the number of blocks; ()
+    takes all.  `max_tokens` cuts longer texts, `batch_tokens` bounds a
     batch (padding counted; None = by device).
     """
 
@@ -43,12 +45,17 @@ class Extraction:
     max_tokens: int = MOST_TOKENS
     batch_tokens: int | None = None
 
+    @property
+    def beside(self) -> str:
+        """The part of an item whose states are joined with the hypothesis's: "source" or "context"; "" for none."""
+        return {"joined": "source", "joined-context": "context"}.get(self.texts, "")
+
     def __post_init__(self) -> None:
         bad = [name for name in self.tokens if name not in POOLED and token_offset(name) is None]
         if bad:
             raise UsageError(f"Unknown token {bad[0]!r}: use -1, -2, … (from the end), first or mean.")
-        if self.texts not in ("prompt", "joined"):
-            raise UsageError(f"texts must be 'prompt' or 'joined', not {self.texts!r}.")
+        if self.texts not in TEXT_MODES:
+            raise UsageError(f"texts must be 'prompt', 'joined' or 'joined-context', not {self.texts!r}.")
         if self.max_tokens < 1 or (self.batch_tokens is not None and self.batch_tokens < 1):
             raise UsageError("max_tokens and batch_tokens must be at least 1.")
 
@@ -82,7 +89,8 @@ class States:
     """Hidden states of every item, and how they came about.
 
     `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of the items.  `n_truncated` items were cut to
-    fit; `n_short` have fewer tokens than the furthest one asked for (their first token stands in); `n_not_finite`
+    fit; `n_short` have fewer tokens than the furthest one asked for (their first token stands in); `n_lacking` have no
+    source (or context) to be joined with, so an empty text stands in; `n_not_finite`
     cells (layer x token) hold a value that is not a finite number and are undefined; `n_halved` counts how often a
     batch was halved for want of memory.  `prompts` are the distinct texts read, `cached` of them found in the cache;
     `tokens` and `seconds` are those of the computed rest.
@@ -98,6 +106,7 @@ class States:
     precision: str = ""
     n_truncated: int = 0
     n_short: int = 0
+    n_lacking: int = 0
     n_halved: int = 0
     prompts: int = 0
     cached: int = 0
@@ -128,6 +137,9 @@ class States:
             found.append(f"{self.n_truncated} of {n} texts were longer than the model takes and were cut.")
         if self.n_short:
             found.append(f"{self.n_short} of {n} texts have too few tokens; their first token stands in.")
+        if self.n_lacking:
+            part = self.extraction.beside
+            found.append(f"{self.n_lacking} of {n} items have no {part}; their text was joined with an empty one.")
         if broken := self.n_not_finite:
             found.append(f"{broken} cells hold states that are no finite numbers; they are undefined.")
         if self.n_halved:
@@ -149,6 +161,7 @@ class States:
             "n_items": len(self.values),
             "n_truncated": self.n_truncated,
             "n_short": self.n_short,
+            "n_lacking": self.n_lacking,
             "n_not_finite": self.n_not_finite,
             "n_halved": self.n_halved,
             "prompts": self.prompts,

@@ -178,9 +178,44 @@ def test_joined_states_are_difference_distance_and_product(model_folder: Folder)
     assert np.allclose(states.values.astype(np.float64), expected, atol=0.02, rtol=0.01)
 
 
-def test_joined_states_need_sources(model_folder: Folder) -> None:
-    with pytest.raises(UsageError, match="no item has one"):
-        plan_states([Item("a", "text")], ModelSpec(str(model_folder("encoder"))), Extraction(texts="joined"))
+def test_joined_with_the_context_takes_the_fact(model_folder: Folder) -> None:
+    folder = model_folder("encoder")
+    items = [Item("a", "the reply", source="a dialogue", context="a fact")]
+    spec = ModelSpec(str(folder), device="cpu")
+    states = extract(golden_of(items), spec, Extraction(texts="joined-context", tokens=TOKENS))
+    u, v = oracle(folder, ("a fact",)), oracle(folder, ("the reply",))
+    expected = np.concatenate([u - v, abs(u - v), u * v], axis=-1)
+    assert np.allclose(states.values.astype(np.float64), expected, atol=0.02, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("texts", "item", "says"),
+    [
+        ("joined", Item("a", "text", context="c"), "need a source .* no item has one"),
+        ("joined-context", Item("a", "text", source="s"), "need a context .* no item has one"),
+    ],
+)
+def test_joined_states_need_the_other_text(model_folder: Folder, texts: Any, item: Item, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        plan_states([item], ModelSpec(str(model_folder("encoder"))), Extraction(texts=texts))
+
+
+def test_items_without_the_other_text_are_counted(model_folder: Folder) -> None:
+    items = [Item("a", "t", source="s"), Item("b", "u"), Item("c", "v", source=" ")]
+    states = extract(
+        golden_of(items), ModelSpec(str(model_folder("encoder")), device="cpu"), Extraction(texts="joined")
+    )
+    assert states.n_lacking == 2
+    assert "2 of 3 items have no source" in " ".join(states.warnings())
+
+
+def test_chosen_rows_only_are_computed(model_folder: Folder) -> None:
+    plan = plan_states(items_of(), ModelSpec(str(model_folder("decoder")), device="cpu"), Extraction())
+    rows = np.array([0, 2])
+    assert sorted(np.concatenate([batch.rows for batch in compute(plan, rows=rows)]).tolist()) == [0, 2]
+    assert sorted(plan.missing().tolist()) == sorted(set(range(len(plan.prompts))) - {0, 2})
+    assert list(compute(plan, rows=rows)) == []
+    assert plan.cached == 2  # found there the second time
 
 
 def test_too_long_texts_lose_the_beginning_of_the_source_first(model_folder: Folder) -> None:
@@ -222,6 +257,10 @@ def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, m
     states = extract(golden_of(items), spec)
     assert max(sizes) > 2
     assert states.n_halved >= 1
+    plan = plan_states(items, spec, Extraction())
+    before = plan.budget
+    list(compute(plan))
+    assert plan.budget < before  # what follows is not tried with the batch that was too large
     assert "ran out of memory" in " ".join(states.warnings())
     gap = np.abs(states.values.astype(np.float64) - expected.values.astype(np.float64)).max()
     assert gap < 0.01
@@ -273,7 +312,7 @@ def test_remote_code_is_refused_and_not_run(model_folder: Folder, tmp_path: Path
     [
         (lambda: Extraction(tokens=("last",)), "Unknown token 'last'"),
         (lambda: Extraction(tokens=("-0",)), "Unknown token"),
-        (lambda: Extraction(texts="both"), "'prompt' or 'joined'"),  # type: ignore[arg-type]
+        (lambda: Extraction(texts="both"), "'prompt', 'joined' or 'joined-context'"),  # type: ignore[arg-type]
         (lambda: Extraction(max_tokens=0), "at least 1"),
     ],
 )

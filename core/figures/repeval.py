@@ -1,0 +1,342 @@
+"""RepEval drawn: alignment by layer and token, curves over layers and pairs, random directions, one cell's scores."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, plain, snapped, style
+from core.records import FloatArray
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+Place = tuple[int, str]
+LINES = ("#0B5CAD", "#B45309", "#0F766E", "#7C3AED", "#BE185D", "#4D7C0F", "#0E7490", "#6B7280")
+SCALE = [[0.0, "#DB9B55"], [0.5, "#FFFFFF"], [1.0, "#6BA0D8"]]  # light enough for dark numbers
+WRITTEN_LAYERS = 20  # with more, numbers in the cells would not be readable
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Validation alignment `values` (n_layers, n_tokens), NaN = undefined.
+
+    `chosen` is the best cell, `used` are those averaged into the score, `marked` is the one looked at.
+    """
+
+    layers: tuple[int, ...]
+    tokens: tuple[str, ...]
+    values: FloatArray
+    chosen: Place
+    used: tuple[Place, ...] = ()
+    marked: Place | None = None
+
+
+def heat_figure(heat: Heat, *, measure: str) -> Figure:
+    """Layers across, tokens down; every cell can be clicked (`customdata` is layer and token).
+
+    A heat map gives no clicks, so invisible squares lie over it; undefined cells are grey and hatched.
+    """
+    import plotly.graph_objects as go
+
+    n_layers, n_tokens = len(heat.layers), len(heat.tokens)
+    known = [[None if np.isnan(value) else float(value) for value in row] for row in heat.values.T.tolist()]
+    limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
+    written = n_layers <= WRITTEN_LAYERS
+    figure = go.Figure(
+        go.Heatmap(
+            z=known,
+            x=list(range(n_layers)),
+            y=list(range(n_tokens)),
+            zmin=-limit,
+            zmax=limit,
+            colorscale=SCALE,
+            xgap=2,
+            ygap=2,
+            hoverinfo="skip",
+            text=[["" if value is None else f"{value:.2f}" for value in row] for row in known] if written else None,
+            texttemplate="%{text}" if written else None,
+            textfont={"size": 14, "color": INK},
+            colorbar={
+                "thickness": 12,
+                "len": 1.0,
+                "outlinewidth": 0,
+                "tickformat": ".2f",
+                "title": {"text": measure.replace(", ", "<br>"), "side": "right", "font": {"size": 12}},
+            },
+        )
+    )
+    figure.add_trace(_squares(heat))
+    style(figure, x="layer (0 = embeddings)", y="token", key="heat", height=130 + 44 * max(n_tokens, 3))
+    figure.update_layout(
+        showlegend=False, clickmode="event+select", dragmode=False, hovermode="closest", shapes=_shapes(heat)
+    )
+    still: dict[str, Any] = {"showgrid": False, "fixedrange": True, "showline": False, "zeroline": False}
+    step = 1 if n_layers <= 40 else -(-n_layers // 40)
+    figure.update_xaxes(
+        tickvals=list(range(0, n_layers, step)),
+        ticktext=[str(layer) for layer in heat.layers[::step]],
+        range=[-0.5, n_layers - 0.5],
+        **still,
+    )
+    figure.update_yaxes(
+        tickvals=list(range(n_tokens)),
+        ticktext=[html.escape(name) for name in heat.tokens],
+        range=[n_tokens - 0.5, -0.5],
+        **still,
+    )
+    return figure
+
+
+def _squares(heat: Heat) -> Any:
+    import plotly.graph_objects as go
+
+    places = [(i, j) for j in range(len(heat.tokens)) for i in range(len(heat.layers))]
+    values = [heat.values[i, j] for i, j in places]
+    return go.Scatter(
+        x=[i for i, _ in places],
+        y=[j for _, j in places],
+        mode="markers",
+        marker={"symbol": "square", "size": max(12, min(40, 640 // len(heat.layers))), "opacity": 0},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+        customdata=[[heat.layers[i], heat.tokens[j]] for i, j in places],
+        hovertext=[
+            f"layer {heat.layers[i]}, token {html.escape(heat.tokens[j])}<br>"
+            + ("undefined: nothing varies here" if np.isnan(value) else f"validation {value:.3f}")
+            for (i, j), value in zip(places, values, strict=True)
+        ],
+        hoverinfo="text",
+    )
+
+
+def _shapes(heat: Heat) -> list[dict[str, Any]]:
+    """Hatching over undefined cells; frames around the averaged cells, the best one and the one looked at."""
+    shapes = []
+    for i, j in np.argwhere(np.isnan(heat.values)).tolist():
+        box = {"x0": i - 0.48, "x1": i + 0.48, "y0": j - 0.46, "y1": j + 0.46}
+        shapes.append({"type": "rect", **box, "fillcolor": "#EEF1F4", "line": {"width": 0}, "layer": "above"})
+        shapes += [
+            {"type": "path", "path": path, "line": {"color": QUIET, "width": 1}, "layer": "above"}
+            for path in _hatch(i, j)
+        ]
+    for place in heat.used:
+        shapes.append(_frame(heat, place, {"color": INK, "width": 1, "dash": "dot"}))
+    shapes.append(_frame(heat, heat.chosen, {"color": INK, "width": 3}))
+    if heat.marked is not None and heat.marked != heat.chosen:
+        shapes.append(_frame(heat, heat.marked, {"color": "#BE185D", "width": 3}))
+    return shapes
+
+
+def _hatch(i: int, j: int) -> list[str]:
+    """Three diagonals within the cell."""
+    ends = [((-0.4, 0.0), (0.0, -0.4)), ((-0.4, 0.4), (0.4, -0.4)), ((0.0, 0.4), (0.4, 0.0))]
+    return [f"M{i + a:g},{j + b:g} L{i + c:g},{j + d:g}" for (a, b), (c, d) in ends]
+
+
+def _frame(heat: Heat, place: Place, line: dict[str, Any]) -> dict[str, Any]:
+    i, j = heat.layers.index(place[0]), heat.tokens.index(place[1])
+    return {"type": "rect", "x0": i - 0.47, "x1": i + 0.47, "y0": j - 0.45, "y1": j + 0.45, "line": line}
+
+
+def layers_figure(heat: Heat, *, measure: str) -> Figure:
+    """Validation alignment over layers, a line a token; gaps where undefined; a ring around the best cell."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    for j, token in enumerate(heat.tokens):
+        values = [None if np.isnan(value) else float(value) for value in heat.values[:, j]]
+        colour = LINES[j % len(LINES)]
+        figure.add_trace(
+            go.Scatter(
+                x=list(heat.layers),
+                y=values,
+                mode="lines+markers",
+                name=html.escape(token),
+                line={"color": colour, "width": 2},
+                marker={"size": 6},
+                hovertemplate=f"layer %{{x}}, token {html.escape(token)}<br>%{{y:.3f}}<extra></extra>",
+            )
+        )
+    layer, token = heat.chosen
+    best = float(heat.values[heat.layers.index(layer), heat.tokens.index(token)])
+    ring = {"size": 15, "color": "rgba(0,0,0,0)", "line": {"color": INK, "width": 2}}
+    figure.add_trace(go.Scatter(x=[layer], y=[best], mode="markers", marker=ring, showlegend=False, hoverinfo="skip"))
+    known = [float(value) for value in heat.values.ravel() if not np.isnan(value)]
+    style(figure, x="layer (0 = embeddings)", y=f"validation, {measure}", key="layers", height=360)
+    figure.update_yaxes(range=list(snapped(known)), fixedrange=True)
+    figure.update_xaxes(fixedrange=True, dtick=1 if len(heat.layers) <= 20 else 4)
+    return figure
+
+
+@dataclass(frozen=True, slots=True)
+class PairMark:
+    """Test alignment with so many pairs: mean over `n` seeds, least and greatest; None where undefined."""
+
+    asked: int
+    pairs: float
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+def pairs_figure(points: Sequence[PairMark], *, measure: str) -> Figure:
+    """Mean test alignment by number of pairs, with the range over the seeds."""
+    import plotly.graph_objects as go
+
+    known = [one for one in points if one.mean is not None]
+    means = [one.mean or 0.0 for one in known]
+    figure = go.Figure(
+        go.Scatter(
+            x=[one.pairs for one in known],
+            y=means,
+            mode="lines+markers",
+            line={"color": BLUE, "width": 2},
+            marker={"size": 9},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [(one.high or 0.0) - mean for one, mean in zip(known, means, strict=True)],
+                "arrayminus": [mean - (one.low or 0.0) for one, mean in zip(known, means, strict=True)],
+                "thickness": 1.5,
+                "width": 0,
+            },
+            hovertext=[
+                f"{one.asked} pairs asked for, {one.pairs:.0f} had<br>{mean:.3f} over {one.n} seeds"
+                for one, mean in zip(known, means, strict=True)
+            ],
+            hoverinfo="text",
+        )
+    )
+    style(figure, x="pairs of a good and a bad text", y=f"test, {measure}", key="pairs", height=320)
+    figure.update_layout(showlegend=False)
+    ends = [end for one in known for end in (one.low, one.high) if end is not None]
+    figure.update_yaxes(range=list(snapped(ends)), fixedrange=True)
+    figure.update_xaxes(fixedrange=True)
+    return figure
+
+
+def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Figure:
+    """Boxes of the test alignments of random directions, as drawn and turned by the pairs; a line: the projection."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    rows = (("turned by the pairs", flipped, TEAL), ("as drawn", values, QUIET))
+    for name, row, colour in rows:
+        known = row[~np.isnan(row)]
+        if not known.size:
+            continue
+        low, first, middle, third, high = (float(one) for one in np.quantile(known, [0.025, 0.25, 0.5, 0.75, 0.975]))
+        box: dict[str, Any] = {"lowerfence": [low], "q1": [first], "median": [middle], "q3": [third]}
+        figure.add_trace(
+            go.Box(
+                **box,
+                upperfence=[high],
+                y=[name],
+                orientation="h",
+                marker={"color": colour},
+                line={"width": 2},
+                width=0.5,
+                hoverinfo="x",
+            )
+        )
+    if projection is not None:
+        figure.add_vline(x=projection, line={"color": AMBER, "width": 3})
+        figure.add_annotation(
+            x=projection,
+            y=1.0,
+            yref="paper",
+            yanchor="bottom",
+            text=f"the projection, {projection:.3f}",
+            showarrow=False,
+            font={"color": AMBER, "size": 14},
+        )
+    style(figure, x=f"test, {measure}", y="", key="random", height=230)
+    figure.update_layout(showlegend=False, margin={"t": 30})
+    figure.update_xaxes(fixedrange=True)
+    figure.update_yaxes(fixedrange=True)
+    return figure
+
+
+@dataclass(frozen=True)
+class CellPoints:
+    """Scores (n,) of one cell against people's labels (n,) on test items, with what a person sees when pointing."""
+
+    scores: FloatArray
+    labels: FloatArray
+    names: tuple[str, ...]
+
+
+def cell_figure(points: CellPoints, *, aspect: str) -> Figure:
+    """Each test item: people's label across, the projection's score up.  Equal labels are spread a little."""
+    import plotly.graph_objects as go
+
+    nudge = np.random.default_rng(0).uniform(-0.5, 0.5, len(points.labels)) * _least_step(points.labels) * 0.35
+    figure = go.Figure(
+        go.Scatter(
+            x=(points.labels + nudge).tolist(),
+            y=points.scores.tolist(),
+            mode="markers",
+            marker={"size": 8, "color": BLUE, "opacity": 0.55, "line": {"color": PALE, "width": 0.5}},
+            hovertext=[
+                f"{plain(name, 80)}<br>people {label:g}, projection {score:.3g}"
+                for name, label, score in zip(points.names, points.labels, points.scores, strict=True)
+            ],
+            hoverinfo="text",
+        )
+    )
+    style(figure, x=f"people's {html.escape(aspect)} (equal labels spread a little)", y="projection", key="cell")
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(fixedrange=True)
+    figure.update_yaxes(fixedrange=True)
+    return figure
+
+
+def _least_step(labels: FloatArray) -> float:
+    """The usual gap between neighbouring distinct labels; 0 when all are equal."""
+    distinct = np.unique(labels)
+    return float(np.median(np.diff(distinct))) if distinct.size > 1 else 0.0
+
+
+def wins_figure(layers: Sequence[int], tokens: Sequence[str], wins: FloatArray, n_seeds: int) -> Figure:
+    """How often each cell had the best validation alignment: wins (n_layers, n_tokens) out of `n_seeds`."""
+    import plotly.graph_objects as go
+
+    counts = wins.T.astype(int)
+    written = len(layers) <= WRITTEN_LAYERS
+    figure = go.Figure(
+        go.Heatmap(
+            z=counts.tolist(),
+            x=list(range(len(layers))),
+            y=list(range(len(tokens))),
+            zmin=0,
+            zmax=n_seeds,
+            colorscale=[[0, "#F6F8FA"], [1, TEAL]],
+            xgap=2,
+            ygap=2,
+            showscale=False,
+            text=[[str(count) if count else "" for count in row] for row in counts.tolist()] if written else None,
+            texttemplate="%{text}" if written else None,
+            textfont={"size": 14},
+            customdata=[[f"layer {layer}, token {html.escape(token)}" for layer in layers] for token in tokens],
+            hovertemplate=f"%{{customdata}}<br>best in %{{z}} of {n_seeds} seeds<extra></extra>",
+        )
+    )
+    style(figure, x="layer (0 = embeddings)", y="token", key="wins", height=120 + 36 * max(len(tokens), 3))
+    still: dict[str, Any] = {"showgrid": False, "fixedrange": True, "showline": False, "zeroline": False}
+    step = 1 if len(layers) <= 40 else -(-len(layers) // 40)
+    figure.update_xaxes(
+        tickvals=list(range(0, len(layers), step)), ticktext=[str(one) for one in layers[::step]], **still
+    )
+    figure.update_yaxes(
+        tickvals=list(range(len(tokens))),
+        ticktext=[html.escape(name) for name in tokens],
+        autorange="reversed",
+        **still,
+    )
+    return figure

@@ -1,0 +1,79 @@
+"""RepEval: text quality read out of a model's hidden states, layer by layer and token by token."""
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import RunView
+from core.jobs.views.repeval import RepEvalRequest, RepEvalView
+from pages.components import fusion_view, live, people, repeval_form, repeval_view, run_view, state
+from pages.components.page import Opened, link_to, open_page, plain, stop_with
+
+
+def show_run(page: Opened, run_id: str) -> None:
+    try:
+        view = run_view.read_run(page, run_id)
+    except ConcordError as error:
+        link_to("repeval", "Start RepEval", icon=":material/grid_on:")
+        stop_with("This run cannot be shown.", str(error))
+    if not isinstance(view.request, RepEvalRequest):
+        link_to("runs", "Open it in Runs", icon=":material/list_alt:", run=run_id)
+        stop_with("This run is no RepEval.", "Choose a RepEval run, or start one.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(view.title)
+        st.space("stretch")
+        back = {"run": None, "golden": view.golden_id, "aspect": view.aspect}
+        st.button("New RepEval", icon=":material/add:", on_click=state.put_in_url, kwargs=back)
+    live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
+
+
+def draw(page: Opened, view: RunView) -> None:
+    if isinstance(view.outcome, RepEvalView):
+        repeval_view.draw_result(page, view, view.outcome)
+    else:
+        repeval_view.draw_status(page, view)
+
+
+def show_form(page: Opened) -> None:
+    left, right = st.columns([4, 3], gap="medium")
+    with left:
+        golden = fusion_view.choose_golden(page)
+    with right:
+        aspect = fusion_view.choose_aspect(page, golden)
+    runs = repeval_view.runs_of(page, golden.golden_id)
+    repeval_view.draw_runs(runs)
+    if not runs:
+        st.info(
+            "No RepEval has been run on this golden set. The settings below work as they are: press the button. "
+            "MiniLM comes with Concord, runs on any computer and needs no network.",
+            icon=":material/grid_on:",
+        )
+    request = repeval_form.choose(page, golden, aspect)
+    try:
+        repeval_form.draw_estimate(page, request)
+    except ConcordError as error:
+        st.warning(f"This cannot be started as it stands.  \n{plain(str(error))}", icon=":material/edit:")
+        return
+    if st.button("Read the hidden states", type="primary", icon=":material/play_arrow:",
+                 **people.gate(page, "reviewer")):  # fmt: skip
+        start(page, request)
+
+
+def start(page: Opened, request: RepEvalRequest) -> None:
+    try:
+        run_id = tasks.start_repeval(page.store, page.settings, request)
+    except ConcordError as error:
+        stop_with("RepEval was not started.", str(error))
+    state.put_in_url(run=run_id)
+    st.rerun()
+
+
+page = open_page(
+    "repeval",
+    intro="Reads the quality of texts out of a model's hidden states: a direction learnt from some labels, chosen by "
+    "layer and token on others, told on the rest. No calls.",
+)
+if run_id := state.url_id("run"):
+    show_run(page, run_id)
+else:
+    show_form(page)

@@ -1,0 +1,155 @@
+"""One cell of the map looked into: how it agrees with people, its scores against theirs, its extreme items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.figures import describe, measure_name
+from core.figures.repeval import CellPoints, cell_figure
+from core.jobs import tasks
+from core.jobs.views import RunView
+from core.jobs.views.repeval import METHOD_NAMES
+from core.records import FloatArray, GoldenSet
+from core.repeval.result import CellDetail, RepEvalResult, cell_detail
+from pages.components import charts, state, tables
+from pages.components.page import Opened, plain
+
+SHOWN = 5
+Place = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A cell with the test items it scored: positions (n,), labels (n,), scores (n,)."""
+
+    detail: CellDetail
+    golden: GoldenSet
+    positions: FloatArray
+    labels: FloatArray
+    scores: FloatArray
+
+
+def _keys(run_id: str) -> tuple[str, str]:
+    return state.widget(f"repeval_layer_{run_id}"), state.widget(f"repeval_token_{run_id}")
+
+
+def picked(view: RunView, result: RepEvalResult) -> Place:
+    """The cell a person looks at: clicked on the map or chosen in the boxes; at first the best one."""
+    layer_key, token_key = _keys(view.run_id)
+    layer = st.session_state.get(layer_key, result.chosen.layer)
+    token = st.session_state.get(token_key, result.chosen.token)
+    st.session_state[layer_key], st.session_state[token_key] = layer, token
+    return layer, token
+
+
+def pick_point(run_id: str, result: RepEvalResult) -> None:
+    """A click on the map: its cell is the one looked at."""
+    chart = st.session_state.get(f"repeval_heat_{run_id}")
+    points = chart["selection"]["points"] if chart is not None else []
+    data = next((point["customdata"] for point in points if point.get("customdata")), None)
+    if data is None:
+        return
+    layer, token = int(data[0]), str(data[1])
+    if layer in result.layers and token in result.tokens:
+        layer_key, token_key = _keys(run_id)
+        st.session_state[layer_key], st.session_state[token_key] = layer, token
+
+
+def draw(page: Opened, view: RunView, result: RepEvalResult, place: Place) -> None:
+    """The cell's facts beside its scatter, then the texts at both ends."""
+    layer_key, token_key = _keys(view.run_id)
+    facts, drawn = st.columns([2, 3], gap="large")
+    with facts:
+        left, right = st.columns(2)
+        left.selectbox("Layer", result.layers, key=layer_key)
+        right.selectbox("Token", result.tokens, key=token_key)
+        looked = _looked(view.run_id, view.version, *place, page, result)
+        _draw_facts(result, looked.detail)
+    if np.isnan(looked.scores).all():
+        with drawn:
+            st.info(
+                "This cell is undefined: its states are all equal or no finite numbers, or its scores are constant, so "
+                "nothing can agree with people here. It is not 0.",
+                icon=":material/block:",
+            )
+        return
+    with drawn:
+        items = [looked.golden.items[int(k)].item_id for k in looked.positions]
+        points = CellPoints(looked.scores, looked.labels, tuple(items))
+        charts.place(cell_figure(points, aspect=result.aspect), key="repeval_cell_figure", alt="Scores against people")
+    order = np.argsort(looked.scores, kind="stable")
+    for column, name, rows in zip(
+        st.columns(2, gap="medium"),
+        ("Highest test items", "Lowest test items"),
+        (order[::-1][:SHOWN], order[:SHOWN]),
+        strict=True,
+    ):
+        with column:
+            st.markdown(f"**{name}**")
+            _draw_items(looked, rows, name)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _looked(run_id: str, version: int, layer: int, token: str, _page: Opened, _result: RepEvalResult) -> Looked:
+    golden = tasks.load_golden_set(_page.store, _golden_id(_page, run_id))
+    detail = cell_detail(_result, golden, layer, token)
+    positions = np.asarray(_result.parts.test, dtype=np.intp)
+    return Looked(detail, golden, positions, golden.labels(_result.aspect)[positions], detail.scores[positions])
+
+
+def _golden_id(page: Opened, run_id: str) -> str:
+    return tasks.run_view(page.store, run_id).golden_id
+
+
+def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
+    cell, test, validation = detail.cell, detail.test, detail.validation
+    measure = measure_name(result.settings.statistic, result.settings.level)
+    best = (cell.layer, cell.token) == (result.chosen.layer, result.chosen.token)
+    used = any((cell.layer, cell.token) == (one.layer, one.token) for one in result.members)
+    role = "the best cell on validation" if best else "averaged into the score" if used else "not used"
+    st.markdown(plain(f"Layer {cell.layer}, token {cell.token}: {role}"))
+    k = f", {cell.k} components" if cell.k else ""
+    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} training labels"
+    frame = pd.DataFrame(
+        {
+            "": ["validation", "test", "projection"],
+            "value": [
+                f"{describe(validation)}, n = {validation.n}",
+                f"{describe(test)}, n = {test.n}",
+                f"{METHOD_NAMES[result.settings.method]}{k}, from {learnt}",
+            ],
+        }
+    )
+    st.dataframe(frame, hide_index=True, alt="Facts of the cell")
+    st.caption(plain(f"{measure}; intervals of 95 % over sources."))
+    if not best:
+        st.caption("A cell looked at because its test figure is high is no longer told on test; the best one is.")
+
+
+def _draw_items(looked: Looked, rows: FloatArray, name: str) -> None:
+    at = [int(row) for row in rows if not np.isnan(looked.scores[int(row)])]
+    items = [looked.golden.items[int(looked.positions[row])] for row in at]
+    frame = pd.DataFrame(
+        {
+            "people": [float(looked.labels[row]) for row in at],
+            "projection": [float(looked.scores[row]) for row in at],
+            "text": [item.target for item in items],
+            "item": [item.item_id for item in items],
+        }
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        row_height=tables.TALL_ROW,
+        height=tables.height_for(len(at), SHOWN, tables.TALL_ROW),
+        column_config={
+            "people": st.column_config.NumberColumn(format="%.2f", width=70),
+            "projection": st.column_config.NumberColumn(format="%.2f", width=80),
+            "text": st.column_config.TextColumn(width=290),
+        },
+        alt=name,
+    )

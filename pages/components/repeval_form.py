@@ -1,0 +1,203 @@
+"""What RepEval is asked for: model, texts, method, tokens; and what it would read, before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import streamlit as st
+
+from core.figures import STATISTIC_NAMES
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.jobs.views.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
+from core.records import Statistic
+from core.repeval.pairs import PairRule
+from core.repeval.settings import Method, RepEvalSettings
+from core.repeval.states.model import EMBEDDED, ModelSpec
+from core.repeval.states.prompts import templates
+from core.repeval.states.records import Extraction, TextMode
+from pages.components import tables
+from pages.components.page import Opened, plain
+from pages.components.state import widget
+
+OWN = "own"
+HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
+WITH_SOURCE, WITH_CONTEXT = "joined with its source", "joined with its context"
+MODES: dict[str, TextMode] = {WITH_SOURCE: "joined", WITH_CONTEXT: "joined-context"}
+TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
+METHOD_HELP = (
+    "Ridge learns from all training labels and averages the ten best cells; it agrees best on most data. Mean "
+    "difference needs pairs only. The other three are the paper's: one cell, a few pairs of a good and a bad text."
+)
+TEXT_HELP = (
+    "The text alone serves fluency, coherence, naturalness. Joined with its source (or, for dialogue, with the "
+    "context, a fact say) both are read apart and compared: for consistency and groundedness."
+)
+SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
+TOKENS_A_WORD = 1.4
+SEEDS = 8
+
+
+def choose(page: Opened, golden: GoldenView, aspect: str) -> RepEvalRequest:
+    """The request as the widgets stand; every default is fit to start with."""
+    first, second, third = st.columns([3, 3, 3], gap="medium")
+    with first:
+        model = _model()
+    with second:
+        extraction = _texts(page, golden, aspect)
+    with third:
+        settings = _method()
+    with st.expander("More choices: pairs, tokens, measure, split, steadiness", icon=":material/tune:"):
+        return _more(
+            page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, model, extraction, settings)
+        )
+
+
+def _model() -> ModelSpec:
+    words = {EMBEDDED: "MiniLM (comes with Concord)", OWN: "another model"}
+    chosen = st.selectbox("Model", list(words), format_func=lambda one: words[one], key=widget("repeval_model"))
+    if chosen != OWN:
+        return ModelSpec()
+    name = st.text_input(
+        "Hugging Face id, or folder on the worker's machine",
+        key=widget("repeval_model_name"),
+        placeholder="mistralai/Mistral-7B-v0.1",
+        help="A causal language model or an encoder with safetensors. The worker reads it, on a GPU where it has one.",
+    )
+    revision = st.text_input("Revision (branch, tag or commit)", key=widget("repeval_revision"))
+    return ModelSpec(name.strip(), revision.strip() or None)
+
+
+def _texts(page: Opened, golden: GoldenView, aspect: str) -> Extraction:
+    modes = [HYPOTHESIS, TEMPLATE]
+    if golden.kind != "single":
+        modes += [WITH_SOURCE, WITH_CONTEXT]
+    mode = st.selectbox("What is read", modes, key=widget("repeval_texts"), help=TEXT_HELP)
+    if mode in MODES:
+        return Extraction(texts=MODES[mode])
+    if mode == HYPOTHESIS:
+        return Extraction()
+    known = templates()
+    name = st.selectbox("Prompt", [*known, OWN], key=widget("repeval_template"))
+    if name != OWN:
+        st.code(known[name], language=None, wrap_lines=True)
+        return Extraction(template=name, criterion=aspect)
+    text = st.text_area(
+        "Your prompt",
+        value="Read this text. {hypothesis}",
+        key=widget("repeval_own_template"),
+        help="{hypothesis} is the rated text; {source}, {context} and {criterion} may stand beside it.",
+    )
+    return Extraction(template=text, criterion=aspect)
+
+
+def _method() -> RepEvalSettings:
+    method: Method = st.selectbox(
+        "Method",
+        list(METHOD_NAMES),
+        format_func=lambda one: METHOD_NAMES[one],
+        key=widget("repeval_method"),
+        help=METHOD_HELP,
+    )
+    return RepEvalSettings(method=method)
+
+
+def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
+    settings = request.settings
+    left, middle, right = st.columns(3, gap="medium")
+    with left:
+        if settings.uses_pairs:
+            settings = replace(settings, pairs=_pairs(settings))
+        tokens = st.multiselect(
+            "Tokens",
+            TOKENS,
+            key=widget("repeval_tokens"),
+            placeholder="as the model has them",
+            help="-1 is the last token of a text, mean the average over all. Left empty: the last four, and for "
+            "encoders the first and the mean too.",
+        )
+    with middle:
+        statistic: Statistic = st.selectbox(
+            "Measure",
+            ["spearman", *[one for one in get_args(Statistic) if one != "spearman"]],
+            format_func=lambda one: STATISTIC_NAMES[one],
+            key=widget("repeval_statistic"),
+        )
+        seed = int(st.number_input("Seed", min_value=0, value=0, key=widget("repeval_seed")))
+        split_of = _split(page, request)
+    with right:
+        steady = st.toggle(
+            f"How steady is the choice: {SEEDS} seeds",
+            value=True,
+            key=widget("repeval_steady"),
+            help="Splits and chooses again with other seeds and counts how often each cell is best.",
+        )
+        curve = settings.uses_pairs and st.toggle(
+            "Curve over the number of pairs", value=True, key=widget("repeval_curve")
+        )
+    return replace(
+        request,
+        extraction=replace(request.extraction, tokens=tuple(tokens)),
+        settings=replace(settings, statistic=statistic, seed=seed),
+        split_of=split_of,
+        stability_seeds=SEEDS if steady else 0,
+        pairs_curve=bool(curve),
+    )
+
+
+def _pairs(settings: RepEvalSettings) -> PairRule:
+    rule = settings.pair_rule
+    n = st.number_input(
+        "Pairs", min_value=2, max_value=2_000, value=rule.n, key=widget(f"repeval_pairs_{settings.method}")
+    )
+    within = st.toggle(
+        "Pair texts of one source only",
+        value=rule.within_source,
+        key=widget("repeval_within"),
+        help="Else any good text with any bad one.",
+    )
+    return replace(rule, n=int(n), within_source=within)
+
+
+def _split(page: Opened, request: RepEvalRequest) -> str:
+    """A calibration whose held-out items RepEval is told on; "" for a split of its own."""
+    runs = tasks.calibrations_of(page.store, request.project_id, request.golden_id, request.aspect)
+    words = {"": "its own: 40 / 20 / 40 % of the sources", **{run.run_id: f"as {run.title}" for run in runs}}
+    chosen: str = st.selectbox(
+        "Split",
+        list(words),
+        format_func=lambda one: words[one],
+        key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
+        help="As a calibration: told on the same held-out items as that judge, and learnt from the others only.",
+    )
+    return chosen
+
+
+def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
+    """Texts, parts, pairs and about how long; raises the ConcordError that says why it cannot start."""
+    told = _estimate(repr(request), page, request)
+    pairs = f", {told.n_pairs} pairs" if request.settings.uses_pairs else ""
+    st.markdown(
+        plain(
+            f"{tables.count_words(told.n_texts, 'text')} of {told.n_words:,} words to read. {told.n_train} labels to "
+            f"learn from{pairs}, {told.n_validation} to choose layer and token, {told.n_test} to tell the result on. "
+            f"{_duration(request, told)}"
+        )
+    )
+    for note in told.notes:
+        st.caption(plain(note))
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _estimate(key: str, _page: Opened, _request: RepEvalRequest) -> RepEvalEstimate:
+    """Golden sets never change under their id, so an equal request has an equal answer."""
+    return tasks.estimate_repeval(_page.store, _page.settings, _request)
+
+
+def _duration(request: RepEvalRequest, told: RepEvalEstimate) -> str:
+    if request.model.name != EMBEDDED:
+        return "How long depends on the model and the worker's device; the run shows tokens per second and time left."
+    tokens = told.n_words * TOKENS_A_WORD
+    low, high = tables.duration(tokens / FAST + 5), tables.duration(tokens / SLOW + 15)
+    return f"About {low} to {high} on a processor; texts that were read before take nothing."

@@ -1,0 +1,120 @@
+"""RepEval's figures say what the arrays say: cells in their place, undefined hatched, markup harmless."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.figures.repeval import (
+    CellPoints,
+    Heat,
+    PairMark,
+    cell_figure,
+    heat_figure,
+    layers_figure,
+    pairs_figure,
+    random_figure,
+    wins_figure,
+)
+
+NAN = np.nan
+MEASURE = "Spearman rho, dataset level"
+HEAT = Heat(
+    layers=(0, 1, 5),
+    tokens=("first", "-1"),
+    values=np.array([[NAN, 0.1], [0.2, 0.3], [-0.1, 0.25]]),
+    chosen=(1, "-1"),
+    used=((1, "-1"), (5, "-1")),
+    marked=(0, "-1"),
+)
+
+
+def test_the_heat_map_has_layers_across_and_tokens_down() -> None:
+    heat, _ = heat_figure(HEAT, measure=MEASURE).data
+    assert [list(row) for row in heat.z] == [[None, 0.2, -0.1], [0.1, 0.3, 0.25]]
+    assert (heat.zmin, heat.zmax) == (-0.3, 0.3)  # white is no alignment at all
+    assert heat.hoverinfo == "skip"
+    assert heat.text[0][0] == ""  # undefined is not written as a number
+
+
+def test_every_cell_can_be_clicked_undefined_ones_too() -> None:
+    figure = heat_figure(HEAT, measure=MEASURE)
+    squares = figure.data[1]
+    assert squares.hoverinfo != "skip"
+    assert (figure.layout.clickmode, figure.layout.dragmode) == ("event+select", False)
+    at = {(x, y): tuple(data) for x, y, data in zip(squares.x, squares.y, squares.customdata, strict=True)}
+    assert at[2, 1] == (5, "-1")
+    assert at[0, 0] == (0, "first")
+    assert len(at) == 6
+    text = dict(zip(at.values(), squares.hovertext, strict=True))
+    assert "undefined" in text[0, "first"]
+    assert "0.250" in text[5, "-1"]
+    for state in (squares.selected, squares.unselected):
+        assert state.marker.opacity == 0  # clicked squares stay invisible
+
+
+def test_undefined_cells_are_hatched_and_the_best_is_framed() -> None:
+    shapes = heat_figure(HEAT, measure=MEASURE).layout.shapes
+    hatches = [one for one in shapes if one.type == "path"]
+    assert len(hatches) == 3  # one undefined cell
+    frames = {(round(one.x0 + 0.47), round(one.y0 + 0.45)): one.line for one in shapes if one.fillcolor is None
+              and one.type == "rect"}  # fmt: skip
+    assert set(frames) == {(1, 1), (2, 1), (0, 1)}  # best, averaged, looked at
+    assert frames[1, 1].width == 3
+    assert frames[2, 1].dash == "dot"
+
+
+def test_many_layers_are_drawn_without_numbers() -> None:
+    wide = Heat(tuple(range(33)), ("-1",), np.linspace(0, 0.5, 33)[:, None], (32, "-1"))
+    heat = heat_figure(wide, measure=MEASURE).data[0]
+    assert heat.text is None
+    assert len(heat.z[0]) == 33
+
+
+def test_lines_over_layers_have_gaps_where_undefined() -> None:
+    first, last, ring = layers_figure(HEAT, measure=MEASURE).data
+    assert list(first.y) == [None, 0.2, -0.1]
+    assert list(last.x) == [0, 1, 5]
+    assert (list(ring.x), list(ring.y)) == ([1], [0.3])
+
+
+def test_pairs_show_mean_and_range() -> None:
+    points = [PairMark(5, 5.0, 0.2, 0.1, 0.4, 3), PairMark(100, 12.0, 0.3, 0.25, 0.35, 3), PairMark(2, 2, None, None, None, 0)]  # fmt: skip  # noqa: E501
+    line = pairs_figure(points, measure=MEASURE).data[0]
+    assert list(line.x) == [5.0, 12.0]  # what could be had, not what was asked; undefined is left out
+    assert list(line.y) == [0.2, 0.3]
+    assert list(line.error_y.array) == pytest.approx([0.2, 0.05])
+    assert list(line.error_y.arrayminus) == pytest.approx([0.1, 0.05])
+    assert "100 pairs asked for, 12 had" in line.hovertext[1]
+
+
+def test_random_boxes_are_quantiles_and_the_projection_a_line() -> None:
+    values = np.append(np.linspace(-1, 1, 201), NAN)
+    figure = random_figure(values, np.abs(values), 0.7, measure=MEASURE)
+    turned, drawn = figure.data
+    assert (turned.median[0], drawn.median[0]) == pytest.approx((0.5, 0.0), abs=0.006)
+    assert drawn.lowerfence[0] == pytest.approx(-0.95)  # 2.5 % of -1 … 1
+    assert figure.layout.shapes[0].x0 == 0.7
+    assert "0.700" in figure.layout.annotations[0].text
+    assert not random_figure(values, values, None, measure=MEASURE).layout.shapes
+
+
+def test_points_of_a_cell_stay_near_their_label_and_names_are_harmless() -> None:
+    labels = np.array([1.0, 2.0, 2.0, 4.0])
+    hostile = "<img src=x onerror=alert(1)>"
+    points: Any = cell_figure(
+        CellPoints(np.array([0.1, 0.2, 0.3, 0.4]), labels, (hostile, "b", "c", "d")), aspect="<b>wit</b>"
+    )
+    dots = points.data[0]
+    assert np.abs(np.array(dots.x) - labels).max() < 0.5  # never nearer to another label
+    assert list(dots.y) == [0.1, 0.2, 0.3, 0.4]
+    assert "<img" not in dots.hovertext[0]
+    assert "<b>" not in points.layout.xaxis.title.text
+
+
+def test_wins_are_counts() -> None:
+    figure = wins_figure((0, 1), ("mean",), np.array([[2.0], [3.0]]), 5)
+    assert [list(row) for row in figure.data[0].z] == [[2, 3]]
+    assert figure.data[0].zmax == 5

@@ -1,0 +1,35 @@
+"""The script for GPU hosts: its whole path runs on a processor with a tiny model, and it says when there is no GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = "tests/bench/bench_repeval_gpu.py"
+
+
+def test_the_tiny_run_reads_what_the_papers_style_reads(repository: Path) -> None:
+    sizes = "--tiny --json --texts 6 --paper-texts 3 --lengths 9 20".split()
+    done = subprocess.run([sys.executable, SCRIPT, *sizes], cwd=repository, check=True, capture_output=True, text=True)
+    body = json.loads(done.stdout)
+    # 3 blocks: 4 * 32 * 32 * .75 (k, v are half as wide) + 3 * 32 * 64 + 2 norms of 32; embeddings; the last norm
+    assert body["weights"] == 3 * (3072 + 6144 + 64) + 300 * 32 + 32
+    assert [one["length"] for one in body["lengths"]] == [9, 20]
+    for one in body["lengths"]:
+        assert one["largest_gap"] < 1e-4
+        assert one["tokens_per_second"] > 0
+        assert one["share_of_ceiling"] > 0
+
+
+def test_without_a_gpu_it_says_that_nothing_was_measured(repository: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    done = subprocess.run([sys.executable, SCRIPT], cwd=repository, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Not measured" in done.stderr

@@ -1,0 +1,89 @@
+"""`repeval` on the command line: the JSON of the outside face, the files it leaves, errors in words."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.__main__ import main
+from core.golden import load_golden
+
+SOURCES, PER_SOURCE = 12, 4
+
+
+@pytest.fixture(scope="module")
+def golden_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Good and bad texts by turns; `flat` has one label only."""
+    file = tmp_path_factory.mktemp("golden") / "texts.csv"
+    lines = ["item_id,source_id,source,target,human_quality,human_flat"]
+    for k in range(SOURCES * PER_SOURCE):
+        text = "a clear and friendly reply" if k % 2 else "junk broken noise"
+        lines.append(
+            f"i{k},s{k // PER_SOURCE},src {k // PER_SOURCE},{text} {'x' * k},{1 + 3 * (k % 2) + (k % 3) / 2},3"
+        )
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    code = main(["repeval", *arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def options(golden_file: Path, tmp_path: Path) -> list[str]:
+    return [str(golden_file), "--aspect", "quality", "--out", str(tmp_path / "out"), "--bootstrap", "20"]
+
+
+def test_it_tells_and_writes_what_the_table_of_commands_promises(
+    capsys: pytest.CaptureFixture[str], options: list[str], golden_file: Path, tmp_path: Path
+) -> None:
+    few = ["--method", "paper-pca", "--pairs", "4", "--token", "mean", "--token=-1"]
+    code, body = call(capsys, *options, *few)
+    assert code == 0
+    assert {"method", "layer", "token", "k", "validation", "test", "random", "cells"} <= set(body)
+    assert body["method"] == "paper-pca"
+    assert body["n_pairs"] == 4
+    assert body["tokens"] == ["mean", -1]
+    assert len(body["cells"]) == 7  # MiniLM: embeddings and six blocks
+    assert body["test"]["n"] == body["n_test"]
+    assert body["test"]["interval"] is not None
+    assert 0 <= body["random"]["percentile"] <= 100
+    out = tmp_path / "out"
+    assert json.loads((out / "summary.json").read_text()) == body
+    rows = [json.loads(line) for line in (out / "scores.jsonl").read_text().splitlines()]
+    assert [row["item_id"] for row in rows] == list(load_golden(golden_file).item_ids)
+    assert sum(row["part"] == "test" for row in rows) == body["n_test"]
+    page = (out / "heatmap.html").read_text()
+    assert not re.search(r"""<(script|link|img)[^>]+(src|href)=["']?(https?:)?//""", page)  # needs no network
+    assert "Plotly.newPlot" in page
+    assert f"n = {body['n_test']}" in page
+
+    code, again = call(capsys, *options, *few)  # states are kept: nothing is read again
+    assert (code, again["states"]["tokens"]) == (0, 0)
+    assert {**again, "states": None} == {**body, "states": None}
+
+
+@pytest.mark.parametrize(
+    ("extra", "kind", "says"),
+    [
+        (["--template", "Rate this."], "UsageError", "must hold {hypothesis}"),
+        (["--model", "./nothing"], "ModelNotFoundError", "no model folder"),
+        (["--texts", "joined-context"], "UsageError", "need a context"),
+        (["--aspect", "flat"], "AspectError", "are 3"),
+        (["--aspect", "none"], "AspectError", "none"),
+        (["--pairs", "1"], "UsageError", "At least 2 pairs"),
+    ],
+)
+def test_what_is_wrong_is_told_in_words(
+    capsys: pytest.CaptureFixture[str], options: list[str], extra: list[str], kind: str, says: str, tmp_path: Path
+) -> None:
+    code, body = call(capsys, *options, *extra)
+    assert code in (1, 2)
+    assert body["error"]["type"] == kind
+    assert says in body["error"]["message"]
+    assert not (tmp_path / "out").exists()
