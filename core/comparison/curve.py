@@ -1,0 +1,134 @@
+"""What a judge's scores mean in points of the human scale: mean label by score, isotonic map, errors before and after.
+
+A judge can rank well and still be too strict or too lenient.  The map (`core.stats.isotonic`) is fitted on items whose
+labels the judge has seen anyway, where it has enough of them, and else by cross-fitting over sources; errors are told
+on unseen items only, so that fitting and telling never share one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.errors import UsageError
+from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Scale
+from core.stats import AbsoluteErrors, IsotonicFit, IsotonicMap, absolute_errors, fit_isotonic
+from core.stats.isotonic import MIN_LABELS
+
+MOST_BINS = 10
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBin:
+    """`n` items with scores from `low` to `high`: their mean score and mean label."""
+
+    low: float
+    high: float
+    mean_score: float
+    mean_label: float
+    n: int
+
+
+@dataclass(frozen=True)
+class CalibrationCurve:
+    """Bins of the `n` unseen items with score and label, by rising score (turned so that more is better).
+
+    `map` is what `fitted_on` (a clause in words) gave; None with its `reason` where no map exists.  `before` is None
+    where scores are on a scale of their own, `after` where there is no map.  `crossed`: `after` comes from cross-fits.
+    """
+
+    name: str
+    scale: Scale
+    bins: tuple[ScoreBin, ...]
+    n: int
+    map: IsotonicMap | None
+    fitted_on: str
+    crossed: bool
+    before: AbsoluteErrors | None
+    after: AbsoluteErrors | None
+    reason: str = ""
+
+
+def calibration_curve(
+    golden: GoldenSet, aspect: str, judge: JudgeScores, *, bins: int = MOST_BINS, seed: int = 0
+) -> CalibrationCurve:
+    """The curve of one judge on the labelled items that it scored and has not seen.
+
+    At most `bins` bins of about equal size; equal scores stay together.  `seed` draws the folds of a cross-fit.
+    UsageError when the judge has no such item.
+    """
+    scale = golden.aspects[aspect].scale
+    scores, labels = judge.upward, golden.labels(aspect)
+    usable = np.flatnonzero(~np.isnan(scores) & ~np.isnan(labels))
+    seen = np.isin(usable, list(judge.seen))
+    fitting, telling = usable[seen], usable[~seen]
+    if not telling.size:
+        raise UsageError(
+            f"{judge.name} has no unseen item with a score and a label ({usable.size:,} with both, all of them seen), "
+            "so what its scores mean cannot be told honestly. Label more items, or score more of them."
+        )
+    if fitting.size >= MIN_LABELS:
+        fit = fit_isotonic(scores[fitting], labels[fitting], scale)
+        mapped = scores[telling] if fit.map is None else fit.map.apply(scores[telling])
+        where, crossed = f"{fitting.size:,} items that the judge had seen", False
+    else:
+        crossed_fit = _cross_fit(scores[telling], labels[telling], golden.source_codes[telling], scale, seed)
+        fit, mapped = crossed_fit.fit, crossed_fit.mapped
+        where, crossed = f"these {telling.size:,} items; the errors by cross-fitting over sources", True
+    on_scale = judge.on_scale and judge.higher_is_better
+    return CalibrationCurve(
+        name=judge.name,
+        scale=scale,
+        bins=_bins(scores[telling], labels[telling], bins),
+        n=telling.size,
+        map=fit.map,
+        fitted_on=where,
+        crossed=crossed,
+        before=absolute_errors(scores[telling], labels[telling]) if on_scale else None,
+        after=None if fit.map is None or np.isnan(mapped).all() else absolute_errors(mapped, labels[telling]),
+        reason=fit.reason,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _CrossFit:
+    """The map of all items to draw, and (n,) values mapped by the maps of the other folds; NaN where none exists."""
+
+    fit: IsotonicFit
+    mapped: FloatArray
+
+
+def _cross_fit(scores: FloatArray, labels: FloatArray, source_codes: IntArray, scale: Scale, seed: int) -> _CrossFit:
+    mapped = np.full(scores.size, np.nan)
+    names, sources = np.unique(source_codes, return_inverse=True)
+    n_folds = min(FOLDS, names.size)
+    fold_of = np.random.default_rng(seed).permutation(np.arange(names.size) % n_folds)[sources]
+    for fold in range(n_folds):
+        out = fold_of == fold
+        other = fit_isotonic(scores[~out], labels[~out], scale)
+        if other.map is not None:
+            mapped[out] = other.map.apply(scores[out])
+    return _CrossFit(fit_isotonic(scores, labels, scale), mapped)
+
+
+def _bins(scores: FloatArray, labels: FloatArray, most: int) -> tuple[ScoreBin, ...]:
+    """Distinct scores where they are few, else stretches of about equal size between distinct scores."""
+    distinct, code, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    if distinct.size > most:
+        middle = np.cumsum(counts) - counts / 2
+        code = np.floor(middle / scores.size * most).astype(np.intp)[code]
+        for small in np.flatnonzero(np.bincount(code) < scores.size / (2 * most))[::-1]:
+            code[code == small] = max(code[code < small], default=small)  # to its neighbour below
+    return tuple(
+        ScoreBin(
+            float(scores[inside].min()),
+            float(scores[inside].max()),
+            float(scores[inside].mean()),
+            float(labels[inside].mean()),
+            int(inside.sum()),
+        )
+        for one in np.unique(code)
+        for inside in [code == one]
+    )

@@ -1,0 +1,157 @@
+"""Which items a comparison rests on: labelled, seen by none of the judges, scored by all; and who costs what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from core.errors import AspectError, UsageError
+from core.records import GoldenSet, IntArray, JudgeScores, Level
+from core.stats import group_values
+
+ItemsMode = Literal["unseen", "own", "all"]
+"""`unseen`: the same items for every judge, whose labels none of them has seen.  `own`: each judge on all that it
+scored and has not seen, so on items of its own.  `all`: the same items for every judge, seen labels among them."""
+
+ITEMS_MODES: tuple[ItemsMode, ...] = ("unseen", "own", "all")
+NOT_ASKED = "not asked for"
+
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCost:
+    """What one judge takes away from the items that all are compared on.
+
+    `n_seen` labelled items whose labels chose or fitted it; `unscored` reason → labelled items without a score from it
+    (among those not lost to seen labels); `alone` the items that come back when this judge alone is left out.
+    """
+
+    n_seen: int
+    unscored: dict[str, int]
+    alone: int
+
+    @property
+    def n_unscored(self) -> int:
+        return sum(self.unscored.values())
+
+
+@dataclass(frozen=True)
+class ItemPool:
+    """`positions` (n_common,) into `GoldenSet.items`, ascending: what every judge is compared on.
+
+    Of `n_labelled` items `n_seen` fell away because some judge has seen the label, and `n_unscored` more because some
+    judge has no score there.  `costs` has one entry a judge.  `own` (one array a judge) is what each judge is measured
+    on: the common items, or in mode `own` its own.
+    """
+
+    mode: ItemsMode
+    positions: IntArray
+    own: tuple[IntArray, ...]
+    n_labelled: int
+    n_seen: int
+    n_unscored: int
+    costs: tuple[JudgeCost, ...]
+
+    @property
+    def n_common(self) -> int:
+        return int(self.positions.size)
+
+
+@dataclass(frozen=True)
+class _Masks:
+    """Over all items of the golden set: `labelled` (n_items,); `seen` and `scored` (n_judges, n_items)."""
+
+    labelled: BoolArray
+    seen: BoolArray
+    scored: BoolArray
+
+
+def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mode: ItemsMode = "unseen") -> ItemPool:
+    """The items that `judges` are compared on under `mode`, and what each of them costs.
+
+    AspectError for an unknown aspect; UsageError without a judge, for a judge of another aspect or golden set, or an
+    unknown mode.  No common item is no error: `positions` is empty then.
+    """
+    masks = _masks(golden, aspect, judges, mode)
+    anybody_saw = masks.seen.any(axis=0) & (mode == "unseen")
+    blocked = (~masks.scored | (masks.seen & (mode == "unseen"))) & masks.labelled
+    common = masks.labelled & ~blocked.any(axis=0)
+    blockers = blocked.sum(axis=0)
+    costs, own = [], []
+    for k, judge in enumerate(judges):
+        in_reach = masks.labelled & ~(masks.seen[k] if mode == "own" else anybody_saw)
+        costs.append(
+            JudgeCost(
+                int((masks.seen[k] & masks.labelled).sum()),
+                _reasons(golden, judge, np.flatnonzero(in_reach & ~masks.scored[k])),
+                int((blocked[k] & (blockers == 1)).sum()) if mode != "own" else 0,
+            )
+        )
+        own.append(np.flatnonzero(in_reach & masks.scored[k] if mode == "own" else common))
+    lost_unseen = masks.labelled & ~anybody_saw & ~common
+    return ItemPool(
+        mode,
+        np.flatnonzero(common),
+        tuple(own),
+        int(masks.labelled.sum()),
+        int((masks.labelled & anybody_saw).sum()),
+        int(lost_unseen.sum()),
+        tuple(costs),
+    )
+
+
+def usual_level(golden: GoldenSet, aspect: str) -> Level:
+    """Sample level when most labelled items stand in sources of 3 or more with differing labels, else dataset."""
+    labels = golden.labels(aspect)
+    labelled = ~np.isnan(labels)
+    if not labelled.any():
+        return "dataset"
+    sizes = np.bincount(np.unique(golden.source_codes[labelled], return_inverse=True)[1])
+    usable = ~np.isnan(group_values(labels, labels, golden.source_codes, statistic="pearson", min_group=3)[0])
+    return "sample" if usable.sum() >= 3 and 2 * sizes[usable].sum() >= labelled.sum() else "dataset"
+
+
+def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
+    """The judges' names in their order, a repeated one numbered: "offline", "offline (2)"."""
+    given: Counter[str] = Counter()
+    names = []
+    for judge in judges:
+        given[judge.name] += 1
+        names.append(judge.name if given[judge.name] == 1 else f"{judge.name} ({given[judge.name]})")
+    return tuple(names)
+
+
+def _masks(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mode: ItemsMode) -> _Masks:
+    if aspect not in golden.aspects:
+        known = ", ".join(golden.aspects) or "none"
+        raise AspectError(f"there is no aspect {aspect!r}; it has {known}. Name one of them.", file=golden.name)
+    if mode not in ITEMS_MODES:
+        raise UsageError(f"The items must be one of {', '.join(ITEMS_MODES)}, not {mode!r}.")
+    if not judges:
+        raise UsageError("There is no judge to compare. Calibrate one, bring in replies, or compute a metric.")
+    n = len(golden.items)
+    for judge in judges:
+        if judge.values.shape != (n,):
+            raise UsageError(
+                f"The judge {judge.name!r} has {judge.values.size} scores and {golden.name} has {n} items: it belongs "
+                "to another golden set."
+            )
+        if judge.aspect != aspect:
+            raise UsageError(f"The judge {judge.name!r} judges {judge.aspect!r}, the comparison is about {aspect!r}.")
+    seen = np.zeros((len(judges), n), dtype=np.bool_)
+    for row, judge in zip(seen, judges, strict=True):
+        row[list(judge.seen)] = True
+    scored = ~np.isnan(np.stack([judge.values for judge in judges]))
+    return _Masks(~np.isnan(golden.labels(aspect)), seen, scored)
+
+
+def _reasons(golden: GoldenSet, judge: JudgeScores, positions: IntArray) -> dict[str, int]:
+    """Reason → count over `positions`, most frequent first; items that nobody asked the judge about by that name."""
+    known = {one.item_id: one.reason for one in judge.unscored}
+    counted: Counter[str] = Counter(known.get(golden.item_ids[position], NOT_ASKED) for position in positions)
+    return dict(counted.most_common())

@@ -1,0 +1,135 @@
+"""Compare: every judge beside the people and beside each other, on items whose labels none of them has seen."""
+
+import streamlit as st
+
+from core.comparison import Published
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.jobs.views.judges import JudgeView
+from pages.components import (
+    analyses_view,
+    compare_board,
+    compare_items,
+    compare_sections,
+    compare_shelf,
+    compare_view,
+    import_view,
+    state,
+)
+from pages.components.compare_view import Choice, Compared
+from pages.components.page import Opened, link_to, open_page, plain, stop_with
+
+SECTIONS = {
+    "differences": "Which differences are real",
+    "items": "Item by item",
+    "curve": "On the human scale",
+    "brought": "What calibrating brought",
+    "papers": "Papers",
+    "judges": "Judges: add, rename",
+}
+
+
+def choose_golden(page: Opened) -> GoldenView:
+    """The golden set in the URL, else the newest that has judges, else the newest."""
+    goldens = {golden.golden_id: golden for golden in tasks.list_goldens(page.store, page.project.project_id)}
+    if not goldens:
+        st.info(
+            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
+        )
+        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
+        st.stop()
+    wanted = state.url_id("golden")
+    if wanted not in goldens:
+        judged = {view.golden_id for view in tasks.list_judges(page.store, page.project.project_id)}
+        wanted = next((golden_id for golden_id in goldens if golden_id in judged), next(iter(goldens)))
+    chosen = compare_view.choose_in_url(
+        "Golden set",
+        "golden",
+        wanted,
+        {one.golden_id: f"{one.name} ({one.n_items:,} items)" for one in goldens.values()},
+    )
+    return goldens[chosen]
+
+
+def choose_aspect(page: Opened, golden: GoldenView) -> str:
+    """The aspect in the URL, else the first that has judges, else the first with labels."""
+    names = [one.aspect for one in golden.aspects if one.n_labelled]
+    if not names:
+        st.warning("This golden set has no labels; judges are compared by how well they agree with human labels.")
+        st.stop()
+    wanted = state.url_id("aspect")
+    if wanted not in names:
+        listed = tasks.list_judges(page.store, page.project.project_id, golden.golden_id)
+        judged = {view.judge.aspect for view in listed}
+        wanted = next((name for name in names if name in judged), names[0])
+    return compare_view.choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
+
+
+def show(page: Opened) -> None:
+    left, middle, right = st.columns([4, 3, 2], gap="medium", vertical_alignment="bottom")
+    with left:
+        golden = choose_golden(page)
+    with middle:
+        aspect = choose_aspect(page, golden)
+    judges = tasks.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+    if not judges:
+        compare_shelf.draw_empty(golden, aspect)
+        compare_shelf.draw_adding(page, golden, aspect)
+        return
+    try:
+        with right:
+            compared_judges = compare_view.choose_judges(golden, aspect, judges)
+        choice = compare_view.choose_measure(page, golden, aspect, compared_judges)
+        show_table(page, golden, aspect, judges, choice)
+    except ConcordError as error:
+        stop_with("These judges cannot be compared.", str(error))
+
+
+def show_table(page: Opened, golden: GoldenView, aspect: str, judges: list[JudgeView], choice: Choice) -> None:
+    compared = compare_view.compare(page, golden, aspect, choice)
+    compare_view.draw_finding(compared)
+    if aside := compare_view.narrow_words(judges, choice):
+        st.caption(plain(aside))
+    above = st.container()
+    held = compare_view.hold("section", list(SECTIONS), "judges" if import_view.waiting() else "differences")
+    if held.value != "papers":
+        draw_board(compared, ())
+    st.segmented_control(
+        "More",
+        list(SECTIONS),
+        required=True,
+        format_func=lambda one: SECTIONS[one],
+        key=held.key,
+        on_change=compare_view.keep,
+        args=(held,),
+        label_visibility="collapsed",
+    )
+    match held.value:
+        case "differences":
+            compare_sections.draw_differences(compared)
+        case "items":
+            compare_items.draw(page, compared)
+        case "curve":
+            compare_sections.draw_curve(compared)
+        case "brought":
+            analyses_view.draw(page, golden, aspect)
+        case "papers":
+            printed = compare_sections.draw_published(compared)
+            with above:  # drawn after the choice of the printed numbers, which stand there too
+                draw_board(compared, printed)
+        case _:
+            compare_shelf.draw_judges(page, golden, aspect, judges)
+
+
+def draw_board(compared: Compared, printed: tuple[Published, ...]) -> None:
+    compare_board.draw_table(compared, printed)
+    compare_board.draw_whiskers(compared, printed)
+
+
+show(
+    open_page(
+        "compare",
+        intro="Every judge beside the people and beside each other: on the same items, with intervals and tests.",
+    )
+)

@@ -1,0 +1,246 @@
+"""Judge against people, item by item: a scatter, a list by gap, and the item behind each point in full."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.comparison import Row
+from core.figures.comparison import Points, scatter_figure
+from core.jobs import tasks
+from core.jobs.views.judges import JudgeView
+from core.records import FloatArray, Item, JudgeScores
+from pages.components import charts, state, tables
+from pages.components.compare_sections import choose_row
+from pages.components.compare_view import Compared
+from pages.components.items_view import PARTS
+from pages.components.page import Opened, link_to, plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MOST_POINTS, MOST_LISTED, MOST_REPLIES = 3_000, 500, 20
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Items used, largest gap first: positions, labels, scores, and standardised score minus standardised label."""
+
+    positions: tuple[int, ...]
+    labels: FloatArray
+    scores: FloatArray
+    gaps: FloatArray
+
+
+def draw(page: Opened, compared: Compared) -> None:
+    """The scatter beside the list; a point or a row opens its item."""
+    row = compared.board.rows[choose_row(compared, "compare_items_judge")]
+    judge = compared.judge_of(row)
+    found = _gaps((compared.key, judge.judge_id), compared, row, judge.judge)
+    if not found.positions:
+        st.info("This judge has no item here with a score and a label.", icon=":material/scatter_plot:")
+        _draw_unscored(compared, row, judge.judge)
+        return
+    picked = _picked(compared, found.positions)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _draw_scatter(compared, judge, row.name, found, picked)
+    with right:
+        _draw_list(compared, found, picked)
+    if picked is None:
+        st.caption("Click a point or mark a row to read the item. What people read here is no longer unseen by people.")
+    else:
+        _draw_item(page, compared, judge, row.name, picked)
+    _draw_unscored(compared, row, judge.judge)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _gaps(key: Hashable, _compared: Compared, _row: Row, _judge: JudgeScores) -> Gaps:
+    at = _compared.board.pool.own[_row.place]
+    labels, scores = _compared.golden.labels(_compared.aspect)[at], _judge.values[at]
+    gaps = _standardised(_judge.upward[at]) - _standardised(labels)
+    order = np.argsort(-np.abs(gaps), kind="stable")
+    return Gaps(tuple(int(one) for one in at[order]), labels[order], scores[order], gaps[order])
+
+
+def _standardised(values: FloatArray) -> FloatArray:
+    """Zero mean, unit spread; all 0 where there is no spread."""
+    if not values.size:
+        return values
+    spread = values.std()
+    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+
+
+def _picked(compared: Compared, positions: Sequence[int]) -> int | None:
+    """The item in the URL, while it is one of these."""
+    item_id = state.url_id("item")
+    ids = compared.golden.item_ids
+    return next((position for position in positions if ids[position] == item_id), None) if item_id else None
+
+
+def _draw_scatter(compared: Compared, judge: JudgeView, name: str, found: Gaps, picked: int | None) -> None:
+    key = state.widget("compare_scatter")
+    st.plotly_chart(
+        _scatter_figure((compared.key, judge.judge_id, picked), compared, name, found, picked),
+        key=key,
+        config=charts.CONFIG,
+        theme=None,
+        on_select=lambda: _pick_point(compared),
+        selection_mode="points",
+        alt="The judge's score against the people's label, a point an item",
+    )
+    if len(found.positions) > MOST_POINTS:
+        st.caption(f"{MOST_POINTS:,} of {len(found.positions):,} items are drawn, evenly over the gaps.")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _scatter_figure(key: Hashable, _compared: Compared, _name: str, _found: Gaps, _picked: int | None) -> Figure:
+    n = len(_found.positions)
+    drawn = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
+    positions = tuple(_found.positions[k] for k in drawn)
+    points = Points(
+        tuple(_compared.golden.item_ids[position] for position in positions),
+        positions,
+        _found.labels[drawn],
+        _found.scores[drawn],
+    )
+    return scatter_figure(points, _compared.board.scale, judge=_name, picked=_picked)
+
+
+def _pick_point(compared: Compared) -> None:
+    chosen = st.session_state[state.widget("compare_scatter")]["selection"]["points"]
+    if chosen:
+        state.put_in_url(item=compared.golden.item_ids[int(chosen[0]["customdata"][0])])
+
+
+def _pick_row(compared: Compared) -> None:
+    position = state.picked_row(state.COMPARE_LIST, state.COMPARE_LIST_IDS)
+    if position is not None:
+        state.put_in_url(item=compared.golden.item_ids[int(position)])
+
+
+def _draw_list(compared: Compared, found: Gaps, picked: int | None) -> None:
+    shown = found.positions[:MOST_LISTED]
+    ids = [str(position) for position in shown]
+    state.hold_row(state.COMPARE_LIST, state.COMPARE_LIST_IDS, ids, None if picked is None else str(picked))
+    items = [compared.golden.items[position] for position in shown]
+    n = len(shown)
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "item": [item.item_id for item in items],
+                "people": found.labels[:n],
+                "judge": found.scores[:n],
+                "gap": found.gaps[:n],
+            }
+        ),
+        key=state.COMPARE_LIST,
+        on_select=lambda: _pick_row(compared),
+        selection_mode="single-row",
+        hide_index=True,
+        column_config={
+            "item": st.column_config.TextColumn(width=190),
+            "people": st.column_config.NumberColumn(format="%.2f", width=66),
+            "judge": st.column_config.NumberColumn(format="%.2f", width=66),
+            "gap": st.column_config.NumberColumn(
+                format="%+.2f", width=66, help="in standard deviations; above 0: too lenient"
+            ),
+        },
+        height=tables.height_for(n, 11),
+        placeholder=tables.DASH,
+        alt="Items, largest gap first",
+    )
+    more = f" The {MOST_LISTED} with the largest gaps are listed." if len(found.positions) > MOST_LISTED else ""
+    st.caption(f"Largest gap first, in standard deviations of each side.{more}")
+
+
+def _draw_item(page: Opened, compared: Compared, judge: JudgeView, name: str, position: int) -> None:
+    item = compared.golden.items[position]
+    label, score = compared.golden.labels(compared.aspect)[position], judge.judge.values[position]
+    told = tables.DASH if np.isnan(score) else f"{score:.2f}"
+    with st.container(border=True):
+        st.markdown(f"**{plain(item.item_id)}** · people {label:.2f} · {plain(name)} {told}")
+        left, right = st.columns(2, gap="large")
+        with left:
+            _draw_texts(item)
+        with right:
+            _draw_others(compared, position)
+            _draw_replies(page, judge, item.item_id)
+
+
+def _draw_texts(item: Item) -> None:
+    for part, title in PARTS:
+        if text := getattr(item, part):
+            st.markdown(f"**{title}**")
+            st.text(text)
+
+
+def _draw_others(compared: Compared, position: int) -> None:
+    """What every judge gave this item."""
+    rows = compared.board.rows
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "judge": [row.name for row in rows],
+                "score": pd.Series([compared.judge_of(row).judge.values[position] for row in rows], dtype="float64"),
+            }
+        ),
+        hide_index=True,
+        height=tables.height_for(len(rows), 6),
+        column_config={"score": st.column_config.NumberColumn(format="%.2f", width=80)},
+        placeholder=tables.DASH,
+        alt="Every judge's score of this item",
+    )
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _kept_replies(project_id: str, judge_id: str, _page: Opened) -> dict[str, tuple[str, ...]]:
+    """Replies never change under a judge's id."""
+    return tasks.judge_replies(_page.store, project_id, judge_id)
+
+
+def _draw_replies(page: Opened, judge: JudgeView, item_id: str) -> None:
+    replies = _kept_replies(page.project.project_id, judge.judge_id, page).get(item_id, ())
+    if not replies:
+        if judge.judge.run_id and judge.judge.kind in ("calibrated", "no criteria"):
+            link_to(
+                "criteria", "The reasons of its criteria, item by item", icon=":material/rule:", run=judge.judge.run_id
+            )
+        else:
+            st.caption("This judge left no words, only its score.")
+        return
+    st.markdown("**The judge's replies as they came**" if len(replies) > 1 else "**The judge's reply as it came**")
+    for reply in replies[:MOST_REPLIES]:
+        st.text(reply)
+    if len(replies) > MOST_REPLIES:
+        st.caption(f"{len(replies) - MOST_REPLIES} more replies are kept.")
+
+
+def _draw_unscored(compared: Compared, row: Row, judge: JudgeScores) -> None:
+    """The items whose replies could not be read, with their reasons."""
+    if not judge.unscored:
+        return
+    part = st.expander(
+        f"{len(judge.unscored):,} items of {plain(row.name)} without a score, and why",
+        icon=":material/help:",
+        on_change="rerun",
+    )
+    if part.open:
+        shown = judge.unscored[:MOST_LISTED]
+        with part:
+            st.dataframe(
+                {
+                    "item": [one.item_id for one in shown],
+                    "reason": [one.reason for one in shown],
+                    "detail": [one.detail for one in shown],
+                    "reply": [" ".join(one.raw)[:500] for one in shown],
+                },
+                hide_index=True,
+                height=tables.height_for(len(shown), 8),
+                alt="Items without a score",
+            )

@@ -1,0 +1,235 @@
+"""Below the leaderboard: which differences are real, what scores mean, and what the papers print."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.comparison import (
+    ALPHA,
+    CalibrationCurve,
+    Leaderboard,
+    Published,
+    calibration_curve,
+    departure,
+    likely_dataset,
+    p_words,
+    published_aspects,
+    published_datasets,
+    published_for,
+)
+from core.errors import ConcordError
+from core.figures.comparison import CurvePoint, PairCells, curve_figure, significance_figure
+from core.records import JudgeScores
+from core.stats import AbsoluteErrors, PairwiseComparison
+from pages.components import charts, state, tables
+from pages.components.compare_view import SEED, Compared
+from pages.components.page import plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MAP_POINTS = 60
+TELLING_BIAS = 0.05  # points of the scale
+
+
+def draw_differences(compared: Compared) -> None:
+    """Every judge against every other."""
+    board = compared.board
+    if board.pairwise is None:
+        why = (
+            "Judges on items of their own cannot be tested against each other: choose the same items for all."
+            if board.pool.mode == "own"
+            else "It takes two judges with common items to compare. Add one under “Judges: add, rename”."
+        )
+        st.info(why, icon=":material/compare_arrows:")
+        return
+    st.markdown(
+        f"**{plain(compared.measure)}, row minus column.** "
+        ":green-background[The row agrees better with people than the column], :orange-background[worse], "
+        f"or grey where chance explains it (p above {ALPHA:g}). Paired bootstrap over sources; p corrected after Holm "
+        f"over all pairs: with {board.resamples:,} resamples the smallest one is {p_words(board.smallest_p)}."
+    )
+    charts.place(_matrix_figure(compared.key, compared), key="compare_matrix", alt="Every judge against every other")
+    _draw_sentences(board, board.pairwise)
+    if board.williams_applies:
+        st.caption(
+            "Williams' test, which takes items as independent, stands in the hover box beside the bootstrap. Where "
+            "they part on data with several items a source, believe the bootstrap."
+        )
+
+
+def _draw_sentences(board: Leaderboard, pairwise: PairwiseComparison) -> None:
+    """The significant pairs in words, for a phone, a screen reader, or minutes of a meeting."""
+    n = len(board.rows)
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    real = [(i, j) for i, j in pairs if pairwise.p_holm[i, j] <= ALPHA]
+    noun = "difference is" if len(pairs) == 1 else "differences are"
+    st.markdown(f"**{len(real)} of {len(pairs)} {noun} beyond chance**")
+    if real:
+        st.text("\n".join(_pair_words(board, pairwise, i, j) for i, j in real))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _matrix_figure(key: Hashable, _compared: Compared) -> Figure:
+    board, pairwise = _compared.board, _compared.board.pairwise
+    assert pairwise is not None
+    names = tuple(row.name for row in board.rows)
+    words = tuple(tuple(_pair_words(board, pairwise, i, j) for j in range(len(names))) for i in range(len(names)))
+    cells = PairCells(names, pairwise.difference, pairwise.p_holm, words)
+    return significance_figure(cells, alpha=ALPHA, measure=_compared.measure)
+
+
+def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int) -> str:
+    """`A is better than B by 0.050 [0.01, 0.09], p = .012, n = 800`."""
+    if i == j:
+        return ""
+    pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
+    first, second = board.rows[i].name, board.rows[j].name
+    if pair.value is None:
+        return f"{first} and {second}: {pair.reason}"
+    interval = "" if pair.interval is None else f" [{pair.interval.low:.2f}, {pair.interval.high:.2f}]"
+    if p <= ALPHA:
+        told = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {pair.value:+.3f}{interval}"
+    else:
+        told = f"{first} and {second} are not clearly different: {pair.value:+.3f}{interval}"
+    williams = float(pairwise.williams_p_holm[i, j])
+    beside = f"; Williams {p_words(williams)}" if board.williams_applies and not np.isnan(williams) else ""
+    return f"{told}, {p_words(p)}, n = {pair.n:,}{beside}"
+
+
+def choose_row(compared: Compared, key: str) -> int:
+    """A row of the leaderboard, the best first."""
+    rows = compared.board.rows
+    ids = [compared.judge_of(row).judge_id for row in rows]
+    chosen = st.selectbox(
+        "Judge",
+        ids,
+        format_func=lambda one: rows[ids.index(one)].name if one in ids else one,
+        key=state.widget(key),
+    )
+    return ids.index(chosen) if chosen in ids else 0
+
+
+def draw_curve(compared: Compared) -> None:
+    """What one judge's scores mean in points of the human scale, and the map that mends them."""
+    row = compared.board.rows[choose_row(compared, "compare_curve_judge")]
+    judge = compared.judge_of(row)
+    try:
+        curve = _kept_curve((compared.key, judge.judge_id), compared, judge.judge)
+    except ConcordError as error:
+        st.info(plain(str(error)), icon=":material/info:")
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        charts.place(
+            _curve_figure((compared.key, judge.judge_id), curve),
+            key="compare_curve",
+            alt="Mean label by score, with the isotonic map",
+        )
+    with right:
+        st.metric("Mean absolute error as it comes", _points(curve.before))
+        st.metric("after the map", _points(curve.after))
+        st.text(_curve_words(curve))
+        if curve.reason:
+            st.caption(plain(curve.reason))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _kept_curve(key: Hashable, _compared: Compared, _judge: JudgeScores) -> CalibrationCurve:
+    return calibration_curve(_compared.golden, _compared.aspect, _judge, seed=SEED)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _curve_figure(key: Hashable, _curve: CalibrationCurve) -> Figure:
+    points = [CurvePoint(one.mean_score, one.mean_label, one.n, one.low, one.high) for one in _curve.bins]
+    line: list[tuple[float, float]] = []
+    if _curve.map is not None:
+        xs = np.linspace(_curve.bins[0].low, _curve.bins[-1].high, MAP_POINTS)
+        line = list(zip(xs.tolist(), _curve.map.apply(xs).tolist(), strict=True))
+    return curve_figure(points, line, _curve.scale, on_scale=_curve.before is not None)
+
+
+def _points(errors: AbsoluteErrors | None) -> str:
+    if errors is None or errors.mae is None or errors.bias is None:
+        return tables.DASH
+    return f"{errors.mae:.2f} (bias {round(errors.bias, 2) + 0.0:+.2f})"
+
+
+def _curve_words(curve: CalibrationCurve) -> str:
+    told = [f"Told on {curve.n:,} unseen items with score and label, in points of the scale {curve.scale}."]
+    if curve.map is not None:
+        told.append(f"The map is fitted on {curve.fitted_on}. It changes no rank, so alignment by rank stays as it is.")
+    if curve.before is None:
+        told.append("This judge has a scale of its own, so its scores are no points until they are mapped.")
+    elif curve.before.bias is not None and abs(curve.before.bias) >= TELLING_BIAS:
+        told.append(f"As they come, its scores are too {'generous' if curve.before.bias > 0 else 'strict'} on average.")
+    return "\n\n".join(told)
+
+
+def choose_published(compared: Compared) -> tuple[Published, ...]:
+    """The printed numbers that a person chose to lay beside these judges; none until they switch them on."""
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        datasets = published_datasets()
+        likely = likely_dataset(compared.golden.name)
+        dataset = st.selectbox(
+            "Data set of the papers",
+            datasets,
+            index=None if likely is None else datasets.index(likely),
+            placeholder="choose the one that this golden set holds",
+            key=state.widget(f"compare_printed_{compared.view.golden_id[-12:]}"),
+        )
+        if dataset is None:
+            return ()
+        aspects = published_aspects(dataset)
+        aspect = st.selectbox(
+            "Aspect there",
+            aspects,
+            index=aspects.index(compared.aspect) if compared.aspect in aspects else 0,
+            key=state.widget(f"compare_printed_aspect_{dataset}_{compared.aspect}"),
+        )
+    return published_for(dataset, aspect)
+
+
+def draw_published(compared: Compared) -> tuple[Published, ...]:
+    """What four papers print about this data set, flagged where they measured otherwise; the values, for the table."""
+    board = compared.board
+    printed = choose_published(compared)
+    if not printed:
+        st.info(
+            "Printed numbers are there for " + ", ".join(published_datasets()) + ". Choose one of them if this golden "
+            "set holds its items.",
+            icon=":material/menu_book:",
+        )
+        return ()
+    same = sorted(
+        (one for one in printed if not departure(one, board.statistic, board.level)), key=lambda one: -one.value
+    )
+    other = [one for one in printed if departure(one, board.statistic, board.level)]
+    st.markdown(
+        f"{len(same)} values at **{plain(compared.measure)}**, {len(other)} measured otherwise (flagged: not to be "
+        "held against this table). The papers tell them on all items of the data set and without intervals."
+    )
+    frame = pd.DataFrame(
+        {
+            "judge in the paper": [one.judge for one in (*same, *other)],
+            "value": [one.value for one in (*same, *other)],
+            "measured": [f"{one.statistic.capitalize()}, {one.level}" for one in (*same, *other)],
+            "flag": [departure(one, board.statistic, board.level) for one in (*same, *other)],
+            "source": [one.source for one in (*same, *other)],
+            "note": [one.note for one in (*same, *other)],
+        }
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=tables.height_for(len(frame), 12),
+        column_config={"value": st.column_config.NumberColumn(format="%.3f", width=80)},
+        placeholder=tables.DASH,
+        alt="Numbers printed in the papers",
+    )
+    return printed

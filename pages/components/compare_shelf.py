@@ -1,0 +1,112 @@
+"""The shelf of judges on Compare: what is there, rename and remove, and the ways to add more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core.comparison import unique_names
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.jobs.views.judges import JudgeView
+from pages.components import import_view, metrics_view, people, state, styles_view, tables
+from pages.components.page import Opened, link_to, plain
+
+KINDS = {
+    "calibrated": "with calibrated criteria",
+    "no criteria": "without criteria: the baseline",
+    "style": "asked in another style",
+    "imported": "brought in",
+    "metric": "a metric, no judge of meaning",
+    "repeval": "read from hidden states",
+    "fused": "several judges fused",
+}
+
+REPLIES, METRICS, STYLES = "A judge's replies or scores", "Classical metrics", "Judging styles"
+WAYS = (REPLIES, METRICS, STYLES)
+
+
+def draw_empty(golden: GoldenView, aspect: str) -> None:
+    """No judge yet: what to do."""
+    st.info(
+        f"No judge has scored {plain(aspect)} of {plain(golden.name)} yet. Calibrate one: it arrives here with its "
+        "held-out items, beside the same judge without criteria. Or add replies, scores or metrics below.",
+        icon=":material/leaderboard:",
+    )
+    link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
+
+
+def draw_judges(page: Opened, golden: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> None:
+    """What each judge is and where it came from; rename and remove."""
+    names = dict(zip((one.judge_id for one in judges), unique_names([one.judge for one in judges]), strict=True))
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "judge": list(names.values()),
+                "kind": [KINDS[one.judge.kind] for one in judges],
+                "what it is": [one.judge.note for one in judges],
+                "scored": [one.judge.n_scored for one in judges],
+                "labels seen": [len(one.judge.seen) for one in judges],
+                "added": [tables.ago(one.created_at) for one in judges],
+            }
+        ),
+        hide_index=True,
+        height=tables.height_for(len(judges), 8),
+        column_config={"what it is": st.column_config.TextColumn(width="large")},
+        alt="Judges of this golden set and aspect",
+    )
+    with st.container(horizontal=True, gap="medium"):
+        with st.popover("Rename or remove", icon=":material/edit:"):
+            _draw_changes(page, names)
+        link_to("calibrate", "Calibrate another", icon=":material/tune:", golden=golden.golden_id)
+    draw_adding(page, golden, aspect)
+
+
+def draw_adding(page: Opened, golden: GoldenView, aspect: str) -> None:
+    """The ways to add judges; only the chosen one is drawn."""
+    st.markdown("**Add judges**")
+    way = st.segmented_control(
+        "Add judges",
+        WAYS,
+        default=WAYS[0],
+        required=True,
+        key=state.widget("compare_add"),
+        label_visibility="collapsed",
+    )
+    if way == REPLIES:
+        import_view.draw(page, golden, aspect)
+    elif way == METRICS:
+        metrics_view.draw(page, golden, aspect)
+    else:
+        styles_view.draw(page, golden, aspect)
+
+
+def _draw_changes(page: Opened, names: dict[str, str]) -> None:
+    key = state.widget("compare_change")
+    if st.session_state.get(key) not in names:
+        st.session_state.pop(key, None)
+    judge_id = st.selectbox("Judge", list(names), format_func=lambda one: names[one], key=key)
+    name = st.text_input("New name", value=names[judge_id], max_chars=120, key=state.widget(f"compare_name_{judge_id}"))
+    gate = people.gate(page, "reviewer", disabled=not name.strip() or name == names[judge_id])
+    if st.button("Rename", icon=":material/save:", **gate):
+        _change(page, judge_id, name)
+    sure = st.checkbox("I want this judge and its scores gone", key=state.widget(f"compare_sure_{judge_id}"))
+    if st.button("Remove", icon=":material/delete:", **people.gate(page, "reviewer", disabled=not sure)):
+        _change(page, judge_id, None)
+
+
+def _change(page: Opened, judge_id: str, name: str | None) -> None:
+    """Rename, or with None remove; then draw everything anew."""
+    try:
+        if name is None:
+            tasks.remove_judge(page.store, page.project.project_id, judge_id)
+            state.leave_notice("The judge is removed; the run that made it stays.", good=True)
+        else:
+            tasks.rename_judge(page.store, page.project.project_id, judge_id, name)
+            state.leave_notice(f"The judge is now called {name.strip()}.", good=True)
+    except ConcordError as error:
+        state.leave_notice(f"Nothing was changed: {error}", good=False)
+    st.rerun()

@@ -1,0 +1,290 @@
+"""What Compare compares: golden set, aspect, measure, items and judges as chosen; the finding in words."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from core.comparison import (
+    Finding,
+    ItemsMode,
+    Leaderboard,
+    Row,
+    compare_table,
+    finding,
+    unique_names,
+    usual_level,
+)
+from core.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.jobs.views.judges import JudgeView
+from core.records import STATISTICS, GoldenSet, Level, Statistic
+from pages.components import state
+from pages.components.page import Opened, plain
+
+SEED = 0
+NARROW = 0.25
+"""Share of the widest judge's scored items under which a judge stands aside until a person puts it in."""
+MOST_NAMED = 4
+MODES: dict[ItemsMode, str] = {
+    "unseen": "same unseen items for all",
+    "own": "each judge's own unseen items",
+    "all": "all items, seen ones too",
+}
+MODE_HELP = (
+    "Unseen: only items whose labels none of the judges has seen and that all of them scored; the honest comparison. "
+    "Own: each judge on everything it may honestly be told on; these numbers do not rank the judges. "
+    "All: seen labels too, which flatters judges that were calibrated on them."
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a person asked to see; `judges` are those compared."""
+
+    judges: tuple[JudgeView, ...]
+    statistic: Statistic
+    level: Level
+    items: ItemsMode
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A leaderboard with what it was made of; `key` names its content, for what is kept per content."""
+
+    view: GoldenView
+    golden: GoldenSet
+    aspect: str
+    judges: tuple[JudgeView, ...]
+    board: Leaderboard
+    key: Hashable
+
+    @property
+    def measure(self) -> str:
+        return measure_name(self.board.statistic, self.board.level)
+
+    def judge_of(self, row: Row) -> JudgeView:
+        """The judge behind a row."""
+        return self.judges[row.place]
+
+
+def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str]) -> str:
+    """A select box whose value stands in the URL under `name`: the URL decides, a choice changes it."""
+    key = state.widget(f"compare_{name}")
+    st.session_state[key] = wanted
+    st.selectbox(
+        label,
+        list(words),
+        key=key,
+        format_func=lambda one: words[one],
+        on_change=_to_url,
+        args=(name, key),
+    )
+    state.put_in_url(**{name: wanted})
+    return wanted
+
+
+def _to_url(name: str, key: str) -> None:
+    chosen = {name: st.session_state[key]}
+    state.put_in_url(**({**chosen, "aspect": None, "item": None} if name == "golden" else chosen))
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
+def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
+    """Golden sets never change under their id."""
+    return tasks.load_golden_set(_page.store, golden_id)
+
+
+def choose_measure(page: Opened, view: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> Choice:
+    """Statistic, level and items, for `judges`; what differs from the usual stands in the URL."""
+    levels = _levels(view)
+    usual = usual_level(kept_golden(view.golden_id, page), aspect)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        held = hold("statistic", STATISTICS, "spearman")
+        st.segmented_control(
+            "Statistic",
+            STATISTICS,
+            required=True,
+            format_func=lambda one: STATISTIC_NAMES[one],
+            key=held.key,
+            on_change=keep,
+            args=(held,),
+        )
+        statistic: Statistic = held.value
+        held = hold("level", levels, usual if usual in levels else "dataset")
+        st.segmented_control(
+            "Level",
+            levels,
+            required=True,
+            format_func=lambda one: LEVEL_NAMES[one].removesuffix(" level"),
+            key=held.key,
+            on_change=keep,
+            args=(held,),
+            help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
+        )
+        level: Level = held.value
+        held = hold("items", list(MODES), "unseen")
+        st.selectbox(
+            "Items",
+            list(MODES),
+            format_func=lambda one: MODES[one],
+            key=held.key,
+            on_change=keep,
+            args=(held,),
+            help=MODE_HELP,
+            width=270,
+        )
+    return Choice(tuple(judges), statistic, level, held.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A choice that stands in the URL under `name` where it is not `usual`; `key` is its widget's."""
+
+    name: str
+    key: str
+    value: Any
+    usual: str
+
+
+def hold(name: str, options: Sequence[str], usual: str) -> Held:
+    """The choice in the URL, else that of this session, else the usual one; put where its widget finds it."""
+    key, kept = state.widget(f"compare_{name}"), state.widget(f"compare_kept_{name}")
+    value = state.url_id(name) or st.session_state.get(kept)
+    if value not in options:
+        value = usual
+    st.session_state[key] = value
+    state.put_in_url(**{name: None if value == usual else value})
+    return Held(name, key, value, usual)
+
+
+def keep(held: Held) -> None:
+    """Takes what the widget of `held` says now into the URL and the session."""
+    chosen = st.session_state[held.key]
+    st.session_state[state.widget(f"compare_kept_{held.name}")] = chosen
+    state.put_in_url(**{held.name: None if chosen == held.usual else chosen})
+
+
+def _levels(view: GoldenView) -> list[Level]:
+    """The levels that this golden set can have at all."""
+    levels: list[Level] = ["dataset"]
+    if view.n_sources < view.n_items:
+        levels.append("sample")
+    if view.n_systems > 1:
+        levels.append("system")
+    return levels
+
+
+def choose_judges(view: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> tuple[JudgeView, ...]:
+    """All judges but those a person leaves out; a new one takes part at once, unless it scored few items."""
+    if len(judges) < 2:
+        return tuple(judges)
+    key = state.widget(f"compare_out_{view.golden_id[-12:]}_{aspect}")
+    names = dict(zip((one.judge_id for one in judges), unique_names([one.judge for one in judges]), strict=True))
+    _leave_out_narrow(key, judges)
+    kept = st.session_state.get(key)
+    if kept and not set(kept) <= set(names):  # one of them was removed
+        st.session_state[key] = [one for one in kept if one in names]
+    shown = len(judges) - len(st.session_state.get(key) or ())
+    with st.popover(f"{shown} of {len(judges)} judges", icon=":material/filter_list:", width="stretch"):
+        out = st.multiselect(
+            "Leave out of the comparison",
+            list(names),
+            format_func=lambda one: names[one],
+            key=key,
+            max_selections=len(judges) - 1,
+            help="A judge that has seen many labels, or scored few items, costs all others those items.",
+        )
+    return tuple(one for one in judges if one.judge_id not in out)
+
+
+def _narrow(judges: Sequence[JudgeView]) -> list[JudgeView]:
+    """Judges with scores for a small share of what the widest one scored: a pilot would cost all others their items."""
+    widest = max((one.judge.n_scored for one in judges), default=0)
+    return [one for one in judges if one.judge.n_scored < NARROW * widest]
+
+
+def _leave_out_narrow(key: str, judges: Sequence[JudgeView]) -> None:
+    """Leaves each narrow judge out once; a person who puts it back in is not overruled."""
+    known = st.session_state.setdefault(f"{key}_narrow", set())
+    fresh = [one.judge_id for one in _narrow(judges) if one.judge_id not in known]
+    if fresh:
+        known.update(fresh)
+        st.session_state[key] = [*(st.session_state.get(key) or ()), *fresh]
+
+
+def narrow_words(judges: Sequence[JudgeView], choice: Choice) -> str:
+    """Which judges stand aside because they scored few items, and how to put them in; empty where none does."""
+    compared = {one.judge_id for one in choice.judges}
+    aside = [one for one in _narrow(judges) if one.judge_id not in compared]
+    if not aside:
+        return ""
+    named = "; ".join(f"{one.name} ({one.judge.n_scored:,})" for one in aside[:MOST_NAMED])
+    more = f" and {len(aside) - MOST_NAMED} more" if len(aside) > MOST_NAMED else ""
+    return (
+        f"Standing aside because of few scored items, since only on those could all be compared: {named}{more}. "
+        f"“{len(compared)} of {len(judges)} judges” above puts them in."
+    )
+
+
+def compare(page: Opened, view: GoldenView, aspect: str, choice: Choice) -> Compared:
+    """The leaderboard of a choice, computed once for its content."""
+    golden = kept_golden(view.golden_id, page)
+    key = (
+        view.golden_id,
+        aspect,
+        tuple((judge.judge_id, judge.name) for judge in choice.judges),
+        choice.statistic,
+        choice.level,
+        choice.items,
+        SEED,
+    )
+    return Compared(view, golden, aspect, choice.judges, _kept_board(key, golden, aspect, choice), key)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Comparing the judges …")
+def _kept_board(key: Hashable, _golden: GoldenSet, _aspect: str, _choice: Choice) -> Leaderboard:
+    return compare_table(
+        _golden,
+        _aspect,
+        [one.judge for one in _choice.judges],
+        statistic=_choice.statistic,
+        level=_choice.level,
+        items=_choice.items,
+        seed=SEED,
+    )
+
+
+def draw_finding(compared: Compared) -> None:
+    """What the table says, and what makes it weaker than it looks."""
+    board = compared.board
+    said: Finding = finding(board, compared.measure)
+    with st.container(border=True):
+        st.subheader(plain(said.headline), anchor=False)
+        for sentence in said.details:
+            st.markdown(plain(sentence))
+        for sentence in said.cautions:
+            st.markdown(f":material/warning: {plain(sentence)}")
+        if words := items_words(board):
+            st.caption(plain(words))
+
+
+def items_words(board: Leaderboard) -> str:
+    """How the items came about, and which judge costs most of what is missing."""
+    pool = board.pool
+    if pool.mode == "own":
+        return ""
+    parts = [f"{pool.n_common:,} of {pool.n_labelled:,} labelled items"]
+    if pool.n_seen:
+        parts.append(f"{pool.n_seen:,} left out because a judge has seen their labels")
+    if pool.n_unscored:
+        parts.append(f"{pool.n_unscored:,} because a judge has no score for them")
+    costly = [row for row in sorted(board.rows, key=lambda row: -row.alone) if row.alone][:2]
+    told = "; ".join(parts) + "."
+    if costly and pool.n_common < pool.n_labelled / 2:
+        told += " " + " ".join(f"Leaving out {row.name} brings back {row.alone:,}." for row in costly)
+    return told

@@ -1,0 +1,83 @@
+"""The evaluation lab in real Chromium: replies brought in are compared with interval and n, and a link holds it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+Settle = Callable[..., None]
+SUMMARIES = Path(__file__).resolve().parents[2] / "sample_data" / "summaries.jsonl"
+MS = 60_000
+
+
+def replies_file(folder: Path, spread: float, seed: int) -> Path:
+    """Replies that follow the labels of the sample project with noise, 1 that says nothing, 1 for an unknown item."""
+    rng = np.random.default_rng(seed)
+    rows = [json.loads(line) for line in SUMMARIES.read_text(encoding="utf-8").splitlines()]
+    lines = []
+    for row in rows:
+        score = int(np.clip(np.rint(row["human_coherence"] + rng.normal(0, spread)), 1, 5))
+        lines.append({"item_id": row["item_id"], "responses": [f"It names 2 people.\nRating: {score}"]})
+    lines[0]["responses"] = ["I cannot say."]
+    lines.append({"item_id": "nobody", "responses": ["Rating: 3"]})
+    file = folder / f"judge_{seed}.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def bring_in(page: Page, settle: Settle, file: Path, name: str) -> None:
+    page.locator("input[type=file]").set_input_files(file)
+    settle("What was understood")
+    expect(page.get_by_text("1 of 144").first).to_be_visible(timeout=MS)  # unread replies, beside the 143 scored
+    field = page.get_by_label("Name of the judge")
+    field.fill(name)
+    field.press("Enter")
+    page.wait_for_timeout(500)
+    page.get_by_role("button", name="Add this judge").click()
+    settle(f"{name} is among the judges: 143 of 144 items scored on coherence")
+
+
+def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
+    page: Page, app_url: str, settle: Settle, tmp_path: Path
+) -> None:
+    page.goto(f"{app_url}/compare?project=sample&aspect=coherence")
+    settle("Every judge beside the people")
+    if page.get_by_role("radio", name="Judges: add, rename").count():
+        page.get_by_text("Judges: add, rename", exact=True).click()
+    settle("Add judges")
+    bring_in(page, settle, replies_file(tmp_path, 0.5, 1), "close judge")
+    settle("Which differences are real")
+    page.get_by_text("Judges: add, rename", exact=True).click()
+    settle("Add judges")
+    bring_in(page, settle, replies_file(tmp_path, 2.5, 2), "far judge")
+
+    table = page.locator("[data-testid=stDataFrame] canvas table").first
+    expect(table).to_contain_text("close judge", timeout=MS)
+    row = table.locator("tbody tr").filter(has_text="close judge").text_content() or ""
+    assert re.search(r"0\.\d+ ?0\.\d\d to 0\.\d\dbest143", row), row  # value, interval, rank, n
+
+    page.get_by_text("Which differences are real", exact=True).click()
+    expect(page.get_by_text(re.compile("close judge is better than far judge by")).first).to_be_visible(timeout=MS)
+
+    page.get_by_text("Kendall tau-b", exact=True).click()
+    expect(page.get_by_text(re.compile(r"\(Kendall tau-b, ")).first).to_be_visible(timeout=MS)
+    page.get_by_text("Item by item", exact=True).click()
+    settle("Largest gap first")
+    listed = page.get_by_test_id("stDataFrame").nth(1)
+    listed.scroll_into_view_if_needed()
+    listed.click(position={"x": 18, "y": 60})
+    settle("The judge's reply as it came")
+    expect(page.get_by_text("It names 2 people.").first).to_be_visible(timeout=MS)
+
+    assert {"statistic=kendall", "section=items"} <= set(re.split("[?&]", page.url))
+    page.reload()
+    settle("The judge's reply as it came")
+    expect(page.get_by_text(re.compile(r"\(Kendall tau-b, ")).first).to_be_visible(timeout=MS)
+    assert not page.get_by_test_id("stException").count()

@@ -1,0 +1,110 @@
+"""The sentences say what the numbers say, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.comparison import compare_table, finding, named, p_words, told
+from core.records import Alignment, Interval, Scale
+
+ASPECT, MEASURE = "coherence", "Spearman rho, dataset level"
+
+
+def said(golden: Any, judges: Any, **more: Any) -> Any:
+    chosen = {"statistic": "spearman", "level": "dataset", "resamples": 300} | more
+    return finding(compare_table(golden, ASPECT, judges, **chosen), MEASURE)
+
+
+def test_the_best_is_named_with_its_number_and_its_items(noisy: Any) -> None:
+    golden, judges = noisy(0.5, 3.0)
+    board = compare_table(golden, ASPECT, judges, statistic="spearman", level="dataset", resamples=300)
+    found = finding(board, MEASURE)
+    best = board.rows[0].alignment
+    assert found.headline.startswith(f"noise 0.5 agrees best with people: {told(best)} ({MEASURE})")
+    assert "on 120 items from 30 sources whose labels none of these judges has seen" in found.headline
+
+
+def test_who_is_beaten_and_who_is_not_follows_the_corrected_p(noisy: Any, judge_of: Any) -> None:
+    golden, judges = noisy(0.5, 4.0)
+    twin = judge_of("twin", list(judges[0].values))
+    (standing, _) = said(golden, [judges[0], judges[1], twin]).details
+    assert "significantly better than noise 4" in standing
+    assert "not to be told apart from twin" in standing
+
+
+def test_one_judge_is_not_called_the_best(noisy: Any) -> None:
+    golden, judges = noisy(1.0)
+    found = said(golden, judges)
+    assert "agrees with people" in found.headline
+    assert "it has not seen" in found.headline
+    assert not any("better" in one for one in found.details)
+
+
+def test_chance_is_called_chance(golden_of: Any, judge_of: Any) -> None:
+    rng = np.random.default_rng(0)
+    golden = golden_of(list(rng.integers(1, 6, 40).astype(float)))
+    found = said(golden, [judge_of("dice", list(rng.uniform(1, 5, 40)))])
+    assert any("holds 0" in one for one in found.cautions)
+
+
+def test_seen_labels_are_called_flattering(noisy: Any, judge_of: Any) -> None:
+    golden, judges = noisy(1.0)
+    saw = judge_of("saw", list(judges[0].values), seen=(0, 1))
+    assert any("fitted saw, which flatters" in one for one in said(golden, [saw], items="all").cautions)
+
+
+def test_own_items_do_not_rank(noisy: Any) -> None:
+    golden, judges = noisy(0.5, 1.0)
+    assert "do not rank the judges" in said(golden, judges, items="own").headline
+
+
+@pytest.mark.parametrize(
+    ("shift", "where"), [(0.0, "above"), (4.0, "below")], ids=["the labels themselves", "far from the labels"]
+)
+def test_the_judge_is_set_beside_one_person(golden_of: Any, judge_of: Any, shift: float, where: str) -> None:
+    rng = np.random.default_rng(2)
+    truth = np.tile([1.0, 2.0, 3.0, 4.0], 30)
+    ratings = truth + rng.normal(0, 1.0, (3, 120))
+    golden = golden_of(list(ratings.mean(axis=0)), per_source=4, scale=Scale(-5, 10), ratings=ratings.tolist())
+    judge = judge_of("one", list(ratings.mean(axis=0) + rng.normal(0, shift or 1e-9, 120)))
+    found = said(golden, [judge])
+    assert any(f"the judge stands {where} that" in one for one in found.details)
+
+
+def test_nothing_common_and_nothing_defined_are_said(golden_of: Any, judge_of: Any) -> None:
+    golden = golden_of([1, 2, 3, 4])
+    apart = said(golden, [judge_of("a", [1, 2, None, None]), judge_of("b", [None, None, 3, 4])])
+    assert apart.headline == "Nothing can be compared yet."
+    flat = said(golden, [judge_of("flat", [2, 2, 2, 2])])
+    assert "No judge has a defined" in flat.headline
+    assert "all scores are equal" in flat.details[0]
+
+
+def test_few_sources_are_a_caution(golden_of: Any, judge_of: Any) -> None:
+    golden = golden_of([1, 2, 3, 4, 5, 4], per_source=2)
+    assert any("Only 3 sources" in one for one in said(golden, [judge_of("a", [1, 2, 3, 4, 5, 4])]).cautions)
+
+
+def test_too_few_resamples_for_the_pairs_are_a_caution(noisy: Any) -> None:
+    golden, judges = noisy(0.5, 1.0, 6.0)
+    # 3 pairs: 2 · 3 / (99 + 1) = .06 is the smallest corrected p
+    assert any("with 99 resamples" in one for one in said(golden, judges, resamples=99).cautions)
+    assert not any("resamples" in one for one in said(golden, judges, resamples=199).cautions)
+
+
+def test_words() -> None:
+    assert named(["a"]) == "a"
+    assert named(["a", "b", "c"]) == "a, b and c"
+    assert named(list("abcdef")) == "a, b, c and 3 others"
+    assert [p_words(p) for p in (0.0004, 0.012, 1.0, None, float("nan"))] == [
+        "p < .001",
+        "p = .012",
+        "p = 1",
+        "p undefined",
+        "p undefined",
+    ]
+    assert told(Alignment("spearman", "sample", 0.412, 40, interval=Interval(0.35, 0.47))) == "0.41 [0.35, 0.47]"
+    assert told(None) == "—"

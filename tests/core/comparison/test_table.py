@@ -1,0 +1,219 @@
+"""The leaderboard: values against scipy, intervals and tests against `core.stats` called by hand, and every edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr, spearmanr
+
+from core.comparison import ALPHA, compare_table, enough_resamples, human_ceiling
+from core.records import Scale, canonical_json
+from core.stats import compare_judges, leave_one_out
+
+ASPECT = "coherence"
+
+
+def board_of(golden: Any, judges: Any, **more: Any) -> Any:
+    chosen = {"statistic": "spearman", "level": "dataset", "resamples": 200} | more
+    return compare_table(golden, ASPECT, judges, **chosen)
+
+
+def test_values_are_those_of_scipy_on_the_common_items(noisy: Any) -> None:
+    golden, judges = noisy(1.5, 0.5)
+    board = board_of(golden, judges)
+    assert [row.name for row in board.rows] == ["noise 0.5", "noise 1.5"]  # best first
+    labels = golden.labels(ASPECT)
+    for row in board.rows:
+        assert row.alignment.value == pytest.approx(spearmanr(judges[row.place].values, labels).statistic, abs=1e-12)
+        assert row.alignment.n == 120
+
+
+def test_sample_level_is_the_mean_over_sources(noisy: Any) -> None:
+    golden, judges = noisy(1.0)
+    row = board_of(golden, judges, statistic="pearson", level="sample").rows[0]
+    labels, values = golden.labels(ASPECT), judges[0].values
+    by_source = [
+        pearsonr(values[at], labels[at]).statistic
+        for at in np.arange(120).reshape(30, 4)
+        if np.ptp(labels[at]) > 0 and np.ptp(values[at]) > 0
+    ]
+    assert row.alignment.value == pytest.approx(np.mean(by_source), abs=1e-12)
+    assert (row.alignment.n_groups, row.alignment.n_left_out) == (len(by_source), 30 - len(by_source))
+
+
+def test_tests_are_those_of_the_statistics_in_the_order_of_the_rows(noisy: Any) -> None:
+    golden, judges = noisy(2.0, 0.4, 1.0)
+    board = board_of(golden, judges, level="sample", seed=3)
+    assert [row.place for row in board.rows] == [1, 2, 0]
+    by_hand = compare_judges(
+        np.stack([judges[k].values for k in (1, 2, 0)]),
+        golden.labels(ASPECT),
+        golden.source_codes,
+        golden.system_codes,
+        statistic="spearman",
+        level="sample",
+        generator=np.random.default_rng(3),
+        resamples=200,
+    )
+    for name in ("difference", "low", "high", "p", "p_holm", "williams_p_holm"):
+        np.testing.assert_allclose(getattr(board.pairwise, name), getattr(by_hand, name), atol=1e-12)
+    assert board.rows[0].alignment.interval == by_hand.alignments[0].interval
+
+
+def test_a_judge_that_saw_labels_is_told_on_the_others_only(noisy: Any, judge_of: Any) -> None:
+    golden, judges = noisy(1.0)
+    labels = golden.labels(ASPECT)
+    cheat = judge_of("cheat", [*labels[:60], *judges[0].values[60:]], seen=tuple(range(60)))
+    board = board_of(golden, [judges[0], cheat])
+    expected = spearmanr(judges[0].values[60:], labels[60:]).statistic
+    assert [row.alignment.value for row in board.rows] == pytest.approx([expected, expected], abs=1e-12)
+    assert (board.pool.n_common, board.n_sources) == (60, 15)
+    whole = board_of(golden, [judges[0], cheat], items="all")
+    assert whole.rows[0].name == "cheat"
+    assert [row.n_seen_used for row in whole.rows] == [60, 0]
+
+
+def test_own_items_give_no_comparison(noisy: Any, judge_of: Any) -> None:
+    golden, judges = noisy(1.0)
+    half = judge_of("half", [*judges[0].values[:40], *[None] * 80])
+    board = board_of(golden, [judges[0], half], items="own")
+    assert {row.name: row.alignment.n for row in board.rows} == {"noise 1": 120, "half": 40}
+    assert board.pairwise is None
+    assert not board.comparable
+
+
+def test_less_can_be_better(noisy: Any, judge_of: Any) -> None:
+    golden, judges = noisy(0.5)
+    errors = judge_of("errors", list(-judges[0].values), higher_is_better=False, on_scale=False, kind="metric")
+    board = board_of(golden, [judges[0], errors])
+    assert board.rows[0].alignment.value == pytest.approx(board.rows[1].alignment.value)
+    told = next(row for row in board.rows if row.name == "errors")
+    assert told.errors is None
+    assert "scale of their own" in told.scale_note
+
+
+def test_points_of_the_scale_by_hand(golden_of: Any, judge_of: Any) -> None:
+    golden = golden_of([1, 2, 3, 4])
+    row = board_of(golden, [judge_of("one", [2, 2, 3, 5])]).rows[0]
+    assert (row.errors.mae, row.errors.bias) == (0.5, 0.5)  # gaps 1, 0, 0, 1
+    assert (row.steps.exact, row.steps.adjacent) == (0.5, 1.0)
+    # kappa: mean squared gap .5; expected var(2,2,3,5) 1.5 + var(1..4) 1.25 + (3 - 2.5)² .25 = 3
+    assert row.steps.quadratic_kappa == pytest.approx(1 - 0.5 / 3)
+    beyond = board_of(golden, [judge_of("one", [2, 2, 3, 9])]).rows[0]
+    assert beyond.errors is None
+    assert "go from 2 to 9" in beyond.scale_note
+
+
+def test_binary_labels_have_classes_and_no_quadratic_kappa(golden_of: Any, judge_of: Any) -> None:
+    golden = golden_of([0, 0, 1, 1, 1], scale=Scale(0, 1, 1.0))
+    row = board_of(golden, [judge_of("one", [0.1, 0.8, 0.9, 0.6, 0.2])]).rows[0]
+    # put up: items 1, 2, 3; true: 2, 3, 4; hits 2.  kappa = (3/5 − 13/25) / (1 − 13/25) with chance (3·3 + 2·2)/25
+    assert (row.binary.precision, row.binary.recall, row.binary.f1) == pytest.approx((2 / 3, 2 / 3, 2 / 3))
+    assert row.binary.kappa == pytest.approx((3 / 5 - 13 / 25) / (12 / 25))
+    assert row.steps.quadratic_kappa is None
+    assert "two steps" in row.steps.reason
+
+
+def test_a_constant_judge_stands_last_without_a_value(noisy: Any, judge_of: Any) -> None:
+    golden, judges = noisy(1.0)
+    board = board_of(golden, [judge_of("flat", [3.0] * 120), *judges])
+    assert [row.name for row in board.rows] == ["noise 1", "flat"]
+    assert board.rows[1].alignment.value is None
+    assert "all scores are equal" in board.rows[1].alignment.reason
+    assert np.isnan(board.pairwise.p_holm[0, 1])
+
+
+def test_two_judges_without_a_common_item_are_named(golden_of: Any, judge_of: Any) -> None:
+    golden = golden_of([1, 2, 3, 4])
+    board = board_of(golden, [judge_of("left", [1, 2, None, None]), judge_of("right", [None, None, 3, 4])])
+    assert "left and right have no common item: they scored 2 and 2 labelled items" in board.problem
+    assert [row.alignment.value for row in board.rows] == [None, None]
+    assert board.pairwise is None
+
+
+def test_calibrations_on_different_halves_leave_nothing_and_say_who_costs_what(golden_of: Any, judge_of: Any) -> None:
+    golden = golden_of([1, 2, 3, 4, 5])
+    first = judge_of("first", [1, 2, 3, 4, 5], seen=(0, 1, 2))
+    second = judge_of("second", [1, 2, 3, 4, 5], seen=(2, 3, 4))
+    board = board_of(golden, [first, second])
+    assert "Of 5 labelled items 5 were seen" in board.problem
+    assert "brings back 2" in board.problem  # 2 is blocked by both, so either one alone costs two
+
+
+def test_a_judge_without_any_score_is_named(golden_of: Any, judge_of: Any) -> None:
+    board = board_of(golden_of([1, 2]), [judge_of("full", [1, 2]), judge_of("empty", [None, None])])
+    assert board.problem.startswith("empty has scored none of the 2 labelled items")
+
+
+def test_one_source_has_a_value_but_no_interval(golden_of: Any, judge_of: Any) -> None:
+    golden = golden_of([1, 2, 3, 4], per_source=4)
+    board = board_of(golden, [judge_of("a", [1, 2, 3, 5]), judge_of("b", [1, 3, 2, 4])])
+    assert board.rows[0].alignment.value == pytest.approx(1.0)
+    assert board.rows[0].alignment.interval is None
+    assert np.isnan(board.pairwise.p).all()
+
+
+def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of: Any, judge_of: Any) -> None:
+    rng = np.random.default_rng(1)
+    ratings = rng.integers(1, 6, (3, 40)).astype(float) / 2 + np.repeat(rng.integers(1, 4, 10), 4)
+    golden = golden_of(list(ratings.mean(axis=0)), per_source=4, scale=Scale(1, 6), ratings=ratings.tolist())
+    judge = judge_of("one", list(ratings[0]), seen=tuple(range(8)))
+    board = board_of(golden, [judge], level="sample", seed=5)
+    by_hand = leave_one_out(
+        ratings[:, 8:],
+        golden.source_codes[8:],
+        golden.system_codes[8:],
+        statistic="spearman",
+        level="sample",
+        generator=np.random.default_rng(5),
+        resamples=200,
+    ).alignment
+    assert board.ceiling.alignment == by_hand
+    assert board.ceiling.n_raters == 3
+
+
+def test_without_single_ratings_there_is_no_ceiling(noisy: Any) -> None:
+    golden, _ = noisy()
+    told = human_ceiling(golden, ASPECT, np.arange(120), statistic="spearman", level="dataset")
+    assert told.alignment is None
+    assert "only one label an item" in told.reason
+
+
+def test_the_json_holds_no_nan_and_every_pair(noisy: Any, judge_of: Any) -> None:
+    golden, judges = noisy(1.0, 2.0)
+    board = board_of(golden, [*judges, judge_of("flat", [3.0] * 120)], statistic="pearson")
+    body = board.as_json()
+    canonical_json(body)  # refuses NaN
+    assert [(pair["first"], pair["second"]) for pair in body["pairs"]] == [
+        ("noise 1", "noise 2"),
+        ("noise 1", "flat"),
+        ("noise 2", "flat"),
+    ]
+    assert body["pairs"][0]["williams_p_holm"] is not None
+    assert body["pairs"][1]["p_holm"] is None
+    assert body["judges"][2]["alignment"]["value"] is None
+
+
+@pytest.mark.parametrize("n_judges", [2, 8, 12, 30])
+def test_the_smallest_corrected_p_can_be_significant(n_judges: int) -> None:
+    pairs = n_judges * (n_judges - 1) / 2
+    assert 2 / (enough_resamples(n_judges) + 1) * pairs < ALPHA
+
+
+def test_a_clear_difference_among_many_judges_is_found(noisy: Any) -> None:
+    # 28 pairs: with 1,000 resamples the corrected p of the clearest pair would be 28 · 2 / 1,001 = .056
+    golden, judges = noisy(0.3, *[6.0 + k for k in range(7)])
+    board = compare_table(golden, ASPECT, judges, statistic="pearson", level="dataset")
+    assert board.rows[0].name == "noise 0.3"
+    assert (board.pairwise.p_holm[0, 1:] <= ALPHA).all()
+    assert board.pairwise.p_holm[0, 1] == pytest.approx(board.smallest_p)  # 28 pairs · 2 / 2,241
+    assert board.smallest_p == pytest.approx(28 * 2 / 2241)
+
+
+def test_the_order_of_the_judges_changes_no_number(noisy: Any) -> None:
+    golden, judges = noisy(0.5, 1.0, 2.0)
+    forth, back = board_of(golden, judges), board_of(golden, judges[::-1])
+    assert [row.alignment for row in forth.rows] == [row.alignment for row in back.rows]
+    np.testing.assert_array_equal(forth.pairwise.p_holm, back.pairwise.p_holm)

@@ -1,0 +1,306 @@
+"""The Compare screen against a real store: the table, its words, every section, and the empty states."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+from scipy.stats import spearmanr
+from streamlit.testing.v1 import AppTest
+
+from core.comparison import compare_table, leaderboard_csv
+from core.jobs import tasks
+from core.jobs.views.metrics import MetricsRequest
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Unscored
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import compare_board
+
+Open = Callable[..., AppTest]
+Texts = Callable[[AppTest], str]
+SCREEN = "6_compare"
+N_SOURCES, N_SYSTEMS = 20, 4
+HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) :red[no]"
+
+
+class Shelf:
+    """A project of its own in a real store, with a golden set and the judges that a test puts on its shelf."""
+
+    def __init__(self, store: Store) -> None:
+        rng = np.random.default_rng(3)
+        self.store = store
+        self.project = tasks.create_project(store, "bench").project_id
+        self.labels = rng.integers(1, 6, N_SOURCES * N_SYSTEMS).astype(float)
+        items = tuple(
+            Item(f"i{k}", f"Text {k} <b>bold</b>", f"doc{k // N_SYSTEMS}", f"sys{k % N_SYSTEMS}")
+            for k in range(self.labels.size)
+        )
+        labels = {name: AspectLabels(name, Scale(1, 5, 1.0), tuple(self.labels)) for name in ("coherence", "fluency")}
+        self.golden = GoldenSet("summeval sample", "single", items, labels)
+        self.golden_id = tasks.add_golden(store, self.project, self.golden)
+        self.noise = rng
+
+    def add(self, name: str, spread: float, unread: int = 0, **more: Any) -> str:
+        """A judge that follows the labels with noise of this spread; the last `unread` items gave no verdict."""
+        values = np.clip(self.labels + self.noise.normal(0, spread, self.labels.size), 1, 5)
+        n = values.size
+        values[n - unread :] = np.nan
+        unscored = tuple(Unscored(f"i{k}", "no verdict", "nothing to read") for k in range(n - unread, n))
+        judge = JudgeScores(name, more.pop("kind", "imported"), more.pop("aspect", "coherence"), values, unscored)
+        replies = {f"i{k}": (f"Rating: {k} <script>",) for k in range(n)} if judge.kind == "imported" else None
+        return tasks.add_judge(self.store, self.project, self.golden_id, replace(judge, **more), replies)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {"project": self.project, "golden": self.golden_id, "aspect": "coherence"}
+
+
+@pytest.fixture
+def shelf(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
+    monkeypatch.setenv("CONCORD_WORKER", "external")
+    st.cache_resource.clear()
+    store = tasks.open_store(tmp_home)
+    yield Shelf(store)
+    store.close()
+    st.cache_resource.clear()
+
+
+def choose(screen: AppTest, section: str) -> AppTest:
+    next(one for one in screen.segmented_control if one.label == "More").set_value(section).run()
+    assert not screen.exception
+    return screen
+
+
+def headline(screen: AppTest) -> str:
+    return screen.subheader[0].value.replace("\\", "")
+
+
+def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("good", 0.6)
+    shelf.add("poor", 3.0, unread=8)
+    screen = open_screen(SCREEN, **shelf.ids)
+    next(one for one in screen.segmented_control if one.label == "Level").set_value("dataset").run()
+    table = screen.dataframe[0].value
+    assert list(table["judge"]) == ["good", "poor"]
+    good = tasks.list_judges(shelf.store, shelf.project)[0].judge.values[:72]
+    assert table["Spearman, dataset"].iloc[0] == pytest.approx(spearmanr(good, shelf.labels[:72]).statistic)
+    assert list(table["n"]) == [72, 72]
+    assert list(table["no score"]) == [0, 8]
+    assert table["beside the best"].iloc[1].startswith("worse, p")
+    assert headline(screen).startswith("good agrees best with people")
+    said = texts(screen)
+    assert "significantly better than poor" in said
+    assert "72 of 80 labelled items; 8 because a judge has no score for them." in said
+    assert "poor: 8 no verdict" in said
+
+
+def test_seen_labels_are_left_out_and_come_back_when_the_judge_is_left_out(
+    shelf: Shelf, open_screen: Open, texts: Texts
+) -> None:
+    shelf.add("plain", 1.0)
+    cheat = shelf.add("calibrated one", 0.2, kind="calibrated", seen=tuple(range(60)))
+    screen = open_screen(SCREEN, **shelf.ids)
+    assert set(screen.dataframe[0].value["n"]) == {20}
+    assert "Leaving out calibrated one brings back 60." in texts(screen)
+    screen.multiselect[0].set_value([cheat]).run()
+    assert list(screen.dataframe[0].value["n"]) == [80]
+
+
+def test_the_link_decides_and_a_choice_changes_it(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("one", 1.0)
+    shelf.add("other", 1.0, aspect="fluency")
+    screen = open_screen(SCREEN, **(shelf.ids | {"aspect": "fluency"}))
+    assert list(screen.dataframe[0].value["judge"]) == ["other"]
+    next(box for box in screen.selectbox if box.label == "Aspect").set_value("coherence").run()
+    assert screen.query_params["aspect"] == "coherence"
+    assert list(screen.dataframe[0].value["judge"]) == ["one"]
+
+
+def test_without_ids_the_golden_set_with_judges_opens(shelf: Shelf, open_screen: Open) -> None:
+    shelf.add("other", 1.0, aspect="fluency")
+    screen = open_screen(SCREEN, project=shelf.project)
+    assert screen.query_params["golden"] == shelf.golden_id
+    assert screen.query_params["aspect"] == "fluency"
+
+
+def test_no_judge_says_what_to_do(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    screen = open_screen(SCREEN, **shelf.ids)
+    assert "No judge has scored coherence of summeval sample yet" in texts(screen)
+    assert [way.label for way in screen.segmented_control] == ["Add judges"]
+
+
+def test_no_golden_set_says_what_to_do(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    empty = tasks.create_project(shelf.store, "empty").project_id
+    assert "no golden set yet" in texts(open_screen(SCREEN, project=empty))
+
+
+def test_judges_without_a_common_item_are_told_in_words(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    half = np.full(80, np.nan)
+    for name, at in (("left", slice(0, 40)), ("right", slice(40, 80))):
+        values = half.copy()
+        values[at] = shelf.labels[at]
+        tasks.add_judge(shelf.store, shelf.project, shelf.golden_id, JudgeScores(name, "imported", "coherence", values))
+    screen = open_screen(SCREEN, **shelf.ids)
+    assert headline(screen) == "Nothing can be compared yet."
+    assert "left and right have no common item" in texts(screen)
+    assert screen.dataframe[0].value["why —"].iloc[0] == "no labelled item is common to the judges"
+
+
+def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("a", 1.0)
+    shelf.add("b", 1.0, unread=10)
+    screen = open_screen(SCREEN, **shelf.ids)
+    next(box for box in screen.selectbox if box.label == "Items").set_value("own").run()
+    assert "do not rank the judges" in headline(screen)
+    assert sorted(screen.dataframe[0].value["n"]) == [70, 80]
+    assert "choose the same items for all" in texts(screen)
+
+
+def test_significant_pairs_stand_there_as_sentences(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("good", 0.3)
+    shelf.add("poor", 6.0)
+    said = texts(open_screen(SCREEN, **shelf.ids))
+    assert "1 of 1 difference is beyond chance" in said
+    assert "good is better than poor by +" in said
+
+
+def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("good", 0.5)
+    screen = choose(open_screen(SCREEN, **shelf.ids), "Item by item")
+    assert "Click a point or mark a row" in texts(screen)
+    listed = screen.dataframe[1].value
+    assert listed["gap"].abs().is_monotonic_decreasing
+    screen.query_params["item"] = "i7"
+    screen.run()
+    assert "Text 7 <b>bold</b>" in [one.value for one in screen.text]
+    assert "Rating: 7 <script>" in [one.value for one in screen.text]
+    assert f"people {shelf.labels[7]:.2f}" in texts(screen)
+
+
+def test_a_scale_of_its_own_is_mapped(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("metric", 0.5, kind="metric", on_scale=False)
+    screen = choose(open_screen(SCREEN, **shelf.ids), "On the human scale")
+    before, after = screen.metric[0].value, screen.metric[1].value
+    assert before == "—"
+    assert float(after.split()[0]) < 1.0
+    assert "by cross-fitting over sources" in texts(screen)
+
+
+def test_printed_numbers_stand_beside_a_judge_of_that_name_and_are_flagged(shelf: Shelf, open_screen: Open) -> None:
+    shelf.add("rouge1", 2.0, kind="metric", on_scale=False)
+    screen = choose(open_screen(SCREEN, **shelf.ids), "Papers")
+    assert screen.dataframe[0].value["printed"].iloc[0] == "0.167"  # SummEval coherence, Spearman, sample level
+    listed = screen.dataframe[1].value
+    fusion = listed[listed["judge in the paper"].str.startswith("Fusion-Eval") & (listed["value"] == 0.791)]
+    assert fusion["flag"].iloc[0] == "system level, not sample"
+    next(one for one in screen.segmented_control if one.label == "Level").set_value("dataset").run()
+    assert screen.dataframe[0].value["printed"].iloc[0] == "0.167 (sample level, not dataset)"
+
+
+def test_a_judge_is_renamed_and_removed(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    keep, gone = shelf.add("first", 1.0), shelf.add("second", 1.0)
+    screen = choose(open_screen(SCREEN, **shelf.ids), "Judges: add, rename")
+    screen.text_input(key=f"form_compare_name_{keep}").set_value("The first").run()
+    next(button for button in screen.button if button.label == "Rename").click().run()
+    assert "now called The first" in texts(screen)
+    assert "The first" in list(screen.dataframe[0].value["judge"])
+    screen.selectbox(key="form_compare_change").set_value(gone).run()
+    assert next(button for button in screen.button if button.label == "Remove").disabled
+    screen.checkbox(key=f"form_compare_sure_{gone}").check().run()
+    next(button for button in screen.button if button.label == "Remove").click().run()
+    assert [view.name for view in tasks.list_judges(shelf.store, shelf.project)] == ["The first"]
+    assert not screen.exception
+
+
+def test_a_removed_judge_that_was_left_out_leaves_no_trace(shelf: Shelf, open_screen: Open) -> None:
+    shelf.add("a", 1.0)
+    shelf.add("b", 1.0)
+    gone = shelf.add("c", 1.0)
+    screen = open_screen(SCREEN, **shelf.ids)
+    screen.multiselect[0].set_value([gone]).run()
+    tasks.remove_judge(shelf.store, shelf.project, gone)
+    screen.run()
+    assert not screen.exception
+    assert sorted(screen.dataframe[0].value["judge"]) == ["a", "b"]
+
+
+def test_nothing_changed_computes_nothing_again(
+    shelf: Shelf, open_screen: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf.add("a", 1.0)
+    shelf.add("b", 2.0)
+    screen = open_screen(SCREEN, **shelf.ids)
+
+    def refused(*given: Any, **named: Any) -> None:
+        raise AssertionError("computed or drawn a second time")
+
+    monkeypatch.setattr("pages.components.compare_view.compare_table", refused)
+    monkeypatch.setattr("pages.components.compare_board.leaderboard_figure", refused)
+    monkeypatch.setattr("pages.components.compare_sections.significance_figure", refused)
+    screen.run()
+    assert not screen.exception
+
+
+def test_hostile_names_stay_letters(shelf: Shelf, open_screen: Open) -> None:
+    shelf.add(HOSTILE, 0.5)
+    shelf.add("b", 2.0)
+    screen = open_screen(SCREEN, **shelf.ids)
+    for section in ("Which differences are real", "Item by item", "On the human scale", "Judges: add, rename"):
+        choose(screen, section)
+        for element in [*screen.markdown, *screen.caption, *screen.subheader, *screen.info]:
+            assert "<img" not in element.value.replace("\\<img", "")
+            assert "[link](" not in element.value
+            assert ":red[no]" not in element.value
+
+
+def test_the_downloads_are_the_table(shelf: Shelf) -> None:
+    shelf.add("a", 1.0)
+    judges = [view.judge for view in tasks.list_judges(shelf.store, shelf.project)]
+    board = compare_table(shelf.golden, "coherence", judges, statistic="spearman", level="sample", resamples=50)
+    (line,) = csv.DictReader(io.StringIO(leaderboard_csv(board)))
+    shown = compare_board.board_frame(board, "Spearman, sample")
+    assert float(line["alignment"]) == shown["Spearman, sample"].iloc[0]
+    assert json.loads(json.dumps(board.as_json()))["judges"][0]["alignment"]["value"] == float(line["alignment"])
+
+
+def test_a_link_holds_statistic_level_items_and_section(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("good", 0.6)
+    shelf.add("poor", 3.0)
+    asked = {"statistic": "pearson", "level": "system", "items": "all", "section": "curve"}
+    screen = open_screen(SCREEN, **(shelf.ids | asked))
+    assert "(Pearson r, system level)" in texts(screen)
+    assert "after the map" in [metric.label for metric in screen.metric]
+    assert {name: screen.query_params[name] for name in asked} == asked
+    next(one for one in screen.segmented_control if one.label == "Statistic").set_value("spearman").run()
+    assert "statistic" not in screen.query_params  # the usual one needs no word in the link
+    screen = open_screen(SCREEN, **(shelf.ids | {"statistic": "<b>", "level": "galaxy", "section": "?"}))
+    assert "(Spearman rho, " in texts(screen)
+
+
+def test_a_pilot_stands_aside_until_it_is_put_in(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    """10 of 80 items are under a quarter: the pilot would be all that the others are compared on."""
+    shelf.add("good", 0.6)
+    shelf.add("poor", 3.0)
+    shelf.add("pilot", 0.6, unread=70)
+    screen = open_screen(SCREEN, **shelf.ids)
+    assert list(screen.dataframe[0].value["judge"]) == ["good", "poor"]
+    assert "pilot (10)" in texts(screen).replace("\\", "")
+    screen.multiselect[0].set_value([]).run()
+    assert set(screen.dataframe[0].value["judge"]) == {"good", "poor", "pilot"}
+    assert "Standing aside" not in texts(screen)
+
+
+def test_calibrate_points_to_compare_for_a_run_of_metrics(
+    shelf: Shelf, tmp_home: Settings, open_screen: Open, texts: Texts
+) -> None:
+    request = MetricsRequest(shelf.project, shelf.golden_id, "coherence", ("overlap",))
+    run_id = tasks.start_metrics(shelf.store, tmp_home, request)
+    said = texts(open_screen("3_calibrate", project=shelf.project, run=run_id))
+    assert "It computed metrics; its result stands in Compare." in said
