@@ -1,0 +1,116 @@
+"""Labelling passes as the screens see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from core.jobs.views.reviews import Triage
+from core.labelling.harvest import GrowthPoint, Parting
+from core.labelling.plan import LabelAspect, LabelPlan, Order
+from core.records import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class PassRequest:
+    """A labelling pass to begin.  `limit` None rates every item; `order` says what comes first."""
+
+    project_id: str
+    golden_id: str
+    name: str
+    aspects: tuple[LabelAspect, ...]
+    n_raters: int = 3
+    shared: int = 20
+    overlap: int = 1
+    order: Order = "random"
+    limit: int | None = None
+    seed: int = 0
+    blind: bool = True
+    instructions: str = ""
+
+    @property
+    def aspect(self) -> str:
+        """The first aspect, for lists."""
+        return self.aspects[0].aspect if self.aspects else ""
+
+
+@dataclass(frozen=True)
+class PassView:
+    """A labelling pass; `raters` in the order of joining, `n_labelled` items that somebody has rated."""
+
+    pass_id: str
+    project_id: str
+    golden_id: str
+    name: str
+    plan: LabelPlan
+    author: str
+    created_at: datetime
+    raters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLabel:
+    """What this rater said last of an item: aspect → label (None = cannot tell), and the comment."""
+
+    values: Mapping[str, float | None]
+    comment: str
+
+
+@dataclass(frozen=True)
+class DeskView:
+    """One rater's work in a pass: `assigned` item ids in order, what was `saved`, and the first unfinished.
+
+    `begun` holds what was said of items on which an aspect is open still.  `seconds_left` is None until enough was
+    saved to tell.
+    """
+
+    pass_id: str
+    rater: str
+    assigned: tuple[str, ...]
+    saved: Mapping[str, SavedLabel]
+    first_open: str | None
+    seconds_left: float | None
+    begun: Mapping[str, SavedLabel] = field(default_factory=dict)
+
+    @property
+    def n_done(self) -> int:
+        return len(self.saved)
+
+    def said(self, item_id: str) -> SavedLabel:
+        """What was said of an item so far, finished or not."""
+        return self.saved.get(item_id) or self.begun.get(item_id) or SavedLabel({}, "")
+
+
+@dataclass(frozen=True)
+class AspectAgreement:
+    """How raters agree on an aspect so far; `alpha` None is undefined, `n_double` items have two labels or more.
+
+    `interval` is None where alpha is undefined or the items come from too few sources.
+    """
+
+    aspect: str
+    alpha: float | None
+    alpha_metric: str
+    n_double: int
+    n_labels: int
+    growth: tuple[GrowthPoint, ...]
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class HarvestView:
+    """A pass from above: progress by rater (name → items done), agreement by aspect, and what is to be decided.
+
+    `assigned` maps rater → items they have to rate.  `queue` holds first where raters part, then what triage called
+    mislabelled; `flagged` maps (aspect, item id) → that triage.  `decided` maps the same → the adjudicated value.
+    """
+
+    done: Mapping[str, int]
+    n_items: int
+    n_touched: int
+    agreement: tuple[AspectAgreement, ...]
+    queue: tuple[Parting, ...]
+    decided: Mapping[tuple[str, str], float]
+    flagged: Mapping[tuple[str, str], Triage] = field(default_factory=dict)
+    assigned: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,150 @@
+"""Who rates which items: a pass over a golden set, with overlap first high, then lower.
+
+The first `shared` items go to every rater, so that their agreement shows early; each further item goes to `overlap`
+of them, in turns.  The plan is fixed when the pass begins: what a person has to do never moves under their hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from core.errors import UsageError
+from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Scale
+
+Order = Literal["random", "file", "disagreement"]
+ORDERS: tuple[Order, ...] = ("random", "file", "disagreement")
+MOST_RATERS = 100
+MOST_KEYS = 11
+"""A scale of up to this many steps is labelled with single keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAspect:
+    """What to rate: an aspect, its scale, and a sentence on what it means."""
+
+    aspect: str
+    scale: Scale
+    definition: str = ""
+
+    def choices(self) -> tuple[float, ...]:
+        """The labels to choose from, lowest first; empty for a continuous scale (a number is typed)."""
+        step = self.scale.step
+        if step is None or step <= 0:
+            return ()
+        count = round((self.scale.high - self.scale.low) / step) + 1
+        return tuple(self.scale.low + k * step for k in range(count)) if count <= MOST_KEYS else ()
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPlan:
+    """A labelling pass: `positions` (into the golden set) in the order of rating, for `n_raters` people.
+
+    `blind`: raters see neither judges nor each other's labels.
+    """
+
+    aspects: tuple[LabelAspect, ...]
+    positions: tuple[int, ...]
+    n_raters: int = 3
+    shared: int = 20
+    overlap: int = 1
+    blind: bool = True
+    instructions: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.aspects:
+            raise UsageError("A labelling pass needs at least one aspect to rate.")
+        if len({one.aspect for one in self.aspects}) < len(self.aspects):
+            raise UsageError("An aspect is named twice.")
+        if any(not one.aspect.strip() for one in self.aspects):
+            raise UsageError("An aspect needs a name.")
+        if any(not one.scale.low < one.scale.high for one in self.aspects):
+            raise UsageError("A scale runs from a lower to a higher number.")
+        if not self.positions:
+            raise UsageError("A labelling pass needs at least one item.")
+        if not 1 <= self.n_raters <= MOST_RATERS:
+            raise UsageError(f"A pass is for 1 to {MOST_RATERS} raters, not {self.n_raters}.")
+        if not 1 <= self.overlap <= self.n_raters:
+            raise UsageError(f"Each item goes to 1 to {self.n_raters} raters, not {self.overlap}.")
+        if self.shared < 0:
+            raise UsageError(f"The number of items for everybody cannot be {self.shared}.")
+
+    def assigned(self, seat: int) -> tuple[int, ...]:
+        """Positions that the rater on `seat` (0, 1, … in the order of joining) rates, in order.
+
+        Who joins beyond `n_raters` sits beside an earlier rater and adds overlap.
+        """
+        seat %= self.n_raters
+        head = self.positions[: self.shared]
+        tail = (
+            position
+            for k, position in enumerate(self.positions[self.shared :])
+            if (seat - k * self.overlap) % self.n_raters < self.overlap
+        )
+        return (*head, *tail)
+
+
+def item_order(
+    golden: GoldenSet,
+    order: Order,
+    *,
+    seed: int = 0,
+    limit: int | None = None,
+    judges: Sequence[JudgeScores] = (),
+    ratings: FloatArray | None = None,
+) -> tuple[int, ...]:
+    """Positions of the items to rate, first things first, at most `limit`.
+
+    "disagreement" puts those first on which `judges` (of any scales) or raters (`ratings`, (n_raters, n_items), NaN =
+    not rated) part most, ties at random.  UsageError for it without at least two judges or two raters.
+    """
+    if order not in ORDERS:
+        raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {order!r}.")
+    n = len(golden.items)
+    generator = np.random.default_rng(seed)
+    found: IntArray = np.arange(n) if order == "file" else generator.permutation(n)
+    if order == "disagreement":
+        spread = disagreement(n, judges, ratings)
+        found = found[np.argsort(-spread[found], kind="stable")]
+    return tuple(int(position) for position in found[:limit])
+
+
+def disagreement(n_items: int, judges: Sequence[JudgeScores], ratings: FloatArray | None = None) -> FloatArray:
+    """(n_items,) how far judges and raters part on each item, in standard deviations; 0 where only one has spoken.
+
+    Judges are compared by standardised scores, raters by their own; the larger of the two spreads counts.
+    """
+    rows = [_standardised(judge.upward[None, :]) for judge in judges if judge.values.size == n_items]
+    groups = [np.vstack(rows)] if len(rows) > 1 else []
+    if ratings is not None and ratings.shape[0] > 1:
+        groups.append(_standardised(ratings))
+    if not groups:
+        raise UsageError(
+            "To label first where judges and raters part, there must be at least two judges, or labels of two raters. "
+            "Calibrate or import judges first, or choose the random order."
+        )
+    spread: FloatArray = np.max([_spread(group) for group in groups], axis=0)
+    return spread
+
+
+def _standardised(values: FloatArray) -> FloatArray:
+    """By the mean and standard deviation of all known values; zeros where they do not vary."""
+    known = values[~np.isnan(values)]
+    deviation = float(known.std()) if known.size else 0.0
+    if deviation == 0.0:
+        return np.where(np.isnan(values), np.nan, 0.0)
+    standardised: FloatArray = (values - known.mean()) / deviation
+    return standardised
+
+
+def _spread(values: FloatArray) -> FloatArray:
+    """Standard deviation over the rows of each column; 0 where fewer than two rows have a value."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=0)
+    safe = np.maximum(count, 1)
+    mean = np.where(known, values, 0.0).sum(axis=0) / safe
+    squares = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0)
+    return np.where(count > 1, np.sqrt(squares / safe), 0.0)

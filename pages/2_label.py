@@ -1,0 +1,56 @@
+"""Label: people rate items one at a time, blind; reviewers watch agreement grow, decide, and freeze the labels."""
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from pages.components import label_decide, label_harvest, label_setup, label_view, people, state
+from pages.components.label_view import DECIDE, FREEZE, LABEL, NEW, PROGRESS, VIEWS
+from pages.components.page import Opened, open_page, stop_with
+
+
+def first_view(page: Opened, golden_ids: set[str]) -> str:
+    """A link from a golden set that nobody labels yet leads to a new pass."""
+    wanted = state.url_id("golden")
+    return NEW if wanted is not None and wanted not in golden_ids and not state.url_id("labelling") else LABEL
+
+
+def show(page: Opened) -> None:
+    passes = tasks.list_passes(page.store, page.project.project_id)
+    if not passes:
+        st.info(
+            "Nothing is being labelled in this project. A labelling pass says which items people rate, on which "
+            "aspects, and how many rate the same ones. Begin one here.",
+            icon=":material/edit_note:",
+        )
+        label_setup.draw(page)
+        return
+    view = st.segmented_control(
+        "View",
+        VIEWS,
+        default=first_view(page, {one.golden_id for one in passes}),
+        required=True,
+        key=state.LABEL_VIEW,
+        label_visibility="collapsed",
+    )
+    if view == NEW:
+        label_setup.draw(page)
+        return
+    passed = label_view.choose_pass(page, passes)
+    if view == LABEL:
+        label_view.sit(page, passed)
+        return
+    if not people.may(page, "reviewer"):
+        st.info(
+            "What the raters said is for reviewers: nobody who labels should see it before they are done.",
+            icon=":material/visibility_off:",
+        )
+        return
+    try:
+        draw = {PROGRESS: label_harvest.draw_progress, DECIDE: label_decide.draw, FREEZE: label_harvest.draw_freeze}
+        draw[view](page.store, passed)
+    except ConcordError as error:
+        stop_with("The labels of this pass cannot be shown.", str(error))
+
+
+show(open_page("label"))

@@ -1,0 +1,133 @@
+"""The adjudication queue of a labelling pass: one item in full, who said what, and a decision with its reason."""
+
+from __future__ import annotations
+
+import uuid
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views.labelling import HarvestView, PassView
+from core.labelling.harvest import Parting
+from core.labelling.plan import LabelAspect
+from core.store.store import Store
+from pages.components import label_item, state, tables
+from pages.components.page import plain
+
+
+def draw(store: Store, passed: PassView) -> None:
+    """The items to decide, furthest apart first; what was decided stands below."""
+    seen = tasks.harvest(store, passed.project_id, passed.pass_id)
+    if not seen.queue:
+        st.info(
+            "Nothing to decide: no two raters part by more than a step, and no triage called a label wrong."
+            if not seen.decided
+            else "All is decided. Freeze the labels next.",
+            icon=":material/balance:",
+        )
+        _draw_decided(seen)
+        return
+    st.markdown(
+        f"**{tables.count_words(len(seen.queue), 'item')} to decide.** Here raters lie more than one step of the scale "
+        "apart (a tenth of its range where it has no steps), or somebody's triage called the label wrong."
+    )
+    places = list(range(len(seen.queue)))
+    place = st.selectbox(
+        "Item",
+        places,
+        key=state.widget(f"decide_{passed.pass_id}_{len(seen.decided)}"),
+        format_func=lambda one: f"{one + 1} of {len(places)}: {_in_short(seen.queue[one])}",
+        label_visibility="collapsed",
+    )
+    _draw_one(store, passed, seen, seen.queue[place])
+    _draw_decided(seen)
+
+
+def _in_short(one: Parting) -> str:
+    said = ", ".join(f"{label.rater} {label.value:g}" for label in one.labels[:6])
+    return f"{one.item_id}, {one.aspect} ({said or 'no ratings here'})"
+
+
+def _draw_one(store: Store, passed: PassView, seen: HarvestView, one: Parting) -> None:
+    item = label_item.item_of(passed.golden_id, store, one.item_id)
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        label_item.draw_target(item)
+        label_item.draw_beside(item)
+    with right:
+        _draw_said(one)
+        flag = seen.flagged.get((one.aspect, one.item_id))
+        if flag is not None:
+            note = f": {flag.note}" if flag.note else ""
+            st.markdown(plain(f"Triage by {flag.actor or 'somebody'}: label wrong{note}"))
+        golden = label_item.kept_golden(passed.golden_id, store)
+        if one.aspect in golden.aspects:
+            old = golden.aspects[one.aspect].values[golden.item_ids.index(one.item_id)]
+            st.markdown(f"Label in the golden set: **{tables.DASH if old is None else f'{old:g}'}**")
+        aspect = next(known for known in passed.plan.aspects if known.aspect == one.aspect)
+        _draw_form(store, passed, one, aspect)
+
+
+def _draw_said(one: Parting) -> None:
+    frame = pd.DataFrame(
+        {
+            "rater": [label.rater for label in one.labels],
+            one.aspect: [label.value for label in one.labels],
+            "comment": [label.comment for label in one.labels],
+        }
+    )
+    if len(frame):
+        st.dataframe(
+            frame, hide_index=True, height=tables.height_for(len(frame), 8), placeholder="", alt="Who said what"
+        )
+    else:
+        st.caption("Nobody has rated this item in this pass.")
+
+
+def _draw_form(store: Store, passed: PassView, one: Parting, aspect: LabelAspect) -> None:
+    key = state.widget(f"decide_{passed.pass_id}_{one.aspect}_{one.item_id}")
+    choices = aspect.choices()
+    with st.form(f"{key}_form"):
+        st.markdown(f"**Decide {plain(one.aspect)}**" + (f": {plain(aspect.definition)}" if aspect.definition else ""))
+        if choices:
+            st.segmented_control("Label", choices, key=f"{key}_value", format_func="{:g}".format)
+        else:
+            st.number_input(
+                f"A number from {aspect.scale.low:g} to {aspect.scale.high:g}",
+                float(aspect.scale.low),
+                float(aspect.scale.high),
+                value=None,
+                key=f"{key}_value",
+            )
+        st.text_area("Reason, for those who read it later", key=f"{key}_reason", max_chars=2_000, height=80)
+        form = st.session_state.setdefault(f"{key}_form_id", f"decide:{uuid.uuid4().hex}")
+        st.form_submit_button(
+            "Decide", type="primary", icon=":material/gavel:", on_click=_decide, args=(store, passed, one, key, form)
+        )
+
+
+def _decide(store: Store, passed: PassView, one: Parting, key: str, form: str) -> None:
+    value, reason = st.session_state[f"{key}_value"], st.session_state[f"{key}_reason"]
+    if value is None:
+        state.leave_notice("Choose a label to decide on.", good=False)
+        return
+    where = (store, passed.project_id, passed.pass_id, one.item_id)
+    try:
+        tasks.adjudicate(*where, aspect=one.aspect, value=float(value), reason=reason, form=form)
+    except ConcordError as error:
+        state.leave_notice(f"Nothing was decided: {error}", good=False)
+        return
+    st.session_state.pop(f"{key}_form_id", None)
+    state.leave_notice(f"{one.item_id} is decided: {one.aspect} {float(value):g}.", good=True)
+
+
+def _draw_decided(seen: HarvestView) -> None:
+    if not seen.decided:
+        return
+    with st.expander(f"Decided so far: {len(seen.decided)}"):
+        frame = pd.DataFrame(
+            [{"item": item_id, "aspect": aspect, "label": value} for (aspect, item_id), value in seen.decided.items()]
+        )
+        st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame), 8), alt="Decided labels")

@@ -1,0 +1,329 @@
+"""The desk of one rater: one item at a time, by keys or taps, blind to judges and to other raters.
+
+What is on the desk lies in the session; what was said lies in the store, saved with every press.  The whole desk is one
+fragment, so nothing else of the page is drawn again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views.labelling import DeskView, PassView
+from core.labelling.plan import LabelAspect
+from core.store.store import Store
+from pages.components import label_item, state, tables
+from pages.components.page import plain
+
+LONGEST_COMMENT = 5_000
+PAUSE = "1.5s"
+"""A comment is kept once typing rests for this long."""
+Wish = Literal["", "next", "left", "right", "open", "first", "again"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where somebody labels: the store in their hands, and the pass."""
+
+    store: Store
+    passed: PassView
+
+    @property
+    def aspects(self) -> tuple[LabelAspect, ...]:
+        return self.passed.plan.aspects
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What lies on the desk; `item_id` None once all is done.
+
+    `form` is the id under which the next save is sent, made when the item is shown and anew after each save; `known`
+    are the labels as saved, `comment` as it stood when the item was shown, `redo` the place of the aspect that is
+    answered again.  `wish` is where the person wants to go: a press only notes it, so that a label and Enter pressed in
+    one breath work in either order.
+    """
+
+    pass_id: str
+    rater: str
+    item_id: str | None
+    form: str
+    comment: str = ""
+    known: Mapping[str, float | None] = field(default_factory=dict)
+    redo: int | None = None
+    wish: Wish = ""
+    problem: str = ""
+
+
+@st.fragment
+def draw(seat: Seat) -> None:
+    """The desk as it stands: progress, the item, a row of labels an aspect, the way on."""
+    try:
+        desk = tasks.sit_down(seat.store, seat.passed.project_id, seat.passed.pass_id)
+    except ConcordError as error:
+        st.error(plain(f"Labelling cannot go on: {error}"), icon=":material/error:")
+        return
+    shown = _settle(seat, desk)
+    _draw_head(desk, shown)
+    if shown.problem:
+        st.error(plain(f"This was not saved: {shown.problem}"), icon=":material/error:")
+    if shown.item_id is None:
+        _draw_done(desk)
+        return
+    item = label_item.item_of(seat.passed.golden_id, seat.store, shown.item_id)
+    left, right = st.columns([3, 2], gap="medium") if label_item.has_side(item) else (st.container(), None)
+    with left:  # first, so that a phone shows it above the source
+        label_item.draw_target(item)
+        _draw_answers(seat, shown)
+        _draw_comment(seat, shown)
+        _draw_ways(seat, shown)
+    if right is not None:
+        with right:
+            label_item.draw_beside(item)
+
+
+# ── what lies on the desk ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _settle(seat: Seat, desk: DeskView) -> Shown:
+    """The item to show: the one on the desk, or where its person wished to go; at first the first unfinished."""
+    shown = _on_desk()
+    if (
+        shown is None
+        or (shown.pass_id, shown.rater) != (desk.pass_id, desk.rater)
+        or (shown.item_id is not None and shown.item_id not in desk.assigned)
+    ):
+        shown = _lay(seat, desk, desk.first_open)
+    elif shown.wish == "again":
+        shown = replace(shown, wish="", redo=0)
+    elif shown.wish == "next" and shown.item_id is not None and shown.item_id not in desk.saved:
+        missing = next(one.aspect for one in seat.aspects if one.aspect not in desk.said(shown.item_id).values)
+        st.toast(plain(f"Label {missing} first; then Enter goes on."), icon=":material/keyboard:")
+        shown = replace(shown, wish="")
+    elif shown.wish:
+        shown = _lay(seat, desk, _where(desk, shown))
+    if shown.item_id is not None:
+        shown = replace(shown, known=desk.said(shown.item_id).values)
+    st.session_state[state.DESK] = shown
+    return shown
+
+
+def _where(desk: DeskView, shown: Shown) -> str | None:
+    order = desk.assigned
+    if shown.item_id is None or shown.wish == "first":
+        return order[0]
+    place = order.index(shown.item_id)
+    if shown.wish == "left":
+        return order[max(place - 1, 0)]
+    if shown.wish == "right":
+        return order[min(place + 1, len(order) - 1)]
+    if shown.wish == "open":
+        return desk.first_open
+    return next((one for one in order[place + 1 :] if one not in desk.saved), desk.first_open)
+
+
+def _lay(seat: Seat, desk: DeskView, item_id: str | None) -> Shown:
+    """Puts an item on the desk, with what was said of it and a fresh form."""
+    if item_id is None:
+        return Shown(desk.pass_id, desk.rater, None, "")
+    said = desk.said(item_id)
+    for place, aspect in enumerate(seat.aspects):
+        if not aspect.choices():  # a typed number: the field stays the same, so that the cursor stays in it
+            st.session_state[_number_key(place)] = said.values.get(aspect.aspect)
+    return Shown(desk.pass_id, desk.rater, item_id, _new_form(), said.comment, said.values)
+
+
+def _on_desk() -> Shown | None:
+    shown: Shown | None = st.session_state.get(state.DESK)
+    return shown
+
+
+def _new_form() -> str:
+    return f"label:{uuid.uuid4().hex}"
+
+
+def _number_key(place: int) -> str:
+    return state.widget(f"label_number_{place}")
+
+
+def _comment_key(shown: Shown) -> str:
+    return state.widget(f"label_comment_{shown.pass_id}_{shown.item_id}")
+
+
+# ── what a press does ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _answer(seat: Seat, item_id: str, aspect: str, value: float | None) -> None:
+    """Saves one label at once.
+
+    A second press of the same does nothing; nor does one meant for another item: its person had pressed Enter already.
+    """
+    shown = _on_desk()
+    if shown is None or shown.item_id != item_id or (shown.wish and aspect in shown.known):
+        return
+    if aspect not in shown.known or shown.known[aspect] != value:
+        shown = _save(seat, shown, {aspect: value})
+    if shown.redo is not None and not shown.problem:
+        shown = replace(shown, redo=shown.redo + 1 if shown.redo + 1 < len(seat.aspects) else None)
+    st.session_state[state.DESK] = shown
+
+
+def _answer_number(seat: Seat, item_id: str, place: int) -> None:
+    """Enter in a number field: keep the number and, when it was the last label missing, go on."""
+    value = st.session_state[_number_key(place)]
+    if value is None:
+        return
+    _answer(seat, item_id, seat.aspects[place].aspect, float(value))
+    shown = _on_desk()
+    if shown is not None and shown.item_id == item_id and len(shown.known) == len(seat.aspects) and not shown.problem:
+        st.session_state[state.DESK] = replace(shown, wish="next")
+
+
+def _comment(seat: Seat, item_id: str) -> None:
+    """Keeps a comment when typing rests; before any label was given it is kept alone."""
+    shown = _on_desk()
+    if shown is None or shown.item_id != item_id:
+        return
+    if shown.known or st.session_state[_comment_key(shown)].strip():
+        st.session_state[state.DESK] = _save(seat, shown, shown.known)
+
+
+def _save(seat: Seat, shown: Shown, values: Mapping[str, float | None]) -> Shown:
+    comment = str(st.session_state.get(_comment_key(shown), shown.comment))
+    try:
+        tasks.save_label(
+            seat.store,
+            seat.passed.project_id,
+            seat.passed.pass_id,
+            str(shown.item_id),
+            values,
+            comment=comment,
+            form=shown.form,
+        )
+    except ConcordError as error:
+        return replace(shown, problem=str(error))
+    return replace(shown, form=_new_form(), known={**shown.known, **values}, problem="")
+
+
+def _go(item_id: str | None, wish: Wish) -> None:
+    """Notes where to; a second press of Enter on the item that was left does not skip the one that came."""
+    shown = _on_desk()
+    if shown is not None and shown.item_id == item_id:
+        st.session_state[state.DESK] = replace(shown, wish=wish)
+
+
+# ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_head(desk: DeskView, shown: Shown) -> None:
+    n, done = len(desk.assigned), desk.n_done
+    place = f"**{desk.assigned.index(shown.item_id) + 1} of {n}**" if shown.item_id else f"**{n} of {n}**"
+    left = "" if desk.seconds_left is None or done == n else f", about {tables.duration(desk.seconds_left)} left"
+    st.progress(done / n if n else 0.0, text=f"{place} · {done} done{left}")
+
+
+def _draw_done(desk: DeskView) -> None:
+    st.success(f"All {len(desk.assigned)} of your items are labelled. Thank you.", icon=":material/task_alt:")
+    st.button("Look at them again", key=state.widget("label_first"), on_click=_go, args=(None, "first"))
+
+
+def _active(seat: Seat, shown: Shown) -> int | None:
+    """The place of the aspect that the keys answer: the first open one; a single aspect keeps them."""
+    if shown.redo is not None:
+        return shown.redo
+    open_ones = [k for k, one in enumerate(seat.aspects) if one.aspect not in shown.known]
+    return open_ones[0] if open_ones else (0 if len(seat.aspects) == 1 else None)
+
+
+def _draw_answers(seat: Seat, shown: Shown) -> None:
+    active = _active(seat, shown)
+    for place, aspect in enumerate(seat.aspects):
+        here = place == active
+        mark = ":primary[:material/keyboard:] " if here else ""
+        done = " :green[:material/check:]" if aspect.aspect in shown.known else ""
+        meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
+        ends = f":gray[{label_item.scale_words(aspect)}]"
+        st.markdown(f"{mark}**{plain(aspect.aspect)}**{meaning}{done} {ends}")
+        if aspect.choices():
+            with st.container(horizontal=True, gap="small"):
+                _draw_choices(seat, shown, aspect, here)
+        else:
+            _draw_number(seat, shown, place, here)
+
+
+def _draw_choices(seat: Seat, shown: Shown, aspect: LabelAspect, here: bool) -> None:
+    choices = aspect.choices()
+    for value, key in zip(choices, label_item.keys_for(choices), strict=True):
+        _draw_choice(seat, shown, aspect.aspect, value, key if here else None)
+    _draw_choice(seat, shown, aspect.aspect, None, "X" if here else None)
+
+
+def _draw_choice(seat: Seat, shown: Shown, aspect: str, value: float | None, shortcut: str | None) -> None:
+    chosen = aspect in shown.known and shown.known[aspect] == value
+    st.button(
+        "Cannot tell" if value is None else f"**{plain(f'{value:g}')}**",
+        key=state.widget(f"label_{shown.item_id}_{aspect}_{value}"),
+        type="primary" if chosen else "secondary",
+        shortcut=shortcut,
+        on_click=_answer,
+        args=(seat, shown.item_id, aspect, value),
+    )
+
+
+def _draw_number(seat: Seat, shown: Shown, place: int, here: bool) -> None:
+    aspect, scale = seat.aspects[place], seat.aspects[place].scale
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        with (
+            st.form(state.widget(f"label_form_{place}"), border=False, width="content"),
+            st.container(horizontal=True, gap="small", vertical_alignment="bottom"),
+        ):
+            st.number_input(
+                f"A number from {scale.low:g} to {scale.high:g}",
+                min_value=float(scale.low),
+                max_value=float(scale.high),
+                step=float(scale.step or (scale.high - scale.low) / 100),
+                value=None,
+                key=_number_key(place),
+                width=240,
+            )
+            st.form_submit_button("Keep", on_click=_answer_number, args=(seat, shown.item_id, place))
+        _draw_choice(seat, shown, aspect.aspect, None, "X" if here else None)
+
+
+def _draw_comment(seat: Seat, shown: Shown) -> None:
+    st.text_input(
+        "Comment",
+        value=shown.comment,
+        key=_comment_key(shown),
+        max_chars=LONGEST_COMMENT,
+        placeholder="A comment, if you like; it is kept as you type. Tab leaves it.",
+        label_visibility="collapsed",
+        live=PAUSE,
+        on_change=_comment,
+        args=(seat, shown.item_id),
+    )
+
+
+def _draw_ways(seat: Seat, shown: Shown) -> None:
+    def way(label: str, wish: Wish, shortcut: str, *, main: bool = False) -> None:
+        st.button(
+            label,
+            key=state.widget(f"label_way_{wish}_{shown.item_id}"),
+            type="primary" if main else "secondary",
+            shortcut=shortcut,
+            on_click=_go,
+            args=(shown.item_id, wish),
+        )
+
+    with st.container(horizontal=True, gap="small"):
+        way("Save and next", "next", "Enter", main=True)
+        way("Back", "left", "Left")
+        way("Forward", "right", "Right")
+        way("First unfinished", "open", "U")
+        if len(seat.aspects) > 1 and len(shown.known) == len(seat.aspects):
+            way("Answer again", "again", "Backspace")

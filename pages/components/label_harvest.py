@@ -1,0 +1,152 @@
+"""The reviewer's side of a labelling pass: progress, agreement as it grows, and freezing the labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import ConcordError
+from core.figures.labelling import Growth, growth_figure
+from core.jobs import tasks
+from core.jobs.views.labelling import AspectAgreement, HarvestView, PassView
+from core.labelling.harvest import Combine
+from core.store.store import Store
+from pages.components import charts, label_item, label_view, state, tables
+from pages.components.page import link_to, plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+LOOK_AGAIN = "10s"
+COMBINE_WORDS: dict[Combine, str] = {
+    "replace": "Take the new labels where there are any; keep the old ones elsewhere",
+    "fill": "Keep the old labels; the new ones only fill the gaps",
+}
+METRIC_WORDS = {
+    "nominal": "alike or not",
+    "ordinal": "by the ranks of the steps",
+    "interval": "by the squared difference",
+}
+
+
+@st.fragment(run_every=LOOK_AGAIN)
+def draw_progress(store: Store, passed: PassView) -> None:
+    """Who has done how much, and how well they agree so far; looks again by itself."""
+    label_view.draw_address(passed)
+    seen = tasks.harvest(store, passed.project_id, passed.pass_id)
+    if not seen.done:
+        st.info(
+            "Nobody has sat down yet. Send people the address; each picks a name and labels.",
+            icon=":material/group_add:",
+        )
+        return
+    st.markdown(
+        f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label; "
+        f"{tables.count_words(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned sat down; "
+        f"{tables.count_words(len(seen.queue), 'item')} to decide."
+    )
+    frame = pd.DataFrame(
+        {
+            "rater": list(seen.done),
+            "labelled": list(seen.done.values()),
+            "of": [seen.assigned.get(rater) for rater in seen.done],
+            "progress": [_share(seen, rater) for rater in seen.done],
+        }
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=tables.height_for(len(frame), 8),
+        placeholder=tables.DASH,
+        column_config={"progress": st.column_config.ProgressColumn(min_value=0, max_value=100, format="%d %%")},
+        alt="Progress by rater",
+    )
+    for one in seen.agreement:
+        _draw_agreement(passed, one)
+
+
+def _share(seen: HarvestView, rater: str) -> int | None:
+    """Per cent; an item counts once any of its aspects is labelled.  None for whoever has no items of their own."""
+    assigned = seen.assigned.get(rater)
+    return min(100, round(100 * seen.done[rater] / assigned)) if assigned else None
+
+
+def _draw_agreement(passed: PassView, one: AspectAgreement) -> None:
+    value = tables.DASH if one.alpha is None else f"{one.alpha:.3f}"
+    interval = "" if one.interval is None else f" [{one.interval.low:.2f}, {one.interval.high:.2f}]"
+    st.markdown(f"**{plain(one.aspect)}**: Krippendorff's alpha {value}{interval}")
+    how = "no interval: it takes two sources or more" if one.interval is None else f"95 %, {one.interval.method}"
+    st.caption(
+        f"{one.alpha_metric} alpha ({METRIC_WORDS.get(one.alpha_metric, one.alpha_metric)}) on n = {one.n_double:,} "
+        f"items that two or more have rated; {one.n_labels:,} labels in all; {how}. "
+        "1 is perfect agreement, 0 what chance gives."
+    )
+    if one.alpha is None:
+        st.caption("Undefined so far: alpha needs items rated by two people, and labels that are not all the same.")
+        return
+    shared = passed.plan.shared if passed.plan.overlap < 2 else len(passed.plan.positions)
+    charts.place(
+        _figure(one, min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else one.n_double),
+        key=f"growth_{passed.pass_id}_{one.aspect}",
+        alt=f"Krippendorff's alpha of {one.aspect} as items were rated",
+    )
+
+
+def _figure(one: AspectAgreement, n_expected: int) -> Figure:
+    growth = Growth(tuple(p.n_items for p in one.growth), tuple(p.alpha for p in one.growth))
+    return growth_figure(growth, one.interval, metric=one.alpha_metric, n_expected=n_expected)
+
+
+def draw_freeze(store: Store, passed: PassView) -> None:
+    """A new golden set out of the labels of the pass; what becomes of old labels is said and chosen."""
+    seen = tasks.harvest(store, passed.project_id, passed.pass_id)
+    golden = label_item.kept_golden(passed.golden_id, store)
+    if not seen.n_touched and not seen.decided:
+        st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")
+        return
+    st.markdown(
+        f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label, {len(seen.decided):,} are decided. "
+        "The label of an item is what was decided, else the mean of its raters; single ratings and comments are kept. "
+        "The golden set that was labelled stays as it is."
+    )
+    if seen.queue:
+        st.warning(
+            f"{tables.count_words(len(seen.queue), 'item')} still to decide: frozen now, the mean of their raters "
+            "stands for them.",
+            icon=":material/balance:",
+        )
+    combine: Combine = "replace"
+    if any(one.aspect in golden.aspects for one in passed.plan.aspects):
+        combine = st.radio(
+            "Items that had a label before",
+            list(COMBINE_WORDS),
+            format_func=lambda one: COMBINE_WORDS[one],
+            key=state.widget("label_combine"),
+            help="A decision always counts, over old and new labels.",
+        )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input(
+            "Name of the new golden set",
+            value=f"{golden.name}, {passed.name}",
+            max_chars=120,
+            key=state.widget(f"label_frozen_{passed.pass_id}"),
+        )
+        pressed = st.button("Freeze these labels", type="primary", icon=":material/ac_unit:")
+    if pressed:
+        _freeze(store, passed, name, combine)
+
+
+def _freeze(store: Store, passed: PassView, name: str, combine: Combine) -> None:
+    try:
+        golden_id = tasks.freeze_labels(store, passed.project_id, passed.pass_id, name=name, combine=combine)
+    except ConcordError as error:
+        st.error(plain(f"Nothing was frozen: {error}"), icon=":material/error:")
+        return
+    view = tasks.get_golden(store, golden_id)
+    counts = ", ".join(f"{one.aspect} on {one.n_labelled:,}" for one in view.aspects)
+    st.success(plain(f"{view.name} is frozen: {view.n_items:,} items with labels of {counts}."))
+    with st.container(horizontal=True):
+        link_to("golden_set", "Look at it", icon=":material/dataset:", golden=golden_id)
+        link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden_id)

@@ -1,0 +1,92 @@
+"""An item on the Label screen: its parts as plain text, whatever they hold, long or written from right to left."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.jobs import tasks
+from core.labelling.plan import LabelAspect
+from core.records import GoldenSet, Item
+from core.store.store import Store
+from pages.components import state
+
+LONG_TEXT, TALL = 2_500, 420
+MANY_LINES = 24
+KEYS = "1234567890T"
+SIDE_PARTS = (("context", "Context"), ("source", "Source"))
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
+def kept_golden(golden_id: str, _store: Store) -> GoldenSet:
+    """Golden sets never change under their id."""
+    return tasks.load_golden_set(_store, golden_id)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _by_id(golden_id: str, _golden: GoldenSet) -> dict[str, Item]:
+    return {item.item_id: item for item in _golden.items}
+
+
+def item_of(golden_id: str, store: Store, item_id: str) -> Item:
+    """The item of that id; the golden set has it."""
+    return _by_id(golden_id, kept_golden(golden_id, store))[item_id]
+
+
+def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
+    """The key of each label: its own digit where it has one (10 is 0, or T beside a 0), else by place from 1."""
+    if all(float(one).is_integer() and 0 <= one <= 10 for one in choices):
+        ten = "T" if 0 in choices else "0"
+        return tuple(ten if one == 10 else f"{one:g}" for one in choices)
+    return tuple(KEYS[: len(choices)])
+
+
+def scale_words(aspect: LabelAspect) -> str:
+    """E.g. "1 lowest, 5 highest"."""
+    return f"{aspect.scale.low:g} lowest, {aspect.scale.high:g} highest"
+
+
+def draw_beside(item: Item) -> None:
+    """Context and source, each to be folded away; open or folded stays as a person left it."""
+    for name, title in SIDE_PARTS:
+        text = getattr(item, name)
+        if text:
+            with st.expander(title, expanded=True, key=state.widget(f"label_{name}")):
+                draw_text(text)
+
+
+def draw_target(item: Item) -> None:
+    """The judged text, in a frame of its own."""
+    with st.container(border=True):
+        draw_text(item.target)
+
+
+def has_side(item: Item) -> bool:
+    """Whether there is anything to read beside the judged text."""
+    return bool(item.source or item.context)
+
+
+def draw_text(text: str) -> None:
+    """Letter by letter; a long text scrolls in a box of its own."""
+    if not text.strip():
+        st.caption("(empty)")
+        return
+    tall = len(text) > LONG_TEXT or text.count("\n") > MANY_LINES
+    place = st.container(height=TALL, border=False) if tall else st
+    if leftward(text):
+        place.text(_isolated(text), text_alignment="right", width="stretch")
+    else:
+        place.text(text, width="stretch")
+
+
+def leftward(text: str) -> bool:
+    """Whether the first letter with a direction is of a script written from right to left."""
+    kinds = (unicodedata.bidirectional(letter) for letter in text[:500])
+    return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)
+
+
+def _isolated(text: str) -> str:
+    """Each line in a right-to-left isolate, so that its punctuation stands where its readers expect it."""
+    return "\n".join(f"\u2067{line}\u2069" if line else "" for line in text.split("\n"))

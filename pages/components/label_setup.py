@@ -1,0 +1,160 @@
+"""Beginning a labelling pass: which items, which aspects on which scales, how many people, in which order."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.jobs.views.labelling import PassRequest
+from core.labelling.plan import MOST_RATERS, LabelAspect, Order
+from core.records import Scale
+from pages.components import label_view, people, state
+from pages.components.page import Opened, link_to, plain
+
+ORDER_WORDS: dict[Order, str] = {
+    "random": "random",
+    "file": "as in the file",
+    "disagreement": "first where judges and raters part",
+}
+STEPS = {"whole numbers": 1.0, "halves": 0.5, "any number": None}
+USUAL_ITEMS, USUAL_SHARED = 50, 20
+
+
+def draw(page: Opened) -> None:
+    """The form of a new pass; what it will mean for each person stands above the button."""
+    goldens = tasks.list_goldens(page.store, page.project.project_id)
+    if not goldens:
+        st.info(
+            "There is nothing to label yet. Bring in a file with items first; it may come without any labels.",
+            icon=":material/dataset:",
+        )
+        link_to("golden_set", "Bring in a file", icon=":material/upload_file:")
+        return
+    golden = _choose_golden(goldens)
+    aspects = _choose_aspects(golden)
+    request = _choose_work(page, golden, aspects)
+    if not aspects:
+        st.info("Choose or type at least one aspect: what people are to rate, such as coherence.")
+        return
+    st.markdown(_what_it_means(request, golden))
+    st.button(
+        "Begin this pass",
+        type="primary",
+        icon=":material/play_arrow:",
+        on_click=_begin,
+        args=(page, request),
+        **people.gate(page, "reviewer"),
+    )
+
+
+def _choose_golden(goldens: list[GoldenView]) -> GoldenView:
+    by_id = {one.golden_id: one for one in goldens}
+    wanted = state.url_id("golden")
+    chosen = st.selectbox(
+        "Items to label",
+        list(by_id),
+        index=list(by_id).index(wanted) if wanted in by_id else 0,
+        key=state.widget("label_golden"),
+        format_func=lambda one: f"{by_id[one].name} ({by_id[one].n_items:,} items)",
+    )
+    return by_id[chosen]
+
+
+def _choose_aspects(golden: GoldenView) -> tuple[LabelAspect, ...]:
+    known = [one.aspect for one in golden.aspects]
+    names = st.multiselect(
+        "Aspects to rate, one or several a pass",
+        known,
+        default=known[:1],
+        key=state.widget(f"label_aspects_{golden.golden_id}"),
+        accept_new_options=True,
+        placeholder="Choose, or type a new one and press Enter",
+    )
+    return tuple(_describe_aspect(golden, " ".join(name.split())) for name in names if name.strip())
+
+
+def _describe_aspect(golden: GoldenView, name: str) -> LabelAspect:
+    """Scale and meaning of one aspect; one that has labels starts with their scale."""
+    known = golden.aspect(name)
+    scale = known.scale if known is not None else Scale(1, 5, 1.0)
+    key = state.widget(f"label_aspect_{golden.golden_id}_{name}")
+    with st.container(border=True):
+        st.markdown(f"**{plain(name)}**")
+        low, high, step, meaning = st.columns([1, 1, 2, 5], vertical_alignment="bottom")
+        bottom = low.number_input("from", value=float(scale.low), key=f"{key}_low", format="%g")
+        top = high.number_input("to", value=float(scale.high), key=f"{key}_high", format="%g")
+        names = list(STEPS)
+        usual = next((one for one, width in STEPS.items() if width == scale.step), names[2])
+        steps = step.selectbox("in", names, index=names.index(usual), key=f"{key}_step")
+        said = meaning.text_input("What it means, in a sentence", key=f"{key}_meaning", max_chars=500)
+    return LabelAspect(name, Scale(bottom, top, STEPS[steps], given=True), said.strip())
+
+
+def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, ...]) -> PassRequest:
+    n = golden.n_items
+
+    def number(label: str, name: str, words: str, *, low: int, high: int, usual: int) -> int:
+        key = state.widget(f"label_{name}_{golden.golden_id}")
+        return int(st.number_input(label, low, max(low, high), min(usual, max(low, high)), key=key, help=words))
+
+    left, right = st.columns(2, gap="medium")
+    with left:
+        items = number("How many items", "items", "Those that the order puts first.", low=1, high=n, usual=USUAL_ITEMS)
+        raters = number(
+            "How many people label", "raters", "More may join; they add overlap.", low=1, high=MOST_RATERS, usual=2
+        )
+    with right:
+        words = "Rated by all, so that agreement shows early."
+        shared = number("Items for everybody first", "shared", words, low=0, high=items, usual=USUAL_SHARED)
+        words = "1 covers most items for the same work."
+        overlap = number("People for each item afterwards", "overlap", words, low=1, high=raters, usual=1)
+    order = st.segmented_control(
+        "Order",
+        list(ORDER_WORDS),
+        default="random",
+        required=True,
+        format_func=lambda one: ORDER_WORDS[one],
+        key=state.widget("label_order"),
+    )
+    name = st.text_input("Name of the pass", value="First pass", max_chars=120, key=state.widget("label_name"))
+    instructions = st.text_area(
+        "Instructions, shown to everybody who labels", height=90, max_chars=5_000, key=state.widget("label_words")
+    )
+    return PassRequest(
+        project_id=page.project.project_id,
+        golden_id=golden.golden_id,
+        name=name,
+        aspects=aspects,
+        n_raters=raters,
+        shared=shared,
+        overlap=overlap,
+        order=order,
+        limit=items,
+        instructions=instructions,
+    )
+
+
+def _what_it_means(request: PassRequest, golden: GoldenView) -> str:
+    n = min(request.limit or golden.n_items, golden.n_items)
+    shared = min(request.shared, n)
+    each = shared + -(-(n - shared) * request.overlap // request.n_raters)
+    total = shared * request.n_raters + (n - shared) * request.overlap
+    return (
+        f"**{n:,} items, {total:,} ratings in all**: each of {request.n_raters} labels {each:,} at most, "
+        f"the first {shared} the same for everybody. Nobody sees judges or what others said."
+    )
+
+
+def _begin(page: Opened, request: PassRequest) -> None:
+    try:
+        pass_id = tasks.start_pass(page.store, request)
+    except ConcordError as error:
+        state.leave_notice(f"The pass was not begun: {error}", good=False)
+        return
+    state.leave_notice(
+        f"{' '.join(request.name.split())} has begun. Under Progress stands the address to send.", good=True
+    )
+    state.put_in_url(labelling=pass_id, golden=None)
+    st.session_state[state.LABEL_VIEW] = label_view.LABEL

@@ -1,0 +1,324 @@
+"""50 browser sessions on one server: 20 annotators save a label every 2 s while a calibration runs.
+
+    python tests/bench/bench_labelling.py [--full | --seconds 30] [--annotators 20] [--onlookers 30] [--watchers 0]
+
+A server and its worker run as processes of their own on 127.0.0.1 with a temporary store.  Each session speaks the
+browser's own protocol over a websocket: an annotator sends the press of a label, waits until the server has drawn the
+answer, sends Enter, waits for the next item.  Every tenth label is pressed twice without a pause.  Of the
+onlookers one watches the progress of the pass and `--watchers` the calibration, which look again by themselves; the
+others have a screen open and draw it anew every half minute.  `--full` runs 3 minutes, as the requirement says.
+
+Printed: server time from a press to its answer (with the transfer over the loopback), for the save, for going on, and
+for both together, whose 95th percentile must stay under 500 ms; and from the store how many labels are lost or double.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from bench_rerun import golden_set  # noqa: E402
+from streamlit.proto.BackMsg_pb2 import BackMsg  # noqa: E402
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg  # noqa: E402
+
+from core.calibration.settings import CalibrationSettings  # noqa: E402
+from core.jobs import tasks  # noqa: E402
+from core.jobs.views import CalibrationRequest  # noqa: E402
+from core.jobs.views.labelling import PassRequest  # noqa: E402
+from core.labelling.plan import LabelAspect  # noqa: E402
+from core.records import Scale  # noqa: E402
+from core.settings import Settings  # noqa: E402
+from core.store.store import Store  # noqa: E402
+
+LIMIT_MS, PAUSE, FULL_SECONDS, ANSWER_SECONDS = 500.0, 2.0, 180.0, 60.0
+FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
+LABEL = re.compile(r"\*\*\\?([1-5])\*\*")
+
+
+@dataclass
+class Session:
+    """One browser tab: what it shows (buttons by label, fragments that look again) and a way to press."""
+
+    socket: aiohttp.ClientWebSocketResponse
+    query: str
+    page: str = ""
+    views: str = ""
+    buttons: dict[str, tuple[str, str]] = field(default_factory=dict)
+    looks_again: dict[str, float] = field(default_factory=dict)
+
+    async def run(self, press: str = "", fragment: str = "") -> float:
+        """Ask for a run (of the page, or of a fragment, with a button pressed); milliseconds until it was drawn."""
+        start = time.perf_counter()
+        await self.send(press, fragment)
+        await self.until_drawn()
+        return 1000 * (time.perf_counter() - start)
+
+    async def choose(self, option: str) -> None:
+        """Pick a view of the Label screen."""
+        message = BackMsg()
+        state = message.rerun_script
+        state.query_string, state.page_script_hash = self.query, self.page
+        state.widget_states.widgets.add(id=self.views).string_array_value.data.append(option)
+        await self.socket.send_bytes(message.SerializeToString())
+        await self.until_drawn()
+
+    async def send(self, press: str = "", fragment: str = "") -> None:
+        message = BackMsg()
+        state = message.rerun_script
+        state.query_string, state.page_script_hash, state.fragment_id = self.query, self.page, fragment
+        if press:
+            state.widget_states.widgets.add(id=press, trigger_value=True)
+        await self.socket.send_bytes(message.SerializeToString())
+
+    async def until_drawn(self) -> None:
+        while not await self._take(ANSWER_SECONDS):
+            continue
+
+    async def until_quiet(self, seconds: float = 0.5) -> None:
+        """Takes what else comes, until nothing has come for so long."""
+        while True:
+            try:
+                await self._take(seconds)
+            except TimeoutError:
+                return
+
+    async def _take(self, seconds: float) -> bool:
+        """Takes one message; whether it says that a run was drawn to its end."""
+        data = await asyncio.wait_for(self.socket.receive(), seconds)
+        if data.type is not aiohttp.WSMsgType.BINARY:
+            raise RuntimeError(f"the server closed the session: {data.type.name}")
+        message = ForwardMsg.FromString(data.data)
+        kind = message.WhichOneof("type")
+        if kind == "new_session":
+            self.buttons.clear()
+        elif kind == "navigation":
+            self.page = message.navigation.page_script_hash
+        elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
+            self._see(message.delta)
+        elif kind == "auto_rerun":
+            self.looks_again[message.auto_rerun.fragment_id] = message.auto_rerun.interval
+        return kind == "script_finished" and message.script_finished in FINISHED
+
+    def _see(self, delta: Any) -> None:
+        element = delta.new_element
+        if element.WhichOneof("type") == "button":
+            found = LABEL.fullmatch(element.button.label)
+            name = found[1] if found else element.button.label
+            self.buttons[name] = (element.button.id, delta.fragment_id)
+        elif element.WhichOneof("type") == "button_group":
+            self.views = element.button_group.id
+        elif element.WhichOneof("type") == "exception":
+            raise RuntimeError(f"the screen failed: {element.exception.message}")
+
+
+@dataclass
+class Tally:
+    """What the annotators saw: times in ms, and what each was told is saved, (rater, running number) → label."""
+
+    saves: list[float] = field(default_factory=list)
+    ways: list[float] = field(default_factory=list)
+    said: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    @property
+    def both(self) -> list[float]:
+        return [a + b for a, b in zip(self.saves, self.ways, strict=True)]
+
+
+async def opened(client: aiohttp.ClientSession, url: str, screen: str, **ids: str) -> Session:
+    socket_ = await client.ws_connect(f"{url}/_stcore/stream", protocols=("streamlit",), max_msg_size=0)
+    session = Session(socket_, urlencode(ids))
+    message = BackMsg()
+    message.rerun_script.query_string, message.rerun_script.page_name = session.query, screen
+    await socket_.send_bytes(message.SerializeToString())
+    await session.until_drawn()
+    return session
+
+
+async def annotate(session: Session, rater: str, end: float, tally: Tally) -> None:
+    """A label every two seconds until `end`; every tenth is pressed twice."""
+    chooser = random.Random(rater)
+    await asyncio.sleep(chooser.random() * PAUSE)
+    number = 0
+    while time.monotonic() < end:
+        began, value = time.monotonic(), chooser.randint(1, 5)
+        button, fragment = session.buttons[str(value)]
+        twice = number % 10 == 9
+        if twice:
+            await session.send(button, fragment)
+        tally.saves.append(await session.run(button, fragment))
+        if twice:
+            await session.until_quiet()
+        tally.said[rater, number] = float(value)
+        button, fragment = session.buttons["Save and next"]
+        tally.ways.append(await session.run(button, fragment))
+        number += 1
+        await asyncio.sleep(max(0.0, PAUSE - (time.monotonic() - began)))
+
+
+async def look_on(session: Session, place: int, end: float) -> None:
+    """What looks again by itself does so; any other tab is drawn anew every half minute or so."""
+    while time.monotonic() < end:
+        again = min(session.looks_again.items(), key=lambda pair: pair[1], default=None)
+        await asyncio.sleep(max(again[1], 0.2) if again else 15.0 + place % 30)
+        await session.run(fragment=again[0] if again else "")
+
+
+async def drive(url: str, ids: dict[str, str], run_id: str, options: argparse.Namespace) -> Tally:
+    tally = Tally()
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(cookie_jar=jar, connector=aiohttp.TCPConnector(limit=0)) as client:
+        raters = [f"rater {k}" for k in range(options.annotators)]
+        desks = []
+        for rater in raters:
+            session = await opened(client, url, "label", **ids, rater=rater)
+            await session.run(*session.buttons["Begin labelling"])
+            desks.append(session)
+        others = []
+        for k in range(options.onlookers):
+            if k < options.watchers:
+                others.append(await opened(client, url, "calibrate", project=ids["project"], run=run_id))
+            elif k == options.watchers:
+                others.append(await opened(client, url, "label", **ids, rater="reviewer"))
+                await others[-1].choose("Progress")
+            else:
+                others.append(await opened(client, url, "golden_set" if k % 2 else "runs", project=ids["project"]))
+        end = time.monotonic() + options.seconds
+        await asyncio.gather(
+            *(annotate(session, rater, end, tally) for session, rater in zip(desks, raters, strict=True)),
+            *(look_on(session, place, end) for place, session in enumerate(others)),
+        )
+    return tally
+
+
+def lost_and_double(store: Store, project_id: str, golden_id: str, tally: Tally) -> tuple[int, int, int]:
+    """(labels in the store, lost, double): by rater, the labels as they were pressed against the rows as kept."""
+    rows: dict[str, list[Any]] = {}
+    golden = store.goldens.load(golden_id)
+    for item_id in golden.item_ids:
+        for row in store.labels.history(project_id, golden_id, item_id):
+            rows.setdefault(row.rater, []).append(row)
+    lost = double = 0
+    for rater in {name for name, _ in tally.said}:
+        kept = sorted(rows.get(rater, []), key=lambda row: row.created_at)
+        said = [value for (name, _), value in sorted(tally.said.items()) if name == rater]
+        double += len(kept) - len({row.item_id for row in kept})
+        distinct = [row.value for row in {row.item_id: row for row in kept}.values()]
+        lost += sum(a != b for a, b in zip(said, distinct, strict=False)) + max(0, len(said) - len(distinct))
+    return sum(map(len, rows.values())), lost, double
+
+
+def start_work(store: Store, settings: Settings, options: argparse.Namespace) -> tuple[dict[str, str], str, str]:
+    """A pass of 20 raters over 1,600 items, and a calibration that outlasts the bench."""
+    project = tasks.create_project(store, "bench")
+    golden_id = tasks.add_golden(store, project.project_id, golden_set())
+    aspect = LabelAspect("coherence", Scale(1, 5, 1.0, given=True), "how well it hangs together")
+    request = PassRequest(project.project_id, golden_id, "bench", (aspect,), options.annotators, 200, 1)
+    pass_id = tasks.start_pass(store, request)
+    chosen = CalibrationSettings(rounds=20, resamples=200, revisit="full")
+    asked = CalibrationRequest(project.project_id, golden_id, "coherence", settings=chosen)
+    run_id = tasks.start_calibration(store, settings, asked)
+    return {"project": project.project_id, "labelling": pass_id}, golden_id, run_id
+
+
+def serve(home: str, port: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
+    with (Path(home) / "web.log").open("wb") as log:
+        server = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=log, stderr=log)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2):
+                return server
+        except OSError:
+            time.sleep(0.2)
+    raise TimeoutError("the server did not answer")
+
+
+def seconds_of(process: int) -> float:
+    """Seconds of CPU that a process has taken so far."""
+    spent = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
+
+
+def end_all(server: subprocess.Popen[bytes], home: str) -> None:
+    server.terminate()
+    server.wait(timeout=20)
+    log = Path(home) / "worker.log"
+    for pid in re.findall(r"\(process (\d+)\)", log.read_text()) if log.exists() else ():
+        try:
+            os.kill(int(pid), signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+
+
+def told(tally: Tally, store: Store, ids: dict[str, str], golden_id: str, run_id: str) -> dict[str, Any]:
+    """The figures, and whether the requirement is kept."""
+    kept, lost, double = lost_and_double(store, ids["project"], golden_id, tally)
+    run = tasks.run_view(store, run_id)
+    figures: dict[str, Any] = {
+        name: {"p50_ms": round(float(np.percentile(times, 50)), 1), "p95_ms": round(float(np.percentile(times, 95)), 1)}
+        for name, times in (("save", tally.saves), ("next", tally.ways), ("save and next", tally.both))
+    }
+    fits = figures["save and next"]["p95_ms"] <= LIMIT_MS
+    counts = {"pressed": len(tally.said), "kept": kept, "lost": lost, "double": double}
+    return {**figures, **counts, "calibration": run.status, "limit_ms": LIMIT_MS, "held": fits and not lost + double}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--full", action="store_true", help="3 minutes")
+    parser.add_argument("--annotators", type=int, default=20)
+    parser.add_argument("--onlookers", type=int, default=30)
+    parser.add_argument("--watchers", type=int, default=0, help="of the onlookers, how many watch the calibration")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    options.seconds = FULL_SECONDS if options.full else options.seconds
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        os.environ |= {"CONCORD_HOME": home, "OMP_NUM_THREADS": "1"}
+        settings = Settings.from_environment()
+        store = tasks.open_store(settings)
+        ids, golden_id, run_id = start_work(store, settings, options)
+        server = serve(home, port)
+        try:
+            tally = asyncio.run(drive(f"http://127.0.0.1:{port}", ids, run_id, options))
+            figures = told(tally, store, ids, golden_id, run_id)
+            figures["server CPU s"] = seconds_of(server.pid)
+            figures["machine load"] = round(os.getloadavg()[0], 1)
+        finally:
+            end_all(server, home)
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        print(f"{options.annotators} annotators and {options.onlookers} onlookers for {options.seconds:.0f} s")
+        for name, value in figures.items():
+            print(f"  {name:14} {value}")
+    return 0 if figures["held"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

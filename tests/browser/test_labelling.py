@@ -1,0 +1,130 @@
+"""Labelling as an annotator does it, in real Chromium: by keys, with a reload, by taps on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
+Settle = Callable[..., None]
+
+
+def begin_pass(page: Page, url: str, settle: Settle, name: str, aspects: tuple[str, ...] = ()) -> None:
+    """A pass of one's own over the sample project, with more aspects than the usual one where named."""
+    page.goto(f"{url}/label")
+    expect(page.get_by_text(re.compile("Nothing is being labelled|^New pass$"))).to_be_visible(timeout=60_000)
+    if page.get_by_text("New pass", exact=True).count():
+        page.get_by_text("New pass", exact=True).click()
+    settle("Items to label")
+    for aspect in aspects:
+        field = page.get_by_label("Aspects to rate, one or several a pass")
+        field.fill(aspect)
+        field.press("Enter")
+        settle(aspect)
+        field.press("Escape")
+    field = page.get_by_label("Name of the pass")
+    field.fill(name)
+    field.press("Enter")
+    page.wait_for_timeout(500)
+    page.get_by_role("button", name="Begin this pass").click()
+    settle(f"{name} has begun")
+
+
+def sit_down(page: Page, settle: Settle, rater: str) -> None:
+    page.get_by_label("Your name").fill(rater)
+    page.get_by_role("button", name="That is me").click()
+    settle("Begin labelling")
+    page.get_by_role("button", name="Begin labelling").click()
+    settle("Save and next")
+
+
+def stands(page: Page, words: str) -> None:
+    """Waits for what the progress bar says, e.g. "2 of 35 · 1 done", and for the item below it."""
+    expect(page.get_by_test_id("stProgress")).to_contain_text(words, timeout=8_000)
+    page.wait_for_selector(SETTLED, timeout=8_000)
+
+
+def strike(page: Page, key: str, then: str) -> None:
+    page.keyboard.press(key)
+    stands(page, then)
+
+
+def test_ten_items_by_keyboard_then_a_reload_then_the_eleventh(page: Page, app_url: str, settle: Settle) -> None:
+    begin_pass(page, app_url, settle, "keys")
+    sit_down(page, settle, "Ann")
+    for k in range(10):
+        strike(page, str(1 + k % 5), f"{k + 1} of 35 · {k + 1} done")
+        strike(page, "Enter", f"{k + 2} of 35 · {k + 1} done")
+    page.reload()
+    settle("Save and next")
+    stands(page, "11 of 35 · 10 done, about")
+    strike(page, "4", "11 of 35 · 11 done")
+    strike(page, "Enter", "12 of 35 · 11 done")
+    strike(page, "ArrowLeft", "11 of 35 · 11 done")
+    chosen = page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile("^4"))
+    expect(chosen).to_be_visible()
+    strike(page, "ArrowRight", "12 of 35 · 11 done")
+    strike(page, "ArrowRight", "13 of 35 · 11 done")
+    strike(page, "u", "12 of 35 · 11 done")
+    page.keyboard.press("Enter")  # nothing was said of this item
+    expect(page.get_by_text("Label coherence first")).to_be_visible(timeout=8_000)
+    stands(page, "12 of 35 · 11 done")
+    assert not page.get_by_test_id("stException").count()
+
+
+def test_a_label_and_enter_in_one_breath_and_a_press_twice(page: Page, app_url: str, settle: Settle) -> None:
+    """Two keys without a pause arrive as one message or two; either way the label counts and no item is skipped."""
+    begin_pass(page, app_url, settle, "breath")
+    sit_down(page, settle, "Bea")
+    for k in range(5):
+        page.keyboard.press("3")
+        page.keyboard.press("Enter")
+        stands(page, f"{k + 2} of 35 · {k + 1} done")
+    page.get_by_role("button", name=re.compile("^2")).dblclick()
+    stands(page, "6 of 35 · 6 done")
+    page.get_by_role("button", name=re.compile("^Save and next")).dblclick()
+    stands(page, "7 of 35 · 6 done")
+
+
+def test_a_comment_is_kept_at_the_pause_and_its_digits_are_no_labels(page: Page, app_url: str, settle: Settle) -> None:
+    begin_pass(page, app_url, settle, "comments", ("fluency",))
+    sit_down(page, settle, "Cy")
+    page.get_by_label("Comment").press_sequentially("5 stars <b>bold</b>")
+    page.wait_for_timeout(4_000)  # more than the pause; nothing was pressed
+    page.reload()
+    settle("Save and next")
+    expect(page.get_by_label("Comment")).to_have_value("5 stars <b>bold</b>")
+    stands(page, "1 of 35 · 0 done")
+    page.keyboard.press("5")
+    expect(page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile("^5"))).to_have_count(1)
+    page.wait_for_selector(SETTLED)
+    strike(page, "2", "1 of 35 · 1 done")  # the second aspect has the keys now
+
+
+def test_a_phone(browser: Browser, app_url: str, settle: Settle) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    try:
+        page = context.new_page()
+        begin_pass_on_phone(page, app_url)
+        for k in range(3):
+            page.get_by_role("button", name=re.compile("^4")).first.tap()
+            stands(page, f"{k + 1} of 35 · {k + 1} done")
+            page.get_by_role("button", name=re.compile("^Save and next")).tap()
+            stands(page, f"{k + 2} of 35 · {k + 1} done")
+        wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+        assert wide <= 390, "the screen is wider than the phone"
+    finally:
+        context.close()
+
+
+def begin_pass_on_phone(page: Page, url: str) -> None:
+    def waited(text: str) -> None:
+        expect(page.get_by_text(text).first).to_be_visible(timeout=60_000)
+        page.wait_for_selector(SETTLED, timeout=60_000)
+
+    begin_pass(page, url, waited, "phone")
+    sit_down(page, waited, "Di")

@@ -1,0 +1,209 @@
+"""Labelling passes through the tasks, as the screens use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.errors import NotFoundError, UsageError
+from core.jobs import tasks
+from core.jobs.views.labelling import PassRequest, SavedLabel
+from core.labelling.plan import LabelAspect
+from core.people import Actor
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
+from core.settings import Settings
+from core.store.store import Store
+
+FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0), "how good"), LabelAspect("b", Scale(0, 1, 1.0))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = tasks.open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def request_(store: Store) -> PassRequest:
+    project = tasks.create_project(store, "p")
+    items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(12))
+    golden = GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5, 1.0), (3.0,) * 12)})
+    golden_id = tasks.add_golden(store, project.project_id, golden)
+    return PassRequest(project.project_id, golden_id, " first  pass ", (FIVE, YES), 2, 4, 1, order="file")
+
+
+@pytest.fixture
+def pass_id(store: Store, request_: PassRequest) -> str:
+    return tasks.start_pass(store, request_)
+
+
+def test_two_raters_from_sitting_down_to_a_golden_set(store: Store, request_: PassRequest, pass_id: str) -> None:
+    project = request_.project_id
+    ann, bo = store.acting(Actor("Ann", "annotator")), store.acting(Actor("Bo", "annotator"))
+    desk = tasks.sit_down(ann, project, pass_id)
+    assert desk.assigned == ("i0", "i1", "i2", "i3", "i4", "i6", "i8", "i10")
+    assert (desk.first_open, desk.n_done, desk.seconds_left) == ("i0", 0, None)
+    assert tasks.sit_down(bo, project, pass_id).assigned == ("i0", "i1", "i2", "i3", "i5", "i7", "i9", "i11")
+    for number, item_id in enumerate(desk.assigned[:3]):
+        tasks.save_label(ann, project, pass_id, item_id, {"a": 2.0, "b": 1.0}, comment=" so so ", form=f"f{number}")
+    tasks.save_label(ann, project, pass_id, "i3", {"a": None}, form="half")  # b is open still
+    again = tasks.sit_down(ann, project, pass_id)
+    assert (again.first_open, again.n_done) == ("i3", 3)
+    assert again.saved["i0"].values == {"a": 2.0, "b": 1.0}
+    assert again.saved["i0"].comment == "so so"
+    assert again.seconds_left is not None
+    tasks.save_label(bo, project, pass_id, "i0", {"a": 5.0, "b": 1.0}, form="f0")
+    assert tasks.sit_down(ann, project, pass_id).saved["i0"].values["a"] == 2.0  # untouched by Bo's
+
+    seen = tasks.harvest(store, project, pass_id)
+    assert (seen.done, seen.n_items, seen.n_touched) == ({"Ann": 4, "Bo": 1}, 12, 4)
+    assert [(one.item_id, one.aspect, one.steps_apart) for one in seen.queue] == [("i0", "a", 3.0)]
+    assert [(one.aspect, one.n_double, one.n_labels) for one in seen.agreement] == [("a", 1, 4), ("b", 1, 4)]
+    tasks.adjudicate(store, project, pass_id, "i0", aspect="a", value=3.0, reason="rule 2", form="d1")
+    assert tasks.harvest(store, project, pass_id).queue == ()
+
+    frozen = tasks.load_golden_set(store, tasks.freeze_labels(store, project, pass_id, name=""))
+    assert frozen.name == "g, labelled"
+    assert frozen.aspects["a"].values == (3.0, 2.0, 2.0, *(3.0,) * 9)  # decided, Ann's, Ann's, as before
+    assert frozen.aspects["b"].values == (1.0, 1.0, 1.0, *(None,) * 9)
+    assert len(tasks.list_goldens(store, project)) == 2
+
+
+def test_a_form_sent_again_and_a_change_of_mind(store: Store, request_: PassRequest, pass_id: str) -> None:
+    ann = store.acting(Actor("Ann", "annotator"))
+    where = (request_.project_id, pass_id)
+    tasks.sit_down(ann, *where)
+    for value, form in ((1.0, "f1"), (1.0, "f1"), (4.0, "f2"), (5.0, "f1")):
+        tasks.save_label(ann, *where, "i0", {"a": value, "b": 0.0}, form=form)
+    assert tasks.sit_down(ann, *where).saved["i0"].values["a"] == 4.0
+    assert len(store.labels.history(request_.project_id, request_.golden_id, "i0")) == 4  # two forms, two aspects
+
+
+@pytest.mark.parametrize(
+    ("item_id", "values", "comment", "words"),
+    [
+        ("i0", {"a": 6.0}, "", "the scale is 1-5"),
+        ("i0", {"c": 1.0}, "", "a, b; c came"),
+        ("i0", {}, "", "nothing came"),
+        ("i99", {"a": 1.0}, "", "no part of first pass"),
+        ("i0", {"a": 1.0}, "x" * 5001, "5,000 characters"),
+    ],
+)
+def test_what_is_no_label(
+    store: Store, request_: PassRequest, pass_id: str, item_id: str, values: dict[str, float], comment: str, words: str
+) -> None:
+    ann = store.acting(Actor("Ann", "annotator"))
+    with pytest.raises(UsageError, match=words):
+        tasks.save_label(ann, request_.project_id, pass_id, item_id, values, comment=comment, form="f")
+    assert store.labels.history(request_.project_id, request_.golden_id, "i0") == []
+
+
+def test_nobody_labels_without_a_name(store: Store, request_: PassRequest, pass_id: str) -> None:
+    with pytest.raises(UsageError, match="Say who you are"):
+        tasks.sit_down(store, request_.project_id, pass_id)
+
+
+def test_two_who_sit_down_at_once_get_two_seats(store: Store, request_: PassRequest, pass_id: str) -> None:
+    def sit(name: str) -> tuple[str, ...]:
+        return tasks.sit_down(store.acting(Actor(name, "annotator")), request_.project_id, pass_id).assigned
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(sit, ["Ann", "Bo"] * 8))
+    assert sorted(tasks.get_pass(store, request_.project_id, pass_id).raters) == ["Ann", "Bo"]
+    assert sit("Ann") != sit("Bo")
+
+
+def test_first_where_judges_part(store: Store, request_: PassRequest) -> None:
+    asked = replace(request_, order="disagreement", limit=2)
+    with pytest.raises(UsageError, match="at least two judges"):
+        tasks.start_pass(store, asked)
+    for name, values in (("one", np.arange(12.0)), ("two", np.r_[np.arange(11.0), -50.0])):
+        tasks.add_judge(store, asked.project_id, asked.golden_id, JudgeScores(name, "imported", "a", values))
+    found = tasks.get_pass(store, asked.project_id, tasks.start_pass(store, asked))
+    assert found.plan.positions[0] == 11
+
+
+def test_passes_in_a_list(store: Store, request_: PassRequest, pass_id: str) -> None:
+    second = tasks.start_pass(store, replace(request_, name="second"))
+    listed = tasks.list_passes(store, request_.project_id, request_.golden_id)
+    assert [(one.pass_id, one.name) for one in listed] == [(second, "second"), (pass_id, "first pass")]
+    assert tasks.list_passes(store, request_.project_id, "golden:other") == []
+    with pytest.raises(NotFoundError, match="no labelling pass"):
+        tasks.get_pass(store, request_.project_id, "l-none")
+    with pytest.raises(UsageError, match="a name of 1 to"):
+        tasks.start_pass(store, replace(request_, name=" "))
+
+
+@pytest.mark.parametrize(("value", "reason", "words"), [(9.0, "why", "the scale is 1-5"), (3.0, " ", "needs a reason")])
+def test_decisions_that_are_none(
+    store: Store, request_: PassRequest, pass_id: str, value: float, reason: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        tasks.adjudicate(store, request_.project_id, pass_id, "i0", aspect="a", value=value, reason=reason, form="d")
+
+
+def test_a_comment_alone_and_a_half_answered_item_are_found_again(
+    store: Store, request_: PassRequest, pass_id: str
+) -> None:
+    ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
+    tasks.sit_down(ann, *where)
+    tasks.save_label(ann, *where, "i0", {}, comment="odd", form="f1")
+    tasks.save_label(ann, *where, "i1", {"a": 2.0}, comment="first", form="f2")
+    tasks.save_label(ann, *where, "i1", {}, comment="second", form="f3")
+    desk = tasks.sit_down(ann, *where)
+    assert (desk.first_open, desk.n_done) == ("i0", 0)
+    assert (desk.said("i0").values, desk.said("i0").comment) == ({}, "odd")
+    assert (desk.said("i1").values, desk.said("i1").comment) == ({"a": 2.0}, "second")
+    assert desk.said("i2") == SavedLabel({}, "")
+    with pytest.raises(UsageError, match="nothing came"):
+        tasks.save_label(ann, *where, "i0", {}, comment=" ", form="f4")
+    assert tasks.harvest(store, *where).done == {"Ann": 1}  # a comment is no label
+
+
+def test_time_left_counts_items_not_aspects(
+    store: Store, request_: PassRequest, pass_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 1.0, 10.0, 11.0, 20.0, 21.0])
+    monkeypatch.setattr(store._database, "now", lambda connection: next(clock))
+    ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
+    for k in range(3):
+        for aspect in ("a", "b"):
+            tasks.save_label(ann, *where, f"i{k}", {aspect: 1.0}, form=f"{k}{aspect}")
+    monkeypatch.undo()
+    # items were finished at 1, 11 and 21 s: ten seconds each, and five of Ann's eight are open
+    assert tasks.sit_down(ann, *where).seconds_left == pytest.approx(50.0)
+
+
+def test_what_triage_called_mislabelled_joins_the_queue(store: Store, request_: PassRequest, pass_id: str) -> None:
+    where = (request_.project_id, pass_id)
+    for item_id, verdict in (("i3", "label wrong"), ("i4", "judge wrong")):
+        tasks.save_triage(
+            store.acting(Actor("Tri", "annotator")),
+            request_.project_id,
+            request_.golden_id,
+            aspect="a",
+            item_id=item_id,
+            subject_id="c1",
+            verdict=verdict,  # type: ignore[arg-type]
+            note="it says 3",
+        )
+    for name, value in (("Ann", 1.0), ("Bo", 5.0)):
+        actor = store.acting(Actor(name, "annotator"))
+        tasks.sit_down(actor, *where)
+        for item_id in ("i0", "i3"):
+            tasks.save_label(actor, *where, item_id, {"a": value if item_id == "i0" else 2.0}, form=f"{name}{item_id}")
+    seen = tasks.harvest(store, *where)
+    assert [(one.item_id, one.steps_apart) for one in seen.queue] == [("i0", 4.0), ("i3", 0.0)]
+    assert [label.value for label in seen.queue[1].labels] == [2.0, 2.0]
+    assert seen.flagged["a", "i3"].note == "it says 3"
+    assert seen.assigned == {"Ann": 8, "Bo": 8}
+    tasks.adjudicate(store, *where, "i3", aspect="a", value=2.0, reason="they are right", form="d")
+    assert [one.item_id for one in tasks.harvest(store, *where).queue] == ["i0"]
+    with pytest.raises(UsageError, match="no part of the golden set"):
+        tasks.adjudicate(store, *where, "gone", aspect="a", value=2.0, reason="x", form="e")

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import UsageError
+from core.labelling.harvest import Label, alpha_interval, growth, labelled_golden, partings, ratings_of
+from core.labelling.plan import LabelAspect
+from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
+from core.stats import krippendorff_alpha
+
+FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0)), LabelAspect("yes", Scale(0, 1, 1.0))
+ITEMS = tuple(Item(f"i{k}", "t") for k in range(4))
+BARE = GoldenSet("g", "single", ITEMS, {})
+LABELS = [
+    Label("Ann", "i0", "a", 1.0, "bad"),
+    Label("Bo", "i0", "a", 4.0),
+    Label("Ann", "i1", "a", 3.0),
+    Label("Bo", "i1", "a", 4.0),
+    Label("Bo", "i2", "a", None),
+    Label("Cy", "gone", "a", 5.0),
+    Label("Ann", "i3", "yes", 1.0),
+    Label("Bo", "i3", "yes", 0.0),
+]
+
+
+def test_ratings_as_a_matrix() -> None:
+    found = ratings_of(BARE, LABELS, "a")
+    assert found.raters == ("Ann", "Bo")
+    np.testing.assert_array_equal(found.values, [[1, 3, np.nan, np.nan], [4, 4, np.nan, np.nan]])
+
+
+def test_agreement_as_it_grows_ends_at_that_of_all() -> None:
+    found = ratings_of(BARE, LABELS, "a")
+    points = growth(found, FIVE, (1, 0, 2, 3))
+    assert [one.n_items for one in points] == [1, 2]
+    assert points[0].alpha == pytest.approx(krippendorff_alpha([[3.0], [4.0]], "ordinal").value)
+    assert points[-1].alpha == pytest.approx(krippendorff_alpha(found.values, "ordinal").value)
+    assert growth(ratings_of(BARE, [], "a"), FIVE, (0, 1)) == ()
+
+
+def test_where_raters_part() -> None:
+    found = partings(BARE, LABELS, (FIVE, YES))
+    # i3: 1 of a range of 1; i0: 3 of a range of 4; i1 differs by one step of five, which is no parting
+    assert [(one.item_id, one.aspect, one.steps_apart) for one in found] == [("i3", "yes", 1.0), ("i0", "a", 3.0)]
+    assert [one.rater for one in found[1].labels] == ["Ann", "Bo"]
+
+
+def test_a_continuous_scale_parts_by_tenths_of_its_range() -> None:
+    slider = LabelAspect("a", Scale(0, 100))
+    labels = [Label("Ann", "i0", "a", 10.0), Label("Bo", "i0", "a", 20.0)]
+    assert partings(BARE, labels, (slider,)) == ()
+    assert len(partings(BARE, [*labels, Label("Cy", "i0", "a", 20.5)], (slider,))) == 1
+
+
+def test_a_golden_set_without_labels_gets_its_first() -> None:
+    frozen = labelled_golden(BARE, LABELS, (FIVE, YES), name="new", decided={("yes", "i3"): 1.0})
+    assert frozen.aspects["a"].values == (2.5, 3.5, None, None)
+    assert frozen.aspects["yes"].values == (None, None, None, 1.0)  # decided, not the mean
+    assert frozen.aspects["a"].scale == Scale(1, 5, 1.0, given=True)
+    assert Rating("i0", "Ann", "a", 1.0, "bad") in frozen.ratings
+    assert {one.item_id for one in frozen.ratings} == {"i0", "i1", "i3"}
+    assert (frozen.name, frozen.digest != BARE.digest) == ("new", True)
+
+
+def test_new_labels_replace_old_ones_or_only_fill_gaps() -> None:
+    had = GoldenSet(
+        "g",
+        "single",
+        ITEMS,
+        {"a": AspectLabels("a", Scale(1, 5, 1.0), (5.0, None, 2.0, None))},
+        (Rating("i0", "old", "a", 5.0), Rating("i2", "old", "a", 2.0)),
+    )
+    replaced = labelled_golden(had, LABELS, (FIVE,), name="r")
+    assert replaced.aspects["a"].values == (2.5, 3.5, 2.0, None)
+    assert {(one.item_id, one.rater_id) for one in replaced.ratings} == {
+        ("i0", "Ann"),
+        ("i0", "Bo"),
+        ("i1", "Ann"),
+        ("i1", "Bo"),
+        ("i2", "old"),
+    }
+    filled = labelled_golden(had, LABELS, (FIVE,), name="f", combine="fill")
+    assert filled.aspects["a"].values == (5.0, 3.5, 2.0, None)
+    assert {(one.item_id, one.rater_id) for one in filled.ratings} == {
+        ("i0", "old"),
+        ("i1", "Ann"),
+        ("i1", "Bo"),
+        ("i2", "old"),
+    }
+
+
+def test_nothing_to_freeze() -> None:
+    with pytest.raises(UsageError, match="Nobody has given a label"):
+        labelled_golden(BARE, [Label("Ann", "i0", "a", None)], (FIVE,), name="x")
+
+
+def test_a_decision_counts_over_old_and_new_labels() -> None:
+    had = GoldenSet("g", "single", ITEMS, {"a": AspectLabels("a", Scale(1, 5, 1.0), (5.0, 5.0, None, None))})
+    filled = labelled_golden(
+        had, LABELS, (FIVE,), name="f", combine="fill", decided={("a", "i0"): 2.0, ("a", "i2"): 1.0}
+    )
+    assert filled.aspects["a"].values == (2.0, 5.0, 1.0, None)
+    alone = labelled_golden(had, [], (FIVE,), name="d", decided={("a", "i1"): 4.0})
+    assert alone.aspects["a"].values == (5.0, 4.0, None, None)
+
+
+def test_the_interval_of_alpha_comes_from_whole_sources() -> None:
+    # six sources of two items; the raters agree on the first item of each source and part on the second
+    items = tuple(Item(f"{s}-{k}", "t", f"doc{s}") for s in range(6) for k in range(2))
+    golden = GoldenSet("g", "single", items, {})
+    labels = [
+        Label(rater, f"{s}-{k}", "a", float(1 + (s + k * shift) % 5))
+        for s in range(6)
+        for k in range(2)
+        for rater, shift in (("Ann", 0), ("Bo", 2))
+    ]
+    found = ratings_of(golden, labels, "a")
+    value = krippendorff_alpha(found.values, "ordinal").value
+    interval = alpha_interval(golden, found, FIVE)
+    assert value is not None and interval is not None
+    assert interval.low < value < interval.high
+    assert interval.method.startswith("cluster bootstrap over 6 sources, 200 resamples")
+    assert alpha_interval(golden, found, FIVE) == interval  # the same labels, the same interval
+    one_source = GoldenSet("g", "single", tuple(Item(item.item_id, "t", "doc") for item in items), {})
+    assert alpha_interval(one_source, found, FIVE) is None
+    assert alpha_interval(golden, ratings_of(golden, labels[:1], "a"), FIVE) is None

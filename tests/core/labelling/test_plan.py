@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import UsageError
+from core.labelling.plan import LabelAspect, LabelPlan, disagreement, item_order
+from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Scale
+
+COHERENCE = LabelAspect("coherence", Scale(1, 5, 1.0))
+
+
+def a_golden(n: int) -> GoldenSet:
+    items = tuple(Item(f"i{k}", f"text {k}") for k in range(n))
+    return GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5), (1.0,) * n)})
+
+
+def a_judge(values: list[float], *, up: bool = True) -> JudgeScores:
+    return JudgeScores("j", "imported", "a", np.array(values), higher_is_better=up)
+
+
+@given(
+    n_items=st.integers(1, 60),
+    n_raters=st.integers(1, 7),
+    shared=st.integers(0, 70),
+    data=st.data(),
+)
+def test_every_item_reaches_as_many_raters_as_planned(
+    n_items: int, n_raters: int, shared: int, data: st.DataObject
+) -> None:
+    overlap = data.draw(st.integers(1, n_raters))
+    plan = LabelPlan((COHERENCE,), tuple(range(100, 100 + n_items)), n_raters, shared, overlap)
+    work = [plan.assigned(seat) for seat in range(n_raters)]
+    count = Counter(position for one in work for position in one)
+    assert [count[p] for p in plan.positions] == [n_raters if k < shared else overlap for k in range(n_items)]
+    assert max(map(len, work)) - min(map(len, work)) <= 1  # nobody has more than one item more than another
+    assert all(list(one) == sorted(one) for one in work)  # in the order of the plan
+    assert plan.assigned(n_raters) == plan.assigned(0)  # who joins late sits beside an earlier rater
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"aspects": ()}, "at least one aspect"),
+        ({"aspects": (COHERENCE, COHERENCE)}, "named twice"),
+        ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "needs a name"),
+        ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "lower to a higher"),
+        ({"positions": ()}, "at least one item"),
+        ({"n_raters": 0}, "1 to 100 raters"),
+        ({"overlap": 4}, "1 to 3 raters, not 4"),
+        ({"shared": -1}, "cannot be -1"),
+    ],
+)
+def test_plans_that_make_no_sense(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        LabelPlan(**{"aspects": (COHERENCE,), "positions": (0, 1), **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scale", "choices"),
+    [
+        (Scale(1, 5, 1.0), (1.0, 2.0, 3.0, 4.0, 5.0)),
+        (Scale(0, 1, 1.0), (0.0, 1.0)),
+        (Scale(1, 6, 0.5), (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0)),
+        (Scale(0, 100, 1.0), ()),  # too many for keys
+        (Scale(0, 100), ()),
+    ],
+)
+def test_choices(scale: Scale, choices: tuple[float, ...]) -> None:
+    assert LabelAspect("a", scale).choices() == choices
+
+
+def test_orders() -> None:
+    golden = a_golden(20)
+    assert item_order(golden, "file", limit=3) == (0, 1, 2)
+    one, two = item_order(golden, "random", seed=1), item_order(golden, "random", seed=2)
+    assert sorted(one) == sorted(two) == list(range(20))
+    assert one != two
+    assert item_order(golden, "random", seed=1) == one
+    with pytest.raises(UsageError, match="one of random, file, disagreement"):
+        item_order(golden, "alphabetical")  # type: ignore[arg-type]
+
+
+def test_where_judges_part_comes_first() -> None:
+    golden = a_golden(4)
+    # Standardised, the first two judges are the same line; the third turns item 3 round: they part there alone.
+    judges = [a_judge([1, 2, 3, 4]), a_judge([-10, -20, -30, -40], up=False)]
+    assert disagreement(4, judges) == pytest.approx([0, 0, 0, 0])
+    judges.append(a_judge([1, 2, 3, -4]))
+    assert item_order(golden, "disagreement", judges=judges)[0] == 3
+
+
+def test_where_raters_part_comes_first() -> None:
+    ratings: FloatArray = np.array([[1, 2, np.nan, 5], [1, 4, 3, 5.0]])
+    spread = disagreement(4, [], ratings)
+    # all known values: 1 2 5 1 4 3 5, mean 3, population variance (4+1+4+4+1+0+4)/7 = 18/7; item 1 parts by 2 → sd 1
+    assert spread == pytest.approx([0, 1 / np.sqrt(18 / 7), 0, 0])
+    assert item_order(a_golden(4), "disagreement", ratings=ratings)[0] == 1
+
+
+def test_a_constant_judge_or_one_judge_tells_nothing() -> None:
+    assert disagreement(2, [a_judge([3, 3]), a_judge([3, 3])]) == pytest.approx([0, 0])
+    with pytest.raises(UsageError, match="at least two judges"):
+        disagreement(2, [a_judge([1, 2])])

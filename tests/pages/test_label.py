@@ -1,0 +1,434 @@
+"""The Label screen on a real store: no pass, the desk in every state, hostile and long texts, the reviewer's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import tasks
+from core.jobs.views.labelling import PassRequest
+from core.labelling.plan import LabelAspect
+from core.people import Actor
+from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import label_desk, label_item, state
+
+ROOT = Path(__file__).resolve().parents[2]
+HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
+ARABIC = "النص جيد جدا."
+TEXTS = (HOSTILE, ARABIC, "👩‍👩‍👧 family 🇺🇳 flags", "word," * 40_000, "plain five", "plain six")
+FIVE, YES = LabelAspect("clarity", Scale(1, 5, 1.0), "easy to read"), LabelAspect("true", Scale(0, 1, 1.0))
+Open = Callable[..., AppTest]
+Texts = Callable[[AppTest], str]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """The store that the screen opens; nobody starts a worker, and there is no sample project in it."""
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CONCORD_WORKER", "external")
+    monkeypatch.setattr(tasks, "ensure_sample_project", lambda store: None)
+    st.cache_resource.clear()
+    opened = tasks.open_store(Settings.from_environment())
+    yield opened
+    st.cache_resource.clear()
+    opened.close()
+
+
+@pytest.fixture
+def asked(store: Store) -> PassRequest:
+    """A pass to begin: six items with a source, one rater, in the order of the file."""
+    project = tasks.create_project(store, "p")
+    items = tuple(Item(f"i{k}", text, f"s{k}", "", f"source {k}") for k, text in enumerate(TEXTS))
+    golden = GoldenSet("g", "source_target", items, {"clarity": AspectLabels("clarity", FIVE.scale, (3.0,) * 6)})
+    golden_id = tasks.add_golden(store, project.project_id, golden)
+    return PassRequest(project.project_id, golden_id, "first", (FIVE,), 1, 6, 1, order="file")
+
+
+@pytest.fixture
+def open_label(store: Store, asked: PassRequest) -> Open:
+    def opened(**ids: str) -> AppTest:
+        screen = AppTest.from_file(ROOT / "pages" / "2_label.py", default_timeout=20)
+        for name, value in {"project": asked.project_id, **ids}.items():
+            screen.query_params[name] = value
+        screen.run()
+        assert not screen.exception, screen.exception
+        return screen
+
+    return opened
+
+
+@pytest.fixture
+def sit(store: Store, asked: PassRequest, open_label: Open) -> Open:
+    """Begins a pass and opens its desk for Ann."""
+
+    def seated(**changes: object) -> AppTest:
+        pass_id = tasks.start_pass(store, replace(asked, **changes))  # type: ignore[arg-type]
+        return press(open_label(labelling=pass_id, rater="Ann"), "Begin labelling")
+
+    return seated
+
+
+def press(screen: AppTest, label: str) -> AppTest:
+    found = [button for button in screen.button if button.label.replace("*", "").replace("\\", "") == label]
+    assert found, f"no button {label!r} among {[button.label for button in screen.button]}"
+    found[0].click().run()
+    assert not screen.exception, screen.exception
+    return screen
+
+
+def strike(screen: AppTest, key: str) -> AppTest:
+    """What a key does: presses the one button that has it."""
+    (found,) = [button for button in screen.button if button.proto.shortcut == key]
+    found.click().run()
+    assert not screen.exception, screen.exception
+    return screen
+
+
+def rows(store: Store, asked: PassRequest, item_id: str = "i0") -> list[tuple[str, str, float | None, str]]:
+    found = store.labels.history(asked.project_id, asked.golden_id, item_id)
+    return [(one.rater, one.aspect, one.value, one.comment) for one in found]
+
+
+def place_of(screen: AppTest) -> str:
+    """What the progress bar says, e.g. "1 of 6 · 0 done"."""
+    return str(screen.get("progress")[0].proto.text).replace("*", "")
+
+
+def shown(screen: AppTest) -> label_desk.Shown:
+    found: label_desk.Shown = screen.session_state[state.DESK]
+    return found
+
+
+# ── before anybody labels ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_project_without_items_says_where_they_come_from(store: Store, texts: Texts) -> None:
+    project = tasks.create_project(store, "empty")
+    screen = AppTest.from_file(ROOT / "pages" / "2_label.py", default_timeout=20)
+    screen.query_params["project"] = project.project_id
+    screen.run()
+    assert not screen.exception
+    assert "There is nothing to label yet" in texts(screen)
+
+
+def test_a_pass_is_begun_from_the_form(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
+    screen = open_label()
+    assert "Nothing is being labelled" in texts(screen)
+    # 6 items, 20 asked for everybody but there are 6: two people label 6 each
+    assert "6 items, 12 ratings in all: each of 2 labels 6 at most" in texts(screen).replace("*", "")
+    screen.number_input(key=f"form_label_shared_{asked.golden_id}").set_value(2).run()
+    assert "6 items, 8 ratings in all: each of 2 labels 4 at most" in texts(screen).replace("*", "")
+    screen.text_input(key="form_label_name").set_value(HOSTILE).run()
+    press(screen, "Begin this pass")
+    (view,) = tasks.list_passes(store, asked.project_id)
+    assert (view.name, view.plan.shared, view.plan.n_raters) == (" ".join(HOSTILE.split()), 2, 2)
+    assert view.plan.aspects == (LabelAspect("clarity", Scale(1, 5, 1.0, given=True)),)
+    assert screen.query_params["labelling"] == view.pass_id
+    assert "Who are you?" in texts(screen)
+
+
+def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label: Open, texts: Texts) -> None:
+    screen = open_label()
+    screen.text_input(key="form_label_name").set_value("  ").run()
+    press(screen, "Begin this pass")
+    assert "The pass was not begun: A labelling pass has a name" in texts(screen)
+
+
+def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
+    known = tasks.start_pass(store, asked)
+    screen = open_label(labelling="<b>gone</b>", rater="Ann")
+    assert "There is no labelling pass <b>gone</b> in this project" in texts(screen)
+    assert screen.query_params["labelling"] == known
+
+
+def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
+    pass_id = tasks.start_pass(store, asked)
+    screen = open_label(labelling=pass_id)
+    screen.text_input(key="form_rater_name").set_value(f"  {HOSTILE[:28]} ")
+    press(screen, "That is me")
+    assert f"You are **{HOSTILE[:28]}**" in texts(screen)
+    assert tasks.get_pass(store, asked.project_id, pass_id).raters == ()  # looking takes no seat
+    press(screen, "Begin labelling")
+    assert tasks.get_pass(store, asked.project_id, pass_id).raters == (HOSTILE[:28],)
+    press(screen, "Somebody else?")
+    press(screen, HOSTILE[:28])  # those who were here are one press away
+    assert screen.query_params["rater"] == HOSTILE[:28]
+
+
+def test_a_link_from_a_golden_set_that_nobody_labels_leads_to_a_new_pass(
+    store: Store, asked: PassRequest, open_label: Open
+) -> None:
+    tasks.start_pass(store, asked)
+    bare = GoldenSet("bare", "single", (Item("x", "text"),), {})
+    other = tasks.add_golden(store, asked.project_id, bare)
+    screen = open_label(golden=other)
+    assert screen.selectbox(key="form_label_golden").value == other
+    assert not any(button.label == "That is me" for button in screen.button)
+
+
+# ── the desk ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_press_saves_and_enter_goes_on(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = sit()
+    assert place_of(screen) == "1 of 6 · 0 done"
+    press(screen, "4")
+    assert rows(store, asked) == [("Ann", "clarity", 4.0, "")]
+    assert place_of(screen) == "1 of 6 · 1 done"
+    press(screen, "Save and next")
+    assert place_of(screen) == "2 of 6 · 1 done"
+    press(screen, "Back")
+    press(screen, "2")  # a change of mind: the history keeps both
+    assert [row[2] for row in rows(store, asked)] == [4.0, 2.0]
+    press(screen, "First unfinished")
+    assert shown(screen).item_id == "i1"
+
+
+def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = sit(aspects=(FIVE, YES))
+
+    def keys() -> dict[str, str]:
+        return {b.label.replace("*", ""): b.proto.shortcut for b in screen.button if b.proto.shortcut}
+
+    ways = {"Save and next": "enter", "Back": "left", "Forward": "right", "First unfinished": "u"}
+    assert keys() == {**{str(k): str(k) for k in range(1, 6)}, "Cannot tell": "x", **ways}
+    strike(screen, "5")
+    assert keys() == {"0": "0", "1": "1", "Cannot tell": "x", **ways}
+    strike(screen, "enter")
+    assert shown(screen).item_id == "i0"
+    assert "Label true first" in screen.toast[0].value
+    strike(screen, "0")
+    assert keys() == {**ways, "Answer again": "backspace"}  # a key pressed too much changes nothing
+    strike(screen, "backspace")
+    assert "5" in keys()
+    strike(screen, "5")  # the same again: nothing to save, the next aspect is asked
+    assert keys() == {"0": "0", "1": "1", "Cannot tell": "x", **ways, "Answer again": "backspace"}
+    strike(screen, "1")
+    assert rows(store, asked) == [("Ann", "clarity", 5.0, ""), ("Ann", "true", 0.0, ""), ("Ann", "true", 1.0, "")]
+
+
+def test_cannot_tell_is_an_answer_without_a_label(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = press(press(sit(), "Cannot tell"), "Save and next")
+    assert rows(store, asked) == [("Ann", "clarity", None, "")]
+    assert place_of(screen) == "2 of 6 · 1 done"
+
+
+def test_a_comment_is_kept_before_and_after_the_label(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = sit()
+    comment = f"form_label_comment_{shown(screen).pass_id}_i0"
+    screen.text_input(key=comment).set_value(HOSTILE).run()
+    assert rows(store, asked) == [("Ann", "", None, HOSTILE)]
+    press(screen, "4")
+    screen.text_input(key=comment).set_value("better").run()
+    assert rows(store, asked)[1:] == [("Ann", "clarity", 4.0, HOSTILE), ("Ann", "clarity", 4.0, "better")]
+    press(screen, "Forward")
+    press(screen, "Back")
+    assert screen.text_input(key=comment).value == "better"
+
+
+def test_the_same_person_goes_on_where_they_stopped(
+    store: Store, asked: PassRequest, sit: Open, open_label: Open
+) -> None:
+    screen = sit()
+    pass_id = screen.query_params["labelling"]
+    for _ in range(3):
+        press(press(screen, "3"), "Save and next")
+    again = open_label(labelling=pass_id, rater="Ann")
+    assert shown(again).item_id == "i3"
+    assert place_of(again).startswith("4 of 6 · 3 done, about")
+
+
+def test_a_stale_press_sent_twice_counts_once(
+    store: Store, asked: PassRequest, sit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same form reaches the store twice, as after a lost answer: one row; a press for an item left: none."""
+    screen = sit()
+    save = tasks.save_label
+    forms: list[str] = []
+
+    def twice(*args: object, **kwargs: object) -> None:
+        forms.append(str(kwargs["form"]))
+        for _ in range(2):
+            save(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tasks, "save_label", twice)
+    press(press(screen, "4"), "4")
+    assert rows(store, asked) == [("Ann", "clarity", 4.0, "")]
+    press(screen, "5")
+    assert [row[2] for row in rows(store, asked)] == [4.0, 5.0]
+    assert len(set(forms)) == len(forms) == 2
+
+
+def test_a_press_meant_for_the_item_before_changes_nothing(
+    store: Store, asked: PassRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pass_id = tasks.start_pass(store, asked)
+    passed = tasks.get_pass(store, asked.project_id, pass_id)
+    seat = label_desk.Seat(store.acting(Actor("Ann", "annotator")), passed)
+    session = {state.DESK: label_desk.Shown(pass_id, "Ann", "i0", "form-1")}
+    monkeypatch.setattr(label_desk.st, "session_state", session)
+    label_desk._go("i0", "next")  # Enter overtook the label of its own item: the label still counts
+    label_desk._answer(seat, "i0", "clarity", 4.0)
+    label_desk._answer(seat, "i0", "clarity", 5.0)  # after Enter: meant for the next item, which nobody has seen
+    label_desk._answer(seat, "i1", "clarity", 5.0)
+    label_desk._go("i9", "left")
+    assert rows(store, asked) == [("Ann", "clarity", 4.0, "")]
+    assert rows(store, asked, "i1") == []
+    assert session[state.DESK].wish == "next"
+
+
+def test_what_cannot_be_saved_is_said_and_nothing_goes_on(
+    sit: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.errors import StoreError
+
+    screen = sit()
+    save = tasks.save_label
+
+    def fails(*args: object, **kwargs: object) -> None:
+        raise StoreError("The database is locked.")
+
+    monkeypatch.setattr(tasks, "save_label", fails)
+    press(screen, "4")
+    assert "This was not saved: The database is locked." in texts(screen)
+    monkeypatch.setattr(tasks, "save_label", save)
+    press(screen, "4")
+    assert "This was not saved" not in texts(screen)
+    assert place_of(screen) == "1 of 6 · 1 done"
+
+
+def test_texts_are_shown_letter_by_letter(sit: Open, texts: Texts) -> None:
+    screen = sit()
+    for place, text in enumerate(TEXTS):
+        shown_texts = [element.value for element in screen.text]
+        assert f"source {place}" in shown_texts
+        # a right-to-left text stands in isolates, so that its full stop comes last where it is read
+        expected = f"\u2067{text}\u2069" if text == ARABIC else text
+        assert expected in shown_texts
+        assert HOSTILE not in " ".join(str(element.value) for element in screen.markdown)
+        press(screen, "Forward")
+
+
+def test_all_done(store: Store, asked: PassRequest, sit: Open, texts: Texts) -> None:
+    screen = sit(limit=2, shared=2)
+    for _ in range(2):
+        press(press(screen, "3"), "Save and next")
+    assert "All 2 of your items are labelled" in texts(screen)
+    assert place_of(screen) == "2 of 2 · 2 done"
+    press(screen, "Look at them again")
+    assert shown(screen).item_id == "i0"
+
+
+def test_a_number_is_typed_on_a_continuous_scale(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = sit(aspects=(LabelAspect("warmth", Scale(0, 100)),))
+    screen.number_input[0].set_value(37.5)
+    press(screen, "Keep")
+    assert rows(store, asked) == [("Ann", "warmth", 37.5, "")]
+    assert shown(screen).item_id == "i1"
+    assert screen.number_input[0].value is None
+    press(screen, "Back")
+    assert screen.number_input[0].value == 37.5
+
+
+@pytest.mark.parametrize(
+    ("choices", "keys"),
+    [
+        ((1.0, 2.0, 3.0), ("1", "2", "3")),
+        ((0.0, 1.0), ("0", "1")),
+        ((-1.0, 0.0, 1.0), ("1", "2", "3")),
+        ((1.0, 1.5, 2.0), ("1", "2", "3")),
+        (tuple(float(k) for k in range(1, 11)), (*"123456789", "0")),
+        (tuple(float(k) for k in range(11)), (*"0123456789", "T")),
+    ],
+)
+def test_every_label_has_a_key_of_its_own(choices: tuple[float, ...], keys: tuple[str, ...]) -> None:
+    assert label_item.keys_for(choices) == keys
+
+
+# ── the reviewer's side ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def rated(store: Store, asked: PassRequest) -> str:
+    """Ann and Bo have rated two items each; they part on i0."""
+    pass_id = tasks.start_pass(store, replace(asked, n_raters=2))
+    for name, values in (("Ann", (1.0, 4.0, 2.0)), ("Bo", (5.0, 4.0, 3.0))):
+        actor = store.acting(Actor(name, "annotator"))
+        tasks.sit_down(actor, asked.project_id, pass_id)
+        for k, value in enumerate(values):
+            where = (actor, asked.project_id, pass_id, f"i{k}")
+            tasks.save_label(*where, {"clarity": value}, comment=f"{name} says", form=f"{name}{k}")
+    return pass_id
+
+
+def view(screen: AppTest, name: str) -> AppTest:
+    screen.get("button_group")[0].set_value(name).run()
+    assert not screen.exception, screen.exception
+    return screen
+
+
+def test_progress_and_agreement(rated: str, open_label: Open, texts: Texts) -> None:
+    screen = view(open_label(labelling=rated, rater="Rev"), "Progress")
+    frame = screen.dataframe[0].value
+    assert list(frame["rater"]) == ["Ann", "Bo"]
+    assert list(frame["labelled"]) == [3, 3]
+    assert list(frame["of"]) == [6, 6]
+    told = texts(screen)
+    assert "3 of 6 items" in told
+    assert "ordinal alpha (by the ranks of the steps) on n = 3 items" in told
+    assert "cluster bootstrap over 3 sources" in told
+
+
+def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
+    pass_id = tasks.start_pass(store, asked)
+    screen = view(open_label(labelling=pass_id), "Progress")
+    assert "Nobody has sat down yet" in texts(screen)
+    assert "no labels to freeze yet" in texts(view(screen, "Freeze"))
+    assert "Nothing to decide" in texts(view(screen, "Decide"))
+
+
+def test_adjudication_and_freezing(
+    store: Store, asked: PassRequest, rated: str, open_label: Open, texts: Texts
+) -> None:
+    tasks.save_triage(
+        store.acting(Actor("Tri", "annotator")),
+        asked.project_id,
+        asked.golden_id,
+        aspect="clarity",
+        item_id="i5",
+        subject_id="c1",
+        verdict="label wrong",
+        note=HOSTILE,
+    )
+    screen = view(open_label(labelling=rated, rater="Rev"), "Decide")
+    assert "2 items to decide" in texts(screen)
+    said = screen.dataframe[0].value
+    assert said.to_numpy().tolist() == [["Ann", 1.0, "Ann says"], ["Bo", 5.0, "Bo says"]]
+    key = f"form_decide_{rated}_clarity_i0"
+    screen.get("button_group")[1].set_value(2.0)
+    press(screen, "Decide")
+    assert "A decision needs a reason" in texts(screen)
+    screen.text_area(key=f"{key}_reason").set_value("rule 3")
+    press(screen, "Decide")
+    assert "i0 is decided: clarity 2." in texts(screen)
+    assert "1 item to decide" in texts(screen)
+    assert f"Triage by Tri: label wrong: {HOSTILE}" in texts(screen).replace("\u2060", "")
+    assert TEXTS[5] in [element.value for element in screen.text]
+    log = tasks.list_events(store, asked.project_id, "adjudicated")
+    assert [(one.actor, one.body["reason"]) for one in log] == [("Rev", "rule 3")]
+
+    screen = view(screen, "Freeze")
+    assert "1 item still to decide" in texts(screen)
+    screen.radio[0].set_value("fill").run()
+    press(screen, "Freeze these labels")
+    frozen = tasks.load_golden_set(store, tasks.list_goldens(store, asked.project_id)[0].golden_id)
+    # the old label of every item is 3; it is kept but for the one that was decided
+    assert frozen.aspects["clarity"].values == (2.0, 3.0, 3.0, 3.0, 3.0, 3.0)
+    assert "g, first is frozen: 6 items with labels of clarity on 6" in texts(screen)
