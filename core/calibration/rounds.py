@@ -1,0 +1,249 @@
+"""One refinement round asked for by a person: chosen parents, chosen (or sampled) misaligned items, proposals back.
+
+The generator yields work as `core.calibration.loop` does.  Nothing is decided here: every proposal comes back beside
+its parent, with how both stand on calibration and on the inner fold, and a person accepts, edits or rejects it.  The
+inner fold leaves out the sources of the items that were picked by hand: a proposal that saw an item is not tested on
+that item's source.  Held-out items are not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from core.calibration.board import Side
+from core.calibration.draft import distinct, request_seed
+from core.calibration.refine import Folds, most_misaligned
+from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.calibration.start import choose_level
+from core.calibration.steps import RefineStep, ScoreStep, Standing
+from core.errors import UsageError
+from core.judging.base import DraftBatch, Misaligned, RefineRequest
+from core.records import Criteria, FloatArray, GoldenSet, IntArray, Level, Provenance, ScoreMatrix, Split, Task, Usage
+from core.stats import Difference, paired_difference
+
+SCORE_BATCH = 40
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A refined criteria beside its parent.
+
+    `calibration` compares both on all calibration items (`a` the proposal, `b` the parent), `inner` on the inner fold,
+    whose items no refiner was shown.  `gains` says whether it is better on both, the gate of METHODS §4.
+    """
+
+    criteria: Criteria
+    parent_id: str
+    calibration: Difference
+    inner: Difference
+    gains: bool
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What a round found: proposals, best inner gain first.  `problems` counts replies that gave no proposal."""
+
+    proposals: tuple[Proposal, ...]
+    calls: int
+    usage: Usage
+    problems: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoundAsked:
+    """What a person asks for: `parents` to refine, `picks` (positions of calibration items to learn from; empty to
+    sample each parent's most misaligned ones), and the number of the round, for provenance."""
+
+    parents: tuple[Criteria, ...]
+    picks: tuple[int, ...] = ()
+    number: int = 1
+    settings: RoundSettings = field(default_factory=RoundSettings)
+
+
+RoundLoop = Generator[RefineStep | ScoreStep | Standing, Any, RoundResult]
+
+
+def refinement_round(
+    golden: GoldenSet,
+    task: Task,
+    split: Split,
+    chosen: CalibrationSettings,
+    asked: RoundAsked,
+) -> RoundLoop:
+    """Yield work and standings, return the proposals of one round.
+
+    `chosen` are the settings of the calibration the parents belong to (statistic, level, inner fold).  UsageError for
+    picks that are held out or unlabelled, and without parents.
+    """
+    parents = asked.parents
+    if not parents:
+        raise UsageError("A round needs at least one criteria to refine.")
+    work = _Round(golden, task, split, chosen, asked)
+    scored = yield from work.score(parents, "scoring the parents")
+    requests = [
+        request
+        for rank, parent in enumerate(parents)
+        for request in work.requests(parent, scored[parent.criteria_id], rank)
+    ]
+    requests = work.affordable(requests)
+    if not requests:
+        return work.result((), {"no item on which judge and people part": len(parents)})
+    yield work.standing("refine", f"asking for {len(requests)} proposals")
+    batch = yield RefineStep(tuple(requests))
+    assert isinstance(batch, DraftBatch)
+    work.spend(batch.calls, batch.usage)
+    found = distinct(batch, known=tuple(parent.criteria_id for parent in parents))
+    children = yield from work.score(found.criteria, "scoring the proposals")
+    proposals = [work.proposal(child, scored, children) for child in found.criteria]
+    yield work.standing("done", "done")
+    return work.result(tuple(sorted(proposals, key=_gain, reverse=True)), found.problems)
+
+
+class _Round:
+    """What the parts of one round share."""
+
+    def __init__(
+        self, golden: GoldenSet, task: Task, split: Split, chosen: CalibrationSettings, asked: RoundAsked
+    ) -> None:
+        self.golden, self.chosen, self.asked, self.settings = golden, chosen, asked, asked.settings
+        self.side = Side.of(golden, task.aspect, split.calibration)
+        self.level: Level = chosen.level or choose_level(self.side)
+        self.picks = self._places(asked.picks)
+        self.folds = self._folds()
+        self.calls, self.usage = 0, Usage()
+        self.notes: list[str] = []
+
+    def _places(self, picks: Sequence[int]) -> IntArray:
+        place = {int(position): k for k, position in enumerate(self.side.positions)}
+        strange = [position for position in picks if position not in place]
+        if strange:
+            names = ", ".join(self.golden.items[p].item_id for p in strange[:3] if 0 <= p < len(self.golden.items))
+            raise UsageError(
+                f"{len(strange)} of the picked items are no labelled calibration items ({names}). A round learns from "
+                "calibration items only, so that held-out ones stay held out."
+            )
+        return np.array([place[position] for position in picks], dtype=np.intp)
+
+    def _folds(self) -> Folds:
+        """The calibration's own folds, the sources of hand-picked items moved to the side that is looked at."""
+        folds = Folds.of(self.side, self.chosen)
+        if not self.picks.size:
+            return folds
+        shown = np.isin(self.side.sources[folds.inner], np.unique(self.side.sources[self.picks]))
+        if shown.all():
+            raise UsageError(
+                "The picked items are of all sources that could test a proposal. Pick fewer, or from fewer sources."
+            )
+        return Folds(np.union1d(folds.train, folds.inner[shown]), folds.inner[~shown])
+
+    def score(
+        self, criteria: tuple[Criteria, ...], message: str
+    ) -> Generator[ScoreStep | Standing, Any, dict[str, FloatArray]]:
+        """Criteria id → (n_calibration,) scores, gathered batch by batch."""
+        values = {one.criteria_id: np.full(self.side.n, np.nan) for one in criteria}
+        for start in range(0, self.side.n if criteria else 0, SCORE_BATCH):
+            positions = tuple(int(p) for p in self.side.positions[start : start + SCORE_BATCH])
+            yield self.standing("revisit", f"{message}: {start} of {self.side.n} items")
+            matrix = yield ScoreStep(criteria, positions)
+            assert isinstance(matrix, ScoreMatrix)
+            self.spend(matrix.calls, matrix.usage)
+            for name, row in zip(matrix.criteria_ids, matrix.values, strict=True):
+                values[name][start : start + len(positions)] = row
+        return values
+
+    def requests(self, parent: Criteria, scores: FloatArray, rank: int) -> list[RefineRequest]:
+        """Refinements of one parent: the picks, or a sample of its most misaligned items outside the inner fold."""
+        pool = self.picks
+        if not pool.size:
+            train = self.folds.train
+            pool = train[most_misaligned(scores[train], self.side.labels[train], self.chosen)]
+        pool = pool[~np.isnan(scores[pool])]
+        made: list[RefineRequest] = []
+        how, number = self.settings, self.asked.number
+        for trial in range(how.trials):
+            for size in dict.fromkeys(min(size, len(pool)) for size in how.sizes) if len(pool) else ():
+                rng = np.random.default_rng([how.seed, 5, number, rank, size, trial])
+                shown = tuple(self._misaligned(k, scores) for k in rng.choice(pool, size=size, replace=False))
+                ids = tuple(one.item.item_id for one in shown)
+                made += [
+                    RefineRequest(
+                        criteria=parent,
+                        misaligned=shown,
+                        temperature=how.temperature,
+                        max_tokens=how.max_tokens,
+                        seed=request_seed(how.seed, 5, number, rank, size, trial, sample),
+                        provenance=Provenance("refine", number, (parent.criteria_id,), ids, size, trial, sample),
+                        operations=how.operations,
+                    )
+                    for sample in range(how.samples)
+                ]
+        return made
+
+    def _misaligned(self, place: int, scores: FloatArray) -> Misaligned:
+        item = self.golden.items[int(self.side.positions[place])]
+        return Misaligned(item, float(self.side.labels[place]), float(scores[place]))
+
+    def affordable(self, requests: list[RefineRequest]) -> list[RefineRequest]:
+        """As many requests as the budget covers, each with the scoring of what comes back, taken in turns."""
+        if self.settings.budget is None:
+            return requests
+        n = max(0, self.settings.budget - self.calls) // (1 + self.side.n)
+        if n < len(requests):
+            self.notes.append(f"The budget of {self.settings.budget} calls covers {n} of {len(requests)} proposals.")
+        order = sorted(range(len(requests)), key=lambda k: (requests[k].provenance.trial, requests[k].provenance.size))
+        return [requests[k] for k in sorted(order[:n])]
+
+    def proposal(
+        self, child: Criteria, parents: Mapping[str, FloatArray], children: Mapping[str, FloatArray]
+    ) -> Proposal:
+        parent_id = child.provenance.parents[0]
+        new, old = children[child.criteria_id], parents[parent_id]
+        whole = self._difference(new, old, np.arange(self.side.n))
+        inner = self._difference(new, old, self.folds.inner)
+        gains = all(one.value is not None and one.value > 0 for one in (whole, inner))
+        return Proposal(child, parent_id, whole, inner, gains)
+
+    def _difference(self, new: FloatArray, old: FloatArray, places: IntArray) -> Difference:
+        side = self.side.take(places)
+        return paired_difference(
+            new[places],
+            old[places],
+            side.labels,
+            side.sources,
+            side.systems,
+            statistic=self.chosen.statistic,
+            level=self.level,
+            generator=np.random.default_rng([self.settings.seed, 6]),
+            resamples=self.chosen.resamples,
+        )
+
+    def spend(self, calls: int, usage: Usage) -> None:
+        self.calls, self.usage = self.calls + calls, self.usage + usage
+
+    def standing(self, phase: Any, message: str) -> Standing:
+        expected = self.calls if phase == "done" else max(self.calls, self.expected)
+        return Standing(phase, 0, message, self.calls, expected, (), (), self.usage)
+
+    @property
+    def expected(self) -> int:
+        """Calls if every proposal asked for is another text."""
+        return round_calls(self.side.n, len(self.asked.parents), self.settings)
+
+    def result(self, proposals: tuple[Proposal, ...], problems: Mapping[str, int]) -> RoundResult:
+        return RoundResult(proposals, self.calls, self.usage, dict(problems), tuple(self.notes))
+
+
+def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:
+    """Calls of a round at most: parents scored, proposals asked for and scored, within the budget."""
+    proposals = n_parents * settings.per_parent
+    calls = (n_parents + proposals) * n_calibration + proposals
+    return calls if settings.budget is None else min(calls, max(settings.budget, n_parents * n_calibration))
+
+
+def _gain(proposal: Proposal) -> float:
+    return -np.inf if proposal.inner.value is None else proposal.inner.value

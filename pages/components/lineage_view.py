@@ -1,0 +1,164 @@
+"""All versions of criteria as a family tree on screen, with a table that says the same; a click opens a version."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from core.figures import measure_name
+from core.figures.misaligned import Version, lineage_figure
+from core.jobs import tasks
+from core.jobs.views import CriteriaSummary, GoldenView
+from core.jobs.views.rounds import Relative
+from pages.components import charts, state, tables
+from pages.components.page import Opened, link_to
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+SHORT_ID = 6
+
+
+def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+    """The tree, the marked version whole, and the table."""
+    family = tasks.family_tree(page.store, page.project.project_id, aspect, golden.golden_id)
+    if not family:
+        st.info("No criteria for this aspect yet: a calibration drafts the first.", icon=":material/account_tree:")
+        link_to("calibrate", "Start a calibration", icon=":material/tune:")
+        return
+    grown = _grown(family)
+    everything = st.toggle(
+        f"Also the {len(family) - len(grown)} drafts that nobody refined, edited or decided on",
+        value=not grown,
+        key=state.widget("lineage_all"),
+        disabled=not grown or len(grown) == len(family),
+    )
+    shown = family if everything or not grown else grown
+    ids = [one.criteria.criteria_id for one in shown]
+    opened = st.session_state.get(state.widget("lineage_opened"), state.url_id("criteria"))
+    st.plotly_chart(
+        _figure(_key(shown, opened), shown, opened or ""),
+        key=state.widget("lineage_figure"),
+        config=charts.CONFIG,
+        theme=None,
+        on_select=lambda: _pick_point(ids),
+        selection_mode="points",
+        alt="Versions by generation and alignment; the table below holds the same",
+    )
+    st.caption(
+        "Alignments on calibration items in the newest run that scored each version, with 95 % intervals; those on "
+        "other or fewer items (see n) are not strictly comparable. Held-out figures are not shown here."
+    )
+    _draw_opened(shown, opened)
+    _draw_table(shown, opened)
+
+
+def _grown(family: Sequence[Relative]) -> list[Relative]:
+    """Versions with children, parents that are here, or a decision."""
+    ids = {one.criteria.criteria_id for one in family}
+    return [
+        one for one in family if one.children or one.review != "draft" or any(p in ids for p in one.criteria.parents)
+    ]
+
+
+def _key(shown: Sequence[Relative], opened: str | None) -> Hashable:
+    return (
+        tuple((one.criteria.criteria_id, one.review, len(one.criteria.alignments), one.depth) for one in shown),
+        opened,
+    )
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str) -> Figure:
+    stood = [tables.newest_calibration(one.criteria) for one in _shown]
+    known = next((one.alignment for one in stood if one is not None), None)
+    measure = "alignment" if known is None else measure_name(known.statistic, known.level)
+    versions = [
+        Version(
+            one.criteria.criteria_id,
+            name_of(one.criteria),
+            one.depth,
+            one.criteria.parents,
+            None if found is None else found.alignment,
+            one.review,
+            one.criteria.text or "no criteria",
+        )
+        for one, found in zip(_shown, stood, strict=True)
+    ]
+    return lineage_figure(versions, measure=measure, opened=_opened)
+
+
+def name_of(one: CriteriaSummary) -> str:
+    """Origin, author and the first letters of the id: a name that tells versions apart."""
+    origin = {"refine": "refined", "none": "no criteria"}.get(one.origin, one.origin)
+    by = f" by {one.author}" if one.author else ""
+    return f"{origin}{by} {one.criteria_id[:SHORT_ID]}"
+
+
+def _pick_point(ids: Sequence[str]) -> None:
+    chosen = st.session_state[state.widget("lineage_figure")]["selection"]["points"]
+    place = int(chosen[0]["customdata"][0]) if chosen else -1
+    if 0 <= place < len(ids):
+        st.session_state[state.widget("lineage_opened")] = ids[place]
+
+
+def _pick_row() -> None:
+    criteria_id = state.picked_row(state.LINEAGE, state.LINEAGE_IDS)
+    if criteria_id is not None:
+        st.session_state[state.widget("lineage_opened")] = criteria_id
+
+
+def _draw_opened(shown: Sequence[Relative], opened: str | None) -> None:
+    one = next((each for each in shown if each.criteria.criteria_id == opened), None)
+    if one is None:
+        st.caption("Click a point or mark a row to read a version.")
+        return
+    stood = tables.newest_calibration(one.criteria)
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+            told = tables.describe_n(None if stood is None else stood.alignment)
+            st.text(f"{name_of(one.criteria)} · {one.review} · {told}")
+            st.space("stretch")
+            link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=one.criteria.criteria_id)
+        st.text(one.criteria.text or "No criteria: the judge is asked for a rating without any.")
+
+
+def _draw_table(shown: Sequence[Relative], opened: str | None) -> None:
+    ids = [one.criteria.criteria_id for one in shown]
+    state.hold_row(state.LINEAGE, state.LINEAGE_IDS, ids, opened)
+    st.dataframe(
+        lineage_frame(shown),
+        key=state.LINEAGE,
+        on_select=_pick_row,
+        selection_mode="single-row",
+        hide_index=True,
+        height=tables.height_for(len(ids), 8),
+        placeholder=tables.DASH,
+        column_config={
+            "alignment": st.column_config.NumberColumn(format="%.3f", width=90),
+            "n": st.column_config.NumberColumn(width=60),
+        },
+        alt="All versions, ancestors first",
+    )
+
+
+def lineage_frame(shown: Sequence[Relative]) -> pd.DataFrame:
+    """The tree as a table, ancestors first; None where undefined."""
+    stood = [tables.newest_calibration(one.criteria) for one in shown]
+    names = {one.criteria.criteria_id: name_of(one.criteria) for one in shown}
+    return pd.DataFrame(
+        {
+            "generation": [one.depth for one in shown],
+            "version": [name_of(one.criteria) for one in shown],
+            "made from": [", ".join(names[p] for p in one.criteria.parents if p in names) for one in shown],
+            "state": [one.review for one in shown],
+            "alignment": pd.Series([None if one is None else one.alignment.value for one in stood], dtype="float64"),
+            "95 % interval": [tables.interval_of(None if one is None else one.alignment) for one in stood],
+            "n": pd.array([None if one is None else one.alignment.n for one in stood], dtype="Int64"),
+            "text": [tables.one_line(one.criteria.text)[:200] for one in shown],
+            "note": [one.criteria.note for one in shown],
+        }
+    )

@@ -1,0 +1,150 @@
+"""Beginning a review meeting: what waits, what goes on the agenda, who is there; and the meetings that were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.jobs.views.meetings import AgendaItem
+from pages.components import label_item, people, review_view, state, tables
+from pages.components.page import Opened, link_to, plain
+
+NEW = "new"
+MOST_POINTS = 60
+PROBLEM = state.widget("meeting_start_problem")
+NAME, PEOPLE, QUESTION = (state.widget(f"meeting_{one}") for one in ("name", "people", "question"))
+
+
+def draw(page: Opened) -> None:
+    """What a meeting could talk about, and the earlier ones."""
+    st.subheader("Begin a review meeting", anchor=False)
+    goldens = [one for one in tasks.list_goldens(page.store, page.project.project_id) if one.aspects]
+    if goldens:
+        golden, aspect = _choose(page, goldens)
+        _draw_form(page, golden, aspect)
+    else:
+        st.info(
+            "A meeting talks about criteria for a golden set; this project has none yet.", icon=":material/dataset:"
+        )
+        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
+    _draw_earlier(page)
+
+
+def _choose(page: Opened, goldens: Sequence[GoldenView]) -> tuple[GoldenView, str]:
+    """Golden set and aspect: of the URL, of the open criteria, or the first."""
+    by_id = {one.golden_id: one for one in goldens}
+    golden_id, aspect = state.url_id("golden"), state.url_id("aspect")
+    if golden_id is None and (criteria_id := state.url_id("criteria")):
+        try:
+            view = tasks.get_criteria(page.store, page.project.project_id, criteria_id)
+            golden_id, aspect = view.golden_id, view.criteria.aspect
+        except ConcordError:
+            pass
+    left, right = st.columns([3, 2])
+    chosen = left.selectbox(
+        "Golden set",
+        list(by_id),
+        index=list(by_id).index(golden_id) if golden_id in by_id else 0,
+        format_func=lambda one: by_id[one].name,
+        key=state.widget("meeting_golden"),
+    )
+    names = [one.aspect for one in by_id[chosen].aspects]
+    picked = right.selectbox(
+        "Aspect", names, index=names.index(aspect) if aspect in names else 0, key=state.widget("meeting_aspect")
+    )
+    return by_id[chosen], str(picked)
+
+
+def _draw_form(page: Opened, golden: GoldenView, aspect: str) -> None:
+    waiting = tasks.suggest_agenda(page.store, page.project.project_id, golden.golden_id, aspect)
+    if problem := st.session_state.pop(PROBLEM, ""):
+        st.warning(plain(problem), icon=":material/error:")
+    if not waiting:
+        st.info(
+            "Nothing waits for this aspect: no round has open proposals, and no misaligned item was picked, called "
+            "ambiguous or called wrongly labelled. A question of your own can still go on the agenda.",
+            icon=":material/event_available:",
+        )
+        with st.container(horizontal=True, gap="medium"):
+            link_to("misaligned", "Triage misaligned items", icon=":material/difference:")
+    with st.form(state.widget("meeting_form")):
+        left, right = st.columns(2, gap="large")
+        left.text_input("Name of the meeting", value=f"Review of {aspect}", key=NAME, max_chars=120)
+        left.text_input("A question of your own (optional)", key=QUESTION, max_chars=300)
+        right.text_area("Who votes: a name a line", key=PEOPLE, height=120)
+        if waiting:
+            st.markdown("**Agenda**: all that waits; take out what can wait longer")
+        ticked = [_draw_point(page, golden, one, k) for k, one in enumerate(waiting[:MOST_POINTS])]
+        if len(waiting) > MOST_POINTS:
+            st.caption(f"{len(waiting) - MOST_POINTS} more wait for another meeting.")
+        st.form_submit_button(
+            "Begin the meeting",
+            type="primary",
+            icon=":material/groups:",
+            on_click=_begin,
+            args=(page, golden, aspect, waiting[:MOST_POINTS], ticked),
+            **people.gate(page, "reviewer"),
+        )
+
+
+def _draw_point(page: Opened, golden: GoldenView, one: AgendaItem, k: int) -> str:
+    """A box to tick, with enough words to know the point by; returns the box's key."""
+    key = state.widget(f"agenda_{golden.golden_id[-8:]}_{one.kind}_{one.run_id}_{one.subject_id}_{one.item_id}_{k}")
+    st.checkbox(f"**{plain(one.title)}**", value=True, key=key)
+    st.caption(plain(_in_short(golden, one, page)))
+    return key
+
+
+def _in_short(golden: GoldenView, one: AgendaItem, page: Opened) -> str:
+    if one.kind != "disagreement":
+        return tables.one_line(one.text)
+    known = one.item_id in label_item.kept_golden(golden.golden_id, page.store).item_ids
+    text = label_item.item_of(golden.golden_id, page.store, one.item_id).target if known else one.item_id
+    return f"{one.text[:160]} · “{tables.one_line(text)[:110]} …”"
+
+
+def _begin(page: Opened, golden: GoldenView, aspect: str, waiting: Sequence[AgendaItem], ticked: Sequence[str]) -> None:
+    agenda = [one for one, key in zip(waiting, ticked, strict=True) if st.session_state.get(key)]
+    if question := " ".join(str(st.session_state.get(QUESTION) or "").split()):
+        agenda.append(AgendaItem("question", question))
+    names = re.split(r"[\n,;]", str(st.session_state.get(PEOPLE) or ""))
+    title = str(st.session_state.get(NAME) or "")
+    made: list[str] = []
+
+    def act() -> None:
+        store, project_id = page.store, page.project.project_id
+        where = {"golden_id": golden.golden_id, "aspect": aspect}
+        made.append(tasks.start_meeting(store, project_id, title, **where, agenda=agenda))
+        tasks.set_table(store, project_id, made[0], names)
+        tasks.come_to(store, project_id, made[0], 0)
+
+    review_view.attempt(page, act, PROBLEM)
+    if made:
+        state.put_in_url(meeting=made[0])
+
+
+def _draw_earlier(page: Opened) -> None:
+    earlier = tasks.list_meetings(page.store, page.project.project_id)
+    if not earlier:
+        return
+    st.subheader("Meetings", anchor=False)
+    for one in earlier[:20]:
+        decided = sum(point.decision is not None for point in one.points)
+        with st.container(border=True, horizontal=True, vertical_alignment="center", gap="medium"):
+            st.badge("closed" if one.closed_at else "going on", color="gray" if one.closed_at else "green")
+            st.markdown(f"**{plain(one.name)}** · {plain(one.aspect)}", width="content")
+            n = tables.count_words(len(one.points), "point")
+            st.caption(plain(f"{review_view.when(one.began_at)}, {decided} of {n} decided"))
+            st.space("stretch")
+            st.button(
+                "Minutes" if one.closed_at else "Go on",
+                icon=":material/description:" if one.closed_at else ":material/play_arrow:",
+                key=state.widget(f"meeting_open_{one.meeting_id}"),
+                on_click=state.put_in_url,
+                kwargs={"meeting": one.meeting_id},
+            )

@@ -1,0 +1,141 @@
+"""Which misaligned items are listed, and in which order: filters by side, group, label, triage and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import streamlit as st
+
+from core.jobs.views import ItemScore
+from core.jobs.views.reviews import TRIAGE_VERDICTS, Triage
+from pages.components import state, tables
+
+SIDES = ("too lenient", "too strict", "aligned", "unread")
+STANDARDISED, RANKS = "standardised gap", "gap in places"
+NOT_YET, PICKED = "not yet", "picked"
+
+Order = Literal["standardised gap", "gap in places"]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """The items that pass the filters, in their order."""
+
+    listed: tuple[ItemScore, ...]
+    order: Order
+
+    def gap_of(self, one: ItemScore) -> float | None:
+        return one.gap if self.order == STANDARDISED else one.rank_gap
+
+    @property
+    def gap_format(self) -> str:
+        return "%+.2f" if self.order == STANDARDISED else "%+.1f"
+
+    @property
+    def gap_help(self) -> str:
+        if self.order == STANDARDISED:
+            return "in standard deviations of each side; above 0: too lenient"
+        return "how many places higher the judge ranks the item than the people do; ties share their middle place"
+
+    @property
+    def order_words(self) -> str:
+        where = "in standard deviations of each side" if self.order == STANDARDISED else "in places of the ranking"
+        return f"largest gap first, {where}; under {tables.ALIGNED_GAP:g} standard deviations counts as aligned"
+
+    def after(self, item_id: str, triage: Mapping[str, Triage]) -> str:
+        """The next listed item that nobody triaged, from the top again after the last; the same where none is left."""
+        ids = [one.item_id for one in self.listed]
+        at = ids.index(item_id) + 1 if item_id in ids else 0
+        waiting = [one for one in (*ids[at:], *ids[:at]) if one not in triage and one != item_id]
+        return waiting[0] if waiting else item_id
+
+
+def side_of(one: ItemScore) -> str:
+    return "unread" if one.gap is None else tables.gap_words(one)
+
+
+def choose(
+    scored: Sequence[ItemScore], triage: Mapping[str, Triage], changes: Mapping[str, str] | None, aspect: str
+) -> Sight:
+    """Draws the filters and applies them."""
+    counts = {side: sum(side_of(one) == side for one in scored) for side in SIDES}
+    there = [side for side in SIDES if counts[side]]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        sides = st.pills(
+            "The judge is",
+            there,
+            selection_mode="multi",
+            default=[side for side in there if side.startswith("too")],
+            format_func=lambda side: f"{side} ({counts[side]})",
+            key=state.widget("misaligned_sides"),
+        )
+        if changes is not None:
+            names = {name: sum(change == name for change in changes.values()) for name in ("fixed", "broken")}
+            changed = st.pills(
+                "Since the parent version",
+                list(names),
+                format_func=lambda name: f"{name} ({names[name]})",
+                key=state.widget("misaligned_changed"),
+            )
+        else:
+            changed = None
+        order = st.selectbox(
+            "Order by", [STANDARDISED, RANKS], key=state.widget("misaligned_order"), width=190, filter_mode=None
+        )
+        with st.popover("More filters", icon=":material/filter_alt:"):
+            passing = _more(scored, triage, aspect)
+    listed = [
+        one
+        for one in passing
+        if (not sides or side_of(one) in sides)
+        and (changed is None or (changes is not None and changes.get(one.item_id) == changed))
+    ]
+    sight = Sight((), STANDARDISED if order == STANDARDISED else RANKS)
+    return Sight(tuple(sorted(listed, key=lambda one: -abs(sight.gap_of(one) or 0.0))), sight.order)
+
+
+def _more(scored: Sequence[ItemScore], triage: Mapping[str, Triage], aspect: str) -> list[ItemScore]:
+    """Filters by source, system, label and triage."""
+
+    def found(one: ItemScore) -> str:
+        return triage[one.item_id].verdict if one.item_id in triage else NOT_YET
+
+    wanted_triage = st.multiselect(
+        "Triage", [NOT_YET, *TRIAGE_VERDICTS, PICKED], key=state.widget("misaligned_triage"), placeholder="all"
+    )
+    sources = _names("Source", [one.source_id for one in scored])
+    systems = _names("System", [one.system_id for one in scored if one.system_id])
+    low, high = _labels(scored, aspect)
+    return [
+        one
+        for one in scored
+        if (not sources or one.source_id in sources)
+        and (not systems or one.system_id in systems)
+        and low <= one.label <= high
+        and (
+            not wanted_triage
+            or found(one) in wanted_triage
+            or (PICKED in wanted_triage and one.item_id in triage and triage[one.item_id].picked)
+        )
+    ]
+
+
+def _names(title: str, names: Sequence[str]) -> list[str]:
+    known = sorted(set(names))
+    if not known:
+        return []
+    return list(st.multiselect(title, known, key=state.widget(f"misaligned_of_{title.lower()}"), placeholder="all"))
+
+
+def _labels(scored: Sequence[ItemScore], aspect: str) -> tuple[float, float]:
+    """A range of labels; everything where all labels are equal."""
+    values = [one.label for one in scored]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if low == high:
+        return low, high
+    chosen = st.slider(
+        "People's label", low, high, (low, high), key=state.widget(f"misaligned_label_{aspect}_{low:g}_{high:g}")
+    )
+    return float(chosen[0]), float(chosen[1])

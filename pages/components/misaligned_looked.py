@@ -1,0 +1,180 @@
+"""What the Misaligned screen looks at: a run, criteria that it scored, and what people found on its items so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from core.errors import NotFoundError
+from core.jobs import tasks
+from core.jobs.views import CriteriaSummary, ItemScore, RunSummary
+from core.jobs.views.reviews import Triage
+from pages.components import state, tables
+from pages.components.compare_view import choose_in_url
+from pages.components.page import Opened, link_to
+
+ITEMS, ROUNDS, LINEAGE = "Items", "Rounds", "Lineage"
+SCORING = ("calibration", "rescore", "round")
+CRITERIA_WORDS = 90
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What is looked at: criteria as a run scored them, the calibration behind that run, and what people found.
+
+    `scored` are the calibration items, largest gap first; `changes` says which the criteria fixed or broke since
+    their parent, None where the run did not score the parent.
+    """
+
+    page: Opened
+    run: RunSummary
+    calibration_id: str
+    criteria: CriteriaSummary
+    scored: tuple[ItemScore, ...]
+    triage: Mapping[str, Triage]
+    changes: Mapping[str, str] | None
+
+    @property
+    def picked_ids(self) -> tuple[str, ...]:
+        """Calibration items that people picked for the next round."""
+        return tuple(
+            one.item_id for one in self.scored if one.item_id in self.triage and self.triage[one.item_id].picked
+        )
+
+
+def choose(page: Opened) -> Looked | None:
+    """Run and criteria from the URL, else the best criteria of the newest calibration; None with the way to one."""
+    runs = {
+        run.run_id: run
+        for run in tasks.list_runs(page.store, page.project.project_id)
+        if run.kind in SCORING and run.status in ("done", "budget")
+    }
+    if not runs:
+        _draw_empty(page)
+        return None
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        wanted = _wanted_run(page, runs)
+        run = runs[choose_in_url("Run", "run", wanted, {one: _run_words(runs[one]) for one in runs})]
+    listed = scored_by(page, run)
+    if not listed:
+        st.info("This run scored no criteria to the end.", icon=":material/difference:")
+        return None
+    by_id = {one.criteria_id: one for one in listed}
+    with right:
+        wanted = state.url_id("criteria") or ""
+        if wanted and wanted not in by_id:
+            st.warning(
+                "The linked criteria were not scored by this run; its best are shown.", icon=":material/link_off:"
+            )
+        wanted = wanted if wanted in by_id else listed[0].criteria_id
+        words = {one.criteria_id: criteria_words(one, run.run_id) for one in listed}
+        criteria = by_id[choose_in_url("Criteria", "criteria", wanted, words)]
+    return Looked(
+        page,
+        run,
+        _calibration_of(page, run),
+        criteria,
+        _kept_scores(run.run_id, criteria.criteria_id, page),
+        tasks.list_triage(page.store, page.project.project_id, run.golden_id, run.aspect),
+        _kept_changes(run.run_id, criteria.criteria_id, criteria.parents, page),
+    )
+
+
+def _draw_empty(page: Opened) -> None:
+    going = [run for run in tasks.list_runs(page.store, page.project.project_id) if run.kind == "calibration"]
+    going = [run for run in going if not run.finished]
+    st.info(
+        "A calibration is going on. Its items can be read here as soon as it is done."
+        if going
+        else "Nothing has been scored in this project yet. A calibration scores every calibration item; where judge "
+        "and people part can be read here as soon as it is done.",
+        icon=":material/difference:",
+    )
+    if going:
+        link_to("calibrate", "Watch it", icon=":material/visibility:", run=going[0].run_id)
+    else:
+        link_to("calibrate", "Start a calibration", icon=":material/tune:")
+
+
+def _wanted_run(page: Opened, runs: Mapping[str, RunSummary]) -> str:
+    """The run in the URL; else the newest that scored the criteria in the URL; else the newest calibration."""
+    linked, criteria_id = state.url_id("run"), state.url_id("criteria")
+    if linked in runs:
+        return str(linked)
+    if linked:
+        st.warning("The linked run is not here or not finished; another is shown.", icon=":material/link_off:")
+    if criteria_id and not linked:
+        known = {one.criteria_id: one for one in tasks.list_criteria(page.store, page.project.project_id)}
+        stood = known[criteria_id].alignments if criteria_id in known else ()
+        found = next((one.run_id for one in stood if one.side == "calibration" and one.run_id in runs), None)
+        if found:
+            return found
+    return next((one for one in runs if runs[one].kind == "calibration"), next(iter(runs)))
+
+
+def _run_words(run: RunSummary) -> str:
+    return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
+
+
+def scored_by(page: Opened, run: RunSummary) -> list[CriteriaSummary]:
+    """The criteria that the run scored on calibration items, best first, with how they stood there."""
+    listed = tasks.list_criteria(page.store, page.project.project_id, run.aspect, run.golden_id)
+    of_run = [
+        replace(one, alignments=tuple(a for a in one.alignments if a.run_id == run.run_id and a.side == "calibration"))
+        for one in listed
+    ]
+    return tables.best_first([one for one in of_run if one.alignments])
+
+
+def criteria_words(one: CriteriaSummary, run_id: str = "") -> str:
+    """How criteria stood (in that run, else in the newest) and how they begin."""
+    value = next((a.alignment.value for a in one.alignments if run_id in ("", a.run_id)), None)
+    text = tables.one_line(one.text) or "no criteria: the baseline"
+    short = text if len(text) <= CRITERIA_WORDS else f"{text[:CRITERIA_WORDS]} …"
+    return f"{tables.DASH if value is None else f'{value:.3f}'} · {short}"
+
+
+def _calibration_of(page: Opened, run: RunSummary) -> str:
+    """The calibration whose judge scored in the run: itself, or the one that a re-scoring or a round names."""
+    if run.kind == "calibration":
+        return run.run_id
+    return str(getattr(tasks.run_view(page.store, run.run_id).request, "run_id", ""))
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> tuple[ItemScore, ...]:
+    """What a finished run scored does not change."""
+    return tasks.item_scores(_page.store, run_id, criteria_id)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _kept_changes(run_id: str, criteria_id: str, parents: tuple[str, ...], _page: Opened) -> dict[str, str] | None:
+    for parent_id in parents:
+        try:
+            changed = tasks.item_changes(_page.store, run_id, criteria_id, parent_id)
+        except NotFoundError:
+            continue
+        return {one.item_id: "fixed" if one.now == "mended" else "broken" for one in changed}
+    return None
+
+
+def draw_progress(looked: Looked) -> None:
+    """How many items were triaged and picked so far."""
+    wrong = sum(tables.gap_words(one) != "aligned" for one in looked.scored)
+    done = sum(one.item_id in looked.triage for one in looked.scored)
+    picked = len(looked.picked_ids)
+    st.markdown(f"{wrong} misaligned · **{done} triaged** · **{picked} picked** for the next round", width="content")
+
+
+def draw_openings(looked: Looked) -> None:
+    """That held-out items stay closed here, and how often they were opened elsewhere."""
+    listed = tasks.list_openings(looked.page.store, looked.run.project_id, looked.run.golden_id, looked.run.aspect)
+    told = f"This held-out set has been opened {tables.count_words(len(listed), 'time')}."
+    st.caption(
+        "Only calibration items are listed here, and rounds learn from them alone; held-out items stay closed. "
+        f"{told} Every look at its figures lets them sway a choice: a set that was looked at often is no longer "
+        "held out, so keep the next look for the last version."
+    )

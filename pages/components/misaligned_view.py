@@ -1,0 +1,234 @@
+"""Misaligned items on screen: quarters and list kept in step, the open item, and its triage."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core.errors import ConcordError
+from core.figures.misaligned import Middle, Spot, misaligned_figure
+from core.jobs import tasks
+from core.jobs.views import ItemScore
+from core.jobs.views.reviews import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.records import Scale
+from pages.components import charts, misaligned_filters, misaligned_item, people, state, tables
+from pages.components.misaligned_filters import Sight
+from pages.components.misaligned_looked import Looked
+from pages.components.page import plain
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MOST_LISTED, MOST_POINTS = 500, 2_000
+
+
+def draw(looked: Looked) -> None:
+    """The items by size of the gap beside the one that is open."""
+    sight = misaligned_filters.choose(looked.scored, looked.triage, looked.changes, looked.criteria.aspect)
+    wanted = state.url_id("item")
+    by_id = {one.item_id: one for one in looked.scored}
+    if wanted and wanted not in by_id:
+        st.warning(
+            "The linked item is no calibration item that this run scored: it is held out, unlabelled or unknown.",
+            icon=":material/link_off:",
+        )
+    opened = wanted if wanted in by_id else next((one.item_id for one in sight.listed), None)
+    if opened is not None and opened != wanted and (not wanted or wanted in by_id):
+        state.put_in_url(item=opened)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _draw_quarters(looked, sight, opened)
+        _draw_list(looked, sight, opened)
+    with right:
+        if opened is None:
+            st.info("No item passes these filters. Loosen one.", icon=":material/filter_alt_off:")
+            return
+        _draw_triage(looked, sight, by_id[opened])
+        misaligned_item.draw(looked.page, looked.run, looked.criteria.criteria_id, by_id[opened])
+
+
+def _draw_quarters(looked: Looked, sight: Sight, opened: str | None) -> None:
+    known = [one for one in looked.scored if one.score is not None]
+    if not known:
+        return
+    shown = tuple(one for one in sight.listed if one.score is not None)[:MOST_POINTS]
+    triaged = tuple(one.item_id in looked.triage for one in shown)
+    key = (looked.run.run_id, looked.criteria.criteria_id, tuple(one.item_id for one in shown), triaged, opened)
+    scale = tasks.get_golden(looked.page.store, looked.run.golden_id).aspect(looked.run.aspect)
+    assert scale is not None  # the run scored this aspect
+    ids = [one.item_id for one in shown]
+    st.plotly_chart(
+        _figure(key, known, shown, scale.scale),
+        key=state.widget("misaligned_quarters"),
+        config=charts.CONFIG,
+        theme=None,
+        on_select=lambda: _pick_point(ids),
+        selection_mode="points",
+        alt="Judge against people, a point an item; the list below holds the same items",
+    )
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _figure(
+    key: tuple[str, str, tuple[str, ...], tuple[bool, ...], str | None],
+    _known: Sequence[ItemScore],
+    _shown: Sequence[ItemScore],
+    _scale: Scale,
+) -> Figure:
+    labels = np.array([one.label for one in _known])
+    scores = np.array([np.nan if one.score is None else one.score for one in _known])
+    spots = [
+        Spot(one.item_id, one.label, float("nan") if one.score is None else one.score, tables.gap_words(one), triaged)
+        for one, triaged in zip(_shown, key[3], strict=True)
+    ]
+    return misaligned_figure(spots, Middle.of(labels, scores, tables.ALIGNED_GAP), _scale, opened=key[4] or "")
+
+
+def _pick_point(ids: Sequence[str]) -> None:
+    chosen = st.session_state[state.widget("misaligned_quarters")]["selection"]["points"]
+    place = int(chosen[0]["customdata"][0]) if chosen else -1
+    if 0 <= place < len(ids):
+        state.put_in_url(item=ids[place])
+
+
+def _pick_row() -> None:
+    item_id = state.picked_row(state.MISALIGNED, state.MISALIGNED_IDS)
+    if item_id is not None:
+        state.put_in_url(item=item_id)
+
+
+def _draw_list(looked: Looked, sight: Sight, opened: str | None) -> None:
+    shown = sight.listed[:MOST_LISTED]
+    ids = [one.item_id for one in shown]
+    state.hold_row(state.MISALIGNED, state.MISALIGNED_IDS, ids, opened)
+    number = st.column_config.NumberColumn(format="%.2f", width=62)
+    st.dataframe(
+        _frame(shown, sight, looked.triage),
+        key=state.MISALIGNED,
+        on_select=_pick_row,
+        selection_mode="single-row",
+        hide_index=True,
+        selection_default={"selection": {"rows": [ids.index(opened)] if opened in ids else []}},
+        column_config={
+            "item": st.column_config.TextColumn(width=118),
+            "gap": st.column_config.NumberColumn(format=sight.gap_format, width=58, help=sight.gap_help),
+            "the judge is": st.column_config.TextColumn(width=86),
+            "triage": st.column_config.TextColumn(width=132),
+            "people": number,
+            "judge": number,
+        },
+        height=tables.height_for(len(ids), 9),
+        placeholder=tables.DASH,
+        alt="Calibration items, largest gap first",
+    )
+    more = f" The first {MOST_LISTED} are listed." if len(sight.listed) > MOST_LISTED else ""
+    st.caption(f"{tables.count_words(len(sight.listed), 'item')}, {sight.order_words}.{more}")
+
+
+def _frame(shown: Sequence[ItemScore], sight: Sight, triage: Mapping[str, Triage]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "item": [one.item_id for one in shown],
+            "gap": pd.Series([sight.gap_of(one) for one in shown], dtype="float64"),
+            "the judge is": [tables.gap_words(one) for one in shown],
+            "triage": [_triage_words(triage.get(one.item_id)) for one in shown],
+            "people": [one.label for one in shown],
+            "judge": pd.Series([one.score for one in shown], dtype="float64"),
+        }
+    )
+
+
+def _triage_words(one: Triage | None) -> str:
+    return "" if one is None else f"{one.verdict}, picked" if one.picked else one.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """The form of one item: `key` begins the keys of its widgets; of presses with one `form` the first counts."""
+
+    looked: Looked
+    item_id: str
+    key: str
+    form: str
+
+
+def _draw_triage(looked: Looked, sight: Sight, one: ItemScore) -> None:
+    """Three buttons, a note and the pick; a press saves and opens the next item."""
+    known = looked.triage.get(one.item_id)
+    key = state.widget(f"triage_{looked.run.golden_id[:12]}_{looked.run.aspect}_{one.item_id}")
+    sheet = _Sheet(looked, one.item_id, key, st.session_state.setdefault(f"{key}_form", uuid.uuid4().hex))
+    with st.container(border=True):
+        misaligned_item.draw_heading(one)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            for place, verdict in enumerate(TRIAGE_VERDICTS, 1):
+                st.button(
+                    verdict.capitalize(),
+                    key=f"{key}_{place}",
+                    shortcut=str(place),
+                    type="primary" if known is not None and known.verdict == verdict else "secondary",
+                    on_click=_triage,
+                    args=(sheet, sight, verdict),
+                    **people.gate(looked.page, "annotator"),
+                )
+        st.checkbox(
+            "Pick for the next round",
+            value=known is not None and known.picked,
+            key=f"{key}_pick",
+            on_change=_pick_known,
+            args=(sheet,),
+            **people.gate(looked.page, "annotator"),
+        )
+        st.text_input(
+            "Note",
+            value="" if known is None else known.note,
+            key=f"{key}_note",
+            max_chars=2_000,
+            placeholder="Note (optional)",
+            label_visibility="collapsed",
+        )
+        if known is None:
+            st.caption(misaligned_item.VERDICT_WORDS)
+        else:
+            misaligned_item.draw_known(looked.page, known)
+
+
+def _triage(sheet: _Sheet, sight: Sight, verdict: TriageVerdict) -> None:
+    if _save(sheet, verdict):
+        state.put_in_url(item=sight.after(sheet.item_id, sheet.looked.triage))
+
+
+def _pick_known(sheet: _Sheet) -> None:
+    """A pick of an item that was triaged is kept at once; on a fresh item it waits for the verdict."""
+    known = sheet.looked.triage.get(sheet.item_id)
+    if known is not None:
+        _save(sheet, known.verdict)
+
+
+def _save(sheet: _Sheet, verdict: TriageVerdict) -> bool:
+    looked, key = sheet.looked, sheet.key
+    try:
+        tasks.save_triage(
+            looked.page.store,
+            looked.run.project_id,
+            looked.run.golden_id,
+            aspect=looked.run.aspect,
+            item_id=sheet.item_id,
+            subject_id=looked.criteria.criteria_id,
+            verdict=verdict,
+            note=st.session_state.get(f"{key}_note", ""),
+            picked=bool(st.session_state.get(f"{key}_pick")),
+            form=f"triage:{sheet.form}",
+        )
+    except ConcordError as error:
+        state.leave_notice(f"Nothing was saved: {error}", good=False)
+        return False
+    st.session_state.pop(f"{key}_form", None)
+    again = "To undo it, open the item and triage it again."
+    st.toast(plain(f"{sheet.item_id}: {verdict}. {again}"), icon=":material/check:")
+    return True

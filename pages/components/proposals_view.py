@@ -1,0 +1,259 @@
+"""The proposals of a round beside their parents: what each gains, fixes and breaks, and what people decide on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core.errors import ConcordError, ConflictError, UsageError
+from core.jobs import tasks
+from core.jobs.views import DifferenceView, RescoreRequest, RunView
+from core.jobs.views.rounds import ProposalState, ProposalView, RoundRequest
+from core.wording import word_diff
+from pages.components import criteria_view, people, state, tables
+from pages.components.misaligned_looked import ITEMS, Looked
+from pages.components.page import link_to, plain
+from pages.components.run_view import BadgeColour
+
+STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
+MOST_NAMED, LONGEST_TEXT = 6, 8_000
+EDIT_HELP = "Saves your text as a version made from the proposal, scores it beside the proposal, and proposes it."
+
+
+def draw(looked: Looked, run: RunView) -> None:
+    """All proposals in a table, best inner gain first; the marked one whole, with the decision."""
+    listed = tasks.list_proposals(looked.page.store, run.run_id)
+    asked = run.request.item_ids if isinstance(run.request, RoundRequest) else ()
+    changes = [_changes(run.run_id, one.criteria.criteria_id, one.parent.criteria_id, looked) for one in listed]
+    ids = [one.criteria.criteria_id for one in listed]
+    picked = state.picked_row(state.PROPOSALS, state.PROPOSALS_IDS)
+    if picked not in ids:
+        picked = next((one.criteria.criteria_id for one in listed if one.state == "open"), ids[0])
+    n_open = sum(one.state == "open" for one in listed)
+    st.markdown(
+        f"**{tables.count_words(len(listed), 'proposal')}**, {n_open} to decide, best gain on the inner fold first"
+    )
+    state.hold_row(state.PROPOSALS, state.PROPOSALS_IDS, ids, picked)
+    st.dataframe(
+        _frame(listed, changes, asked),
+        key=state.PROPOSALS,
+        on_select="rerun",
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": [ids.index(picked)]}},
+        hide_index=True,
+        height=tables.height_for(len(ids), 7),
+        placeholder=tables.DASH,
+        column_config=_columns(),
+        alt="Proposals, best first",
+    )
+    place = ids.index(picked)
+    _draw_one(looked, run, listed[place], changes[place])
+
+
+def _columns() -> dict[str, object]:
+    config = st.column_config
+    return {
+        "proposal": config.TextColumn(help="r2 4·1·1: round 2, shown 4 items, trial 1, sample 1"),
+        "inner fold": config.NumberColumn("gain, inner fold", format="%+.3f", width=110),
+        "interval": config.TextColumn("95 % interval", width=130),
+        "n": config.NumberColumn(width=48, help="items of the inner fold"),
+        "p": config.NumberColumn(format="%.3f", width=62),
+        "calibration": config.NumberColumn("gain, calibration", format="%+.3f", width=115),
+        "fixed": config.NumberColumn(width=62, help="of the items it was shown"),
+        "broken": config.NumberColumn(width=62, help="of the items it was shown"),
+    }
+
+
+def _frame(listed: Sequence[ProposalView], changes: Sequence[Mapping[str, str]], asked: Sequence[str]) -> pd.DataFrame:
+    shown = [_shown(one, asked) for one in listed]
+    return pd.DataFrame(
+        {
+            "proposal": [tables.name_of(one.criteria) for one in listed],
+            "parent": [tables.name_of(one.parent) for one in listed],
+            "inner fold": pd.Series([one.inner.value for one in listed], dtype="float64"),
+            "interval": [_interval(one.inner) for one in listed],
+            "n": [one.inner.n for one in listed],
+            "p": pd.Series([one.inner.p for one in listed], dtype="float64"),
+            "calibration": pd.Series([one.calibration.value for one in listed], dtype="float64"),
+            "fixed": [
+                sum(found.get(item) == "fixed" for item in items) for items, found in zip(shown, changes, strict=True)
+            ],
+            "broken": [
+                sum(found.get(item) == "broken" for item in items) for items, found in zip(shown, changes, strict=True)
+            ],
+            "decision": [f"{one.state} by {one.decided_by}" if one.decided_by else one.state for one in listed],
+        }
+    )
+
+
+def _interval(found: DifferenceView) -> str:
+    return tables.DASH if found.interval is None else f"{found.interval.low:+.3f} to {found.interval.high:+.3f}"
+
+
+def _shown(one: ProposalView, asked: Sequence[str]) -> Sequence[str]:
+    """The items the round was to learn from; where they were sampled, those this proposal saw."""
+    return asked or one.criteria.provenance.item_ids
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _changes(run_id: str, criteria_id: str, parent_id: str, _looked: Looked) -> dict[str, str]:
+    changed = tasks.item_changes(_looked.page.store, run_id, criteria_id, parent_id)
+    return {one.item_id: "fixed" if one.now == "mended" else "broken" for one in changed}
+
+
+# ── one of them ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_one(looked: Looked, run: RunView, one: ProposalView, changes: Mapping[str, str]) -> None:
+    left, right = st.columns([11, 9], gap="large")
+    with left:
+        st.markdown(f"**From {plain(tables.name_of(one.parent))} to {plain(tables.name_of(one.criteria))}**")
+        criteria_view.draw_diff(word_diff(one.parent.text, one.criteria.text))
+        asked = run.request.item_ids if isinstance(run.request, RoundRequest) else ()
+        _draw_items(run, one, _shown(one, asked), changes, picked=bool(asked))
+    with right:
+        _draw_gains(one)
+        _draw_decision(looked, run, one)
+
+
+def _draw_gains(one: ProposalView) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("**Gain over its parent**", width="content")
+        st.badge("better on both" if one.gains else "not better on both", color="green" if one.gains else "gray")
+    st.text(f"Inner fold: {criteria_view.difference_words(one.inner)}")
+    st.text(f"All calibration items: {criteria_view.difference_words(one.calibration)}")
+    st.caption(
+        "The inner fold holds items that no proposal of this round was made from; all calibration items hold those "
+        "too, which flatters. 95 % intervals by a paired cluster bootstrap; held-out items were not touched."
+    )
+
+
+def _draw_items(
+    run: RunView, one: ProposalView, shown: Sequence[str], changes: Mapping[str, str], *, picked: bool
+) -> None:
+    def named(word: str) -> str:
+        found = [item for item in shown if changes.get(item, "unchanged") == word]
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        return f"{word}: {', '.join(found[:MOST_NAMED]) or 'none'}{more}"
+
+    whose = "picked items" if picked else "items it was shown"
+    st.markdown(f"**Of the {len(shown)} {whose}**")
+    st.text("\n".join(named(word) for word in ("fixed", "broken", "unchanged")))
+    fixed = sum(change == "fixed" for change in changes.values())
+    st.text(f"Of all calibration items: {fixed} fixed, {len(changes) - fixed} broken.")
+    st.button(
+        "See what is still misaligned under it",
+        type="tertiary",
+        icon=":material/difference:",
+        key=state.widget(f"proposal_items_{run.run_id}_{one.criteria.criteria_id}"),
+        on_click=_show_items,
+        args=(run.run_id, one.criteria.criteria_id),
+    )
+
+
+def _show_items(run_id: str, criteria_id: str) -> None:
+    st.session_state[state.MISALIGNED_VIEW] = ITEMS
+    state.put_in_url(run=run_id, criteria=criteria_id, item=None, round=None)
+
+
+def _draw_decision(looked: Looked, run: RunView, one: ProposalView) -> None:
+    key = state.widget(f"proposal_{run.run_id}_{one.criteria.criteria_id}")
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown("**Decision**", width="content")
+            st.badge(one.state, color=STATE_COLOURS[one.state])
+            if one.decided_at is not None:
+                st.text(f"by {one.decided_by or 'somebody'}, {tables.ago(one.decided_at)}: {one.reason}")
+        st.text_input("Reason", key=f"{key}_reason", max_chars=2_000, placeholder="Why, for those who read it later")
+        with st.container(horizontal=True):
+            for label, accepted, icon in (
+                ("Accept", True, ":material/check:"),
+                ("Reject", False, ":material/close:"),
+            ):
+                st.button(
+                    label,
+                    key=f"{key}_{label}",
+                    icon=icon,
+                    type="primary" if accepted else "secondary",
+                    on_click=_decide,
+                    args=(looked, one, key),
+                    kwargs={"accepted": accepted},
+                    **people.gate(looked.page, "reviewer"),
+                )
+        if problem := st.session_state.pop(f"{key}_problem", ""):
+            st.warning(plain(problem), icon=":material/warning:")
+        _draw_edit(looked, one, key)
+        if one.state == "accepted":
+            accepted_id = one.edited_id or one.criteria.criteria_id
+            words = "Open the edited text that was accepted" if one.edited_id else "Open it in Criteria, to approve it"
+            link_to("criteria", words, icon=":material/rule:", criteria=accepted_id)
+
+
+def _draw_edit(looked: Looked, one: ProposalView, key: str) -> None:
+    part = st.expander("Edit before accepting", icon=":material/edit:", key=f"{key}_edit", on_change="rerun")
+    if not part.open:
+        return
+    with part:
+        st.text_area("Text", value=one.criteria.text, height=220, max_chars=LONGEST_TEXT, key=f"{key}_text")
+        st.button(
+            "Accept the edited text",
+            key=f"{key}_accept_edited",
+            icon=":material/check:",
+            on_click=_decide_edited,
+            args=(looked, one, key),
+            **people.gate(looked.page, "reviewer", help=EDIT_HELP),
+        )
+
+
+def _decide(looked: Looked, one: ProposalView, key: str, *, accepted: bool, edited_id: str = "") -> None:
+    reason = st.session_state.get(f"{key}_reason", "")
+    kept = " Your edited text is kept as a version of its own." if edited_id else ""
+    try:
+        tasks.decide_proposal(
+            looked.page.store,
+            one.run_id,
+            one.criteria.criteria_id,
+            accepted=accepted,
+            reason=reason,
+            seen=one.seen,
+            edited_id=edited_id,
+        )
+    except ConflictError as clash:
+        st.session_state[f"{key}_problem"] = f"{clash}{kept}"
+        return
+    except ConcordError as error:
+        st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}{kept}"
+        return
+    said = "Accepted. It is proposed for approval now, which is given in Criteria." if accepted else "Rejected."
+    st.toast(said, icon=":material/check:")
+
+
+def _decide_edited(looked: Looked, one: ProposalView, key: str) -> None:
+    text, reason = st.session_state[f"{key}_text"], st.session_state.get(f"{key}_reason", "")
+    store, project_id = looked.page.store, looked.run.project_id
+    try:
+        if not reason.strip():
+            raise UsageError("A decision needs a reason, so that people can follow it later.")
+        if text.strip() == one.criteria.text.strip():
+            raise UsageError("The text is unchanged; press Accept to take the proposal as it stands.")
+        edited_id = tasks.save_edit(
+            store, project_id, one.criteria.criteria_id, text, store.actor.name, note=reason.strip()
+        )
+    except ConcordError as error:
+        st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}"
+        return
+    _decide(looked, one, key, accepted=True, edited_id=edited_id)
+    request = RescoreRequest(
+        project_id,
+        looked.run.golden_id,
+        looked.run.aspect,
+        criteria_id=edited_id,
+        parent_id=one.criteria.criteria_id,
+        run_id=looked.calibration_id,
+    )
+    try:
+        tasks.start_rescore(store, looked.page.settings, request)
+    except ConcordError as error:
+        st.session_state[f"{key}_problem"] = f"The edited text was accepted, but not scored: {error}"

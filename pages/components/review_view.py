@@ -1,0 +1,276 @@
+"""Where criteria stand with the people: who acts, badges, sign-off with its evidence, lock, comments by line."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal
+
+import streamlit as st
+
+from core.calibration.steps import Calibration
+from core.errors import ConcordError
+from core.figures import describe, measure_name
+from core.jobs import tasks
+from core.jobs.views import CriteriaView
+from core.jobs.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
+from pages.components import people, state, tables
+from pages.components.page import Opened, plain
+
+COLOURS: dict[ReviewState, Literal["gray", "blue", "green", "orange"]] = {
+    "draft": "gray",
+    "proposed": "blue",
+    "approved": "green",
+    "retired": "orange",
+}
+ICONS: dict[ReviewState, str] = {
+    "draft": ":material/edit_note:",
+    "proposed": ":material/how_to_vote:",
+    "approved": ":material/verified:",
+    "retired": ":material/archive:",
+}
+STEPS: dict[ReviewState, str] = {
+    "draft": "Send back to draft",
+    "proposed": "Propose for approval",
+    "approved": "Approve",
+    "retired": "Retire",
+}
+LONGEST = 5_000
+PROBLEM = state.widget("review_problem")
+
+
+# ── who acts ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def named(page: Opened, what: str) -> str | None:
+    """The name that a `what` will carry; without one, says where to give it and gives None."""
+    if not page.actor.name:
+        st.warning(f"Say who you are, in the sidebar: every {what} names its author.", icon=":material/person:")
+        return None
+    return page.actor.name
+
+
+def attempt(page: Opened, act: Callable[[], None], place: str = PROBLEM) -> bool:
+    """Does it in the name of whoever sits here; a refusal is kept, to be told where it was asked for."""
+    if not page.actor.name:
+        st.session_state[place] = "Say who you are first, in the sidebar: what is done here carries your name."
+        return False
+    try:
+        act()
+    except ConcordError as error:
+        st.session_state[place] = str(error)
+        return False
+    return True
+
+
+def locked_words(page: Opened, view: CriteriaView) -> str:
+    """Why these criteria cannot be edited, "" when they can."""
+    by = tasks.review_of(page.store, page.project.project_id, view.criteria_id).locked_by
+    return f"{by} locked these criteria: they are read, not edited, until somebody unlocks them." if by else ""
+
+
+# ── badges ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_badges(review: Review) -> None:
+    """The state, a lock, and open comments, as badges."""
+    st.badge(review.state, color=COLOURS[review.state], icon=ICONS[review.state])
+    if review.locked:
+        st.badge(plain(f"locked by {review.locked_by}"), color="orange", icon=":material/lock:")
+    if n := sum(not one.settled_by for one in review.comments):
+        st.badge(tables.count_words(n, "open comment"), color="blue", icon=":material/comment:")
+
+
+def when(moment: datetime) -> str:
+    """Date and time of day where the reader sits."""
+    return f"{moment.astimezone():%d %b %Y %H:%M}"
+
+
+def evidence_words(evidence: Evidence) -> str:
+    """On which items, by which measure, how well: what an approval rests on."""
+    one = evidence.alignment
+    measure = measure_name(one.statistic, one.level)
+    return f"{evidence.side} items, {measure} {tables.describe_n(one)}, run {evidence.run_id[:8]}"
+
+
+def evidence_in_short(evidence: Evidence) -> str:
+    """The same on one line of a list."""
+    return f"{evidence.side} {describe(evidence.alignment)}, n = {evidence.alignment.n:,}, {evidence.run_id[:8]}"
+
+
+def judge_file_label(page: Opened, result: Calibration) -> str:
+    """What the button says that hands out a judge: that its criteria are not approved, unless all are."""
+    reviews = tasks.list_reviews(page.store, page.project.project_id)
+    states = [reviews[one.criteria_id].state if one.criteria_id in reviews else "draft" for one in result.chosen]
+    approved = bool(states) and all(one == "approved" for one in states)
+    return "Download judge.yaml" if approved else "Download judge.yaml (not approved)"
+
+
+# ── sign-off ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_sign_off(page: Opened, view: CriteriaView, review: Review) -> None:
+    """The state with who, when, why and on which evidence; the steps that may come next, each with its reason."""
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown("**Sign-off**", width="content")
+            st.badge(review.state, color=COLOURS[review.state], icon=ICONS[review.state])
+            st.space("stretch")
+            st.button(
+                "Unlock" if review.locked else "Lock",
+                icon=":material/lock_open:" if review.locked else ":material/lock:",
+                type="tertiary",
+                key=state.widget("lock"),
+                on_click=_lock,
+                args=(page, view, not review.locked),
+                **people.gate(page, "reviewer", help="Locked criteria are read and commented on, not edited."),
+            )
+        if problem := st.session_state.pop(PROBLEM, ""):
+            st.warning(plain(problem), icon=":material/error:")
+        if review.changes:
+            _draw_change(review.changes[-1])
+        else:
+            st.caption(
+                "Nobody has proposed this version yet. An exported judge that uses it says that it is unapproved."
+            )
+        _draw_steps(page, view, review)
+        if len(review.changes) > 1:
+            with st.expander(f"Before that: {tables.count_words(len(review.changes) - 1, 'step')}"):
+                for change in reversed(review.changes[:-1]):
+                    _draw_change(change)
+
+
+def _draw_change(change: StateChange) -> None:
+    st.markdown(f"**{change.state.capitalize()}** by {plain(change.actor or 'somebody')}, {plain(when(change.at))}")
+    st.text(f"“{change.reason}”")
+    if change.evidence is not None:
+        st.text(f"Evidence: {evidence_words(change.evidence)}.")
+
+
+def _draw_steps(page: Opened, view: CriteriaView, review: Review) -> None:
+    steps = NEXT_STATES[review.state]
+    key = state.widget(f"sign_{view.criteria_id}_{review.seen}")
+    runs = _runs_to_approve_on(view)
+    if "approved" in steps and not runs:
+        st.info("No run has measured this version: score it first, then it can be approved.", icon=":material/science:")
+    with st.form(f"{key}_form", border=False):
+        if "approved" in steps and runs:
+            st.selectbox(
+                "Evidence to approve on",
+                runs,
+                key=f"{key}_run",
+                format_func=lambda run_id: evidence_in_short(_evidence(view, run_id)),
+                help="Held-out items where the run measured them, else calibration items.",
+            )
+        st.text_area("Reason, for those who read it later", key=f"{key}_reason", max_chars=2_000, height=80)
+        with st.container(horizontal=True):
+            for place, step in enumerate(steps):
+                st.form_submit_button(
+                    STEPS[step],
+                    type="primary" if place == 0 else "secondary",
+                    icon=ICONS[step],
+                    on_click=_step,
+                    args=(page, view, review, step, key),
+                    **people.gate(page, "reviewer", disabled=step == "approved" and not runs),
+                )
+    if review.state == "approved":
+        st.caption("Approved text stays as it is: an edit is another version, with a state of its own.")
+
+
+def _runs_to_approve_on(view: CriteriaView) -> list[str]:
+    """Runs that measured these criteria, those with held-out items first, else newest first."""
+    held_out = {one.run_id for one in view.alignments if one.side == "held-out"}
+    return sorted(view.runs, key=lambda run_id: run_id not in held_out)
+
+
+def _evidence(view: CriteriaView, run_id: str) -> Evidence:
+    """What the run gives as evidence: held-out where it was measured, else calibration."""
+    stood = [one for one in view.alignments if one.run_id == run_id]
+    best = next((one for one in stood if one.side == "held-out"), stood[0])
+    return Evidence(best.run_id, best.side, best.alignment)
+
+
+def _step(page: Opened, view: CriteriaView, review: Review, step: ReviewState, key: str) -> None:
+    reason, run_id = str(st.session_state.get(f"{key}_reason") or ""), str(st.session_state.get(f"{key}_run") or "")
+    where = (page.project.project_id, view.criteria_id, step)
+    attempt(page, lambda: tasks.set_state(page.store, *where, reason=reason, seen=review.seen, run_id=run_id))
+
+
+def _lock(page: Opened, view: CriteriaView, locked: bool) -> None:
+    attempt(page, lambda: tasks.set_lock(page.store, page.project.project_id, view.criteria_id, locked=locked))
+
+
+# ── comments ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_comments(page: Opened, view: CriteriaView, review: Review) -> None:
+    """Open comments by line, a form for another one, settled ones folded away."""
+    lines = view.text.splitlines()
+    waiting = sorted((one for one in review.comments if not one.settled_by), key=lambda one: (one.line or 0, one.at))
+    settled = [one for one in review.comments if one.settled_by]
+    st.markdown("**Comments**" + ("" if waiting or settled else ": none yet"))
+    if problem := st.session_state.pop(f"{PROBLEM}_comment", ""):
+        st.warning(plain(problem), icon=":material/error:")
+    for one in waiting:
+        with st.container(border=True):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.markdown(_comment_head(one), width="content")
+                st.space("stretch")
+                st.button(
+                    "Settle",
+                    icon=":material/check:",
+                    type="tertiary",
+                    key=state.widget(f"settle_{one.number}"),
+                    on_click=_settle,
+                    args=(page, view, one.number),
+                    **people.gate(page, "annotator"),
+                )
+            st.text(one.text)
+    _draw_comment_form(page, view, lines)
+    if settled:
+        with st.expander(f"Settled: {len(settled)}"):
+            for one in settled:
+                st.markdown(f"{_comment_head(one)} · settled by {plain(one.settled_by)}")
+                st.text(one.text)
+
+
+def _comment_head(one: Comment) -> str:
+    where = f"**line {one.line}**" if one.line else "**the whole text**"
+    return f"{where} · {plain(one.actor or 'somebody')} · {plain(when(one.at))}"
+
+
+def _draw_comment_form(page: Opened, view: CriteriaView, lines: list[str]) -> None:
+    key = state.widget(f"comment_{view.criteria_id}")
+    with st.form(f"{key}_form", border=False):
+        left, right = st.columns([2, 3], vertical_alignment="bottom")
+        left.selectbox(
+            "On",
+            [0, *range(1, len(lines) + 1)],
+            key=f"{key}_line",
+            format_func=lambda k: f"line {k}: {lines[k - 1].strip()[:60]}" if k else "the whole text",
+        )
+        right.text_input("Comment", key=f"{key}_text", max_chars=LONGEST)
+        form = st.session_state.setdefault(f"{key}_id", f"comment:{uuid.uuid4().hex}")
+        st.form_submit_button(
+            "Add comment",
+            icon=":material/add_comment:",
+            on_click=_comment,
+            args=(page, view, key, form),
+            **people.gate(page, "annotator"),
+        )
+
+
+def _comment(page: Opened, view: CriteriaView, key: str, form: str) -> None:
+    text, line = str(st.session_state.get(f"{key}_text") or ""), int(st.session_state.get(f"{key}_line") or 0)
+    where = (page.project.project_id, view.criteria_id)
+    if attempt(
+        page, lambda: tasks.add_comment(page.store, *where, text, line=line or None, form=form), f"{PROBLEM}_comment"
+    ):
+        st.session_state[f"{key}_text"] = ""
+        st.session_state.pop(f"{key}_id", None)
+
+
+def _settle(page: Opened, view: CriteriaView, number: int) -> None:
+    where = (page.project.project_id, view.criteria_id, number)
+    attempt(page, lambda: tasks.settle_comment(page.store, *where), f"{PROBLEM}_comment")

@@ -1,0 +1,204 @@
+"""Any two versions word by word, what became of each, merging the two, and a copy for elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from core.jobs import tasks
+from core.jobs.views import CriteriaSummary, CriteriaView, RescoreRequest
+from core.jobs.views.rounds import Relative
+from core.wording import word_diff
+from pages.components import criteria_view, lineage_view, people, review_view, state, tables
+from pages.components.page import Opened, link_to, plain
+
+PROBLEM = state.widget("versions_problem")
+MEASURE = "Scores both with the same judge on the same calibration items; held-out items are left alone."
+COPY = state.widget("copy_part")
+FROM, TO = state.widget("versions_from"), state.widget("versions_to")
+
+
+def draw(page: Opened, view: CriteriaView) -> None:
+    """Two versions side by side, then all of them as a tree and a table."""
+    golden = tasks.get_golden(page.store, view.golden_id)
+    family = tasks.family_tree(page.store, page.project.project_id, view.criteria.aspect, view.golden_id)
+    by_id = {one.criteria.criteria_id: one for one in family}
+    st.subheader("Compare any two versions", anchor=False)
+    if len(by_id) > 1:
+        _draw_pair(page, by_id, view)
+    else:
+        st.caption("There is one version so far: an edit, a merge or a refinement round makes another one.")
+    st.subheader("All versions", anchor=False)
+    lineage_view.draw(page, golden, view.criteria.aspect)
+
+
+def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaView) -> None:
+    first, second = _choose(by_id, view)
+    if problem := st.session_state.pop(PROBLEM, ""):
+        st.warning(plain(problem), icon=":material/error:")
+    if first == second:
+        st.info("Choose two different versions.", icon=":material/compare_arrows:")
+        return
+    old, new = by_id[first].criteria, by_id[second].criteria
+    left, right = st.columns(2, gap="large")
+    with left:
+        _draw_side(page, by_id[first], by_id)
+    with right:
+        _draw_side(page, by_id[second], by_id)
+    st.markdown("**From the left one to the right one, word by word**")
+    criteria_view.draw_diff(word_diff(old.text, new.text))
+    runs = [one.run_id for one in old.alignments] + [one.run_id for one in new.alignments]
+    with st.container(horizontal=True):
+        st.button(
+            "Merge the two into a new version",
+            icon=":material/merge:",
+            key=state.widget("merge"),
+            on_click=_merge,
+            args=(page, first, second),
+            **people.gate(page, "reviewer", help="The lines of the left one, then those that only the right one has."),
+        )
+        st.button(
+            "Measure the right one beside the left one",
+            icon=":material/science:",
+            key=state.widget("measure_pair"),
+            on_click=_measure,
+            args=(page, view, old, new, runs[0] if runs else ""),
+            **people.gate(page, "reviewer", disabled=not runs, help=MEASURE),
+        )
+
+
+def _choose(by_id: Mapping[str, Relative], view: CriteriaView) -> tuple[str, str]:
+    """The two versions: at first the open one and its parent (or the newest other one)."""
+    ids = list(reversed(by_id))
+    here = view.criteria_id if view.criteria_id in by_id else ids[0]
+    parent = next((one for one in view.parents if one in by_id), None)
+    other = parent or next(one for one in ids if one != here)
+    later, earlier = (other, here) if by_id[other].depth > by_id[here].depth else (here, other)
+    usual = {TO: later, FROM: earlier}
+    opened = state.widget("versions_opened")
+    for key, one in usual.items():
+        if st.session_state.get(key) not in by_id or st.session_state.get(opened) != here:
+            st.session_state[key] = one
+    st.session_state[opened] = here
+
+    def words(criteria_id: str) -> str:
+        one = by_id[criteria_id]
+        stood = tables.newest_calibration(one.criteria)
+        value = None if stood is None else stood.alignment.value
+        told = tables.DASH if value is None else f"{value:.3f}"
+        return f"{lineage_view.name_of(one.criteria)} · {told} · {tables.one_line(one.criteria.text)[:50]}"
+
+    left, right = st.columns(2, gap="large")
+    first = left.selectbox("From", ids, key=FROM, format_func=words)
+    second = right.selectbox("To", ids, key=TO, format_func=words)
+    return str(first), str(second)
+
+
+def _draw_side(page: Opened, one: Relative, by_id: Mapping[str, Relative]) -> None:
+    found, stood = one.criteria, tables.newest_calibration(one.criteria)
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"**{plain(lineage_view.name_of(found))}**", width="content")
+            st.badge(one.review, color=review_view.COLOURS[one.review], icon=review_view.ICONS[one.review])
+            st.space("stretch")
+            link_to("criteria", "Open", icon=":material/rule:", criteria=found.criteria_id)
+        parents = ", ".join(lineage_view.name_of(by_id[p].criteria) for p in found.parents if p in by_id)
+        st.caption(
+            plain(
+                f"{review_view.when(found.created_at)}{f' · made from {parents}' if parents else ''}"
+                f"{f' · {found.note}' if found.note else ''}"
+            )
+        )
+        told = tables.describe_n(None if stood is None else stood.alignment)
+        heading = tables.measure_heading(None if stood is None else stood.alignment)
+        st.text(f"{heading}, calibration items: {told}" if stood is not None else "Not scored yet.")
+
+
+def _merge(page: Opened, first: str, second: str) -> None:
+    made: list[str] = []
+
+    def act() -> None:
+        made.append(tasks.merge_criteria(page.store, page.project.project_id, first, second))
+
+    if review_view.attempt(page, act, PROBLEM):
+        state.leave_notice("Merged into a new version. Read it, then measure it.", good=True)
+        state.put_in_url(criteria=made[0], rescore=None)
+
+
+def _measure(page: Opened, view: CriteriaView, old: CriteriaSummary, new: CriteriaSummary, run_id: str) -> None:
+    request = RescoreRequest(
+        page.project.project_id,
+        view.golden_id,
+        view.criteria.aspect,
+        criteria_id=new.criteria_id,
+        parent_id=old.criteria_id,
+        run_id=run_id,
+    )
+    started: list[str] = []
+
+    def act() -> None:
+        started.append(tasks.start_rescore(page.store, page.settings, request))
+
+    if review_view.attempt(page, act, PROBLEM):
+        state.put_in_url(criteria=new.criteria_id, rescore=started[0])
+
+
+# ── a copy for elsewhere ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_copy(page: Opened, view: CriteriaView) -> None:
+    """Copy the text to another aspect, golden set or project."""
+    with st.popover("Copy to …", icon=":material/content_copy:", on_change="rerun", key=COPY) as part:
+        if part.open:
+            _draw_copy_form(page, view)
+
+
+def _draw_copy_form(page: Opened, view: CriteriaView) -> None:
+    projects = {one.project_id: one.name for one in tasks.list_projects(page.store)}
+    project_id = st.selectbox(
+        "Project",
+        list(projects),
+        index=list(projects).index(page.project.project_id),
+        key=state.widget("copy_project"),
+        format_func=projects.__getitem__,
+    )
+    goldens = {one.golden_id: one for one in tasks.list_goldens(page.store, project_id)}
+    if not goldens:
+        st.caption("That project has no golden set yet.")
+        return
+    golden_id = st.selectbox(
+        "Golden set", list(goldens), key=state.widget("copy_golden"), format_func=lambda one: goldens[one].name
+    )
+    aspects = [one.aspect for one in goldens[golden_id].aspects]
+    same = (project_id, golden_id) == (page.project.project_id, view.golden_id)
+    aspect = st.selectbox(
+        "Aspect",
+        [one for one in aspects if not same or one != view.criteria.aspect],
+        key=state.widget("copy_aspect"),
+        placeholder="No other aspect here",
+    )
+    if problem := st.session_state.pop(f"{PROBLEM}_copy", ""):
+        st.warning(plain(problem), icon=":material/error:")
+    where = (project_id, golden_id, aspect)
+    st.button(
+        "Copy",
+        type="primary",
+        key=state.widget("copy"),
+        on_click=_copy,
+        args=(page, view, where),
+        **people.gate(page, "reviewer", disabled=aspect is None),
+    )
+
+
+def _copy(page: Opened, view: CriteriaView, where: tuple[str, str, str]) -> None:
+    project_id, golden_id, aspect = where
+    made: list[str] = []
+
+    def act() -> None:
+        here = (page.project.project_id, view.criteria_id)
+        made.append(tasks.copy_criteria(page.store, *here, to_project=project_id, golden_id=golden_id, aspect=aspect))
+
+    if review_view.attempt(page, act, f"{PROBLEM}_copy"):
+        name = next(one.name for one in tasks.list_projects(page.store) if one.project_id == project_id)
+        state.leave_notice(f"Copied to {aspect} in {name}. Measure it there before you trust it.", good=True)

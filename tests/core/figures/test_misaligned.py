@@ -1,0 +1,98 @@
+"""Quarters and family tree: points where their numbers say, nothing undefined at 0, and no markup from names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.figures.misaligned import (
+    AMBER,
+    TEAL,
+    Middle,
+    Spot,
+    Version,
+    lineage_figure,
+    misaligned_figure,
+)
+from core.records import Alignment, Interval, Scale
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+SPOTS = (
+    Spot("a", 1.0, 4.0, "too lenient", triaged=True),
+    Spot(HOSTILE, 5.0, 2.0, "too strict"),
+    Spot("c", 3.0, 3.0, "aligned"),
+)
+
+
+def aligned(value: float | None, low: float = 0.0, high: float = 0.0) -> Alignment:
+    return Alignment("spearman", "sample", value, n=40, interval=Interval(low, high) if high > low else None)
+
+
+def test_each_side_has_its_colour_and_each_point_its_item() -> None:
+    labels, scores = np.array([s.label for s in SPOTS]), np.array([s.score for s in SPOTS])
+    figure = misaligned_figure(SPOTS, Middle.of(labels, scores, 0.5), Scale(1, 5), opened="c")
+    points = {trace.name: trace for trace in figure.data if trace.mode == "markers"}
+    assert [(points[s.side].x[0], points[s.side].y[0]) for s in SPOTS] == [(1, 4), (5, 2), (3, 3)]
+    assert [points[s.side].customdata[0][0] for s in SPOTS] == [0, 1, 2]
+    assert points["too lenient"].marker.color == AMBER
+    assert points["too lenient"].marker.symbol[0] == "diamond"
+    assert [points[s.side].marker.line.width[0] for s in SPOTS] == [0, 0, 3]
+    assert "<img" not in figure.to_json()
+
+
+def test_the_band_holds_the_items_with_a_small_gap() -> None:
+    """Labels 1, 3, 5: mean 3, spread sqrt(8/3).  Scores 2, 3, 4: mean 3, spread sqrt(2/3), half of it .408."""
+    labels, scores = np.array([1.0, 3.0, 5.0]), np.array([2.0, 3.0, 4.0])
+    figure = misaligned_figure([], Middle.of(labels, scores, 0.5), Scale(1, 5))
+    band = next(trace for trace in figure.data if trace.fill == "toself")
+    half = 0.5 * (2 / 3) ** 0.5
+    assert list(band.x) == [1, 5, 5, 1]
+    assert list(band.y) == pytest.approx([2 + half, 4 + half, 4 - half, 2 - half])
+
+
+def test_a_constant_side_has_no_band() -> None:
+    figure = misaligned_figure([], Middle.of(np.array([2.0, 2.0]), np.array([1.0, 3.0]), 0.5), Scale(1, 5))
+    assert not [trace for trace in figure.data if trace.fill]
+
+
+VERSIONS = (
+    Version("p", "draft", 0, (), aligned(0.4, 0.3, 0.5), "draft"),
+    Version("q", HOSTILE, 1, ("p", "gone"), aligned(0.6, 0.5, 0.7), "approved", HOSTILE),
+    Version("r", "edit", 1, ("p",), None, "draft"),
+    Version("s", "edit", 1, ("p",), aligned(None), "draft"),
+)
+
+
+def test_the_tree_joins_parents_and_children() -> None:
+    figure = lineage_figure(VERSIONS, measure="rho", opened="q")
+    lines = next(trace for trace in figure.data if trace.mode == "lines")
+    assert len(lines.x) == 3 * 3, "three known pairs, each with a gap behind it"
+    assert [lines.y[0], lines.y[1]] == [0.4, 0.6]
+    marks = {
+        int(k[0]): (trace, n)
+        for trace in figure.data
+        if trace.mode == "markers"
+        for n, k in enumerate(trace.customdata)
+    }
+    assert set(marks) == {0, 1, 2, 3}
+    trace, n = marks[1]
+    assert (trace.marker.color, trace.marker.line.width[n], trace.y[n]) == (TEAL, 3, 0.6)
+    assert (trace.error_y.array[n], trace.error_y.arrayminus[n]) == pytest.approx((0.1, 0.1))
+    assert round(trace.x[n]) == 1
+    assert "<img" not in figure.to_json()
+
+
+def test_what_is_not_measured_stands_below_everything_and_is_hollow() -> None:
+    figure = lineage_figure(VERSIONS, measure="rho")
+    hollow = next(trace for trace in figure.data if trace.mode == "markers" and trace.marker.symbol == "circle-open")
+    assert [int(k[0]) for k in hollow.customdata] == [2, 3]
+    assert max(hollow.y) < 0
+    assert hollow.error_y.array is None
+    assert any(note.text == "not measured" for note in figure.layout.annotations)
+    names = [trace.name for trace in figure.data if trace.showlegend is not False and trace.mode == "markers"]
+    assert sorted(names) == ["approved", "draft"]
+
+
+def test_a_tree_of_unmeasured_versions_still_draws() -> None:
+    figure = lineage_figure(VERSIONS[2:3], measure="rho")
+    assert any(trace.mode == "markers" and trace.showlegend for trace in figure.data)

@@ -1,0 +1,237 @@
+"""Refinement rounds as runs, their steps done in this process, and what people decide on the proposals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.calibration.steps import Standing
+from core.errors import ConflictError, JobError, NotFoundError, UsageError
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.tasks.run_kinds import open_program
+from core.jobs.views import CalibrationRequest
+from core.jobs.views.rounds import RoundRequest
+from core.people import Actor
+from core.public import split_for
+from core.settings import Settings
+from core.store.store import Store
+
+CHOSEN = CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3)
+SMALL = RoundSettings(sizes=(2,), trials=2)
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return Settings(home=tmp_path_factory.mktemp("rounds") / "home", worker="external", worker_id="w")
+
+
+@pytest.fixture(scope="module")
+def store(settings: Settings) -> Iterator[Store]:
+    opened = tasks.open_store(settings)
+    yield opened
+    opened.close()
+
+
+def _drive(store: Store, settings: Settings, run_id: str) -> str:
+    """Do a run's work here, step by step, as a worker would."""
+    program = open_program(store, settings, store.runs.get(run_id))
+    steps, reply = program.steps(), None
+    while True:
+        try:
+            step = steps.send(reply)
+        except StopIteration as end:
+            status = program.finish(end.value)
+            break
+        if isinstance(step, Standing):
+            reply = None
+        else:
+            reply = program.read(step, program.work(step, lambda done, asked: None))
+            program.keep(step, reply)
+    program.close()
+    return status
+
+
+@pytest.fixture(scope="module")
+def calibrated(store: Store, settings: Settings) -> CalibrationRequest:
+    """A finished calibration of the sample summaries by the offline judge."""
+    golden = load_golden(Path(__file__).resolve().parents[3] / "sample_data" / "summaries.jsonl")
+    project = tasks.create_project(store, "p")
+    golden_id = tasks.add_golden(store, project.project_id, golden)
+    return CalibrationRequest(project.project_id, golden_id, "coherence", "offline", CHOSEN)
+
+
+@pytest.fixture(scope="module")
+def run_id(store: Store, settings: Settings, calibrated: CalibrationRequest) -> str:
+    run_id = tasks.start_calibration(store, settings, calibrated)
+    assert _drive(store, settings, run_id) == "done"
+    return run_id
+
+
+@pytest.fixture(scope="module")
+def asked(store: Store, calibrated: CalibrationRequest, run_id: str) -> RoundRequest:
+    best = tasks.load_calibration(store, run_id).chosen
+    split = split_for(tasks.load_golden_set(store, calibrated.golden_id), calibrated.aspect, CHOSEN)
+    golden = tasks.load_golden_set(store, calibrated.golden_id)
+    picks = tuple(golden.items[k].item_id for k in split.calibration[:3])
+    parents = tuple(one.criteria_id for one in best[:2])
+    return RoundRequest(calibrated.project_id, calibrated.golden_id, calibrated.aspect, run_id, parents, picks, SMALL)
+
+
+@pytest.fixture(scope="module")
+def round_id(store: Store, settings: Settings, asked: RoundRequest) -> str:
+    round_id = tasks.start_round(store.acting(Actor("Ann", "reviewer")), settings, asked)
+    assert _drive(store, settings, round_id) == "done"
+    return round_id
+
+
+def test_a_round_ends_in_proposals_that_wait_for_people(store: Store, asked: RoundRequest, round_id: str) -> None:
+    proposals = tasks.list_proposals(store, round_id)
+    assert proposals
+    for one in proposals:
+        assert (one.state, one.seen, one.decided_by) == ("open", 0, "")
+        assert one.parent.criteria_id in asked.parent_ids
+        assert set(one.criteria.provenance.item_ids) <= set(asked.item_ids)
+        stood = tasks.get_criteria(store, asked.project_id, one.criteria.criteria_id).alignments
+        assert [(each.run_id, each.side) for each in stood] == [(round_id, "calibration")]
+    view = tasks.run_view(store, round_id)
+    assert (view.kind, "3 picked items" in view.title) == ("round", True)
+    scores = tasks.item_scores(store, round_id, proposals[0].criteria.criteria_id)
+    assert len(scores) == proposals[0].calibration.n
+
+
+def test_a_proposal_is_accepted_once(store: Store, asked: RoundRequest, round_id: str) -> None:
+    one = tasks.list_proposals(store, round_id)[0]
+    name = one.criteria.criteria_id
+    with pytest.raises(UsageError, match="needs a reason"):
+        tasks.decide_proposal(store, round_id, name, accepted=True, reason=" ")
+    ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
+    tasks.decide_proposal(ann, round_id, name, accepted=True, reason="clearer")
+    with pytest.raises(ConflictError, match="Ann decided"):
+        tasks.decide_proposal(bo, round_id, name, accepted=False, reason="no", seen=-1)
+    again = tasks.list_proposals(store, round_id)[0]
+    assert (again.state, again.reason, again.decided_by) == ("accepted", "clearer", "Ann")
+    assert tasks.review_of(store, asked.project_id, name).state == "proposed"
+    tasks.decide_proposal(bo, round_id, name, accepted=False, reason="on reflection", seen=again.seen)
+    assert tasks.list_proposals(store, round_id)[0].state == "rejected"
+    with pytest.raises(UsageError, match="did not propose"):
+        tasks.decide_proposal(bo, round_id, "c-none", accepted=True, reason="r")
+
+
+def test_an_edit_can_be_accepted_in_its_place(store: Store, asked: RoundRequest, round_id: str) -> None:
+    one = tasks.list_proposals(store, round_id)[-1]
+    name = one.criteria.criteria_id
+    edited = tasks.save_edit(store, asked.project_id, name, one.criteria.text + "\nReward brevity.", "Ann")
+    other = tasks.save_edit(store, asked.project_id, asked.parent_ids[0], "Quite another text.", "Ann")
+    accept = {"accepted": True, "reason": "clearer so", "seen": one.seen}
+    with pytest.raises(UsageError, match="no edit of this proposal"):
+        tasks.decide_proposal(store, round_id, name, **accept, edited_id=other)
+    tasks.decide_proposal(store, round_id, name, **accept, edited_id=edited)
+    again = next(each for each in tasks.list_proposals(store, round_id) if each.criteria.criteria_id == name)
+    assert (again.state, again.edited_id) == ("accepted", edited)
+    states = [tasks.review_of(store, asked.project_id, each).state for each in (edited, name)]
+    assert states == ["proposed", "draft"]
+
+
+def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
+    store: Store, asked: RoundRequest, round_id: str
+) -> None:
+    project = asked.project_id
+    ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
+    agenda = tasks.suggest_agenda(store, project, asked.golden_id, asked.aspect)
+    still_open = {one.criteria.criteria_id for one in tasks.list_proposals(store, round_id) if one.state == "open"}
+    assert {one.subject_id for one in agenda} == still_open
+    assert len(agenda) >= 2, "the round of this module leaves two proposals open"
+    first, second = agenda[:2]
+    assert first.run_id == round_id
+    assert "spearman" in first.text
+    meeting_id = tasks.start_meeting(
+        ann, project, "m", golden_id=asked.golden_id, aspect=asked.aspect, agenda=(first, second)
+    )
+    where = (project, meeting_id)
+    with pytest.raises(UsageError, match="needs a reason"):
+        tasks.decide(ann, *where, 0, verdict="accepted", reason=" ")
+    assert tasks.get_meeting(store, *where).first_open == 0
+    tasks.decide(ann, *where, 0, verdict="accepted", reason="clearer")
+    now = {one.criteria.criteria_id: one for one in tasks.list_proposals(store, round_id)}
+    assert (now[first.subject_id].state, now[first.subject_id].decided_by) == ("accepted", "Ann")
+    assert tasks.review_of(store, project, first.subject_id).state == "proposed"
+    with pytest.raises(ConflictError, match="Ann decided on this point"):
+        tasks.decide(bo, *where, 0, verdict="rejected", reason="no")
+    assert tasks.list_proposals(store, round_id)[0].reason != "no"
+
+    tasks.decide_proposal(bo, round_id, second.subject_id, accepted=False, reason="too long")
+    point = tasks.get_meeting(store, *where).points[1]
+    assert point.decision is not None
+    assert (point.decision.verdict, point.decision.actor, point.decision.number) == ("rejected", "Bo", 0)
+    assert tasks.get_meeting(store, *where).first_open is None
+    assert "too long" in tasks.meeting_minutes(store, *where)
+    with pytest.raises(ConflictError, match="Bo decided"):  # Ann's screen showed it open
+        tasks.decide(ann, *where, 1, verdict="accepted", reason="it is fine", proposal_seen=-1)
+    seen = next(one for one in tasks.list_proposals(store, round_id) if one.criteria.criteria_id == second.subject_id)
+    tasks.decide(ann, *where, 1, verdict="accepted", reason="the meeting thinks otherwise", proposal_seen=seen.seen)
+    states = {one.criteria.criteria_id: one.state for one in tasks.list_proposals(store, round_id)}
+    assert states[second.subject_id] == "accepted"
+
+
+def test_what_a_proposal_fixed_and_broke(store: Store, asked: RoundRequest, round_id: str) -> None:
+    for one in tasks.list_proposals(store, round_id):
+        ids = (one.parent.criteria_id, one.criteria.criteria_id)
+        before, after = (
+            {each.item_id: abs(each.gap) >= CHOSEN.min_gap for each in tasks.item_scores(store, round_id, name)}
+            for name in ids
+        )
+        changed = {each.item_id: each.now for each in tasks.item_changes(store, round_id, ids[1], ids[0])}
+        wanted = {i: "broken" if after[i] else "mended" for i in before if before[i] != after[i]}
+        assert changed == wanted
+    with pytest.raises(NotFoundError, match="no scores of criteria"):
+        tasks.item_changes(store, round_id, ids[1], "c-none")
+
+
+def test_the_family_tree_puts_parents_first(store: Store, asked: RoundRequest, round_id: str) -> None:
+    tree = tasks.family_tree(store, asked.project_id, asked.aspect, asked.golden_id)
+    place = {one.criteria.criteria_id: k for k, one in enumerate(tree)}
+    depth = {one.criteria.criteria_id: one.depth for one in tree}
+    for one in tasks.list_proposals(store, round_id):
+        assert place[one.parent.criteria_id] < place[one.criteria.criteria_id]
+        assert depth[one.criteria.criteria_id] == depth[one.parent.criteria_id] + 1
+        parent = next(each for each in tree if each.criteria.criteria_id == one.parent.criteria_id)
+        assert one.criteria.criteria_id in parent.children
+
+
+def test_a_tree_with_an_undone_edit(store: Store, asked: RoundRequest) -> None:
+    """A version that was undone names its parent as its child; the tree still ends."""
+    parent = asked.parent_ids[0]
+    text = tasks.get_criteria(store, asked.project_id, parent).text
+    edited = tasks.save_edit(store, asked.project_id, parent, text + "\nBe brief.", "Ann")
+    assert tasks.save_edit(store, asked.project_id, edited, text, "Ann") == parent
+    names = [
+        one.criteria.criteria_id for one in tasks.family_tree(store, asked.project_id, asked.aspect, asked.golden_id)
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_rounds_that_cannot_start(store: Store, settings: Settings, asked: RoundRequest, round_id: str) -> None:
+    from dataclasses import replace
+
+    golden = tasks.load_golden_set(store, asked.golden_id)
+    held_out = tasks.load_calibration(store, asked.run_id).split.held_out[0]
+    for changes, error, words in (
+        ({"parent_ids": ()}, UsageError, "at least one"),
+        ({"parent_ids": ("c-none",)}, NotFoundError, "no criteria"),
+        ({"item_ids": (golden.items[held_out].item_id,)}, UsageError, "held-out ones stay held out"),
+        ({"run_id": round_id}, JobError, "is no calibration"),
+        ({"aspect": "fluency"}, UsageError, "must be for fluency"),
+    ):
+        with pytest.raises(error, match=words):
+            tasks.start_round(store, settings, replace(asked, **changes))
+    with pytest.raises(JobError, match="no refinement round"):
+        tasks.list_proposals(store, asked.run_id)
+
+
+def test_what_a_round_costs_is_known_before(store: Store, asked: RoundRequest) -> None:
+    n = len(tasks.load_calibration(store, asked.run_id).split.calibration)
+    assert tasks.round_cost(store, asked.run_id, 2, SMALL) == 2 * n + 4 * (n + 1)

@@ -1,0 +1,62 @@
+"""Quotations: what stands in marks or in a run of words is found, chance is not, and no letter of the text is lost."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.quotes import MIN_WORDS, Piece, quoted_pieces
+
+TEXT = "The mayor said that the old bridge will stay open. It's closed on Sundays, she added."
+
+
+def quoted(text: str, reply: str) -> list[str]:
+    return [piece.text for piece in quoted_pieces(text, reply) if piece.quoted]
+
+
+@pytest.mark.parametrize("marks", ["“{}”", '"{}"', "«{}»", "„{}“", "'{}'", "‘{}’"])
+def test_what_stands_in_marks_is_found_whatever_the_marks(marks: str) -> None:
+    assert quoted(TEXT, f"It says {marks.format('Old Bridge')} but not where.") == ["old bridge"]
+
+
+def test_a_run_of_words_is_found_without_marks() -> None:
+    four, three = "the old bridge will", "the old bridge"
+    assert len(four.split()) == MIN_WORDS
+    assert quoted(TEXT, f"I noticed that {four} do something.") == ["that the old bridge will"]
+    assert quoted(TEXT, f"I noticed {three} there.") == []
+
+
+def test_case_line_breaks_and_apostrophes_do_not_count() -> None:
+    assert quoted("Stay\nopen. It’s closed.", 'He wrote "STAY open" and "it\'s closed".') == ["Stay\nopen. It’s closed"]
+
+
+def test_words_that_only_begin_alike_are_no_quotation() -> None:
+    assert quoted("He opened the opener.", 'The word "open" is missing.') == []
+    assert quoted(TEXT, 'The word "tunnel" is missing.') == []
+    assert quoted("a b", 'The letter "a".') == []
+
+
+def test_every_place_of_a_quotation_is_marked() -> None:
+    assert quoted("Red cat, red dog.", "It says “red” twice.") == ["Red", "red"]
+
+
+def test_nothing_to_quote() -> None:
+    assert quoted_pieces("", "anything") == ()
+    assert quoted_pieces("A text.", "") == (Piece("A text.", False),)
+    assert quoted_pieces("A text.", '"" “ ” "…"') == (Piece("A text.", False),)
+
+
+@given(st.text(), st.text())
+def test_the_pieces_spell_the_text(text: str, reply: str) -> None:
+    pieces = quoted_pieces(text, reply)
+    assert "".join(piece.text for piece in pieces) == text
+    assert all(one.quoted != other.quoted for one, other in pairwise(pieces))
+
+
+@given(st.lists(st.sampled_from("red blue green dog".split()), min_size=4, max_size=12))
+def test_a_text_that_is_quoted_whole_is_one_piece(words: list[str]) -> None:
+    text = " ".join(words)
+    assert quoted_pieces(text, f"It says: {text}!") == (Piece(text, True),)

@@ -1,0 +1,145 @@
+"""A project after a calibration and a refinement round, on a real store, for the review screens."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.calibration.steps import Standing
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.tasks.run_kinds import open_program
+from core.jobs.views import CalibrationRequest
+from core.jobs.views.rounds import RoundRequest
+from core.people import Actor
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import state
+
+ROOT = Path(__file__).resolve().parents[3]
+HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
+ASPECT = "coherence"
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """Where the project lies, and the ids that tests name."""
+
+    project_id: str
+    golden_id: str
+    run_id: str
+    round_id: str
+    best: str
+
+
+def _drive(store: Store, settings: Settings, run_id: str) -> None:
+    """Do a run's work here, step by step, as a worker would."""
+    store.runs.claim(run_id, store.runs.get(run_id).attempt, "w")
+    program = open_program(store, settings, store.runs.get(run_id))
+    steps, reply = program.steps(), None
+    while True:
+        try:
+            step = steps.send(reply)
+        except StopIteration as end:
+            status = program.finish(end.value)
+            break
+        if isinstance(step, Standing):
+            reply = None
+        else:
+            reply = program.read(step, program.work(step, lambda done, asked: None))
+            program.keep(step, reply)
+    program.close()
+    store.runs.finish(run_id, "w", status)
+
+
+@pytest.fixture(scope="session")
+def reviewed_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reviewed]:
+    """A home with a finished calibration, three triaged items (hostile notes) and a finished round."""
+    home = tmp_path_factory.mktemp("reviewed") / "home"
+    settings = Settings(home=home, worker="external", worker_id="w")
+    store = tasks.open_store(settings)
+    ann = store.acting(Actor("Ann"))
+    project_id = tasks.create_project(store, "p").project_id
+    golden_id = tasks.add_golden(store, project_id, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
+    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3)
+    run_id = tasks.start_calibration(
+        ann, settings, CalibrationRequest(project_id, golden_id, ASPECT, "offline", chosen)
+    )
+    _drive(store, settings, run_id)
+    best = tasks.load_calibration(store, run_id).chosen[0].criteria_id
+    worst = [one.item_id for one in tasks.item_scores(store, run_id, best)[:3]]
+    verdicts = ("ambiguous", "judge wrong", "label wrong")
+    for item_id, verdict in zip(worst, verdicts, strict=True):
+        tasks.save_triage(
+            ann,
+            project_id,
+            golden_id,
+            aspect=ASPECT,
+            item_id=item_id,
+            subject_id=best,
+            verdict=verdict,  # type: ignore[arg-type]
+            note=HOSTILE,
+            picked=verdict == "judge wrong",
+        )
+    small = RoundSettings(sizes=(2,), trials=1)
+    request = RoundRequest(project_id, golden_id, ASPECT, run_id, (best,), tuple(worst), small)
+    round_id = tasks.start_round(ann, settings, request)
+    _drive(store, settings, round_id)
+    store.close()
+    return home, Reviewed(project_id, golden_id, run_id, round_id, best)
+
+
+@pytest.fixture
+def reviewed(reviewed_home: tuple[Path, Reviewed]) -> Reviewed:
+    return reviewed_home[1]
+
+
+@pytest.fixture
+def store(reviewed_home: tuple[Path, Reviewed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """The store that the screen opens: a copy of the prepared one, with nobody to start a worker."""
+    shutil.copytree(reviewed_home[0], tmp_path / "home")
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CONCORD_WORKER", "external")
+    monkeypatch.setattr(tasks, "ensure_sample_project", lambda store: None)
+    st.cache_resource.clear()
+    opened = tasks.open_store(Settings.from_environment())
+    yield opened
+    st.cache_resource.clear()
+    opened.close()
+
+
+@pytest.fixture
+def open_criteria(store: Store, reviewed: Reviewed) -> Callable[..., AppTest]:
+    """Opens the screen for `who`, with ids in the URL; fails on an exception on screen."""
+
+    def opened(who: str = "Ann", **ids: str) -> AppTest:
+        screen = AppTest.from_file(ROOT / "pages" / "4_criteria.py", default_timeout=30)
+        screen.session_state[state.RATER] = who
+        for name, value in {"project": reviewed.project_id, **ids}.items():
+            screen.query_params[name] = value
+        screen.run()
+        assert not screen.exception, screen.exception
+        return screen
+
+    return opened
+
+
+@pytest.fixture
+def press() -> Callable[[AppTest, str], AppTest]:
+    """Presses the button of that label; fails where there is none, or on an exception."""
+
+    def pressed(screen: AppTest, label: str) -> AppTest:
+        found = [one for one in screen.button if one.label == label]
+        assert found, f"no button {label!r} among {[one.label for one in screen.button]}"
+        found[0].click().run()
+        assert not screen.exception, screen.exception
+        return screen
+
+    return pressed

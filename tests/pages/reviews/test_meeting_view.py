@@ -1,0 +1,201 @@
+"""The review meeting on screen: agenda, votes, clock, decisions and their conflicts, resuming, minutes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import tasks
+from core.jobs.views.meetings import AgendaItem, MeetingView
+from core.people import Actor
+from core.store.store import Store
+from pages.components.meeting_table import HUGE, LARGE, type_for
+from pages.components.meeting_view import as_preview
+
+HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
+MARKUP = re.compile(r"(?<!\\)(<img|\*bold|\[link|\$x|:red\[no)")  # as it came: not escaped
+REASON = "Decision: the reason, for the minutes"
+Open = Callable[..., AppTest]
+Press = Callable[[AppTest, str], AppTest]
+Texts = Callable[[AppTest], str]
+
+
+def write(screen: AppTest, label: str, text: str) -> AppTest:
+    found = [one for one in [*screen.text_area, *screen.text_input] if one.label == label]
+    assert found, f"no field {label!r}"
+    found[0].set_value(text)
+    return screen
+
+
+def harmless(screen: AppTest) -> None:
+    for kind in ("markdown", "caption", "warning", "info", "header", "checkbox", "button"):
+        for element in getattr(screen, kind):
+            said = str(getattr(element, "label", None) or element.value)
+            assert not MARKUP.search(said), f"{kind}: {said}"
+
+
+def the_meeting(store: Store, reviewed: Any, screen: AppTest) -> MeetingView:
+    return tasks.get_meeting(store, reviewed.project_id, screen.query_params["meeting"])
+
+
+@pytest.fixture
+def meeting_id(store: Store, reviewed: Any) -> str:
+    """A meeting of a change, a disagreement and a hostile question, with two people."""
+    ann = store.acting(Actor("Ann"))
+    found = tasks.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
+    agenda = (
+        next(one for one in found if one.kind == "change"),
+        next(one for one in found if one.kind == "disagreement"),
+        AgendaItem("question", HOSTILE, text=HOSTILE),
+    )
+    where = {"golden_id": reviewed.golden_id, "aspect": "coherence"}
+    meeting_id = tasks.start_meeting(ann, reviewed.project_id, HOSTILE[:100], **where, agenda=agenda)
+    tasks.set_table(ann, reviewed.project_id, meeting_id, [HOSTILE[:60], "Bo"])
+    return meeting_id
+
+
+def test_beginning_a_meeting_with_what_waits(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = open_criteria("Ann", meeting="new")
+    boxes = [one.label.replace("\\", "") for one in screen.checkbox]
+    assert sum("Do the criteria need a rule" in one for one in boxes) == 1
+    assert any(one.startswith(("**Add", "**Leave out")) for one in boxes)
+    harmless(screen)
+    n = len(boxes)
+    screen.checkbox[n - 1].uncheck()
+    write(screen, "Who votes: a name a line", f"Ann\n{HOSTILE[:60]}\n\nAnn")
+    write(screen, "A question of your own (optional)", "Do we need a second aspect?")
+    press(screen, "Begin the meeting")
+    meeting = the_meeting(store, reviewed, screen)
+    assert len(meeting.points) == n  # one taken out, one question put in
+    assert meeting.points[-1].item.kind == "question"
+    assert meeting.voters == ("Ann", " ".join(HOSTILE[:60].split()))
+    assert meeting.points[0].opened_at is not None
+    assert f"Point 1 of {n}" in texts(screen)
+    harmless(screen)
+
+
+@pytest.mark.parametrize(("who", "words"), [("Ann", "something to talk about"), ("", "Say who you are")])
+def test_a_meeting_about_nothing_or_by_nobody(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts, who: str, words: str
+) -> None:
+    screen = open_criteria(who, meeting="new", aspect="fluency", golden=reviewed.golden_id)
+    assert "Nothing waits for this aspect" in texts(screen)
+    assert words in texts(press(screen, "Begin the meeting"))
+    assert tasks.list_meetings(store, reviewed.project_id) == []
+
+
+def test_votes_by_row_and_by_key(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = open_criteria("Ann", meeting=meeting_id)
+    harmless(screen)
+    shortcuts = {one.label: one.proto.shortcut for one in screen.button if one.proto.shortcut}
+    assert {"For": "F", "Against": "A", "Abstain": "X"}.items() <= {k: v.upper() for k, v in shortcuts.items()}.items()
+    press(screen, "Against")  # counts for the first who has not voted
+    press(screen, "For")
+    assert "All have voted" in texts(screen)
+    screen.segmented_control(key=f"form_vote_{meeting_id}_0_0").set_value("abstain").run()  # changed their mind
+    tally = the_meeting(store, reviewed, screen).points[0].tally
+    assert tally == {"for": 1, "against": 0, "abstain": 1}
+    assert {one.label: one.value for one in screen.metric if one.label in ("For", "Against", "Abstain")} == {
+        "For": "1",
+        "Against": "0",
+        "Abstain": "1",
+    }
+
+
+def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign_off(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = open_criteria("Ann", meeting=meeting_id)
+    item = the_meeting(store, reviewed, screen).points[0].item
+    assert "needs a reason" in texts(press(screen, "Accept the change"))
+    press(write(screen, REASON, HOSTILE), "Accept the change")
+    harmless(screen)
+    proposal = next(
+        one for one in tasks.list_proposals(store, item.run_id) if one.criteria.criteria_id == item.subject_id
+    )
+    assert (proposal.state, proposal.decided_by) == ("accepted", "Ann")
+    press(screen, "Sign it off")
+    assert screen.query_params["criteria"] == item.subject_id
+    assert "meeting" not in screen.query_params
+    assert any(one.label == "Approve" for one in screen.button)
+
+
+def test_two_who_decide_on_one_point(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = open_criteria("Ann", meeting=meeting_id)
+    where = (reviewed.project_id, meeting_id)
+    tasks.decide(store.acting(Actor("Bo")), *where, 0, verdict="rejected", reason="too long")
+    press(write(screen, REASON, "clear"), "Accept the change")
+    said = texts(screen)
+    assert "Bo decided on this point while you were looking at it: rejected, too long" in said
+    decision = tasks.get_meeting(store, *where).points[0].decision
+    assert decision is not None
+    assert (decision.actor, decision.verdict) == ("Bo", "rejected")
+
+
+def test_what_was_decided_on_the_rounds_screen_is_shown_as_decided(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, texts: Texts
+) -> None:
+    item = tasks.get_meeting(store, reviewed.project_id, meeting_id).points[0].item
+    bo = store.acting(Actor("Bo"))
+    tasks.decide_proposal(bo, item.run_id, item.subject_id, accepted=False, reason="says nothing new")
+    said = texts(open_criteria("Ann", meeting=meeting_id)).replace("*", "")
+    assert "Decided outside this meeting by Bo" in said
+    assert "says nothing new" in said
+
+
+def test_a_reload_and_another_browser_find_the_point_on_the_table(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = press(open_criteria("Ann", meeting=meeting_id), "Next")
+    press(screen, "Against")
+    other = open_criteria("Bo", meeting=meeting_id)
+    said = texts(other).replace("*", "")
+    assert "Point 2 of 3, 0 decided" in said
+    assert "Next to vote: Bo" in said
+    assert any(one.label == "People" for one in other.metric)  # the label that people gave the item
+    press(other, "Next")
+    harmless(other)
+    assert next(one for one in other.button if one.label == "Next").disabled
+
+
+def test_the_minutes_of_a_closed_meeting(
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = press(open_criteria("Ann", meeting=meeting_id), "Close the meeting")
+    assert tasks.get_meeting(store, reviewed.project_id, meeting_id).closed_at is not None
+    assert not any(one.label in ("For", "Accept the change", "Close the meeting") for one in screen.button)
+    press(screen, "Next")  # turns the page here; the meeting itself is over
+    assert "Point 2 of 3" in texts(screen)
+    assert [one.label for one in screen.download_button] == ["Download the minutes"]
+    press(screen, "Leave the meeting")
+    assert any(one.label == "Minutes" for one in screen.button)
+    harmless(screen)
+
+
+def test_a_link_to_a_meeting_that_is_not_there(open_criteria: Open, texts: Texts) -> None:
+    said = texts(open_criteria("Ann", meeting="m<b>none"))
+    assert "There is no meeting 'm<b>none' in this project" in said
+    assert "Begin a review meeting" in said
+
+
+def test_the_preview_keeps_plain_what_the_program_would_read_as_markup() -> None:
+    # "$" and ":" start formulas and colours in Streamlit's Markdown alone; an address must not become a link
+    shown = as_preview("cost $x$ :red and http://evil.example, www.evil.example, a@b.c")
+    assert "\\$x\\$ \\:red" in shown
+    for link in ("://", "www.", "a@b"):
+        assert link not in shown
+
+
+@pytest.mark.parametrize(("length", "mark"), [(HUGE, "## "), (HUGE + 1, "### "), (LARGE + 1, "")])
+def test_the_shorter_the_larger(length: int, mark: str) -> None:
+    assert type_for("x" * length) == mark

@@ -1,0 +1,242 @@
+"""Criteria as reviewed documents on screen: states, evidence, conflicts, comments, lock, undo, versions, copies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import tasks
+from core.people import Actor
+from core.store.store import Store
+
+ROOT = Path(__file__).resolve().parents[3]
+HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
+MARKUP = re.compile(r"(?<!\\)(<img|\*bold|\[link|\$x|:red\[no)")  # as it came: not escaped
+Open = Callable[..., AppTest]
+Press = Callable[[AppTest, str], AppTest]
+Texts = Callable[[AppTest], str]
+
+
+def write(screen: AppTest, label: str, text: str) -> AppTest:
+    found = [one for one in [*screen.text_area, *screen.text_input] if one.label == label]
+    assert found, f"no field {label!r}"
+    found[0].set_value(text)
+    return screen
+
+
+def sign(screen: AppTest, press: Press, label: str, reason: str) -> AppTest:
+    return press(write(screen, "Reason, for those who read it later", reason), label)
+
+
+def harmless(screen: AppTest) -> None:
+    """No hostile text stands unescaped where Streamlit reads Markdown."""
+    for kind in ("markdown", "caption", "warning", "info", "success", "error", "subheader", "header", "button"):
+        for element in getattr(screen, kind):
+            said = str(getattr(element, "label", None) or element.value)
+            assert not MARKUP.search(said), f"{kind}: {said}"
+
+
+def test_from_draft_to_retired_on_screen(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = open_criteria("Ann <b>", run=reviewed.run_id, criteria=reviewed.best)
+    assert "Nobody has proposed this version yet" in texts(screen)
+    sign(screen, press, "Propose for approval", HOSTILE)
+    assert "Proposed by Ann <b>" in texts(screen).replace("**", "")
+    harmless(screen)
+    (evidence,) = [one for one in screen.selectbox if one.label == "Evidence to approve on"]
+    assert evidence.options[0].startswith("held-out ")
+    sign(screen, press, "Approve", "it holds on unseen items")
+    review = tasks.review_of(store, reviewed.project_id, reviewed.best)
+    assert review.approval is not None
+    assert review.approval.evidence is not None
+    assert (review.approval.evidence.side, review.approval.evidence.run_id) == ("held-out", reviewed.run_id)
+    told = tasks.load_calibration(store, reviewed.run_id).held_out
+    assert f"n = {review.approval.evidence.alignment.n}" in texts(screen)
+    assert review.approval.evidence.alignment.statistic == told.statistic
+    assert HOSTILE in texts(screen)  # the proposal's reason, folded under "Before that", as letters
+    sign(screen, press, "Retire", "new data")
+    assert tasks.review_of(store, reviewed.project_id, reviewed.best).state == "retired"
+    sign(screen, press, "Propose for approval", "again")
+    sign(screen, press, "Send back to draft", "line 1 is vague")
+    states = [one.state for one in tasks.review_of(store, reviewed.project_id, reviewed.best).changes]
+    assert states == ["proposed", "approved", "retired", "proposed", "draft"]
+
+
+def test_two_who_decide_at_once(store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts) -> None:
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
+    bo = store.acting(Actor("Bo"))
+    tasks.set_state(bo, reviewed.project_id, reviewed.best, "proposed", reason="ready", seen=0)
+    seen = tasks.review_of(store, reviewed.project_id, reviewed.best).seen
+    tasks.set_state(bo, reviewed.project_id, reviewed.best, "draft", reason="not yet", seen=seen)
+    sign(screen, press, "Propose for approval", "mine")
+    said = texts(screen)
+    assert "Bo decided on this while you were looking at it" in said
+    assert "not yet" in said
+    assert [one.actor for one in tasks.review_of(store, reviewed.project_id, reviewed.best).changes] == ["Bo", "Bo"]
+
+
+@pytest.mark.parametrize(("who", "reason", "words"), [("Ann", " ", "needs a reason"), ("", "good", "Say who you are")])
+def test_what_sign_off_refuses(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts, who: str, reason: str, words: str
+) -> None:
+    screen = open_criteria(who, run=reviewed.run_id, criteria=reviewed.best)
+    assert words in texts(sign(screen, press, "Propose for approval", reason))
+    assert tasks.review_of(store, reviewed.project_id, reviewed.best).state == "draft"
+
+
+def test_what_nobody_measured_cannot_be_approved(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    edit = tasks.save_edit(store.acting(Actor("Ann")), reviewed.project_id, reviewed.best, "Other.", "Ann")
+    tasks.set_state(store, reviewed.project_id, edit, "proposed", reason="r", seen=0)
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=edit)
+    assert "No run has measured this version" in texts(screen)
+    assert next(one for one in screen.button if one.label == "Approve").disabled
+
+
+def download_label(reviewed: Any) -> str:
+    screen = AppTest.from_file(ROOT / "pages" / "3_calibrate.py", default_timeout=30)
+    screen.query_params["project"], screen.query_params["run"] = reviewed.project_id, reviewed.run_id
+    screen.run()
+    assert not screen.exception, screen.exception
+    return next(one.label for one in screen.download_button if "judge.yaml" in one.label)
+
+
+def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press
+) -> None:
+    before = download_label(reviewed)
+    card = yaml.safe_load(tasks.judge_file(store, reviewed.run_id))
+    assert card["approved"] is False
+    assert any("Nobody has approved" in one for one in card["warnings"])
+    for one in card["approvals"]:
+        screen = open_criteria("Ann", run=reviewed.run_id, criteria=one["criteria"])
+        sign(screen, press, "Propose for approval", "ready")
+        sign(screen, press, "Approve", "it holds")
+    card = yaml.safe_load(tasks.judge_file(store, reviewed.run_id))
+    assert card["approved"] is True
+    assert {(one["state"], one["by"]) for one in card["approvals"]} == {("approved", "Ann")}
+    sides = [one["evidence"]["side"] for one in card["approvals"]]
+    assert sides == ["held-out", *["calibration"] * (len(sides) - 1)]  # a run measures its best alone on held-out items
+    after = download_label(reviewed)
+    assert (before, after) == ("Download judge.yaml (not approved)", "Download judge.yaml")
+
+
+def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts) -> None:
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
+    next(one for one in screen.selectbox if one.label == "On").set_value(1)
+    press(write(screen, "Comment", HOSTILE), "Add comment")
+    (kept,) = tasks.review_of(store, reviewed.project_id, reviewed.best).comments
+    assert (kept.line, kept.text, kept.actor) == (1, HOSTILE, "Ann")
+    assert HOSTILE in [one.value for one in screen.text]
+    assert any("1 open comment" in one.value for one in screen.markdown)
+    harmless(screen)
+    assert next(one for one in screen.text_input if one.label == "Comment").value == ""
+    press(screen, "Settle")
+    assert [one.settled_by for one in tasks.review_of(store, reviewed.project_id, reviewed.best).comments] == ["Ann"]
+    assert not any("open comment" in one.value for one in screen.markdown)
+    assert "1 to 5,000" in texts(press(screen, "Add comment"))
+
+
+def test_a_lock_takes_the_form_away(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = press(open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best), "Lock")
+    assert "Ann locked these criteria" in texts(screen)
+    assert not any(one.label == "Save and re-score" for one in screen.button)
+    press(screen, "Unlock")
+    assert any(one.label == "Save and re-score" for one in screen.button)
+
+
+@pytest.mark.parametrize(("text", "words"), [("  ", "Criteria need a text"), ("x" * 20_001, "may have 20,000")])
+def test_empty_and_endless_criteria_are_refused_in_words(
+    reviewed: Any, open_criteria: Open, press: Press, text: str, words: str
+) -> None:
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
+    press(write(screen, "Criteria", text), "Save and re-score")
+    assert any(words in one.value.replace("\\", "") for one in screen.error)
+
+
+def test_undo_restores_the_parent_and_keeps_what_was_undone(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    edit = tasks.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, f"Worse.\n{HOSTILE}", "Bo")
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=edit)
+    assert "What made this version" in texts(screen)
+    harmless(screen)
+    press(screen, "Restore the parent's text")
+    assert screen.query_params["criteria"] == reviewed.best
+    assert tasks.get_criteria(store, reviewed.project_id, edit).head == reviewed.best
+    assert edit in [one.criteria_id for one in tasks.list_criteria(store, reviewed.project_id)]
+
+
+def test_a_refined_version_stands_beside_the_items_it_was_shown(
+    store: Store, reviewed: Any, open_criteria: Open, texts: Texts
+) -> None:
+    one = tasks.list_proposals(store, reviewed.round_id)[0]
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=one.criteria.criteria_id)
+    assert "The misaligned items it was shown" in texts(screen)
+    shown = next(frame.value for frame in screen.dataframe if "under the parent" in frame.value)
+    assert shown["item"].tolist() == list(one.criteria.provenance.item_ids)
+    scores = {each.item_id: each.score for each in tasks.item_scores(store, reviewed.round_id, one.parent.criteria_id)}
+    assert shown["under the parent"].tolist() == pytest.approx([scores[name] for name in shown["item"]])
+
+
+def to_versions(screen: AppTest) -> AppTest:
+    screen.segmented_control(key="criteria_view").set_value("Versions").run()
+    assert not screen.exception, screen.exception
+    return screen
+
+
+def test_any_two_versions_word_by_word_and_merged(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    ann = store.acting(Actor("Ann"))
+    one = tasks.save_edit(ann, reviewed.project_id, reviewed.best, f"- Be clear.\n- {HOSTILE}", "Ann")
+    two = tasks.save_edit(ann, reviewed.project_id, reviewed.best, "- Be clear.\n- Be brief.", HOSTILE)
+    screen = to_versions(open_criteria("Ann", run=reviewed.run_id, criteria=two))
+    screen.selectbox(key="form_versions_from").set_value(one).run()
+    screen.selectbox(key="form_versions_to").set_value(two).run()
+    said = "\n".join(element.value for element in screen.markdown)
+    assert ":green-background[**Be brief" in said
+    harmless(screen)
+    press(screen, "Merge the two into a new version")
+    merged = tasks.get_criteria(store, reviewed.project_id, screen.query_params["criteria"])
+    assert merged.text == f"- Be clear.\n- {HOSTILE}\n- Be brief."
+    assert (merged.parents, merged.author) == ((one, two), "Ann")
+    assert "Merged into a new version" in texts(screen)
+    assert screen.segmented_control(key="criteria_view").value == "Read & edit"  # to be read, then measured
+
+
+def test_a_copy_for_another_aspect(
+    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
+) -> None:
+    screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
+    screen.session_state["form_copy_part"] = True  # what a click on the button does
+    screen.run()
+    aspects = next(one for one in screen.selectbox if one.label == "Aspect")
+    assert "coherence" not in aspects.options  # it stands there already
+    aspects.set_value("fluency").run()
+    press(screen, "Copy")
+    assert "Measure it there before you trust it" in texts(screen)
+    (copy,) = tasks.list_criteria(store, reviewed.project_id, aspect="fluency")
+    best = tasks.get_criteria(store, reviewed.project_id, reviewed.best)
+    assert (copy.text, copy.author, copy.alignments) == (best.text, "Ann", ())
+
+
+def test_a_viewer_reads_and_changes_nothing(
+    store: Store, reviewed: Any, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pages.components import people
+
+    monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Vi", "viewer"))
+    screen = open_criteria("Vi", run=reviewed.run_id, criteria=reviewed.best)
+    for label in ("Propose for approval", "Save and re-score", "Lock"):
+        assert next(one for one in screen.button if one.label == label).disabled

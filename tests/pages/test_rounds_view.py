@@ -1,0 +1,245 @@
+"""Rounds, proposals and lineage on screen, against a real store whose work is done in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.calibration.settings import OPERATIONS, RoundSettings
+from core.jobs import tasks
+from core.jobs.views.rounds import ProposalView, RoundRequest
+from core.people import Actor
+from core.records import Criteria
+
+Open = Callable[..., AppTest]
+Texts = Callable[[AppTest], str]
+SCREEN, ASPECT = "5_misaligned", "coherence"
+
+
+@pytest.fixture(scope="module")
+def best(real: Any) -> Criteria:
+    return tasks.load_calibration(real.store, real.run_id).chosen[0]
+
+
+@pytest.fixture(scope="module")
+def picks(real: Any, best: Criteria) -> tuple[str, ...]:
+    """Three misaligned items of different sources, triaged and picked by Ann."""
+    chosen: dict[str, str] = {}
+    for one in tasks.item_scores(real.store, real.run_id, best.criteria_id):
+        if len(chosen) < 3 and one.source_id not in chosen:
+            chosen[one.source_id] = one.item_id
+    store = real.store.acting(Actor("Ann"))
+    for item_id in chosen.values():
+        about = {"aspect": ASPECT, "item_id": item_id, "subject_id": best.criteria_id}
+        tasks.save_triage(store, real.project_id, real.golden_id, **about, verdict="judge wrong", picked=True)
+    return tuple(chosen.values())
+
+
+@pytest.fixture(scope="module")
+def round_id(real: Any, best: Criteria, picks: tuple[str, ...]) -> str:
+    where = (real.project_id, real.golden_id, ASPECT, real.run_id)
+    asked = RoundRequest(*where, (best.criteria_id,), picks, RoundSettings(sizes=(1, 2), trials=2))
+    run_id = tasks.start_round(real.store, real.settings, asked)
+    real.drive(run_id)
+    return run_id
+
+
+@pytest.fixture
+def opened(real: Any, open_screen: Open) -> Open:
+    return lambda **ids: open_screen(SCREEN, project=real.project_id, **ids)
+
+
+@pytest.fixture
+def start(opened: Open, best: Criteria) -> Callable[[], AppTest]:
+    """The form that starts a round."""
+
+    def made() -> AppTest:
+        screen = opened(criteria=best.criteria_id)
+        screen.segmented_control(key="misaligned_view").set_value("Rounds").run()
+        assert not screen.exception
+        return screen
+
+    return made
+
+
+def press(screen: AppTest, label: str) -> AppTest:
+    next(one for one in screen.button if one.label == label).click().run()
+    assert not screen.exception
+    return screen
+
+
+def proposals(real: Any, round_id: str) -> list[ProposalView]:
+    return tasks.list_proposals(real.store, round_id)
+
+
+def frame(screen: AppTest, column: str) -> Any:
+    return next(one.value for one in screen.dataframe if column in one.value.columns)
+
+
+# ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_round_asks_for_what_was_chosen(
+    real: Any, start: Callable[[], AppTest], texts: Texts, best: Criteria, picks: tuple[str, ...]
+) -> None:
+    screen = start()
+    assert list(frame(screen, "picked")["picked"]) == list(picks)
+    assert list(frame(screen, "picked")["by"]) == ["Ann"] * 3
+    screen.pills(key="form_round_operations").set_value(["add", "modify"]).run()
+    screen.pills(key="form_round_sizes").set_value([2]).run()
+    screen.number_input(key="form_round_trials").set_value(3).run()
+    calls = tasks.round_cost(real.store, real.run_id, 1, RoundSettings(sizes=(2,), trials=3))
+    assert f"At most 3 proposals and {calls} calls." in texts(screen)
+    press(screen, "Start the round")
+    run = tasks.run_view(real.store, screen.query_params["round"])
+    request = run.request
+    assert isinstance(request, RoundRequest)
+    assert (request.parent_ids, request.item_ids, request.run_id) == ((best.criteria_id,), picks, real.run_id)
+    assert (request.settings.operations, request.settings.sizes) == (("modify", "add"), (2,))
+    assert run.status == "queued"
+    assert "Waiting for a worker." in texts(screen)
+    tasks.cancel_run(real.store, run.run_id)
+
+
+def test_sampled_items_can_be_asked_for_instead(
+    real: Any, start: Callable[[], AppTest], picks: tuple[str, ...]
+) -> None:
+    screen = start()
+    screen.radio(key="form_round_items").set_value("a sample of the most misaligned").run()
+    press(screen, "Start the round")
+    request = tasks.run_view(real.store, screen.query_params["round"]).request
+    assert isinstance(request, RoundRequest)
+    assert (request.item_ids, request.settings.operations) == ((), OPERATIONS)
+    tasks.cancel_run(real.store, screen.query_params["round"])
+
+
+def test_few_labels_are_warned_of(real: Any, start: Callable[[], AppTest], texts: Texts) -> None:
+    n = len(tasks.load_calibration(real.store, real.run_id).split.calibration)
+    assert n < 100
+    assert f"There are {n} calibration labels. Under 100 refining was measured to fit their noise" in texts(start())
+
+
+def test_nothing_to_refine_or_to_do_starts_nothing(start: Callable[[], AppTest], texts: Texts) -> None:
+    screen = start()
+    screen.pills(key="form_round_operations").set_value([]).run()
+    assert "one operation and one size" in texts(screen)
+    assert all(one.label != "Start the round" for one in screen.button)
+
+
+def test_a_judge_that_cannot_do_it_says_so(
+    real: Any, opened: Open, texts: Texts, best: Criteria, start: Callable[[], AppTest]
+) -> None:
+    assert "it cannot paraphrase" in texts(start())
+    where = (real.project_id, real.golden_id, ASPECT, real.run_id)
+    only_words = RoundSettings(sizes=(1,), trials=1, operations=("paraphrase",))
+    run_id = tasks.start_round(real.store, real.settings, RoundRequest(*where, (best.criteria_id,), (), only_words))
+    real.drive(run_id)
+    said = texts(opened(round=run_id))
+    assert "1 × the offline judge reads meanings, not words, so a paraphrase would change nothing" in said
+    assert "brought no proposal" in said
+
+
+# ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_proposals_stand_beside_their_parents(
+    real: Any, opened: Open, texts: Texts, round_id: str, picks: tuple[str, ...]
+) -> None:
+    screen = opened(round=round_id)
+    listed = proposals(real, round_id)
+    shown = frame(screen, "inner fold")
+    assert list(shown["inner fold"]) == [one.inner.value for one in listed]
+    assert list(shown["n"]) == [one.inner.n for one in listed]
+    for place, one in enumerate(listed):
+        ids = (one.criteria.criteria_id, one.parent.criteria_id)
+        changed = {each.item_id: each.now for each in tasks.item_changes(real.store, round_id, *ids)}
+        assert shown["fixed"].iloc[place] == sum(changed.get(item) == "mended" for item in picks)
+        assert shown["broken"].iloc[place] == sum(changed.get(item) == "broken" for item in picks)
+    said = texts(screen)
+    first = listed[0]
+    assert f"Inner fold: {first.inner.value:+.3f}" in said
+    assert f"n = {first.inner.n}" in said
+    assert "Of the 3 picked items" in said
+    added = set(first.criteria.text.split()) - set(first.parent.text.split())
+    assert all(word in said for word in added)
+
+
+def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, texts: Texts, round_id: str) -> None:
+    screen = opened(round=round_id, rater="Ann")
+    first = proposals(real, round_id)[0].criteria.criteria_id
+    press(screen, "Accept")
+    assert "A decision needs a reason" in texts(screen)
+    screen.text_input(key=f"form_proposal_{round_id}_{first}_reason").set_value("says what people reward").run()
+    press(screen, "Accept")
+    kept = next(one for one in proposals(real, round_id) if one.criteria.criteria_id == first)
+    assert (kept.state, kept.reason, kept.decided_by) == ("accepted", "says what people reward", "Ann")
+    assert tasks.review_of(real.store, real.project_id, first).state == "proposed"
+    assert "accepted by Ann" in list(frame(screen, "inner fold")["decision"])
+
+
+def test_somebody_who_was_faster_is_named(real: Any, opened: Open, texts: Texts, round_id: str) -> None:
+    screen = opened(round=round_id)
+    one = next(each for each in proposals(real, round_id) if each.state == "open")
+    name = one.criteria.criteria_id
+    screen.text_input(key=f"form_proposal_{round_id}_{name}_reason").set_value("good").run()
+    bo = real.store.acting(Actor("Bo"))
+    tasks.decide_proposal(bo, round_id, name, accepted=False, reason="too narrow", seen=one.seen)
+    press(screen, "Accept")
+    assert "Bo decided on this while you were looking at it" in texts(screen)
+    now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == name)
+    assert (now.state, now.decided_by) == ("rejected", "Bo"), "nothing was overwritten"
+
+
+def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open, texts: Texts, round_id: str) -> None:
+    screen = opened(round=round_id, rater="Ann")
+    one = next(each for each in proposals(real, round_id) if each.state == "open")
+    key = f"form_proposal_{round_id}_{one.criteria.criteria_id}"
+    screen.session_state[f"{key}_edit"] = True
+    screen.run()
+    screen.text_input(key=f"{key}_reason").set_value("better so").run()
+    press(screen, "Accept the edited text")
+    assert "The text is unchanged" in texts(screen)
+    screen.text_area(key=f"{key}_text").set_value(one.criteria.text + " Reward texts that are short.").run()
+    press(screen, "Accept the edited text")
+    now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == one.criteria.criteria_id)
+    assert now.state == "accepted"
+    edited = tasks.get_criteria(real.store, real.project_id, now.edited_id)
+    assert edited.text.endswith("Reward texts that are short.")
+    assert (edited.parents, edited.author) == ((one.criteria.criteria_id,), "Ann")
+    rescores = [run for run in tasks.list_runs(real.store, real.project_id) if run.kind == "rescore"]
+    assert tasks.run_view(real.store, rescores[0].run_id).request.criteria_id == now.edited_id
+
+
+def test_its_items_can_be_read_from_here(opened: Open, round_id: str, texts: Texts) -> None:
+    screen = press(opened(round=round_id), "See what is still misaligned under it")
+    assert screen.query_params["run"] == round_id
+    assert "round" not in screen.query_params, "a link copied now opens the items"
+    assert "What moved the score" in texts(screen)
+    assert any(one.label == "Since the parent version" for one in screen.pills)
+
+
+def test_a_round_that_is_not_there_is_told(opened: Open, texts: Texts) -> None:
+    assert "linked round is not of this golden set" in texts(opened(round="r-none"))
+
+
+# ── lineage ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_table_says_what_the_tree_shows(
+    real: Any, opened: Open, texts: Texts, round_id: str, best: Criteria
+) -> None:
+    screen = opened(criteria=best.criteria_id)
+    screen.segmented_control(key="misaligned_view").set_value("Lineage").run()
+    assert not screen.exception
+    family = tasks.family_tree(real.store, real.project_id, ASPECT, real.golden_id)
+    grown = {one.criteria.criteria_id for one in family if one.children or one.depth}
+    shown = frame(screen, "generation")
+    assert len(shown) >= len(grown)
+    assert list(shown["generation"]) == sorted(shown["generation"])
+    assert "proposed" in set(shown["state"])
+    assert best.text in texts(screen), "the version in the URL stands open"
+    screen.toggle(key="form_lineage_all").set_value(True).run()
+    assert len(frame(screen, "generation")) == len(family)
