@@ -32,6 +32,8 @@ from core.commands import (
 )
 from core.data_commands import bringing
 from core.errors import ConcordError, UsageError
+from core.fusion_commands import fusing, score_fused
+from core.repeval_commands import reading
 from core.settings import Settings
 from core.style_commands import styling
 
@@ -129,10 +131,14 @@ def score(
 ) -> None:
     """Apply a calibrated judge to items; labels are not needed."""
     from core.export import read_card, verdict_lines, write_text
+    from core.export.fused_file import is_fused_file
     from core.golden import load_items
     from core.public import load_judge
     from core.records import Scored
 
+    if is_fused_file(judge_file):
+        score_fused(golden, judge_file, out, as_json=as_json)
+        return
     items = load_items(golden).items
     spec = str(read_card(judge_file)["judge"].get("spec", "offline"))
     loaded = load_judge(judge_file, replies=_replies(spec, Settings.from_environment()))
@@ -151,6 +157,8 @@ def score(
 app.add_typer(measuring)  # align, compare, ceiling, read-ratings
 app.add_typer(bringing)  # fetch
 app.add_typer(styling)  # styles
+app.add_typer(fusing)  # fuse
+app.add_typer(reading)  # repeval
 
 
 @app.command()

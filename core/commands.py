@@ -48,19 +48,23 @@ def align(
     as_json: JsonFlag = False,
 ) -> None:
     """Alignment of verdicts with people."""
+    from core.export.verdicts import read_verdicts
     from core.golden import load_golden
     from core.public import align as measure
-    from core.public import align_all
+    from core.public import align_all, task_of, unknown_items
 
     loaded = load_golden(golden)
+    read = read_verdicts(verdicts, task_of(loaded, aspect).scale, aspect)
+    body = {"n_unknown": unknown_items(loaded, read, aspect)}
+    left_out = _words_of_unknown(body["n_unknown"], len(read.scores))
     if everything:
-        table = align_all(loaded, verdicts, aspect, bootstrap=bootstrap, seed=seed)
-        tell(table.as_json(), as_json, lambda _: _words_of_table(table))
+        table = align_all(loaded, read, aspect, bootstrap=bootstrap, seed=seed)
+        tell(table.as_json() | body, as_json, lambda _: [*_words_of_table(table), *left_out])
         return
     found = measure(
-        loaded, verdicts, aspect, statistic=statistic, level=chosen_level(level), bootstrap=bootstrap, seed=seed
+        loaded, read, aspect, statistic=statistic, level=chosen_level(level), bootstrap=bootstrap, seed=seed
     )
-    tell(found.as_json(), as_json, lambda _: [in_words(found)])
+    tell(found.as_json() | body, as_json, lambda _: [in_words(found), *left_out])
 
 
 @measuring.command("read-ratings")
@@ -179,6 +183,13 @@ def probability(value: float | None) -> str:
     if value is None:
         return "p = —"
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def _words_of_unknown(n_unknown: int, n_rows: int) -> list[str]:
+    """A note on verdicts whose items the golden set does not have; empty where there is none."""
+    return [f"Left out: {n_unknown:,} of {n_rows:,} verdicts, for items that are not in the golden set"] * bool(
+        n_unknown
+    )
 
 
 def _words_of_table(table: WholeTable) -> list[str]:

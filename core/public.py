@@ -170,6 +170,12 @@ def align(
     )[0]
 
 
+def unknown_items(golden: GoldenSet, verdicts: Verdicts, aspect: str) -> int:
+    """How many item ids of `verdicts` the golden set does not have; `align` and `compare` leave them out."""
+    known = frozenset(golden.item_ids)
+    return sum(item_id not in known for item_id in _table(verdicts, task_of(golden, aspect)).scores)
+
+
 def align_all(
     golden: GoldenSet,
     verdicts: Verdicts,

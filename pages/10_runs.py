@@ -1,4 +1,4 @@
-"""Runs: what runs, how far it is, what it cost, what failed and why; cancel, resume, open."""
+"""Runs: what runs, how far it is, what it cost, what failed and why; cancel, resume, open; and what people did."""
 
 from typing import Any
 
@@ -6,8 +6,10 @@ import streamlit as st
 
 from core.jobs import tasks
 from core.jobs.views import RunSummary
-from pages.components import live, run_view, state, tables
+from pages.components import live, log_view, run_view, state, tables
 from pages.components.page import Opened, link_to, open_page
+
+RUNS, LOG = "Runs", "Log"
 
 
 def draw(page: Opened, runs: list[RunSummary]) -> None:
@@ -65,13 +67,24 @@ def draw_picked(page: Opened, run: RunSummary) -> None:
         run_view.draw_status(page, run)
         if run.kind == "calibration":
             link_to("calibrate", "Open in Calibrate", icon=":material/tune:", run=run.run_id)
-        else:
+        if run.kind == "repeval":
+            link_to("repeval", "Open in RepEval", icon=":material/grid_on:", run=run.run_id)
+        if run.kind == "rescore":
             link_to("criteria", "Open in Criteria", icon=":material/rule:", rescore=run.run_id)
+        elif run.status in ("done", "budget"):
+            compare = {"golden": run.golden_id, "aspect": run.aspect}
+            link_to("compare", "Compare its judges", icon=":material/leaderboard:", **compare)
 
 
 page = open_page("runs", intro="Runs go on in the worker, with this tab open or not.")
-live.follow(
-    lambda: tasks.list_runs(page.store, page.project.project_id),
-    lambda runs: all(run.finished for run in runs),
-    lambda runs: draw(page, runs),
+view = st.segmented_control(
+    "View", [RUNS, LOG], default=RUNS, required=True, key=state.RUNS_VIEW, label_visibility="collapsed"
 )
+if view == LOG:
+    log_view.draw(page)
+else:
+    live.follow(
+        lambda: tasks.list_runs(page.store, page.project.project_id),
+        lambda runs: all(run.finished for run in runs),
+        lambda runs: draw(page, runs),
+    )

@@ -1,12 +1,25 @@
 """Calibrate: start a calibration, watch drafts ranked by alignment while it runs, read the result."""
 
+from typing import NoReturn
+
 import streamlit as st
 
 from core.errors import ConcordError
 from core.jobs import tasks
-from core.jobs.views import CalibrationRequest, RunView
-from pages.components import forms, live, run_view, state
-from pages.components.page import Opened, link_to, open_page, plain, stop_with
+from core.jobs.views import CalibrationRequest, RunKind, RunView
+from pages.components import forms, live, people, run_view, state
+from pages.components.page import SCREENS, Opened, Screen, link_to, open_page, plain, stop_with
+
+ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
+    "rescore": ("re-scored edited criteria", "criteria", ("rescore",)),
+    "round": ("judged again after people had looked", "misaligned", ("round",)),
+    "ablation": ("took a calibration's parts away", "compare", ("golden", "aspect")),
+    "metrics": ("computed metrics", "compare", ("golden", "aspect")),
+    "styles": ("asked a judge in several styles", "compare", ("golden", "aspect")),
+    "repeval": ("read quality out of hidden states", "repeval", ("run",)),
+    "fusion": ("fused judges", "fusion", ("run",)),
+}
+"""Run of another kind → what it did, the screen of its result, and the ids by which that screen finds it."""
 
 
 def show_run(page: Opened, run_id: str) -> None:
@@ -16,13 +29,22 @@ def show_run(page: Opened, run_id: str) -> None:
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         stop_with("This run cannot be shown.", str(error))
     if not isinstance(view.request, CalibrationRequest):
-        link_to("criteria", "Open in Criteria", icon=":material/rule:", rescore=run_id)
-        stop_with("This run is no calibration.", "It re-scored edited criteria; its result stands in Criteria.")
+        point_elsewhere(view)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.text(view.title)
         st.space("stretch")
         st.button("New calibration", icon=":material/add:", on_click=state.put_in_url, kwargs={"run": None})
     live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
+
+
+def point_elsewhere(view: RunView) -> NoReturn:
+    """A run of another kind: what it did, and the screen where its result stands."""
+    did, screen, named = ELSEWHERE.get(view.kind, ("did something else", "runs", ("run",)))
+    known = {"rescore": view.run_id, "round": view.run_id, "run": view.run_id}
+    known |= {"golden": view.golden_id, "aspect": view.aspect}
+    title = SCREENS[screen].title
+    link_to(screen, f"Open in {title}", icon=":material/arrow_forward:", **{name: known[name] for name in named})
+    stop_with("This run is no calibration.", f"It {did}; its result stands in {title}.")
 
 
 def draw(page: Opened, view: RunView) -> None:
@@ -53,7 +75,8 @@ def show_form(page: Opened) -> None:
         forms.show_estimate(tasks.estimate(page.store, page.settings, choice.request))
     except ConcordError as error:
         stop_with("This calibration cannot be started as it stands.", str(error))
-    if st.button("Start the calibration", type="primary", icon=":material/play_arrow:"):
+    gate = people.gate(page, "reviewer")
+    if st.button("Start the calibration", type="primary", icon=":material/play_arrow:", **gate):
         start(page, choice.request)
 
 

@@ -13,6 +13,7 @@ from core.calibration.settings import CalibrationSettings
 from core.golden.split import inner_fold
 from core.judging.base import Misaligned, RefineRequest
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
+from core.stats.correlation import average_ranks
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,18 @@ def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
     gap = np.full(len(scores), np.nan)
     if known.any():
         gap[known] = _standardised(scores[known]) - _standardised(labels[known])
+    return gap
+
+
+def rank_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
+    """(n,) place of the score minus place of the label among the items that have a score; NaN where unscored.
+
+    Places are average ranks from the lowest; above 0 the judge puts the item higher than the people do.
+    """
+    known = ~np.isnan(scores)
+    gap = np.full(len(scores), np.nan)
+    if known.any():
+        gap[known] = average_ranks(scores[known]) - average_ranks(labels[known])
     return gap
 
 

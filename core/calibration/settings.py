@@ -7,7 +7,20 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from core.errors import UsageError
+from core.judging.base import OPERATIONS, Operation
 from core.records import LEVELS, STATISTICS, Level, Statistic
+
+__all__ = [
+    "FEW_LABELS",
+    "OPERATIONS",
+    "PRESETS",
+    "CalibrationSettings",
+    "Operation",
+    "Preset",
+    "RevisitMode",
+    "RoundSettings",
+    "SplitKind",
+]
 
 FEW_LABELS = 100
 """Fewer calibration labels than this, and refining was measured to fit their noise (METHODS §4)."""
@@ -109,6 +122,39 @@ class CalibrationSettings:
         if unknown:
             raise UsageError(f"Unknown calibration settings {unknown}; known are {sorted(known)}.")
         return replace(cls(), **dict(body))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSettings:
+    """How many proposals a round asks for: each parent × `sizes` × `trials` × `samples`; `budget` bounds all calls.
+
+    With items picked by hand each size samples from the picks; a size that reaches their number shows all of them.
+    `operations` are what the refiner may do to the criteria.
+    """
+
+    sizes: tuple[int, ...] = (1, 2, 4)
+    trials: int = 2
+    samples: int = 1
+    temperature: float = 1.0
+    max_tokens: int = 768
+    budget: int | None = None
+    seed: int = 0
+    operations: tuple[Operation, ...] = OPERATIONS
+
+    def __post_init__(self) -> None:
+        if not self.operations or set(self.operations) - set(OPERATIONS):
+            raise UsageError(f"A round may {', '.join(OPERATIONS)}: at least one of them, not {self.operations}.")
+        if not self.sizes or min(self.sizes) < 1 or max(self.sizes) > 16:
+            raise UsageError(f"A refinement is shown 1 to 16 items, not {self.sizes}.")
+        if not (1 <= self.trials <= 20 and 1 <= self.samples <= 10):
+            raise UsageError("A round has 1 to 20 trials of 1 to 10 samples each.")
+        if self.budget is not None and self.budget < 1:
+            raise UsageError(f"budget must be at least 1 call, not {self.budget}.")
+
+    @property
+    def per_parent(self) -> int:
+        """Proposals asked for from each parent."""
+        return len(self.sizes) * self.trials * self.samples
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -2,7 +2,8 @@
 
 The file holds all that scoring needs (criteria, how their scores are joined, the judge's own state with its weights
 or its model, prompt version and sampling, the map to the human scale) and all that trust needs (alignments with
-statistic, level, n and interval on both sides of the split, the golden set's hash, the date, warnings).  Never a key.
+statistic, level, n and interval on both sides of the split, the golden set's hash, the date, who approved the criteria
+on which evidence, warnings).  Never a key.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import yaml
 from core.calibration.report import ensemble_scores
 from core.calibration.steps import Calibration
 from core.errors import JudgeError
+from core.jobs.views.reviews import Review
 from core.judging.base import Judge, OnProgress
 from core.records import Criteria, FloatArray, Item, Provenance, Scale, Scored, Task, Unscored, Verdict
 from core.stats import IsotonicMap
@@ -29,12 +31,19 @@ NOTE = (
     "A judge calibrated with Concord. Criteria belong to the data they were calibrated on: on other data check the "
     "alignment again before trusting the scores."
 )
+UNAPPROVED = "Nobody has approved these criteria ({states}). Propose and approve them before others rely on this judge."
 
 
-def judge_card(calibration: Calibration, *, created: dt.datetime | None = None) -> dict[str, Any]:
-    """The content of `judge.yaml` as plain JSON types.  `created` defaults to now (UTC)."""
+def judge_card(
+    calibration: Calibration, *, created: dt.datetime | None = None, reviews: Mapping[str, Review] | None = None
+) -> dict[str, Any]:
+    """The content of `judge.yaml` as plain JSON types.  `created` defaults to now (UTC).
+
+    `reviews` maps criteria id → where it stands with the people; criteria that it does not know are drafts.
+    """
     c = calibration
     state = dict(c.judge_state)
+    signed = approvals(c, reviews or {})
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -49,6 +58,8 @@ def judge_card(calibration: Calibration, *, created: dt.datetime | None = None) 
         "judge": state,
         "join": "mean",
         "criteria": [_criteria_entry(one) for one in c.chosen],
+        "approved": all_approved(signed),
+        "approvals": signed,
         "isotonic": None if c.isotonic is None else dict(c.isotonic),
         "alignment": {
             "calibration": c.calibration.as_json(),
@@ -65,14 +76,49 @@ def judge_card(calibration: Calibration, *, created: dt.datetime | None = None) 
         },
         "settings": c.settings.as_json(),
         "calls": c.calls,
-        "warnings": [*c.warnings, *([c.stopped_early] if c.stopped_early else [])],
+        "warnings": [*c.warnings, *([c.stopped_early] if c.stopped_early else []), *_unapproved(signed)],
     }
 
 
-def judge_yaml(calibration: Calibration, *, created: dt.datetime | None = None) -> str:
+def judge_yaml(
+    calibration: Calibration, *, created: dt.datetime | None = None, reviews: Mapping[str, Review] | None = None
+) -> str:
     """The text of `judge.yaml`, made to be read: keys in order, no escapes, texts of several lines as they stand."""
-    card = _plain(judge_card(calibration, created=created))
+    card = _plain(judge_card(calibration, created=created, reviews=reviews))
     return yaml.dump(card, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def approvals(calibration: Calibration, reviews: Mapping[str, Review]) -> list[dict[str, Any]]:
+    """Where each of the judge's criteria stands: state, by whom, when, why, and on which evidence (null for none)."""
+    return [_approval(one.criteria_id, reviews.get(one.criteria_id)) for one in calibration.chosen]
+
+
+def all_approved(signed: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there are criteria and each is approved; `signed` as `approvals` gives it."""
+    return bool(signed) and all(one["state"] == "approved" for one in signed)
+
+
+def _approval(criteria_id: str, review: Review | None) -> dict[str, Any]:
+    last = review.changes[-1] if review is not None and review.changes else None
+    evidence = None if last is None else last.evidence
+    return {
+        "criteria": criteria_id,
+        "state": "draft" if last is None else last.state,
+        "by": "" if last is None else last.actor,
+        "at": None if last is None else last.at.isoformat(timespec="seconds"),
+        "reason": "" if last is None else last.reason,
+        "evidence": None
+        if evidence is None
+        else {"run": evidence.run_id, "side": evidence.side, "alignment": evidence.alignment.as_json()},
+    }
+
+
+def _unapproved(signed: Sequence[Mapping[str, Any]]) -> list[str]:
+    if all_approved(signed):
+        return []
+    return [
+        UNAPPROVED.format(states=", ".join(f"{one['criteria']}: {one['state']}" for one in signed) or "none chosen")
+    ]
 
 
 class _ReadableDumper(yaml.SafeDumper):

@@ -15,6 +15,7 @@ from core.calibration.steps import Calibration, Candidate
 from core.errors import ConcordError, UsageError
 from core.export.judge_file import joined_verdicts, judge_yaml, of_the_best
 from core.export.verdicts import verdict_row
+from core.jobs.views.reviews import Review
 from core.judging.base import Judge
 from core.records import GoldenSet, Scored, Verdict
 from core.stats import IsotonicMap
@@ -114,10 +115,18 @@ def _reasons(calibration: Calibration, golden: GoldenSet, judge: Judge) -> dict[
     return {one.item_id: of_the_best(one.explanation, n) for one in verdicts if isinstance(one, Scored)}
 
 
-def write_run(folder: Path, calibration: Calibration, verdicts: Iterable[Verdict], seconds: float) -> dict[str, Any]:
+def write_run(
+    folder: Path,
+    calibration: Calibration,
+    verdicts: Iterable[Verdict],
+    seconds: float,
+    *,
+    reviews: Mapping[str, Review] | None = None,
+) -> dict[str, Any]:
     """Write the four files into `folder` (made if missing) and return the summary.
 
-    `verdicts` are the final judge's on calibration, then held-out items; the side is written beside each.
+    `verdicts` are the final judge's on calibration, then held-out items; the side is written beside each.  `reviews`
+    tell the judge file who approved its criteria; without them they are drafts, and the file says so.
     """
     n_calibration = len(calibration.split.calibration)
     rows = (
@@ -125,7 +134,7 @@ def write_run(folder: Path, calibration: Calibration, verdicts: Iterable[Verdict
         for i, verdict in enumerate(verdicts)
     )
     body = summary(calibration, str(folder), seconds)
-    write_text(folder / "judge.yaml", judge_yaml(calibration))
+    write_text(folder / "judge.yaml", judge_yaml(calibration, reviews=reviews))
     candidates = (candidate_row(rank, one) for rank, one in enumerate(calibration.candidates, start=1))
     write_text(folder / "candidates.jsonl", json_lines(candidates))
     write_text(folder / "verdicts.jsonl", json_lines(rows))

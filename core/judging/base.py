@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from core.records import Criteria, Item, Provenance, ScoreMatrix, Task, Usage, Verdict
+
+Operation = Literal["modify", "paraphrase", "add", "calibrate"]
+OPERATIONS: tuple[Operation, ...] = ("modify", "paraphrase", "add", "calibrate")
+"""What a refiner may do to criteria (001 §2.5): change a rule, say it better, bring one in, or move the numbers."""
 
 OnProgress = Callable[[int, int], None]
 """Called as (calls done, calls asked for); must be cheap; may raise `CancelledRunError` to stop."""
@@ -46,7 +50,7 @@ class DraftRequest:
 
 @dataclass(frozen=True, slots=True)
 class RefineRequest:
-    """One call to a refiner: the old criteria and the items it got wrong."""
+    """One call to a refiner: the old criteria, the items it got wrong, and what it may do about them."""
 
     criteria: Criteria
     misaligned: tuple[Misaligned, ...]
@@ -54,6 +58,7 @@ class RefineRequest:
     max_tokens: int
     seed: int
     provenance: Provenance
+    operations: tuple[Operation, ...] = OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,10 @@ class LLMJudge:
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         prompt = self.sampling.refine_prompt
         asked = [
-            self._inducing(one, refine_messages(task, one.criteria.text, one.misaligned, prompt)) for one in requests
+            self._inducing(
+                one, refine_messages(task, one.criteria.text, one.misaligned, prompt, operations=one.operations)
+            )
+            for one in requests
         ]
         return self._induce(task, asked, requests)
 
@@ -161,6 +164,10 @@ class LLMJudge:
         tokens = characters // CHARACTERS_PER_TOKEN
         cost = None if self._cost_of is None else self._cost_of(tokens, completion)
         return CallEstimate(len(items), tokens, completion, cost)
+
+    def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """Dollars for so many tokens, None where the model's price is unknown."""
+        return None if self._cost_of is None else self._cost_of(prompt_tokens, completion_tokens)
 
     def with_sampling(self, sampling: Sampling) -> LLMJudge:
         """The same model asked in another way, over the same connections; what the endpoint can do stays known."""

@@ -17,7 +17,7 @@ from string import Template
 from typing import Literal
 
 from core.errors import JudgeError
-from core.judging.base import Exemplar, Misaligned
+from core.judging.base import OPERATIONS, Exemplar, Misaligned, Operation
 from core.providers.base import Message
 from core.records import Item, ItemKind, Scale, Task
 
@@ -28,6 +28,7 @@ PERSONAS: tuple[Persona, ...] = ("none", "helpful", "annotator")
 PROMPTS = Path(__file__).parent / "prompts"
 DRAFT_PROMPT = "draft.v1"
 REFINE_PROMPT = "refine.v1"
+CHOSEN_REFINE_PROMPT = "refine.v2"
 STEPS_PROMPT = "steps.v1"
 
 _CRITERIA_HERE = "\x00"
@@ -126,9 +127,17 @@ def draft_messages(task: Task, exemplars: Sequence[Exemplar], prompt: str = DRAF
 
 
 def refine_messages(
-    task: Task, criteria: str, misaligned: Sequence[Misaligned], prompt: str = REFINE_PROMPT
+    task: Task,
+    criteria: str,
+    misaligned: Sequence[Misaligned],
+    prompt: str = REFINE_PROMPT,
+    operations: Sequence[Operation] = OPERATIONS,
 ) -> tuple[Message, ...]:
-    """Ask for better criteria, given the items that the present ones get wrong."""
+    """Ask for better criteria, given the items that the present ones get wrong.
+
+    With some of the operations only, they are asked for by a prompt whose lines stand alone, `CHOSEN_REFINE_PROMPT`.
+    """
+    without = tuple(f"- {one}:" for one in OPERATIONS if one not in operations)
     blocks = [
         f"### Item {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
         f"Rating by the judge ({task.scale}): {_number(shown.score)}\n"
@@ -136,9 +145,8 @@ def refine_messages(
         for number, shown in enumerate(misaligned, 1)
     ]
     present = neutral(criteria) or "(none yet: the judge had only the name of the aspect)"
-    return (
-        Message("user", _fill(prompt, {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks)})),
-    )
+    values = {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks)}
+    return (Message("user", _fill(CHOSEN_REFINE_PROMPT if without else prompt, values, without)),)
 
 
 def item_block(kind: ItemKind, item: Item, limits: Limits) -> str:
@@ -239,12 +247,14 @@ class _Section:
 
 
 @cache
-def _sections(prompt: str) -> tuple[_Section, ...]:
+def _sections(prompt: str, without: tuple[str, ...] = ()) -> tuple[_Section, ...]:
+    """The sections of a prompt file, less its lines that begin with one of `without`."""
     path = PROMPTS / f"{prompt}.txt"
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in PROMPTS.glob("*.txt")))
         raise JudgeError(f"There is no prompt {prompt!r}; this version of Concord has {known}.")
-    return tuple(_read_sections(path.read_text(encoding="utf-8")))
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return tuple(_read_sections("".join(line for line in lines if not line.startswith(without))))
 
 
 def _read_sections(text: str) -> Iterator[_Section]:
@@ -254,11 +264,11 @@ def _read_sections(text: str) -> Iterator[_Section]:
             yield _Section(template, frozenset(template.get_identifiers()))
 
 
-def _fill(prompt: str, values: Mapping[str, str]) -> str:
+def _fill(prompt: str, values: Mapping[str, str], without: tuple[str, ...] = ()) -> str:
     """The sections of a prompt, without those that would hold an empty value; values are never read as templates."""
     filled = [
         section.template.substitute(values)
-        for section in _sections(prompt)
+        for section in _sections(prompt, without)
         if all(values[name] for name in section.names)
     ]
     return "\n\n".join(filled)

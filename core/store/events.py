@@ -73,6 +73,28 @@ class Events:
             found = connection.execute(query.order_by(events.c.number)).all()
         return [EventRow(**{**row._mapping, "body": json.loads(row.body)}) for row in found]
 
+    def page(
+        self, project_id: str, *, actor: str | None = None, kind: str | None = None, offset: int = 0, limit: int = 50
+    ) -> tuple[list[EventRow], int]:
+        """`limit` events from `offset` on, newest first, and how many there are in all; of one person or kind."""
+        where = [events.c.project_id == project_id]
+        where += [] if actor is None else [events.c.actor == actor]
+        where += [] if kind is None else [events.c.kind == kind]
+        query = sa.select(*(column for column in events.c if column.name != "form")).where(*where)
+        with self._db.read() as connection:
+            found = connection.execute(query.order_by(events.c.number.desc()).offset(offset).limit(limit)).all()
+            n = int(connection.execute(sa.select(sa.func.count()).select_from(events).where(*where)).scalar_one())
+        return [EventRow(**{**row._mapping, "body": json.loads(row.body)}) for row in found], n
+
+    def occurring(self, project_id: str) -> tuple[list[str], list[str]]:
+        """The names of all who did something ("" where nobody said), and the kinds of what they did; both sorted."""
+        with self._db.read() as connection:
+            actors, kinds = (
+                sorted(connection.scalars(sa.select(column).where(events.c.project_id == project_id).distinct()))
+                for column in (events.c.actor, events.c.kind)
+            )
+        return actors, kinds
+
 
 def _newest(project_id: str, which: sa.ColumnElement[bool]) -> sa.Select[Any]:
     query = sa.select(events.c.number, events.c.actor, events.c.body).where(events.c.project_id == project_id, which)

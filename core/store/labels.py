@@ -45,6 +45,12 @@ class Labels:
         """Everything ever said of one item, oldest first."""
         return self._select(sa.and_(*_of(project_id, golden_id, None), labels.c.item_id == item_id))
 
+    def raters(self, project_id: str) -> list[str]:
+        """The names of all who labelled something in a project, sorted."""
+        query = sa.select(labels.c.rater).where(labels.c.project_id == project_id).distinct()
+        with self._db.read() as connection:
+            return sorted(connection.scalars(query))
+
     def _select(self, where: sa.ColumnElement[bool]) -> list[LabelRow]:
         names = ("rater", "item_id", "aspect", "value", "comment", "created_at")
         query = sa.select(*(labels.c[name] for name in names)).where(where).order_by(labels.c.number)

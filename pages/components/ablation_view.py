@@ -17,7 +17,7 @@ from core.jobs.tasks.analyses import Ablation, AblationRow
 from core.jobs.views import RunSummary
 from core.jobs.views.analyses import AblationRequest
 from core.records import Interval
-from pages.components import charts, forms, live, run_view, state, tables
+from pages.components import charts, forms, live, people, run_view, state, tables
 from pages.components.page import Opened, plain
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def _offer(page: Opened, run: RunSummary) -> None:
         key=state.widget("analyses_start"),
         on_click=_start,
         args=(page, request),
+        **people.gate(page, "reviewer"),
     )
 
 

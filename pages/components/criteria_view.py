@@ -1,4 +1,4 @@
-"""Criteria on screen: one candidate whole, the edit form, a conflict, and an edit beside its parent."""
+"""Criteria on screen: one version whole, what made it, the edit form, a conflict, and an edit beside its parent."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from core.errors import ConcordError, ConflictError
 from core.figures import describe, measure_name
 from core.jobs import tasks
 from core.jobs.views import CriteriaView, DifferenceView, RescoreRequest, RescoreView, RunView
+from core.jobs.views.reviews import Review
 from core.records import Alignment
 from core.wording import Piece, word_diff
-from pages.components import state, tables
+from pages.components import people, review_view, state, tables
 from pages.components.page import Opened, link_to, plain
 
-MAX_CHARS = 8000
+MOST_NUMBERED = 400
+NO_BREAK = "\u00a0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +42,108 @@ class _Conflict:
     yours: str
 
 
-def draw_whole(page: Opened, view: CriteriaView) -> None:
-    """Text, where it came from, and how it stood in every run that scored it."""
+def draw_whole(page: Opened, view: CriteriaView, review: Review) -> None:
+    """State, text by numbered lines, where it came from, and how it stood in every run that scored it."""
     with st.container(border=True):
-        st.markdown(f"**{plain(tables.name_of(view.criteria))}** · {plain(view.criteria.aspect)}")
-        st.text(view.text or "No criteria: the judge is asked for a rating without any. This is the baseline.")
-    _draw_provenance(page, view)
-    if not view.alignments:
-        st.caption("Not scored yet.")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            name = f"**{plain(tables.name_of(view.criteria))}** · {plain(view.criteria.aspect)}"
+            st.markdown(name, width="content")
+            review_view.draw_badges(review)
+        draw_lines(view.text, review)
+        author = f" by {view.author}" if view.author else ""
+        st.caption(plain(f"Saved {view.created_at.astimezone():%d %b %Y %H:%M}{author} · {view.criteria_id}"))
+    _draw_origin(view)
+    _draw_alignments(view)
+
+
+def draw_lines(text: str, review: Review | None = None) -> None:
+    """The text by numbered lines, as comments name them; a line with open comments says how many."""
+    if not text.strip():
+        st.text("No criteria: the judge is asked for a rating without any. This is the baseline.")
         return
-    known = view.alignments[0].alignment
-    st.markdown(f"**Alignment**: {measure_name(known.statistic, known.level)}")
-    st.dataframe(
-        {
-            "items": [a.side for a in view.alignments],
-            "alignment": [describe(a.alignment) for a in view.alignments],
-            "measure": [tables.measure_heading(a.alignment) for a in view.alignments],
-            "n": [a.alignment.n for a in view.alignments],
-            "unread": [a.alignment.n_unscored for a in view.alignments],
-            "status": [a.status for a in view.alignments],
-            "run": [a.run_id[:8] for a in view.alignments],
-        },
-        hide_index=True,
-        height=tables.height_for(len(view.alignments), 5),
-        alt="Alignments of these criteria",
-    )
+    lines = text.splitlines()
+    if len(lines) > MOST_NUMBERED:
+        st.text(text)
+        return
+    open_at = [] if review is None else [one.line for one in review.comments if not one.settled_by]
+    shown = []
+    for number, line in enumerate(lines, 1):
+        body = line.replace("\t", "    ")
+        indent = NO_BREAK * (len(body) - len(body.lstrip(" ")))
+        n = open_at.count(number)
+        mark = f" :blue-badge[:material/comment: {n}]" if n else ""
+        shown.append(f"{number}. {indent}{plain(body.strip()) or NO_BREAK}{mark}")
+    st.markdown("\n".join(shown))
 
 
-def draw_parent_diff(page: Opened, view: CriteriaView) -> None:
-    """What changed against the parent, word by word."""
-    if not view.parents:
+def draw_made_from(page: Opened, view: CriteriaView) -> None:
+    """What made this version: the words that changed against its parent, beside the items it was made from."""
+    origin = view.provenance
+    if not view.parents and not origin.item_ids:
+        return
+    st.subheader("What made this version", anchor=False)
+    parent = _parent(page, view)
+    left, right = st.columns(2, gap="large") if view.parents and origin.item_ids else [st.container()] * 2
+    if view.parents:
+        with left:
+            _draw_parent_diff(page, view, parent)
+    if origin.item_ids:
+        with right:
+            shown = (
+                "The misaligned items it was shown" if origin.origin == "refine" else "The items it was drafted from"
+            )
+            st.markdown(f"**{shown}**")
+            _draw_items(page, view, parent)
+
+
+def _parent(page: Opened, view: CriteriaView) -> CriteriaView | None:
+    try:
+        return tasks.get_criteria(page.store, page.project.project_id, view.parents[0]) if view.parents else None
+    except ConcordError:
+        return None
+
+
+def _draw_parent_diff(page: Opened, view: CriteriaView, parent: CriteriaView | None) -> None:
+    st.markdown("**Changed against its parent**")
+    if parent is None:
+        st.caption("Its parent is not kept in this project.")
+        return
+    draw_diff(word_diff(parent.text, view.text))
+    with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
+        link_to("criteria", "Its parent", icon=":material/arrow_upward:", criteria=parent.criteria_id)
+        if st.button(
+            "Restore the parent's text",
+            icon=":material/undo:",
+            key=state.widget("restore"),
+            **people.gate(page, "reviewer", help=RESTORE),
+        ):
+            restore(page, view, parent.text, note="the parent's text restored")
+
+
+RESTORE = "Makes the parent's text the newest version again; this version stays in the list."
+
+
+def restore(page: Opened, view: CriteriaView, text: str, *, note: str) -> None:
+    """Undo as one more version: `text` becomes the newest edit of `view`."""
+    if (name := review_view.named(page, "undo")) is None:
         return
     try:
-        parent = tasks.get_criteria(page.store, page.project.project_id, view.parents[0])
+        new_id = tasks.save_edit(
+            page.store, page.project.project_id, view.criteria_id, text, name, note=note, expected_head=view.head
+        )
     except ConcordError as error:
-        st.caption(plain(f"Its parent cannot be shown: {error}"))
+        st.error(plain(f"Nothing was changed: {error}"), icon=":material/error:")
         return
-    st.markdown("**Changed against its parent**")
-    draw_diff(word_diff(parent.text, view.text))
+    state.leave_notice("Restored. The version that was undone stays among the versions.", good=True)
+    state.put_in_url(criteria=new_id, rescore=None)
+    st.rerun()
 
 
-def draw_diff(pieces: Sequence[Piece]) -> None:
-    """Removed words struck out on red, added ones bold on green; every word is escaped."""
+def draw_diff(pieces: Sequence[Piece], *, mark: str = "") -> None:
+    """Removed words struck out on red, added ones bold on green; every word is escaped.
+
+    `mark` is Markdown's mark of a heading where every line is to be set in large type.
+    """
     marks = {"same": "{}", "removed": ":red-background[~~{}~~]", "added": ":green-background[**{}**]"}
     lines: list[str] = []
     for piece in pieces:
@@ -90,34 +152,36 @@ def draw_diff(pieces: Sequence[Piece]) -> None:
             body = line.strip()
             lead, tail = (" " if line[:1].isspace() else ""), (" " if line[-1:].isspace() else "")
             shown.append(f"{lead}{marks[piece.change].format(plain(body))}{tail}" if body else line)
-        lines.append("  \n".join(shown))
+        lines.append("\n".join(shown))
+    told = "".join(lines).split("\n")
     with st.container(border=True):
-        st.markdown("".join(lines))
+        if mark:
+            st.markdown("\n\n".join(f"{mark}{line.strip()}" for line in told if line.strip()), anchors=False)
+        else:
+            st.markdown("  \n".join(told))
 
 
 def edit_form(page: Opened, view: CriteriaView, run_id: str | None) -> None:
     """Edit by hand: saves a new version that names its parent and author, then re-scores it beside its parent."""
+    if locked_by := review_view.locked_words(page, view):
+        st.info(plain(locked_by), icon=":material/lock:")
+        return
     bases = st.session_state.setdefault(state.EDIT_BASE, {})
     base = bases.setdefault(view.criteria_id, view.head)
     with st.form(f"edit_form_{view.criteria_id}"):
         st.markdown("**Edit by hand** (saved as a new version; this one stays as it is)")
-        text = st.text_area(
-            "Criteria", value=view.text, height=320, max_chars=MAX_CHARS, key=state.widget(f"edit_{view.criteria_id}")
-        )
-        left, right = st.columns(2)
-        author = left.text_input("Your name", key=state.AUTHOR, max_chars=80, persist_state="session")
-        note = right.text_input("Note (optional)", max_chars=300, key=state.widget(f"note_{view.criteria_id}"))
+        text = st.text_area("Criteria", value=view.text, height=320, key=state.widget(f"edit_{view.criteria_id}"))
+        note = st.text_input("Note (optional)", max_chars=300, key=state.widget(f"note_{view.criteria_id}"))
         held_out = st.checkbox(
             "Also compare on held-out items",
             key=state.widget("held_out"),
             help="Each look at held-out items makes their number a little less honest: keep it for the last version.",
         )
-        submitted = st.form_submit_button("Save and re-score", type="primary", icon=":material/save:")
-    if submitted:
-        if not author.strip():
-            st.warning("Give your name: every version names its author.", icon=":material/person:")
-        else:
-            _save(page, view, _Edit(text, author.strip(), note.strip(), held_out, run_id), base)
+        submitted = st.form_submit_button(
+            "Save and re-score", type="primary", icon=":material/save:", **people.gate(page, "reviewer")
+        )
+    if submitted and (author := review_view.named(page, "version")) is not None:
+        _save(page, view, _Edit(text or "", author, (note or "").strip(), held_out, run_id), base)
     if (clash := st.session_state.get(state.CONFLICT)) and clash.criteria_id == view.criteria_id:
         _draw_conflict(page, view, clash)
 
@@ -154,46 +218,87 @@ def difference_words(difference: DifferenceView) -> str:
     return f"{told}: not to be told from chance on these items."
 
 
-def _draw_provenance(page: Opened, view: CriteriaView) -> None:
+def _draw_origin(view: CriteriaView) -> None:
     origin = view.provenance
     labelled, misaligned = (tables.count_words(origin.size, f"{kind} item") for kind in ("labelled", "misaligned"))
     told = {
         "none": "No criteria were given.",
-        "given": "Given from outside.",
+        "given": "Given from outside." + (f" Note: {origin.note}" if origin.note else ""),
         "draft": f"Drafted from {labelled} (trial {origin.trial + 1}, sample {origin.sample + 1}).",
         "refine": f"Refined in round {origin.round} from {misaligned}.",
         "edit": f"Edited by {origin.author or 'somebody'}." + (f" Note: {origin.note}" if origin.note else ""),
     }[origin.origin]
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         st.text(told)
-        if view.parents:
-            link_to("criteria", "Its parent", icon=":material/arrow_upward:", criteria=view.parents[0])
-        if view.edits:
+        if view.edits and view.head != view.criteria_id:
             link_to("criteria", f"Newest edit ({len(view.edits)})", icon=":material/edit:", criteria=view.head)
-    if origin.item_ids:
-        part = st.expander(f"Made from {tables.count_words(len(origin.item_ids), 'item')}", on_change="rerun")
-        if part.open:
-            with part:
-                _draw_exemplars(page, view)
 
 
-def _draw_exemplars(page: Opened, view: CriteriaView) -> None:
+def _draw_alignments(view: CriteriaView) -> None:
+    if not view.alignments:
+        st.caption("Not scored yet.")
+        return
+    known = view.alignments[0].alignment
+    st.markdown(f"**Alignment**: {measure_name(known.statistic, known.level)}")
+    st.dataframe(
+        {
+            "items": [a.side for a in view.alignments],
+            "alignment": [describe(a.alignment) for a in view.alignments],
+            "n": [a.alignment.n for a in view.alignments],
+            "unread": [a.alignment.n_unscored for a in view.alignments],
+            "measure": [tables.measure_heading(a.alignment) for a in view.alignments],
+            "status": [a.status for a in view.alignments],
+            "run": [a.run_id[:8] for a in view.alignments],
+        },
+        hide_index=True,
+        height=tables.height_for(len(view.alignments), 5),
+        alt="Alignments of these criteria",
+    )
+
+
+def draw_shown_items(page: Opened, view: CriteriaView) -> None:
+    """The items that a version was made from, if any."""
+    if view.provenance.item_ids:
+        _draw_items(page, view, _parent(page, view))
+
+
+def _draw_items(page: Opened, view: CriteriaView, parent: CriteriaView | None) -> None:
+    """The items a version was made from; where a run scored it and its parent, what each gave them."""
     golden = tasks.load_golden_set(page.store, view.golden_id)
     labels = golden.aspects.get(view.criteria.aspect)
     places = {item_id: place for place, item_id in enumerate(golden.item_ids)}
     known = [item_id for item_id in view.provenance.item_ids if item_id in places]
+    run_id = None if parent is None else next((one for one in view.runs if one in parent.runs), None)
+    before = {} if parent is None or run_id is None else _scores(page, run_id, parent.criteria_id)
+    after = {} if run_id is None else _scores(page, run_id, view.criteria_id)
     st.dataframe(
         {
             "item": known,
-            "label": [None if labels is None else labels.values[places[i]] for i in known],
-            "target": [golden.items[places[i]].target for i in known],
+            "people": [None if labels is None else labels.values[places[i]] for i in known],
+            **({"under the parent": [before.get(i) for i in known]} if before else {}),
+            **({"now": [after.get(i) for i in known]} if after else {}),
+            "judged text": [golden.items[places[i]].target for i in known],
             "source": [golden.items[places[i]].source for i in known],
         },
         hide_index=True,
-        height=tables.height_for(len(known), 8),
-        alt="Exemplars",
+        row_height=tables.TALL_ROW,
+        height=tables.height_for(len(known), 5, tables.TALL_ROW),
+        column_config={
+            **{name: st.column_config.NumberColumn(format="%.2f") for name in ("people", "under the parent", "now")},
+            "item": st.column_config.TextColumn(width=110),
+            "judged text": st.column_config.TextColumn(width=300),
+        },
+        placeholder=tables.DASH,
+        alt="Items this version was made from",
     )
     link_to("golden_set", "The golden set", icon=":material/dataset:", golden=view.golden_id)
+
+
+def _scores(page: Opened, run_id: str, criteria_id: str) -> dict[str, float | None]:
+    try:
+        return {one.item_id: one.score for one in tasks.item_scores(page.store, run_id, criteria_id)}
+    except ConcordError:
+        return {}
 
 
 def _before_after(where: str, before: Alignment | None, after: Alignment, difference: DifferenceView) -> None:

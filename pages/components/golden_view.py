@@ -13,7 +13,7 @@ from core.golden.findings import has_errors
 from core.jobs import tasks
 from core.jobs.views import GoldenRow, GoldenView
 from core.records import GoldenSet, Scale
-from pages.components import charts, mapping, state, tables
+from pages.components import charts, mapping, people, state, tables
 from pages.components.page import Opened, link_to, stop_with
 
 PREVIEW_ROWS, PAGE_ROWS = 20, 100
@@ -26,8 +26,10 @@ def _read_upload(digest: str, name: str, max_mb: int, _data: bytes) -> Table:
 
 
 @st.cache_resource(max_entries=6, show_spinner="Checking …")
-def _build(digest: str, key: str, _table: Table, _mapping: Mapping, _scales: Dict[str, Scale]) -> BuiltGolden:
-    return build_golden(_table, _mapping, _scales)
+def _build(
+    digest: str, key: str, _table: Table, _mapping: Mapping, _scales: Dict[str, Scale], labels_needed: bool = True
+) -> BuiltGolden:
+    return build_golden(_table, _mapping, _scales, labels_needed=labels_needed)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -56,11 +58,29 @@ def bring_in(page: Opened) -> None:
     try:
         table = _read_upload(digest, upload.name, page.settings.max_upload_mb, data)
         chosen = mapping.correct_mapping(table, digest)
+        if chosen.layout == "wide" and not chosen.aspects and _comes_unlabelled(digest):
+            built = _build(digest, str(chosen.as_json()), table, chosen, {}, labels_needed=False)
+            _show_and_freeze(page, built)
+            return
         as_found = _build(digest, str(chosen.as_json()), table, chosen, {}).draft
         scales = mapping.choose_scales(as_found, digest) if as_found and as_found.aspects else {}
         built = _build(digest, f"{chosen.as_json()}{sorted(scales.items())}", table, chosen, scales)
     except ConcordError as error:
         stop_with("This file cannot be used.", str(error))
+    _show_and_freeze(page, built)
+
+
+def _comes_unlabelled(upload: str) -> bool:
+    """Whether a person says that a file without labels is for labelling here."""
+    return st.checkbox(
+        "These items have no labels yet: bring them in for people to label here",
+        key=state.widget(f"unlabelled_{upload}"),
+        help="Such a set holds texts only. Judges cannot be calibrated on it until people have labelled it on the "
+        "Label screen and the labels were frozen, which makes a new golden set.",
+    )
+
+
+def _show_and_freeze(page: Opened, built: BuiltGolden) -> None:
     _draw_findings(built)
     if built.draft is not None:
         _draw_draft(built.draft)
@@ -72,9 +92,17 @@ def draw_frozen(page: Opened, golden: GoldenView) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.subheader("Picked golden set", anchor=False)
         st.space("stretch")
-        link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
+        link_to("label", "Have people label it", icon=":material/edit_note:", golden=golden.golden_id)
+        if golden.aspects:
+            link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
     st.text(f"{golden.name}: {golden.n_items:,} items, {golden.n_sources:,} sources, {golden.n_systems} systems")
     st.caption(f"Frozen under its content hash {golden.golden_id.removeprefix('golden:')[:16]}…; it never changes.")
+    if not golden.aspects:
+        st.info(
+            "These items have no labels yet: no judge can be calibrated on them. Have people label them, then freeze "
+            "the labels, which makes a golden set to calibrate on.",
+            icon=":material/edit_note:",
+        )
     whole = _kept_golden(golden.golden_id, page)
     charts.place_labels(whole)
     st.markdown("**Items**")
@@ -162,7 +190,8 @@ def _freeze(page: Opened, built: BuiltGolden) -> None:
             "Name of the golden set", value=default, max_chars=120, key=state.widget(f"name_{default}")
         )
         ready = golden is not None and bool(name.strip())
-        if not st.button("Freeze this golden set", type="primary", icon=":material/ac_unit:", disabled=not ready):
+        gate = people.gate(page, "reviewer", disabled=not ready)
+        if not st.button("Freeze this golden set", type="primary", icon=":material/ac_unit:", **gate):
             return
     if golden is None:
         return
@@ -173,7 +202,8 @@ def _freeze(page: Opened, built: BuiltGolden) -> None:
         golden_id = tasks.add_golden(page.store, page.project.project_id, named)
     except ConcordError as error:
         stop_with("The golden set was not kept.", str(error))
-    state.leave_notice(f"{named.name} is frozen: {len(named.items):,} items. Calibrate a judge on it next.", good=True)
+    next_step = "Calibrate a judge on it next." if named.aspects else "Have people label it next."
+    state.leave_notice(f"{named.name} is frozen: {len(named.items):,} items. {next_step}", good=True)
     state.put_in_url(golden=golden_id)
     st.session_state.pop(state.VIEW, None)
     st.rerun()

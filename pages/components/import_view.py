@@ -22,7 +22,7 @@ from core.judging.recordings import (
     propose_columns,
 )
 from core.records import Finding, Scale
-from pages.components import state, tables
+from pages.components import people, state, tables
 from pages.components.page import Opened, plain
 from pages.components.state import widget
 
@@ -58,12 +58,22 @@ def _preview(
     return tasks.preview_import(_page.store, golden_id, aspect, _recording, choices=_choices)
 
 
+def waiting() -> bool:
+    """Whether a file was uploaded that is not among the judges yet."""
+    return st.session_state.get(_uploader()) is not None
+
+
+def _uploader() -> str:
+    """Key of the upload's widget; a file brought in makes a new one."""
+    return widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}")
+
+
 def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     """Upload → columns → scale → what matched and what did not → name → "Add this judge"."""
     upload = st.file_uploader(
         f"A file with a judge's replies or scores for {plain(golden.name)}",
         type=UPLOAD_TYPES,
-        key=widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}"),
+        key=_uploader(),
         max_upload_size=page.settings.max_upload_mb,
         help="JSONL, JSON, CSV (also .gz), XLSX or Parquet; the output of a batch endpoint; output items or annotated "
         "datasets of OpenAI's Evals platform.",
@@ -217,7 +227,8 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
             "Name of the judge", value=_stem(preview.file), max_chars=120, key=widget(f"import_name_{upload}")
         )
         ready = bool(name.strip()) and not preview.problems
-        if not st.button("Add this judge", type="primary", icon=":material/add:", disabled=not ready):
+        gate = people.gate(page, "reviewer", disabled=not ready)
+        if not st.button("Add this judge", type="primary", icon=":material/add:", **gate):
             return
     try:
         known = _ids(page, preview.golden_id)

@@ -9,7 +9,7 @@ from core.jobs import tasks
 from core.jobs.views import CriteriaView, ItemScore, ItemView
 from core.records import Item
 from pages.components import state, tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened, link_to, plain
 
 MOST_ITEMS = 500
 PARTS = (("context", "Context"), ("source", "Source"), ("target", "Judged text"))
@@ -27,6 +27,8 @@ def draw_items(page: Opened, view: CriteriaView) -> None:
         st.caption(plain(f"The items cannot be shown: {error}"))
         return
     st.markdown(_count_words(scored))
+    ids = {"run": run_id, "criteria": view.criteria_id}
+    link_to("misaligned", "Read and triage them in Misaligned", icon=":material/difference:", **ids)
     picked = _choose_item(scored[:MOST_ITEMS])
     if picked is None:
         st.caption("Mark a row to read the item and what moved its score.")

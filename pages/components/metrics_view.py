@@ -13,7 +13,7 @@ from core.jobs import tasks
 from core.jobs.views import GoldenView, RunView
 from core.jobs.views.metrics import MetricsRequest, MetricsView
 from core.records import GoldenSet
-from pages.components import live, state, tables
+from pages.components import live, people, state, tables
 from pages.components.page import Opened, plain
 from pages.components.state import widget
 
@@ -69,7 +69,8 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     if problem:
         st.warning(plain(problem), icon=":material/edit:")
     label = f"Compute {tables.count_words(len(chosen), 'metric')}" if chosen else "Compute"
-    if st.button(label, type="primary", icon=":material/calculate:", disabled=not chosen or bool(problem)):
+    gate = people.gate(page, "reviewer", disabled=not chosen or bool(problem))
+    if st.button(label, type="primary", icon=":material/calculate:", **gate):
         _start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))
 
 
@@ -165,9 +166,9 @@ def _draw_progress(page: Opened, view: RunView) -> None:
             "Cancelling …" if view.cancelling else "Cancel",
             key=f"cancel_{view.run_id}",
             icon=":material/stop_circle:",
-            disabled=view.cancelling,
             on_click=_cancel,
             args=(page, view.run_id),
+            **people.gate(page, "reviewer", disabled=view.cancelling),
         )
     if waiting and not tasks.worker_alive(page.store):
         tasks.ensure_worker(page.settings)

@@ -17,11 +17,12 @@ from streamlit.errors import StreamlitPageNotFoundError
 from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views import ProjectView
+from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import state
+from pages.components import people, state
 
-Screen = Literal["golden_set", "calibrate", "criteria", "runs"]
+Screen = Literal["golden_set", "label", "calibrate", "criteria", "misaligned", "compare", "repeval", "fusion", "runs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,13 @@ class Entry:
 
 SCREENS: dict[Screen, Entry] = {
     "golden_set": Entry("pages/1_golden_set.py", "Golden set", ":material/dataset:"),
+    "label": Entry("pages/2_label.py", "Label", ":material/edit_note:"),
     "calibrate": Entry("pages/3_calibrate.py", "Calibrate", ":material/tune:"),
     "criteria": Entry("pages/4_criteria.py", "Criteria", ":material/rule:"),
+    "misaligned": Entry("pages/5_misaligned.py", "Misaligned", ":material/difference:"),
+    "compare": Entry("pages/6_compare.py", "Compare", ":material/leaderboard:"),
+    "repeval": Entry("pages/7_repeval.py", "RepEval", ":material/grid_on:"),
+    "fusion": Entry("pages/8_fusion.py", "Fusion", ":material/merge:"),
     "runs": Entry("pages/10_runs.py", "Runs", ":material/list_alt:"),
 }
 _MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=^\"'])")
@@ -53,11 +59,15 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a screen works with."""
+    """What a screen works with; `store` is in the hands of whoever acts."""
 
     settings: Settings
     store: Store
     project: ProjectView
+
+    @property
+    def actor(self) -> Actor:
+        return self.store.actor
 
 
 @st.cache_resource(show_spinner="Opening the store …")
@@ -75,15 +85,21 @@ def start_up() -> Kept:
 
 
 def open_page(screen: Screen, *, intro: str = "") -> Opened:
-    """Draws menu, project selector, title and pending notice; stops in words if the store cannot be opened."""
+    """Draws menu, project selector, who acts, title and pending notice.
+
+    Stops in words where somebody has to sign in first or the store cannot be opened.
+    """
     st.session_state[state.SCREEN] = screen
     title = SCREENS[screen].title
     st.set_page_config(page_title=f"{title} · Concord", page_icon=":material/balance:", layout="wide")
+    account = people.let_in()
     try:
         kept = start_up()
         tasks.ensure_worker(kept.settings)  # cheap where one lives, and nothing where workers run elsewhere
+        store = kept.store.acting(people.actor_of(account, kept.settings))
         _draw_menu()
-        project = _choose_project(kept.store)
+        project = _choose_project(store)
+        people.draw_who(store, project.project_id)
     except ConcordError as error:
         st.title(title)
         stop_with("Concord cannot start as it is set up.", str(error))
@@ -91,7 +107,8 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     if intro:
         st.markdown(intro)
     draw_notice()
-    return Opened(kept.settings, kept.store, project)
+    people.draw_role(store.actor)
+    return Opened(kept.settings, store, project)
 
 
 def _draw_menu() -> None:
@@ -127,7 +144,7 @@ def _choose_project(store: Store) -> ProjectView:
             st.form("new_project_form", border=False),
         ):
             st.text_input("Name", key=state.NEW_PROJECT, max_chars=80)
-            st.form_submit_button("Create", on_click=_create_project, args=(store,))
+            st.form_submit_button("Create", on_click=_create_project, args=(store,), **people.gate(store, "admin"))
     state.remember_project(wanted)
     return projects[wanted]
 
@@ -141,7 +158,7 @@ def _project_of_run(store: Store) -> str | None:
 
 def _switch_project() -> None:
     """Another project: the ids of the old one leave the URL."""
-    state.put_in_url(golden=None, run=None, criteria=None, rescore=None)
+    state.leave_project()
     state.remember_project(st.session_state[state.PROJECT_PICKER])
 
 
@@ -151,7 +168,7 @@ def _create_project(store: Store) -> None:
     except ConcordError as error:
         state.leave_notice(f"No project was made: {error}", good=False)
         return
-    state.put_in_url(golden=None, run=None, criteria=None, rescore=None)
+    state.leave_project()
     state.remember_project(created.project_id)
 
 

@@ -12,7 +12,7 @@ from core.figures import describe, measure_name
 from core.jobs import tasks
 from core.jobs.views import RunStatus, RunSummary, RunView
 from core.records import Alignment
-from pages.components import charts, state, tables
+from pages.components import charts, people, review_view, state, tables
 from pages.components.page import Opened, draw_notice, link_to, plain
 
 PLAIN_JUDGES = {"offline": "offline, which is no LLM", "scripted": "scripted, a stand-in for demos"}
@@ -52,9 +52,9 @@ def draw_status(page: Opened, view: RunSummary) -> None:
                 "Cancelling …" if view.cancelling else "Cancel",
                 key=f"cancel_{view.run_id}",
                 icon=":material/stop_circle:",
-                disabled=view.cancelling,
                 on_click=_cancel,
                 args=(page, view.run_id),
+                **people.gate(page, "reviewer", disabled=view.cancelling),
             )
         elif view.resumable:
             st.button(
@@ -64,7 +64,9 @@ def draw_status(page: Opened, view: RunSummary) -> None:
                 type="primary",
                 on_click=_resume,
                 args=(page, view.run_id),
-                help="Goes on where it stopped; what was paid for is not asked for again.",
+                **people.gate(
+                    page, "reviewer", help="Goes on where it stopped; what was paid for is not asked for again."
+                ),
             )
     if not view.finished:
         st.progress(view.progress or 0.0, text=_progress_words(view))
@@ -134,7 +136,7 @@ def draw_result(page: Opened, view: RunView, result: Calibration) -> None:
             st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
         with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
             st.download_button(
-                "Download judge.yaml",
+                review_view.judge_file_label(page, result),
                 data=lambda: tasks.judge_file(page.store, view.run_id),
                 file_name="judge.yaml",
                 mime="application/yaml",
@@ -144,6 +146,10 @@ def draw_result(page: Opened, view: RunView, result: Calibration) -> None:
             )
             best = result.chosen[0].criteria_id if result.chosen else ""
             link_to("criteria", "Read and edit the criteria", icon=":material/rule:", run=view.run_id, criteria=best)
+            parts = {"run": view.run_id, **({"criteria": best} if best else {})}
+            link_to("misaligned", "Where judge and people part", icon=":material/difference:", **parts)
+            beside = {"golden": view.golden_id, "aspect": view.aspect}
+            link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
 
 
 def _headline(view: RunView, result: Calibration) -> str:

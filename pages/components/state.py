@@ -29,12 +29,44 @@ GOLDENS = "goldens_table"
 GOLDENS_IDS = "goldens_ids"
 ITEMS = "items_table"
 ITEMS_IDS = "items_ids"
+COMPARE_LIST = "compare_list"
+COMPARE_LIST_IDS = "compare_list_ids"
 EDIT_BASE = "edit_base"
 CONFLICT = "edit_conflict"
-AUTHOR = "author"
 NOTICE = "notice"
+DESK = "label_desk"
+CRITERIA_VIEW = "criteria_view"
+LABEL_VIEW = "label_view"
+RATER = "rater"
+NAME_PICKER = "name_picker"
+RUNS_VIEW = "runs_view"
+MISALIGNED = "misaligned_table"
+MISALIGNED_IDS = "misaligned_ids"
+MISALIGNED_VIEW = "misaligned_view"
+PROPOSALS = "proposals_table"
+PROPOSALS_IDS = "proposals_ids"
+LINEAGE = "lineage_table"
+LINEAGE_IDS = "lineage_ids"
+IMPORTED = "judges_imported"
+METRICS_RUN = "metrics_run"
 
-URL_IDS = ("project", "golden", "run", "criteria", "rescore")
+URL_IDS = (
+    "project",
+    "golden",
+    "aspect",
+    "run",
+    "criteria",
+    "rescore",
+    "labelling",
+    "rater",
+    "item",
+    "round",
+    "meeting",
+    "statistic",
+    "level",
+    "items",
+    "section",
+)
 
 
 def url_id(name: str) -> str | None:
@@ -51,6 +83,11 @@ def put_in_url(**ids: str | None) -> None:
             del st.query_params[name]
         elif value is not None and st.query_params.get(name) != value:
             st.query_params[name] = value
+
+
+def leave_project() -> None:
+    """Takes the ids of a project's things out of the URL; who acts stays."""
+    put_in_url(**{name: None for name in URL_IDS if name not in ("project", "rater")})
 
 
 def project() -> str | None:

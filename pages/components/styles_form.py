@@ -142,7 +142,7 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
         persist_state="session",
         format_func=FORM_NAMES.__getitem__,
     )
-    one, two, three = st.columns(3)
+    one, two = st.columns(2)
     samples = int(one.number_input("Samples", 1, 200, 1, key=state.widget("styles_samples"), persist_state="session"))
     heat = two.number_input(
         "Temperature",
@@ -154,7 +154,7 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
         persist_state="session",
         help="Several samples need about 1.",
     )
-    top_p = three.number_input(
+    top_p = one.number_input(
         "Top-p",
         0.05,
         1.0,
@@ -216,15 +216,14 @@ def _choose_extent(golden: GoldenView, aspects: Sequence[str]) -> _Extent:
         placeholder="no limit",
     )
     seed = st.number_input("Seed", 0, 2**31 - 1, 0, key=state.widget("styles_seed"), persist_state="session")
-    one, two = st.columns(2)
-    statistic: Statistic = one.selectbox(
+    statistic: Statistic = st.selectbox(
         "Statistic",
         ["spearman", "pearson", "kendall"],
         key=state.widget("styles_statistic"),
         persist_state="session",
         format_func=STATISTIC_NAMES.__getitem__,
     )
-    level = two.selectbox(
+    level = st.selectbox(
         "Level",
         [None, *LEVELS],
         key=state.widget("styles_level"),

@@ -17,7 +17,7 @@ from core.figures.styles import ForecastLine, StyleMark, forecast_figure, styles
 from core.jobs import tasks
 from core.jobs.views import GoldenView, RunSummary, RunView
 from core.jobs.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
-from pages.components import charts, live, run_view, state, tables
+from pages.components import charts, live, people, run_view, state, tables
 from pages.components.page import Opened, plain
 from pages.components.styles_form import choose_styles
 
@@ -170,6 +170,8 @@ def enough_words(line: ForecastLine) -> str:
     if most is None or most <= 0:
         return ""
     k = next(k for k, value in enumerate(line.values) if value is not None and value >= NEARLY * most)
+    if k == len(line.ns) - 1:
+        return f"{line.name}: {most:.3f} at {n_most} samples ({line.calls[-1]:,} calls), and still rising there."
     samples = "1 sample" if line.ns[k] == 1 else f"{line.ns[k]} samples"
     return (
         f"{line.name}: {samples} ({line.calls[k]:,} calls) would reach {line.values[k]:.3f} of the {most:.3f} that "
@@ -233,9 +235,9 @@ def _offer(page: Opened, golden: GoldenView, aspect: str) -> None:
         type="primary",
         icon=":material/play_arrow:",
         key=state.widget("styles_start"),
-        disabled=not any(cell.affordable for cell in told.cells),
         on_click=_start,
         args=(page, choice.request),
+        **people.gate(page, "reviewer", disabled=not any(cell.affordable for cell in told.cells)),
     )
 
 

@@ -93,7 +93,7 @@ def measure(screen: str, reruns: int, **ids: str) -> Figure:
         page.run()
         gc.collect()
         spent.append(1000 * (time.perf_counter() - start))
-    return Figure(screen, statistics.median(spent), max(spent))
+    return Figure(" ".join((screen, ids.get("section", ""))).strip(), statistics.median(spent), max(spent))
 
 
 def main() -> int:
@@ -112,6 +112,10 @@ def main() -> int:
             measure("1_golden_set", options.reruns, project=view.project_id),
             measure("3_calibrate", options.reruns, **ids),
             measure("4_criteria", options.reruns, **ids),
+            *(
+                measure("6_compare", options.reruns, section=section, project=view.project_id, golden=view.golden_id)
+                for section in ("differences", "items", "curve", "brought", "judges")
+            ),
             measure("10_runs", options.reruns, project=view.project_id),
         ]
     kept = all(figure.median <= LIMIT_MS for figure in figures)
@@ -121,7 +125,7 @@ def main() -> int:
     else:
         print(f"1,600 items, {n} candidates; server time of a rerun, limit {LIMIT_MS:.0f} ms")
         for figure in figures:
-            print(f"  {figure.screen:14} median {figure.median:6.1f} ms   worst {figure.worst:6.1f} ms")
+            print(f"  {figure.screen:22} median {figure.median:6.1f} ms   worst {figure.worst:6.1f} ms")
     return 0 if kept else 1
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,11 +50,11 @@ def end_workers(home: Path) -> None:
             continue  # it had ended by itself
 
 
-@pytest.fixture(scope="session")
-def app_url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[str]:
-    """URL of a running app with the sample project; server and worker end with the session."""
-    home, port = tmp_path_factory.mktemp("app") / "home", free_port()
-    home.mkdir()
+@contextmanager
+def serving(home: Path) -> Iterator[str]:
+    """URL of an app on what lies in `home`; server and worker end with the block."""
+    port = free_port()
+    home.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
     environment = {**os.environ, "CONCORD_HOME": str(home), "OMP_NUM_THREADS": "1"}
     with (home / "web.log").open("wb") as log:
@@ -65,6 +66,19 @@ def app_url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator
             server.terminate()
             server.wait(timeout=20)
             end_workers(home)
+
+
+@pytest.fixture(scope="session")
+def app_url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator[str]:
+    """URL of a running app with the sample project; server and worker end with the session."""
+    with serving(tmp_path_factory.mktemp("app") / "home") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def serve(chromium: str) -> Callable[[Path], AbstractContextManager[str]]:
+    """Serves a home that a test has filled."""
+    return serving
 
 
 @pytest.fixture

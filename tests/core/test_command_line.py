@@ -126,6 +126,17 @@ def test_alien_verdicts_are_told(run: Run, tmp_path: Path) -> None:
     assert "Item ids there look like" in body["error"]["message"]
 
 
+def test_verdicts_for_unknown_items_are_counted(run: Run, tmp_path: Path) -> None:
+    from core.golden import load_golden
+
+    ids = [*load_golden(SUMMARIES).item_ids, "alien", "stranger"]
+    path = tmp_path / "v.jsonl"
+    path.write_text("".join(json.dumps({"item_id": one, "score": k % 5}) + "\n" for k, one in enumerate(ids)))
+    for more in ((), ("--all",)):
+        code, body = run("align", SUMMARIES, str(path), "--aspect", "fluency", "--bootstrap", "0", *more)
+        assert (code, body["n_unknown"]) == (0, 2)
+
+
 def test_constant_verdicts_are_undefined_not_zero(run: Run, tmp_path: Path) -> None:
     from core.golden import load_golden
 
@@ -167,7 +178,7 @@ def test_align_all(run: Run, verdict_files: dict[str, str]) -> None:
     for one in body["alignments"]:
         assert one.keys() >= ALIGNMENT_KEYS
         alone = run(*command, "--statistic", one["statistic"], "--level", one["level"])[1]
-        assert one == alone
+        assert one | {"n_unknown": 0} == alone
     assert body["errors"]["mae"] > 0
     assert 0 < body["steps"]["quadratic_kappa"] < 1
     assert body["binary"] is None

@@ -6,7 +6,7 @@ The screens call `tasks.<name>`; the `world` fixture puts the methods of a `Worl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from streamlit.testing.v1 import AppTest
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing
 from core.errors import ConflictError, JobError, NotFoundError
+from core.golden import load_golden
 from core.jobs import tasks
+from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import (
     AspectView,
     CalibrationRequest,
@@ -39,6 +41,8 @@ from core.jobs.views import (
     RunSummary,
     RunView,
 )
+from core.jobs.views.reviews import Review
+from core.people import LOCAL, Actor
 from core.records import (
     Alignment,
     AspectLabels,
@@ -54,6 +58,7 @@ from core.records import (
     Usage,
 )
 from core.settings import Settings
+from core.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -83,6 +88,16 @@ def draft(place: int, text: str = "") -> Criteria:
         "coherence",
         Provenance("draft", 0, (), (f"i{place}-0", f"i{place}-1"), 4 + place % 3, place % 4, place % 3),
     )
+
+
+@dataclass(frozen=True)
+class Hands:
+    """In the place of a store: who acts, and nothing else."""
+
+    actor: Actor = LOCAL
+
+    def acting(self, actor: Actor) -> Hands:
+        return Hands(actor)
 
 
 class World:
@@ -191,7 +206,10 @@ class World:
 
     # ── the faces of core.jobs.tasks ──
     def open_store(self, settings: Settings) -> object:
-        return object()
+        return Hands()
+
+    def list_people(self, store: object, project_id: str) -> list[str]:
+        return []
 
     def ensure_sample_project(self, store: object) -> ProjectView:
         return self.projects[0]
@@ -300,6 +318,15 @@ class World:
             if v.project_id == project_id
         ]
 
+    def list_judges(self, store: object, project_id: str, *of: Any) -> list[Any]:
+        return []  # Compare is tested against a real store
+
+    def review_of(self, store: object, project_id: str, criteria_id: str) -> Review:
+        return Review(criteria_id, "draft", (), ())  # what people decide on is tested against a real store
+
+    def list_reviews(self, store: object, project_id: str) -> dict[str, Review]:
+        return {}
+
     def get_criteria(self, store: object, project_id: str, criteria_id: str) -> CriteriaView:
         if criteria_id not in self.criteria:
             raise NotFoundError(f"There are no criteria {criteria_id}.")
@@ -324,7 +351,7 @@ class World:
         project_id: str,
         parent_id: str,
         text: str,
-        author: str,
+        author: str = "",
         note: str = "",
         expected_head: str | None = None,
     ) -> str:
@@ -379,3 +406,69 @@ def texts() -> Any:
         return words.replace("\\", "")
 
     return of
+
+
+@dataclass(frozen=True)
+class Real:
+    """A real store with a calibration by the offline judge in it; `drive` does a run's work as a worker would.
+
+    Names and texts of the golden set hold markup that must stay text.
+    """
+
+    settings: Settings
+    store: Store
+    project_id: str
+    golden: GoldenSet
+    run_id: str
+
+    @property
+    def golden_id(self) -> str:
+        return self.golden.digest
+
+    def drive(self, run_id: str) -> None:
+        run = self.store.runs.get(run_id)
+        self.store.runs.mark_handed_over(run_id, run.attempt)
+        assert self.store.runs.claim(run_id, run.attempt, "w")
+        program = open_program(self.store, self.settings, self.store.runs.get(run_id))
+        steps, reply = program.steps(), None
+        try:
+            while True:
+                step = steps.send(reply)
+                reply = None
+                if not isinstance(step, Standing):
+                    reply = program.read(step, program.work(step, lambda done, asked: None))
+                    program.keep(step, reply)
+        except StopIteration as end:
+            self.store.runs.finish(run_id, "w", program.finish(end.value), message="done")
+        program.close()
+
+
+def hostile_golden() -> GoldenSet:
+    golden = load_golden(ROOT / "sample_data" / "summaries.jsonl")
+    names = {one: f"{one} {HOSTILE}" for one in golden.item_ids}
+    items = tuple(
+        replace(one, item_id=names[one.item_id], target=f"{one.target}\n\n    {HOSTILE}") for one in golden.items
+    )
+    ratings = tuple(replace(one, item_id=names[one.item_id]) for one in golden.ratings)
+    return replace(golden, items=items, ratings=ratings)
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+    home = tmp_path_factory.mktemp("real") / "home"
+    settings = Settings(home=home, worker="external", worker_id="w")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("CONCORD_HOME", str(home))
+        environment.setenv("CONCORD_WORKER", "external")
+        st.cache_resource.clear()
+        store = tasks.open_store(settings)
+        project = tasks.create_project(store, "p").project_id
+        golden = hostile_golden()
+        golden_id = tasks.add_golden(store, project, golden)
+        chosen = CalibrationSettings(preset="quick", rounds=1, revisit="full", resamples=50, seed=3)
+        asked = CalibrationRequest(project, golden_id, "coherence", "offline", chosen)
+        made = Real(settings, store, project, golden, tasks.start_calibration(store, settings, asked))
+        made.drive(made.run_id)
+        yield made
+        store.close()
+        st.cache_resource.clear()

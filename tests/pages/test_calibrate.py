@@ -155,7 +155,7 @@ def test_a_finished_run_tells_held_out_beside_calibration(world: Any, open_scree
     assert "offline, which is no LLM" in said
     assert "Only 80 labels on calibration" in said
     assert not [b for b in screen.button if b.label in ("Cancel", "Resume")]
-    assert [b.label for b in screen.download_button] == ["Download judge.yaml"]
+    assert [b.label for b in screen.download_button] == ["Download judge.yaml (not approved)"]
 
 
 def test_an_undefined_result_is_a_dash_with_its_reason(world: Any, open_screen: Open, texts: Texts) -> None:

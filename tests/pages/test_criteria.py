@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs.views import RescoreRequest
 from core.records import Criteria, Provenance
+from pages.components import state
 
 Open = Callable[..., AppTest]
 Texts = Callable[[AppTest], str]
@@ -35,7 +36,7 @@ def edited(best: Criteria) -> Criteria:
 
 def edit(screen: AppTest, parent: Criteria, text: str, author: str = "Ada") -> AppTest:
     screen.text_area(key=f"form_edit_{parent.criteria_id}").set_value(text)
-    screen.text_input(key="author").set_value(author)
+    screen.session_state[state.RATER] = author
     next(b for b in screen.button if b.label == "Save and re-score").click().run()
     return screen
 
@@ -77,9 +78,9 @@ def test_an_edit_is_saved_with_its_author_and_rescored(world: Any, best: Criteri
 
 
 def test_an_edit_without_an_author_is_not_saved(world: Any, best: Criteria, open_screen: Open, texts: Texts) -> None:
-    screen = edit(open_screen(SCREEN, run="r1"), best, "Other.", author=" ")
+    screen = edit(open_screen(SCREEN, run="r1"), best, "Other.", author="")
     assert world.saved == []
-    assert "Give your name" in texts(screen)
+    assert "Say who you are" in texts(screen)
 
 
 def test_a_conflict_shows_both_texts_and_loses_none(

@@ -82,7 +82,7 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen(world: Any, open_screen: O
 
 
 def test_a_gzipped_jsonl_is_read(world: Any, open_screen: Open, texts: Texts) -> None:
-    data = gzip.compress("\n".join(json.dumps(row) for row in rows()).encode())
+    data = gzip.compress("\n".join(json.dumps(row) for row in rows()).encode(), mtime=0)
     screen = bring(open_screen(SCREEN), "mine.jsonl.gz", data, "application/gzip")
     assert "60 items" in texts(screen)
 
@@ -142,3 +142,14 @@ def test_hostile_cells_and_names_stay_plain_text(world: Any, open_screen: Open, 
     for element in [*screen.markdown, *screen.caption, *screen.warning, *screen.info, *screen.error, *screen.success]:
         assert hostile not in element.value
         assert "](http" not in element.value
+
+
+def test_a_file_without_labels_comes_in_for_labelling(world: Any, open_screen: Open, texts: Texts) -> None:
+    bare = [{name: value for name, value in row.items() if name != "human_clarity"} for row in rows(2)]
+    screen = bring(open_screen(SCREEN), "bare.csv", as_csv(bare))
+    offered = next(box for box in screen.checkbox if "no labels yet" in box.label)
+    assert next(b for b in screen.button if b.label.startswith("Freeze")).disabled
+    offered.check().run()
+    next(b for b in screen.button if b.label.startswith("Freeze")).click().run()
+    assert not screen.exception
+    assert "Have people label it next" in texts(screen)

@@ -17,6 +17,8 @@ SCREENS = {
     "pages/1_golden_set.py": "Golden set",
     "pages/3_calibrate.py": "Calibrate",
     "pages/4_criteria.py": "Criteria",
+    "pages/5_misaligned.py": "Misaligned",
+    "pages/6_compare.py": "Compare",
     "pages/10_runs.py": "Runs",
 }
 Open = Callable[..., AppTest]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -63,6 +64,27 @@ def test_the_marked_run_can_be_cancelled_or_resumed(world: Any, open_screen: Ope
     screen = open_screen(SCREEN, run="b")
     next(b for b in screen.button if b.label == "Cancel").click().run()
     assert world.cancelled == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "labels"),
+    [
+        ("calibration", "done", ["Open in Calibrate", "Compare its judges"]),
+        ("calibration", "running", ["Open in Calibrate"]),
+        ("rescore", "done", ["Open in Criteria"]),
+        ("metrics", "done", ["Compare its judges"]),
+        ("styles", "budget", ["Compare its judges"]),
+        ("styles", "failed", []),
+    ],
+)
+def test_a_run_leads_to_where_its_result_stands(
+    world: Any, open_screen: Open, kind: str, status: str, labels: list[str]
+) -> None:
+    run = world.add_run("k", status, kind=kind)
+    links = {link.label: link.url for link in open_screen(SCREEN, run="k").main.get("link_button")}
+    assert list(links) == labels
+    if "Compare its judges" in links:
+        assert f"golden={quote_plus(run.golden_id)}&aspect=coherence" in links["Compare its judges"]
 
 
 @pytest.mark.parametrize(

@@ -27,12 +27,37 @@ functions that need them.  Signatures at a glance::
     judge_file(store, run_id) -> str                       the text of judge.yaml
     load_scores(store, run_id) -> ScoreMatrix              all scores of the run over all items of its golden set
     item_scores(store, run_id, criteria_id) -> tuple[ItemScore, ...]                  calibration items only
+    item_changes(store, run_id, criteria_id, parent_id) -> tuple[ChangedItem, ...]    items that changed sides
     explain_item(store, settings, run_id, criteria_id, item_id) -> ItemView           which clauses or reasons
     worker_alive(store) -> bool     ensure_worker(settings)
 
     list_criteria(store, project_id, aspect=None, golden_id=None, run_id=None) -> list[CriteriaSummary]
     get_criteria(store, project_id, criteria_id) -> CriteriaView
-    save_edit(store, project_id, parent_id, text, author, *, note="", expected_head=None) -> criteria_id
+    save_edit(store, project_id, parent_id, text, author="", *, note="", expected_head=None) -> criteria_id
+
+    estimate_styles(store, settings, request) -> StylesEstimate           the grid of judging styles, by cell
+    start_styles(store, settings, request) -> run_id
+    styles_so_far(store, run_id) -> StylesView | None
+    run_steps(store, run_id, aspect) -> StepsView | None    find_steps(store, project_id, golden_id, aspect)
+    save_steps(store, run_id, aspect, text)
+
+    calibrations_of(store, project_id, golden_id, aspect) -> list[RunSummary]           finished ones, newest first
+    analyse_candidates(store, run_id, scope="complete") -> Analyses
+    list_refinements(store, run_id) -> tuple[Candidate, ...]    case_study(store, run_id, criteria_id=None)
+    estimate_ablation(store, settings, request) -> Estimate      start_ablation(store, settings, request) -> run_id
+    last_ablation(store, run_id) -> RunSummary | None
+
+    preview_import(store, golden_id, aspect, file, name, *, choices=None) -> ImportPreview  replies or scores in a file
+    import_judge(store, project_id, preview, name) -> judge_id
+    start_metrics(store, settings, request) -> run_id                       baseline metrics, each entered as a judge
+
+    estimate_repeval(store, settings, request) -> RepEvalEstimate      start_repeval(store, settings, request) -> run_id
+
+    fuse_judges(store, project_id, golden_id, aspect, judge_ids, settings) -> Fusion         no call, nothing stored
+    compare_fusions(…, settings, beside=()) -> FusionTable  keep_fusion(…, name="") -> judge_id  kept_fusion(…)
+    fused_file(store, project_id, judge_id) -> str          what `score --judge-file` reads
+    propose_plan(store, request) -> PlanView      save_plan(store, request) -> number      list_plans(…)   LLM fusion
+    estimate_fusion(store, settings, request) -> FusionEstimate     start_fusion(store, settings, request) -> run_id
 
     list_judges(store, project_id, golden_id=None, aspect=None) -> list[JudgeView]      what Compare compares
     add_judge(store, project_id, golden_id, judge, replies=None) -> judge_id
@@ -40,22 +65,93 @@ functions that need them.  Signatures at a glance::
     rename_judge(store, project_id, judge_id, name)         remove_judge(store, project_id, judge_id)
 
     list_events(store, project_id, kind=None, subject=None) -> list[Entry]                   who did what, and when
-    log_csv(store, project_id) -> str
+    log_page(…, *, actor=None, kind=None, offset=0, limit=50) -> LogPage                     newest first
+    log_csv(store, project_id) -> str                       list_people(store, project_id) -> [name]
+
+    start_pass(store, request) -> pass_id                       list_passes(store, project_id, golden_id=None)
+    get_pass(store, project_id, pass_id) -> PassView            sit_down(store, project_id, pass_id) -> DeskView
+    save_label(store, project_id, pass_id, item_id, values, *, comment="", form)
+    harvest(store, project_id, pass_id) -> HarvestView          decisions(store, project_id, pass_id) -> {(…): value}
+    adjudicate(store, project_id, pass_id, item_id, *, aspect, value, reason, form)
+    freeze_labels(store, project_id, pass_id, *, name, combine="replace") -> golden_id
+
+    review_of(store, project_id, criteria_id) -> Review         list_reviews(store, project_id) -> {criteria_id: Review}
+    add_comment(…, text, *, line=None)     settle_comment(…, number)     set_lock(…, *, locked)
+    set_state(store, project_id, criteria_id, state, *, reason, seen, run_id="")
+    merge_criteria(store, project_id, first_id, second_id)      copy_criteria(…, *, to_project, golden_id, aspect)
+    save_triage(store, project_id, golden_id, *, aspect, item_id, subject_id, verdict, note, picked)
+    list_triage(store, project_id, golden_id, aspect) -> {item_id: Triage}
+    list_openings(store, project_id, golden_id, aspect) -> list[Opening]                 looks at held-out items
+    start_meeting(store, project_id, name, *, golden_id, aspect, agenda) -> meeting_id  get_meeting  list_meetings
+    suggest_agenda(store, project_id, golden_id, aspect)        set_table(…, names)      come_to(…, point)
+    cast_vote(…, point, *, voter, choice)  decide(…, point, *, verdict, reason, seen)  close_meeting  meeting_minutes
+
+    round_cost(store, run_id, n_parents, settings) -> int       start_round(store, settings, request) -> run_id
+    list_proposals(store, run_id) -> list[ProposalView]         decide_proposal(store, run_id, criteria_id, *, …)
+    family_tree(store, project_id, aspect, golden_id) -> list[Relative]
 
 Whoever acts through the store (`Store.acting`) needs the role that a task names, else AccessError.  Unknown ids raise
 NotFoundError; every error raised on purpose is a ConcordError.
 """
 
 from core.jobs.launch import ensure_worker
+from core.jobs.tasks.analyses import (
+    analyse_candidates,
+    calibrations_of,
+    case_study,
+    estimate_ablation,
+    last_ablation,
+    list_refinements,
+    start_ablation,
+)
 from core.jobs.tasks.calibration import estimate, judge_file, load_calibration, start_calibration
 from core.jobs.tasks.criteria import get_criteria, list_criteria, save_edit
+from core.jobs.tasks.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
+from core.jobs.tasks.fusion_plans import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
 from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set
-from core.jobs.tasks.items import explain_item, item_scores
+from core.jobs.tasks.imports import import_judge, preview_import
+from core.jobs.tasks.items import explain_item, item_changes, item_scores
 from core.jobs.tasks.judges import add_judge, get_judge, judge_replies, list_judges, remove_judge, rename_judge
+from core.jobs.tasks.labelling import (
+    adjudicate,
+    decisions,
+    freeze_labels,
+    get_pass,
+    harvest,
+    list_passes,
+    save_label,
+    sit_down,
+    start_pass,
+)
+from core.jobs.tasks.meetings import (
+    cast_vote,
+    close_meeting,
+    come_to,
+    decide,
+    get_meeting,
+    list_meetings,
+    meeting_minutes,
+    set_table,
+    start_meeting,
+    suggest_agenda,
+)
+from core.jobs.tasks.metrics import start_metrics
 from core.jobs.tasks.opening import open_store
-from core.jobs.tasks.people import list_events, log_csv
+from core.jobs.tasks.people import list_events, list_people, log_csv, log_page
 from core.jobs.tasks.projects import create_project, ensure_sample_project, get_project, list_projects
+from core.jobs.tasks.repeval import estimate_repeval, start_repeval
 from core.jobs.tasks.rescore import start_rescore
+from core.jobs.tasks.reviews import (
+    add_comment,
+    copy_criteria,
+    list_reviews,
+    merge_criteria,
+    review_of,
+    set_lock,
+    set_state,
+    settle_comment,
+)
+from core.jobs.tasks.rounds import decide_proposal, family_tree, list_proposals, round_cost, start_round
 from core.jobs.tasks.runs import (
     cancel_run,
     list_runs,
@@ -65,12 +161,79 @@ from core.jobs.tasks.runs import (
     run_view,
     worker_alive,
 )
+from core.jobs.tasks.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
+from core.jobs.tasks.triage import list_openings, list_triage, save_triage
 
 __all__ = [
+    "estimate_repeval",
+    "start_repeval",
+    "compare_fusions",
+    "estimate_fusion",
+    "list_plans",
+    "propose_plan",
+    "save_plan",
+    "start_fusion",
+    "fuse_judges",
+    "fused_file",
+    "keep_fusion",
+    "kept_fusion",
+    "decide_proposal",
+    "family_tree",
+    "list_proposals",
+    "round_cost",
+    "start_round",
+    "cast_vote",
+    "close_meeting",
+    "decide",
+    "get_meeting",
+    "list_meetings",
+    "meeting_minutes",
+    "start_meeting",
+    "come_to",
+    "set_table",
+    "suggest_agenda",
+    "add_comment",
+    "copy_criteria",
+    "list_reviews",
+    "merge_criteria",
+    "review_of",
+    "set_lock",
+    "set_state",
+    "settle_comment",
+    "list_openings",
+    "list_triage",
+    "save_triage",
+    "adjudicate",
+    "decisions",
+    "freeze_labels",
+    "get_pass",
+    "harvest",
+    "list_passes",
+    "save_label",
+    "sit_down",
+    "start_pass",
+    "analyse_candidates",
+    "calibrations_of",
+    "case_study",
+    "estimate_ablation",
+    "last_ablation",
+    "list_refinements",
+    "start_ablation",
+    "estimate_styles",
+    "find_steps",
+    "run_steps",
+    "save_steps",
+    "start_styles",
+    "styles_so_far",
+    "import_judge",
+    "preview_import",
+    "start_metrics",
     "add_judge",
     "get_judge",
     "judge_replies",
     "list_events",
+    "list_people",
+    "log_page",
     "list_judges",
     "remove_judge",
     "rename_judge",
@@ -85,6 +248,7 @@ __all__ = [
     "get_golden",
     "get_project",
     "golden_page",
+    "item_changes",
     "item_scores",
     "judge_file",
     "list_criteria",

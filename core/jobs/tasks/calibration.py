@@ -7,7 +7,9 @@ import re
 from core.calibration.steps import Estimate
 from core.errors import NotFoundError, UsageError
 from core.jobs.tasks.access import requires
+from core.jobs.tasks.reviews import list_reviews
 from core.jobs.tasks.runs import load_calibration, start_run
+from core.jobs.tasks.triage import record_opening
 from core.jobs.views import CalibrationRequest
 from core.settings import Settings
 from core.store.store import Store
@@ -49,15 +51,23 @@ def start_calibration(store: Store, settings: Settings, request: CalibrationRequ
     if request.aspect not in known:
         raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}; it has {', '.join(known) or 'none'}.")
     title = f"{request.aspect} · {golden.name} · {request.judge_spec}"
-    return start_run(store, settings, "calibration", request, title=title, judge_spec=request.judge_spec)
+    run_id = start_run(store, settings, "calibration", request, title=title, judge_spec=request.judge_spec)
+    why = "a calibration reports its winner on them"
+    record_opening(store, request, why, run_id=run_id)
+    return run_id
 
 
 @requires("viewer")
 def judge_file(store: Store, run_id: str) -> str:
-    """The text of `judge.yaml` of a finished calibration.  Raises as `load_calibration`."""
+    """The text of `judge.yaml` of a finished calibration, with who approved its criteria on which evidence.
+
+    A judge with criteria that nobody approved is exported too: the file then says so among its warnings.  Raises as
+    `load_calibration`.
+    """
     from core.export.judge_file import judge_yaml
 
-    return judge_yaml(load_calibration(store, run_id))
+    reviews = list_reviews(store, store.runs.get(run_id).project_id)
+    return judge_yaml(load_calibration(store, run_id), reviews=reviews)
 
 
 def _refuse_secrets(spec: str) -> None:

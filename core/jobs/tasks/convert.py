@@ -9,6 +9,7 @@ from core.errors import JobError
 from core.jobs.tasks.kinds import KINDS, Kind
 from core.jobs.views import (
     AspectView,
+    CalibrationRequest,
     CriteriaAlignment,
     GoldenView,
     ProjectView,
@@ -21,6 +22,7 @@ from core.jobs.views import (
 from core.jobs.views.judges import JudgeView
 from core.store.codec import Packed, unpack
 from core.store.rows import AlignmentRow, GoldenRow, JudgeRow, ProjectRow, RunRow
+from core.store.store import Store
 from core.store.workers import ALIVE_SECONDS
 
 
@@ -66,6 +68,14 @@ def kind_of(row: RunRow) -> Kind:
     if kind is None:
         raise JobError(f"Run {row.run_id} is of kind {row.kind!r}, which this version of Concord does not know.")
     return kind
+
+
+def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
+    """What the calibration `run_id` was asked for.  JobError for a run of another kind."""
+    request = request_of(store.runs.get(run_id))
+    if not isinstance(request, CalibrationRequest):
+        raise JobError(f"Run {run_id} is no calibration; name the calibration whose judge is meant.")
+    return request
 
 
 def judge_view(row: JudgeRow) -> JudgeView:

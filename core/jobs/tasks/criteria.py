@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.errors import CriteriaError
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import criteria_alignment, moment
+from core.jobs.tasks.reviews import review_of
 from core.jobs.views import CriteriaAlignment, CriteriaSummary, CriteriaView
 from core.records import Criteria, Provenance
 from core.store.store import Store
@@ -65,7 +66,7 @@ def save_edit(
     project_id: str,
     parent_id: str,
     text: str,
-    author: str,
+    author: str = "",
     *,
     note: str = "",
     expected_head: str | None = None,
@@ -73,16 +74,21 @@ def save_edit(
     """Save `text` as a new version of the criteria `parent_id` and return its id; the parent stays as it is.
 
     With `expected_head` (`CriteriaView.head` as the author saw it) ConflictError, with both texts, when somebody
-    else saved another edit of the same parent since.  CriteriaError for an empty or overlong text, NotFoundError
-    for an unknown parent.  A text equal to the parent's gives the parent's id.
+    else saved another edit of the same parent since.  CriteriaError for an empty or overlong text or a
+    locked parent, NotFoundError for an unknown one.  A text equal to the parent's gives the parent's id.
+    The author is whoever acts where nobody else is named; who signed in is always the author.
     """
     parent = store.criteria.get(project_id, parent_id).criteria
+    locked_by = review_of(store, project_id, parent_id).locked_by
+    if locked_by:
+        raise CriteriaError(f"{locked_by} locked these criteria. Copy the text, or ask them to unlock it.")
     trimmed = text.strip()
     if not trimmed:
         raise CriteriaError("Criteria need a text. To judge without criteria, choose the baseline.")
     if len(trimmed) > _LONGEST_TEXT:
         raise CriteriaError(f"Criteria may have {_LONGEST_TEXT:,} characters; these have {len(trimmed):,}.")
-    provenance = Provenance("edit", parent.provenance.round, (parent_id,), author=author.strip(), note=note.strip())
+    author = store.actor.name if store.actor.subject else author.strip() or store.actor.name
+    provenance = Provenance("edit", parent.provenance.round, (parent_id,), author=author, note=note.strip())
     edit = Criteria(trimmed, parent.aspect, provenance)
     if edit.criteria_id == parent_id:
         return parent_id

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from core.errors import JobError, NotFoundError
 from core.jobs.documents import JUDGE
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import request_of
-from core.jobs.views import CalibrationRequest, ItemScore, ItemView, RescoreRequest
+from core.jobs.views import CalibrationRequest, ChangedItem, ItemScore, ItemView, RescoreRequest
+from core.jobs.views.rounds import RoundRequest
 from core.records import Scored
 from core.settings import Settings
 from core.store.store import Store
@@ -21,7 +24,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     """
     import numpy as np
 
-    from core.calibration.refine import standardised_gap
+    from core.calibration.refine import rank_gap, standardised_gap
     from core.public import split_for
 
     asked = _asked_for(store, run_id)
@@ -32,16 +35,37 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     at = np.asarray(split_for(golden, asked.aspect, asked.settings).calibration, dtype=np.intp)
     scores, labels = found.values[0, at], golden.labels(asked.aspect)[at]
     reasons = {one.item_id: one.reason for one in found.unscored.get(criteria_id, ())}
-    gaps = standardised_gap(scores, labels)
+    gaps, places = standardised_gap(scores, labels), rank_gap(scores, labels)
     rows = []
     for k in np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable"):
         item = golden.items[at[k]]
         scored = not np.isnan(scores[k])
         if scored or item.item_id in reasons:
             score, gap = (float(scores[k]), float(gaps[k])) if scored else (None, None)
-            reason = reasons.get(item.item_id, "")
-            rows.append(ItemScore(item.item_id, item.source_id, item.system_id, float(labels[k]), score, gap, reason))
+            reason, apart = reasons.get(item.item_id, ""), float(places[k]) if scored else None
+            where = (item.item_id, item.source_id, item.system_id)
+            rows.append(ItemScore(*where, float(labels[k]), score, gap, reason, apart))
     return tuple(rows)
+
+
+@requires("viewer")
+def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> tuple[ChangedItem, ...]:
+    """The calibration items that changed sides from `parent_id` to `criteria_id`, both as that run scored them.
+
+    An item is misaligned where its |gap| reaches the calibration's `min_gap`.  Those whose gap moved most come first;
+    items that either left unscored are no part.  NotFoundError where the run did not score both.
+    """
+    least = _asked_for(store, run_id).settings.min_gap
+    before = {one.item_id: one for one in item_scores(store, run_id, parent_id)}
+    changed = []
+    for new in item_scores(store, run_id, criteria_id):
+        old = before.get(new.item_id)
+        if old is None or old.gap is None or new.gap is None or old.score is None or new.score is None:
+            continue
+        if (abs(old.gap) >= least) != (abs(new.gap) >= least):
+            now: Literal["mended", "broken"] = "broken" if abs(new.gap) >= least else "mended"
+            changed.append(ChangedItem(new.item_id, new.label, old.score, new.score, old.gap, new.gap, now))
+    return tuple(sorted(changed, key=lambda one: -abs(abs(one.parent_gap) - abs(one.new_gap))))
 
 
 @requires("viewer")
@@ -76,9 +100,9 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
 
 
 def _judge_run(store: Store, run_id: str) -> str:
-    """The calibration whose judge scored in this run: itself, or the one that a re-scoring names."""
+    """The calibration whose judge scored in this run: itself, or the one that a re-scoring or a round names."""
     request = request_of(store.runs.get(run_id))
-    return request.run_id if isinstance(request, RescoreRequest) else run_id
+    return request.run_id if isinstance(request, RescoreRequest | RoundRequest) else run_id
 
 
 def _asked_for(store: Store, run_id: str) -> CalibrationRequest:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.calibration.ablate import Ablation
+from core.calibration.rounds import RoundResult
 from core.calibration.steps import Calibration
 from core.jobs.views import CalibrationRequest, RescoreRequest, RescoreView, RunKind, RunRequest
+from core.jobs.views.analyses import AblationRequest
+from core.jobs.views.fusion import FusionRequest, FusionRunView
+from core.jobs.views.metrics import MetricsRequest, MetricsView
+from core.jobs.views.repeval import RepEvalRequest, RepEvalView
+from core.jobs.views.rounds import RoundRequest
+from core.jobs.views.styles import StylesRequest, StylesView
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,4 +27,10 @@ class Kind:
 KINDS: dict[RunKind, Kind] = {
     "calibration": Kind(CalibrationRequest, Calibration),
     "rescore": Kind(RescoreRequest, RescoreView),
+    "round": Kind(RoundRequest, RoundResult),
+    "ablation": Kind(AblationRequest, Ablation),
+    "fusion": Kind(FusionRequest, FusionRunView),
+    "metrics": Kind(MetricsRequest, MetricsView),
+    "repeval": Kind(RepEvalRequest, RepEvalView),
+    "styles": Kind(StylesRequest, StylesView),
 }

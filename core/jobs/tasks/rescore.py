@@ -6,6 +6,7 @@ from core.errors import JobError
 from core.jobs.documents import JUDGE
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.runs import start_run
+from core.jobs.tasks.triage import record_opening
 from core.jobs.views import RescoreRequest
 from core.settings import Settings
 from core.store.store import Store
@@ -25,4 +26,8 @@ def start_rescore(store: Store, settings: Settings, request: RescoreRequest) -> 
         raise JobError(f"Run {run.run_id} has not come to its judge yet; wait for its first candidates.")
     by = new.provenance.author
     title = f"{request.aspect} · edit{f' by {by}' if by else ''} · {run.judge_spec}"
-    return start_run(store, settings, "rescore", request, title=title, judge_spec=run.judge_spec)
+    run_id = start_run(store, settings, "rescore", request, title=title, judge_spec=run.judge_spec)
+    if request.held_out:
+        why = "an edit was scored on them"
+        record_opening(store, request, why, run_id=run_id)
+    return run_id

@@ -14,9 +14,9 @@ from core.calibration.start import choose_level
 from core.calibration.steps import ScoreStep, Standing
 from core.errors import JobError
 from core.jobs.documents import JUDGE, RESULT
-from core.jobs.tasks.convert import request_of
+from core.jobs.tasks.convert import calibration_asked, request_of
 from core.jobs.tasks.programs import JudgeProgram, JudgeState
-from core.jobs.views import CalibrationRequest, ChangedItem, DifferenceView, RescoreRequest, RescoreView
+from core.jobs.views import ChangedItem, DifferenceView, RescoreRequest, RescoreView
 from core.public import split_for, task_of
 from core.records import Criteria, FloatArray, GoldenSet, Level, ScoreMatrix, Usage
 from core.settings import Settings
@@ -33,7 +33,7 @@ class RescoreProgram(JudgeProgram):
     def __init__(self, store: Store, settings: Settings, run: RunRow) -> None:
         request = request_of(run)
         assert isinstance(request, RescoreRequest)
-        asked = _calibration_request(store, request.run_id)
+        asked = calibration_asked(store, request.run_id)
         golden = store.goldens.load(request.golden_id)
         super().__init__(store, settings, run, golden, task_of(golden, asked.aspect, asked.definition, asked.scale))
         self._request, self._chosen = request, asked.settings
@@ -135,13 +135,6 @@ def changed_items(
         )
         for k in crossed[np.argsort(-moved, kind="stable")][:_MOST_CHANGED]
     )
-
-
-def _calibration_request(store: Store, run_id: str) -> CalibrationRequest:
-    request = request_of(store.runs.get(run_id))
-    if not isinstance(request, CalibrationRequest):
-        raise JobError(f"Run {run_id} is a re-scoring; name the calibration whose judge is to score.")
-    return request
 
 
 def _rows(scored: ScoreMatrix, *criteria: Criteria) -> tuple[FloatArray, ...]:

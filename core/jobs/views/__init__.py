@@ -14,7 +14,7 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, Standing
 from core.records import Alignment, Criteria, Interval, Item, ItemKind, Origin, Provenance, Scale, Usage
 
-RunKind = Literal["calibration", "rescore", "styles", "ablation", "metrics", "repeval", "fusion"]
+RunKind = Literal["calibration", "rescore", "round", "styles", "ablation", "metrics", "repeval", "fusion"]
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]
 
@@ -234,7 +234,9 @@ class ItemScore:
     """What criteria gave one calibration item, beside the people.
 
     `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.
-    `score` and `gap` are None where the reply could not be read; `reason` then says why.
+    `rank_gap` is the place of the score minus the place of the label among the items that have a score, both from
+    the lowest, ties at their middle.  `score` and the gaps are None where the reply could not be read; `reason` then
+    says why.
     """
 
     item_id: str
@@ -244,6 +246,7 @@ class ItemScore:
     score: float | None
     gap: float | None
     reason: str = ""
+    rank_gap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

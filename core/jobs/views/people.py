@@ -26,3 +26,13 @@ class Entry:
         did = str(self.body.get("did") or self.kind)
         about = str(self.body.get("aspect") or "")
         return f"{did} ({about})" if about else did
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """A part of the log, newest first: `n` entries fit the filters; `people` and `kinds` are what the whole log has."""
+
+    entries: tuple[Entry, ...]
+    n: int
+    people: tuple[str, ...]
+    kinds: tuple[str, ...]

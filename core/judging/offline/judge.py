@@ -131,10 +131,13 @@ class OfflineJudge:
         return drafting.draft(evidence, task, temperature=request.temperature, seed=request.seed)
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
-        """Each request's criteria after one operation that brings its misaligned items closer to their labels."""
-        return _batch(
-            task, [request.provenance for request in requests], [self._refine(task, request) for request in requests]
-        )
+        """Each request's criteria after one operation that brings its misaligned items closer to their labels.
+
+        Of `RefineRequest.operations` it knows all but "paraphrase" (see `offline.refine`).
+        """
+        texts = [self._refine(task, request) for request in requests]
+        only_words = all(request.operations == ("paraphrase",) for request in requests)
+        return _batch(task, [request.provenance for request in requests], texts, _NO_WORDS if only_words else _AIMLESS)
 
     def _refine(self, task: Task, request: RefineRequest) -> str:
         if not request.misaligned:
@@ -149,6 +152,7 @@ class OfflineJudge:
             usable=applicable(task.kind),
             temperature=request.temperature,
             seed=request.seed,
+            operations=request.operations,
         )
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
@@ -172,6 +176,10 @@ class OfflineJudge:
         """Nothing to release."""
 
 
+_AIMLESS = "the items shown do not point in any direction"
+_NO_WORDS = "the offline judge reads meanings, not words, so a paraphrase would change nothing"
+
+
 def unit(weights: FloatArray) -> FloatArray:
     """Weights of Euclidean length 1 (all 0 stay 0): scores of different criteria are then comparable in spread."""
     norm = float(np.linalg.norm(weights))
@@ -190,11 +198,9 @@ def _missing(item: Item) -> Unscored:
     return Unscored(item.item_id, "missing input", "The text to judge holds no words.")
 
 
-def _batch(task: Task, provenances: Sequence[Provenance], texts: Sequence[str]) -> DraftBatch:
+def _batch(task: Task, provenances: Sequence[Provenance], texts: Sequence[str], why: str = _AIMLESS) -> DraftBatch:
     drafted = tuple(
-        Drafted(Criteria(text, task.aspect, provenance))
-        if text
-        else Drafted(None, "the items shown do not point in any direction")
+        Drafted(Criteria(text, task.aspect, provenance)) if text else Drafted(None, why)
         for provenance, text in zip(provenances, texts, strict=True)
     )
     return DraftBatch(drafted, calls=len(drafted), usage=Usage())

@@ -1,16 +1,19 @@
 """Changing criteria so that misaligned items come closer (001 §2.5 without a language model).
 
 Each misaligned item says in which direction its score should move; each concept says by how much a change of its
-weight would move it.  One operation is drawn per request: add, strengthen, weaken, flip or drop a clause, or let the
-aspect as a whole count (or not).
+weight would move it.  One operation is drawn per request: add a clause (what others call "add"), strengthen, weaken,
+flip or drop one ("modify"), or let the aspect as a whole count or not ("calibrate").  There is no paraphrasing: this
+judge reads meanings, so another wording of a clause would give every item the same score.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from core.judging.base import OPERATIONS, Operation
 from core.judging.offline.clauses import LEVELS, Clause, Reading, nearest_level, write
 from core.judging.offline.concepts import CONCEPTS, POSITION
 from core.records import FloatArray, Task
@@ -36,11 +39,12 @@ def pull(values: FloatArray, gaps: FloatArray) -> Pull:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A proposal: the clauses after one operation, and how much it should help."""
+    """A proposal: the clauses after one operation, how much it should help, and which operation it was."""
 
     clauses: tuple[Clause, ...]
     whole: bool
     promise: float
+    operation: Operation
 
 
 def changes(reading: Reading, pulls: Pull, usable: FloatArray, prior: FloatArray) -> list[Change]:
@@ -51,10 +55,10 @@ def changes(reading: Reading, pulls: Pull, usable: FloatArray, prior: FloatArray
             gain = (weight - clause.weight) * pulls.of(clause.key)
             rest = (*reading.clauses[:i], *([Clause(clause.key, weight)] if weight else []), *reading.clauses[i + 1 :])
             if gain > 0 and (rest or not reading.whole):
-                found.append(Change(rest, reading.whole, gain))
+                found.append(Change(rest, reading.whole, gain, "modify"))
     swing = float(prior @ pulls.towards) * (-1.0 if reading.whole else 1.0)
     if swing > 0 and reading.clauses:
-        found.append(Change(reading.clauses, not reading.whole, swing))
+        found.append(Change(reading.clauses, not reading.whole, swing, "calibrate"))
     return sorted((change for change in found if change.clauses), key=lambda change: -change.promise)
 
 
@@ -69,7 +73,7 @@ def _additions(reading: Reading, pulls: Pull, usable: FloatArray) -> list[Change
             continue
         for weight in (1.0, 0.5):
             added = (*reading.clauses, Clause(concept.key, direction * weight))
-            found.append(Change(added, reading.whole, abs(pulls.of(concept.key)) * weight))
+            found.append(Change(added, reading.whole, abs(pulls.of(concept.key)) * weight, "add"))
     return found
 
 
@@ -92,10 +96,11 @@ def refine(
     usable: FloatArray,
     temperature: float,
     seed: int,
+    operations: Sequence[Operation] = OPERATIONS,
 ) -> str:
-    """One changed criteria text; "" when no operation helps.  Temperature 0 takes the most promising operation."""
+    """One changed criteria text; "" when none of `operations` helps.  Temperature 0 takes the most promising change."""
     levelled = as_levels(reading)
-    options = changes(levelled, pulls, usable, prior)
+    options = [one for one in changes(levelled, pulls, usable, prior) if one.operation in operations]
     if not options:
         return ""
     promise = np.array([option.promise for option in options])

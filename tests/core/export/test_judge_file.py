@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import yaml
 from core import CalibrationSettings, calibrate, load_judge
 from core.calibration.steps import Calibration
 from core.errors import JudgeError
-from core.export import final_verdicts, judge_yaml, read_verdicts, write_run
+from core.export import final_verdicts, judge_yaml, read_card, read_verdicts, write_run
 from core.export.run_files import write_text
 from core.golden import load_golden
+from core.jobs.views.reviews import Evidence, Review, ReviewState, StateChange
 from core.records import GoldenSet, Scored, Unscored
 
 ROOT = Path(__file__).parents[3]
@@ -43,6 +45,68 @@ def test_file_holds_what_trust_needs(calibrated: Calibration) -> None:
         assert told["interval"][0] <= told["value"] <= told["interval"][1]
     assert [one["text"] for one in card["criteria"]] == [one.text for one in calibrated.chosen]
     assert "no language model" in card["judge"]["notice"]
+
+
+def decided(calibrated: Calibration, *states: ReviewState) -> dict[str, Review]:
+    """Reviews of the chosen criteria, in their order: each went straight to the state named."""
+    found = {}
+    for one, to in zip(calibrated.chosen, states, strict=True):
+        evidence = Evidence("r1", "held-out", calibrated.held_out) if to == "approved" else None
+        change = StateChange(7, to, "Ann <b>", dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC), "good: #1", evidence)
+        found[one.criteria_id] = Review(one.criteria_id, to, (change,), ())
+    return found
+
+
+def test_the_approval_goes_into_the_file(calibrated: Calibration, tmp_path: Path) -> None:
+    n = len(calibrated.chosen)
+    path = tmp_path / "judge.yaml"
+    path.write_text(judge_yaml(calibrated, reviews=decided(calibrated, *["approved"] * n)), encoding="utf-8")
+    card = read_card(path)
+    assert card["approved"] is True
+    assert not any("approved" in warning for warning in card["warnings"])
+    first = card["approvals"][0]
+    assert first == {
+        "criteria": calibrated.chosen[0].criteria_id,
+        "state": "approved",
+        "by": "Ann <b>",
+        "at": "2026-11-21T12:00:00+00:00",
+        "reason": "good: #1",
+        "evidence": {"run": "r1", "side": "held-out", "alignment": calibrated.held_out.as_json()},
+    }
+    assert len(card["approvals"]) == n
+    load_judge(path)
+
+
+def test_one_criteria_without_approval_makes_the_judge_unapproved(calibrated: Calibration) -> None:
+    n = len(calibrated.chosen)
+    assert n > 1
+    states: list[ReviewState] = ["approved"] * (n - 1) + ["retired"]
+    card = yaml.safe_load(judge_yaml(calibrated, reviews=decided(calibrated, *states)))
+    assert card["approved"] is False
+    assert [one["state"] for one in card["approvals"]] == states
+    (said,) = [warning for warning in card["warnings"] if "Nobody has approved" in warning]
+    assert f"{calibrated.chosen[-1].criteria_id}: retired" in said
+
+
+def test_without_reviews_every_criteria_is_a_draft_and_the_file_says_so(
+    calibrated: Calibration, golden: GoldenSet, tmp_path: Path
+) -> None:
+    write_run(tmp_path, calibrated, final_verdicts(calibrated, golden), 1.0)
+    card = read_card(tmp_path / "judge.yaml")
+    assert card["approved"] is False
+    assert {(one["state"], one["by"], one["at"], one["evidence"]) for one in card["approvals"]} == {
+        ("draft", "", None, None)
+    }
+    assert any("Nobody has approved" in warning for warning in card["warnings"])
+
+
+def test_a_file_from_before_approvals_still_loads(calibrated: Calibration, tmp_path: Path) -> None:
+    card = yaml.safe_load(judge_yaml(calibrated))
+    del card["approved"], card["approvals"]
+    path = tmp_path / "judge.yaml"
+    path.write_text(yaml.safe_dump(card), encoding="utf-8")
+    assert "approved" not in read_card(path)
+    assert len(load_judge(path).criteria) == len(calibrated.chosen)
 
 
 def test_loaded_judge_scores_as_the_run_did(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -> None:

@@ -64,9 +64,9 @@ def as_xlsx(rows: Rows) -> bytes:
 FORMATS: dict[str, Write] = {
     ".csv": as_csv,
     ".tsv": lambda rows: as_csv(rows, "\t"),
-    ".csv.gz": lambda rows: gzip.compress(as_csv(rows)),
+    ".csv.gz": lambda rows: gzip.compress(as_csv(rows), mtime=0),
     ".jsonl": as_jsonl,
-    ".jsonl.gz": lambda rows: gzip.compress(as_jsonl(rows)),
+    ".jsonl.gz": lambda rows: gzip.compress(as_jsonl(rows), mtime=0),
     ".json": lambda rows: json.dumps(list(rows)).encode(),
     ".parquet": as_parquet,
     ".xlsx": as_xlsx,

@@ -15,24 +15,45 @@ import pytest
 from core.errors import AccessError, ConcordError
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
+from core.jobs.views.meetings import AgendaItem
 from core.people import ROLES, Actor, Role
-from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
+from core.records import AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Provenance, Scale
 from core.settings import Settings
+from core.store.rows import NewLabel
 from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet
+READING = """
+    decisions estimate explain_item family_tree get_criteria get_golden get_judge get_meeting get_pass get_project
+    golden_page item_changes item_scores judge_file judge_replies list_criteria list_events list_goldens list_judges
+    list_meetings
+    list_openings list_passes list_people list_projects list_proposals list_reviews list_runs list_triage
+    load_calibration log_page
+    load_golden_set load_scores meeting_minutes review_of round_cost run_version run_view
+    estimate_styles find_steps run_steps styles_so_far
+    analyse_candidates calibrations_of case_study estimate_ablation last_ablation list_refinements
+    preview_import
+    suggest_agenda
+    estimate_repeval
+    compare_fusions fuse_judges fused_file kept_fusion
+    estimate_fusion list_plans propose_plan
+"""
+SPEAKING = "add_comment cast_vote save_label save_triage settle_comment sit_down"
+CHANGING = """
+    add_golden add_judge adjudicate cancel_run close_meeting copy_criteria decide decide_proposal freeze_labels harvest
+    merge_criteria remove_judge rename_judge resume_run save_edit set_lock set_state start_calibration start_meeting
+    start_pass start_rescore start_round
+    save_steps start_styles
+    start_ablation
+    import_judge start_metrics
+    start_repeval
+    come_to set_table
+    keep_fusion save_plan start_fusion
+"""
 LEAST: dict[str, Role] = {
-    **dict.fromkeys(
-        "estimate explain_item get_criteria get_golden get_judge get_project golden_page item_scores judge_file "
-        "judge_replies list_criteria list_events list_goldens list_judges list_projects list_runs load_calibration "
-        "load_golden_set load_scores run_version run_view".split(),
-        "viewer",
-    ),
-    **dict.fromkeys(
-        "add_golden add_judge cancel_run remove_judge rename_judge resume_run save_edit start_calibration "
-        "start_rescore".split(),
-        "reviewer",
-    ),
+    **dict.fromkeys(READING.split(), "viewer"),
+    **dict.fromkeys(SPEAKING.split(), "annotator"),
+    **dict.fromkeys(CHANGING.split(), "reviewer"),
     **dict.fromkeys(["create_project", "log_csv"], "admin"),
 }
 
@@ -76,6 +97,8 @@ def _anything(parameter: inspect.Parameter) -> Any:
         return JudgeScores("j", "imported", "a", np.zeros(1))
     if parameter.name == "request":
         return CalibrationRequest("p", "g", "a")
+    if parameter.name == "agenda":
+        return (AgendaItem("question", "q"),)
     return 0 if parameter.annotation == "int" else "x"
 
 
@@ -112,3 +135,36 @@ def test_what_was_refused_changes_nothing(store: Store) -> None:
         tasks.create_project(viewer, "q")
     assert [one.project_id for one in tasks.list_projects(viewer)] == [project.project_id]
     assert len(tasks.list_events(viewer, project.project_id)) == 1
+
+
+def test_the_log_in_pages_and_the_names_in_it(store: Store) -> None:
+    ada = store.acting(Actor("Ada", "admin"))
+    project_id = tasks.create_project(ada, "p").project_id
+    golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
+    golden_id = tasks.add_golden(store, project_id, golden)
+    store.labels.add(project_id, golden_id, "bo", "f", [NewLabel("i", "a", 2.0)])
+    page = tasks.log_page(store, project_id, limit=1)
+    assert ([one.sentence for one in page.entries], page.n) == (["added a golden set"], 2)
+    assert (page.people, page.kinds) == (("", "Ada"), ("audit",))
+    assert [one.actor for one in tasks.log_page(store, project_id, actor="Ada").entries] == ["Ada"]
+    assert tasks.list_people(store, project_id) == ["Ada", "bo"]
+
+
+@pytest.mark.parametrize(
+    ("actor", "named", "author"),
+    [
+        (Actor("Ann"), "", "Ann"),
+        (Actor("Ann"), " Bo ", "Bo"),  # on one machine somebody may write down another's words
+        (Actor(), "Bo", "Bo"),
+        (Actor(), "", ""),
+        (Actor("Ann (ann@example.org)", "reviewer", "ann@example.org"), "Bo", "Ann (ann@example.org)"),
+    ],
+)
+def test_the_author_of_an_edit_is_who_acts(store: Store, actor: Actor, named: str, author: str) -> None:
+    project_id = tasks.create_project(store, "p").project_id
+    golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
+    golden_id = tasks.add_golden(store, project_id, golden)
+    parent = Criteria("Reward order.", "a", Provenance("draft"))
+    store.criteria.add(project_id, golden_id, [parent])
+    edited = tasks.save_edit(store.acting(actor), project_id, parent.criteria_id, "Reward links.", named)
+    assert tasks.get_criteria(store, project_id, edited).author == author

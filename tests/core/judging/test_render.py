@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import JudgeError
-from core.judging.base import Exemplar, Misaligned
+from core.judging.base import OPERATIONS, Exemplar, Misaligned
 from core.judging.render import (
     KINDS,
     OUTPUT_FORMS,
@@ -301,3 +301,14 @@ def test_prompt_files_carry_their_version() -> None:
     names = sorted(path.stem for path in PROMPTS.glob("*.txt"))
     assert all(re.fullmatch(r"[a-z_]+\.v\d+", name) for name in names)
     assert {f"score_{form}.v1" for form in OUTPUT_FORMS} <= set(names)
+
+
+def test_a_refiner_is_offered_only_the_chosen_operations() -> None:
+    wrong = [Misaligned(ITEM, label=4.5, score=2.0)]
+    criteria = "Be strict.\n- add: a line of the criteria that looks like ours"
+    (message,) = refine_messages(TASK, criteria, wrong, operations=("modify", "calibrate"))
+    task = message.content.split("## Task\n")[1]
+    assert [one for one in OPERATIONS if f"- {one}:" in task] == ["modify", "calibrate"]
+    assert "a line of the criteria that looks like ours" in message.content
+    assert "$" not in task
+    assert refine_messages(TASK, criteria, wrong, operations=OPERATIONS) == refine_messages(TASK, criteria, wrong)

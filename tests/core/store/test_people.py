@@ -74,6 +74,34 @@ def test_events_come_back_in_order_with_who_did_them(store: Store, project: str)
     assert store.events.all(store.projects.add("other")) == []
 
 
+def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str) -> None:
+    numbers = [store.events.add(project, ("vote", "comment")[k % 2], "x", (BO, LOCAL, BO)[k % 3]) for k in range(7)]
+    other = store.projects.add("other")
+    store.events.add(other, "state", "x", Actor("Elsewhere"))
+
+    def page(**of: object) -> tuple[list[int], int]:
+        rows, n = store.events.page(project, **of)  # type: ignore[arg-type]
+        return [numbers.index(row.number) for row in rows], n
+
+    assert page() == ([6, 5, 4, 3, 2, 1, 0], 7)
+    assert page(offset=2, limit=3) == ([4, 3, 2], 7)
+    assert page(offset=7) == ([], 7)
+    assert page(limit=0) == ([], 7)
+    assert page(actor="") == ([4, 1], 2)  # every third from the second on was nobody's
+    assert page(kind="vote") == ([6, 4, 2, 0], 4)
+    assert page(actor="Bo", kind="vote", limit=2) == ([6, 2], 3)
+    assert page(actor="Elsewhere") == ([], 0)
+    assert store.events.occurring(project) == (["", "Bo"], ["comment", "vote"])
+    assert store.events.occurring(store.projects.add("empty")) == ([], [])
+
+
+def test_raters_are_those_of_the_project(store: Store, project: str, golden_id: str) -> None:
+    for rater, form in (("Bo", "f1"), ("Ann", "f2"), ("Bo", "f3")):
+        store.labels.add(project, golden_id, rater, form, [NewLabel("a", "coherence", 2.0)])
+    assert store.labels.raters(project) == ["Ann", "Bo"]
+    assert store.labels.raters(store.projects.add("other")) == []
+
+
 def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None:
     first = store.events.add(project, "vote", "x", ANN, {"for": True}, form="f")
     assert store.events.add(project, "vote", "x", ANN, {"for": False}, form="f") == first

@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from core.errors import JudgeError
-from core.judging.base import DraftRequest, Exemplar, Judge, Misaligned, RefineRequest
+from core.judging.base import DraftRequest, Exemplar, Judge, Misaligned, Operation, RefineRequest
 from core.judging.offline.concepts import KEYS, POSITION
 from core.judging.offline.explanation import shares
 from core.judging.offline.judge import OfflineJudge, squash
@@ -297,6 +298,29 @@ def test_refining_uses_several_operations(judge: OfflineJudge) -> None:
         else:
             kinds.add("weigh")
     assert {"add", "drop", "flip", "weigh", "whole"} <= kinds
+
+
+@pytest.mark.parametrize("operation", ["modify", "add", "calibrate"])
+def test_refining_keeps_to_the_chosen_operation(judge: OfflineJudge, operation: Operation) -> None:
+    old = "Judge the consistency of the text by these points only. Reward texts that are short."
+    before = {c.key: c.weight for c in read(old).clauses}
+    for seed in range(20):
+        request = refine_request(old, {0: (5.0, 1.0), 6: (1.0, 5.0)}, seed, temperature=2.0)
+        drafted = judge.refine(TASK, [replace(request, operations=(operation,))]).drafted[0].criteria
+        assert drafted is not None
+        after = {c.key: c.weight for c in read(drafted.text).clauses}
+        added, same_opening = set(after) - set(before), read(drafted.text).whole == read(old).whole
+        done = "add" if added else "modify" if after != before else "calibrate"
+        assert (done, same_opening) == (operation, operation != "calibrate")
+
+
+def test_this_judge_cannot_paraphrase_and_says_so(judge: OfflineJudge) -> None:
+    request = refine_request("Reward short texts.", {0: (5.0, 1.0)}, 1, 1.0)
+    drafted = judge.refine(TASK, [replace(request, operations=("paraphrase",))]).drafted[0]
+    assert drafted.criteria is None
+    assert "paraphrase would change nothing" in drafted.problem
+    both = judge.refine(TASK, [replace(request, operations=("paraphrase", "add"))]).drafted[0].criteria
+    assert both is not None
 
 
 def test_nothing_misaligned_is_a_problem_in_words(judge: OfflineJudge) -> None:

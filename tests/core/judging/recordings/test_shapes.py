@@ -159,13 +159,13 @@ def test_nested_objects_become_dotted_columns() -> None:
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("f.jsonl.gz", gzip.compress(b'{"item_id": "a", "score": 4}\n')),
+        ("f.jsonl.gz", gzip.compress(b'{"item_id": "a", "score": 4}\n', mtime=0)),
         ("f.json", b'[{"item_id": "a", "score": 4}]'),
-        ("f.json.gz", gzip.compress(b'[{"item_id": "a", "score": 4}]')),
+        ("f.json.gz", gzip.compress(b'[{"item_id": "a", "score": 4}]', mtime=0)),
         ("f.json", b'{"item_id": "a", "score": 4}'),
         ("f.csv", b"item_id;score\na;4\n"),
         ("replies.txt", b'{"item_id": "a", "score": 4}\n'),
-        ("replies", gzip.compress(b'{"item_id": "a", "score": 4}\n')),
+        ("replies", gzip.compress(b'{"item_id": "a", "score": 4}\n', mtime=0)),
     ],
 )
 def test_formats(name: str, data: bytes, tmp_path: Path) -> None:
@@ -228,6 +228,6 @@ def test_a_file_beyond_the_bound_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b'{"item_id": "a", "score": 4}\n' * 100)
     with pytest.raises(GoldenError, match="larger"):
         load_recording(path, max_mb=0.001)
-    bomb = gzip.compress(b" " * 3_000_000 + b"\n")
+    bomb = gzip.compress(b" " * 3_000_000 + b"\n", mtime=0)
     with pytest.raises(GoldenError, match="too large"):
         load_recording(bomb, "f.jsonl.gz", max_mb=1)

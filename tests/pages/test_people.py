@@ -1,0 +1,450 @@
+"""Who acts: a name picked on one's own machine, an account where people sign in, what each role sees, and the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.errors import StreamlitAuthError
+from streamlit.runtime.context import ContextProxy
+from streamlit.runtime.secrets import Secrets
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import tasks
+from core.people import Actor
+from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import log_view, people, state
+
+ROOT = Path(__file__).resolve().parents[2]
+SCREENS = sorted(path.stem for path in (ROOT / "pages").glob("[0-9]*.py"))
+SECRET = "the merger that nobody may hear of"
+AUTH = {
+    "redirect_uri": "http://localhost:8501/oauth2callback",
+    "cookie_secret": "a long random text",
+    "client_id": "id",
+    "client_secret": "secret",
+    "server_metadata_url": "https://accounts.example.org/.well-known/openid-configuration",
+}
+ROLES = {"rev@example.org": "reviewer", "ann@example.org": "annotator", "boss@example.org": "admin"}
+Texts = Callable[[AppTest], str]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """The store that the screens open, with roles for those who sign in and without the sample project."""
+    roles = tmp_path / "roles.json"
+    roles.write_text(json.dumps(ROLES))
+    monkeypatch.setenv("CONCORD_ROLES", str(roles))
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CONCORD_WORKER", "external")
+    monkeypatch.setattr(tasks, "ensure_sample_project", lambda store: None)
+    st.cache_resource.clear()
+    opened = tasks.open_store(Settings.from_environment())
+    yield opened
+    st.cache_resource.clear()
+    opened.close()
+
+
+@pytest.fixture
+def project(store: Store) -> str:
+    """A project with a golden set that can be calibrated on."""
+    project_id = tasks.create_project(store, SECRET).project_id
+    items = tuple(Item(f"i{k}", f"text {k}", f"doc{k // 4}", f"sys{k % 4}", f"source {k // 4}") for k in range(120))
+    labels = AspectLabels("coherence", Scale(1, 5, 1.0), tuple(float(1 + k * 7 % 5) for k in range(120)))
+    tasks.add_golden(store, project_id, GoldenSet("summaries", "source_target", items, {"coherence": labels}))
+    return project_id
+
+
+def prepared(name: str, **ids: str) -> AppTest:
+    file = ROOT / "app.py" if name == "app" else ROOT / "pages" / f"{name}.py"
+    screen = AppTest.from_file(file, default_timeout=20)
+    for key, value in ids.items():
+        screen.query_params[key] = value
+    return screen
+
+
+def run(screen: AppTest) -> AppTest:
+    screen.run()
+    assert not screen.exception, screen.exception
+    return screen
+
+
+def account(name: str, claims: dict[str, Any], **ids: str) -> AppTest:
+    """A screen where people sign in, and somebody has."""
+    screen = prepared(name, **ids)
+    screen.secrets["auth"] = AUTH
+    screen.user = {"is_logged_in": True, **claims}
+    return run(screen)
+
+
+def signed_in(name: str, who: str, **ids: str) -> AppTest:
+    return account(name, {"name": who.capitalize(), "email": f"{who}@example.org", "email_verified": True}, **ids)
+
+
+def type_name(screen: AppTest, name: str) -> AppTest:
+    """Types a name that the picker does not offer yet and presses Enter."""
+    picker = screen.sidebar.selectbox(key=state.NAME_PICKER)
+    if name not in picker.options:
+        picker.options.append(name)
+    picker.set_value(name)
+    return run(screen)
+
+
+def button(screen: AppTest, label: str) -> Any:
+    (found,) = [one for one in screen.button if one.label == label]
+    return found
+
+
+def everything(screen: AppTest) -> str:
+    """All that was sent to the browser, every element as its message says it."""
+    return repr(screen.main) + repr(screen.sidebar) + repr(screen.get("page_config"))
+
+
+# ── on one's own machine ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_every_screen_opens_for_nobody_in_particular(store: Store, project: str, name: str, texts: Texts) -> None:
+    screen = run(prepared(name, project=project))
+    assert screen.sidebar.selectbox(key=state.NAME_PICKER).value is None
+    assert not [one for one in screen.button if one.label in ("Sign in", "Sign out")]
+    assert "role" not in texts(screen)
+
+
+def test_without_a_name_all_works_but_what_needs_one(store: Store, project: str, texts: Texts) -> None:
+    screen = run(prepared("3_calibrate", project=project))
+    button(screen, "Start the calibration").click().run()
+    assert not screen.exception
+    assert [(one.actor, one.role) for one in tasks.list_events(store, project, "audit")][-1] == ("", "admin")
+    screen = run(prepared("2_label", project=project))
+    button(screen, "Begin this pass").click().run()
+    assert "Who are you?" in texts(screen)
+
+
+def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store, project: str) -> None:
+    app = type_name(run(prepared("app", project=project)), "Ada")
+    for file in ("10_runs", "3_calibrate", "4_criteria", "1_golden_set"):
+        app.switch_page(f"pages/{file}.py").run()
+        assert not app.exception
+        assert app.sidebar.selectbox(key=state.NAME_PICKER).value == "Ada"
+    app.switch_page("pages/3_calibrate.py").run()
+    button(app, "Start the calibration").click().run()
+    st.cache_data.clear()  # a minute later
+    other = run(prepared("10_runs", project=project))  # another session knows the name, but is nobody yet
+    assert other.sidebar.selectbox(key=state.NAME_PICKER).options == ["Ada"]
+    assert other.sidebar.selectbox(key=state.NAME_PICKER).value is None
+    app.sidebar.selectbox(key=state.NAME_PICKER).set_value(None).run()
+    assert not app.session_state[state.RATER]
+
+
+def test_two_sessions_write_under_two_names(store: Store, project: str) -> None:
+    for name in ("Ada", "Bo"):
+        screen = type_name(run(prepared("3_calibrate", project=project)), name)
+        button(screen, "Start the calibration").click().run()
+        assert not screen.exception
+    logged = tasks.list_events(store, project)
+    started = [one.actor for one in logged if one.sentence == "started a calibration (coherence)"]
+    assert started == ["Ada", "Bo"]
+    assert tasks.list_people(store, project) == ["Ada", "Bo"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ("**b** [x](http://evil.example) $x$", "**b** [x](http://evil.example) $x$"),
+        ("  Ann \n\t Lee ", "Ann Lee"),
+        ("Ann\u202enimda", "Annnimda"),  # a mark that turns the line around
+        ("\u200b\u200d\ufeff", ""),  # nothing to see
+        ("Zoe\u0308", "Zo\u00eb"),  # one spelling for what looks the same
+        ("👩\u200d🚀 Ada", "👩\u200d🚀 Ada"),
+        ("نورة", "نورة"),
+        ("x" * 500, "x" * people.LONGEST),
+        ("=cmd()", "=cmd()"),
+    ],
+)
+def test_names_are_kept_as_text_on_one_line(store: Store, project: str, typed: str, kept: str) -> None:
+    assert people.tidy(typed) == kept
+    screen = type_name(run(prepared("10_runs", project=project)), typed)
+    assert screen.sidebar.selectbox(key=state.NAME_PICKER).value == (kept or None)
+    assert typed not in "".join(str(one.value) for one in screen.markdown)
+
+
+def test_the_link_of_a_desk_brings_its_name_once(store: Store, project: str) -> None:
+    screen = run(prepared("2_label", project=project, rater="Ann"))
+    assert screen.session_state[state.RATER] == "Ann"
+    type_name(screen, "Bo")
+    assert (screen.session_state[state.RATER], screen.query_params["rater"]) == ("Bo", "Bo")
+
+
+@pytest.mark.parametrize(
+    ("address", "inside"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.0.1", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("192.0.2.7", False),
+        ("::ffff:192.0.2.7", False),
+        ("2001:db8::7", False),
+        ("somewhere", False),
+    ],
+)
+def test_without_accounts_only_this_machine_gets_in(
+    store: Store, project: str, address: str, inside: bool, monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
+    monkeypatch.setattr(ContextProxy, "ip_address", property(lambda self: address))
+    screen = run(prepared("10_runs", project=project))
+    assert (SECRET in everything(screen)) is inside
+    assert ("opens on its own machine only" in texts(screen)) is not inside
+
+
+# ── signing in ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["app", *SCREENS])
+def test_nothing_is_shown_before_somebody_signed_in(
+    store: Store, project: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "open_store", lambda settings: pytest.fail("the store was opened"))
+    screen = prepared(name, project=project, rater="Ann")
+    screen.secrets["auth"] = AUTH
+    screen.user = {"is_logged_in": False}
+    run(screen)
+    assert [one.label for one in screen.button] == ["Sign in"]
+    assert not screen.selectbox
+    assert not screen.sidebar.children
+    assert SECRET not in everything(screen)
+
+
+def test_the_secret_would_be_seen(store: Store, project: str) -> None:
+    """The test above could otherwise pass for want of looking."""
+    assert SECRET in everything(signed_in("10_runs", "vi", project=project))
+
+
+def test_every_provider_has_a_button_and_is_asked(store: Store, monkeypatch: pytest.MonkeyPatch, texts: Texts) -> None:
+    asked: list[str | None] = []
+    monkeypatch.setattr(st, "login", asked.append)
+    screen = prepared("10_runs")
+    client = {name: AUTH[name] for name in ("client_id", "client_secret", "server_metadata_url")}
+    screen.secrets["auth"] = {**AUTH, "okta": client, "client_kwargs": {"prompt": "login"}}
+    screen.user = {"is_logged_in": False}
+    run(screen)
+    assert [one.label for one in screen.button] == ["Sign in", "Sign in with okta"]
+    for place in (0, 1):
+        screen.button[place].click().run()
+    assert asked == [None, "okta"]
+
+
+def test_signing_in_that_is_set_up_badly_is_told_without_details(
+    store: Store, monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
+    def refuses(provider: str | None) -> None:
+        raise StreamlitAuthError("missing client_secret")
+
+    monkeypatch.setattr(st, "login", refuses)
+    screen = prepared("10_runs")
+    screen.secrets["auth"] = AUTH
+    screen.user = {"is_logged_in": False}
+    button(run(screen), "Sign in").click().run()
+    assert not screen.exception
+    assert "Signing in is not set up completely" in texts(screen)
+    assert "client_secret" not in texts(screen)
+
+
+@pytest.mark.parametrize("section", [{}, "yes", {"redirect_uri": "x"}])
+def test_a_section_without_a_provider_lets_nobody_in(store: Store, project: str, section: Any, texts: Texts) -> None:
+    screen = prepared("10_runs", project=project)
+    screen.secrets["auth"] = section
+    run(screen)
+    assert "names no provider" in texts(screen)
+    assert SECRET not in everything(screen)
+
+
+def test_a_file_of_secrets_that_cannot_be_read_lets_nobody_in(
+    store: Store, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
+    broken = tmp_path / "secrets.toml"
+    broken.write_text("[auth\nclient_id = ")
+    found = st.get_option
+    monkeypatch.setattr(st, "get_option", lambda name: [str(broken)] if name == "secrets.files" else found(name))
+    monkeypatch.setattr(Secrets, "load_if_toml_exists", lambda self: False)
+    screen = run(prepared("10_runs", project=project))
+    assert "secrets.toml cannot be read" in texts(screen)
+    assert SECRET not in everything(screen)
+
+
+def test_secrets_without_accounts_change_nothing(store: Store, project: str) -> None:
+    screen = prepared("10_runs", project=project)
+    screen.secrets["OPENAI_API_KEY"] = "sk-nobody"
+    assert run(screen).sidebar.selectbox(key=state.NAME_PICKER).value is None
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"name": "Vi", "email": "boss@example.org", "email_verified": False}, "has not been verified"),
+        ({"name": "Vi", "email": "boss@example.org", "email_verified": "False"}, "has not been verified"),
+        ({"name": "Vi"}, "without an e-mail address"),
+        ({"name": "Vi", "email": None}, "without an e-mail address"),
+    ],
+)
+def test_an_account_that_cannot_be_told_apart_is_refused(
+    store: Store, project: str, claims: dict[str, Any], why: str, texts: Texts
+) -> None:
+    screen = account("10_runs", claims, project=project)
+    assert why in texts(screen)
+    assert [one.label for one in screen.button] == ["Sign out"]
+    assert SECRET not in everything(screen)
+
+
+def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: Store, project: str) -> None:
+    screen = signed_in("3_calibrate", "rev", project=project, rater="Somebody else")
+    assert "Rev (rev@example.org)" in [one.value for one in screen.sidebar.text]
+    assert state.NAME_PICKER not in [one.key for one in screen.sidebar.selectbox]
+    button(screen, "Start the calibration").click().run()
+    assert not screen.exception
+    last = tasks.list_events(store, project)[-1]
+    assert (last.actor, last.role) == ("Rev (rev@example.org)", "reviewer")
+
+
+@pytest.mark.parametrize(
+    ("claims", "name"),
+    [
+        ({"email": "rev@example.org"}, "rev@example.org"),
+        ({"name": "rev@example.org", "email": "rev@example.org"}, "rev@example.org"),
+        ({"name": "Boss\u202e <b>", "email": " REV@Example.org "}, "Boss <b> (REV@Example.org)"),
+    ],
+)
+def test_the_name_of_an_account(store: Store, claims: dict[str, str], name: str) -> None:
+    found = people.Account(*(people.tidy(claims.get(claim, "")) for claim in ("name", "email")))
+    actor = people.actor_of(found, Settings.from_environment())
+    assert (actor.name, actor.role) == (name, "reviewer")
+    assert actor.subject.lower() == "rev@example.org"
+
+
+def test_who_signs_out_sees_nothing_more(store: Store, project: str) -> None:
+    screen = signed_in("10_runs", "rev", project=project)
+    button(screen, "Sign out").click().run()
+    assert not screen.exception
+    assert [one.label for one in screen.button] == ["Sign in"]
+    assert SECRET not in everything(screen)
+
+
+# ── what roles see ───────────────────────────────────────────────────────────────────────────────────────────
+
+STARTS = {"3_calibrate": "Start the calibration", "2_label": "Begin this pass"}
+
+
+@pytest.mark.parametrize("who", ["vi", "ann"])
+@pytest.mark.parametrize(("name", "label"), STARTS.items())
+def test_a_start_is_off_with_the_reason_where_the_role_is_too_low(
+    store: Store, project: str, name: str, label: str, who: str, texts: Texts
+) -> None:
+    screen = signed_in(name, who, project=project)
+    role = {"vi": "viewer", "ann": "annotator"}[who]
+    assert f"Your role is {role}" in texts(screen)
+    assert button(screen, label).disabled
+    assert button(screen, label).help == f"This needs the role reviewer; yours is {role}."
+    assert button(screen, "Create").disabled  # a project
+
+
+@pytest.mark.parametrize(("name", "label"), STARTS.items())
+def test_a_start_that_is_forced_is_refused_in_words(
+    store: Store, project: str, name: str, label: str, texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "gate", lambda *of, **given: {})  # a browser that shows what was off
+    before = len(tasks.list_events(store, project))
+    screen = signed_in(name, "vi", project=project)
+    button(screen, label).click().run()
+    assert not screen.exception
+    assert "Vi (vi@example.org) may not do this" in texts(screen).replace("\u2060", "")  # what keeps it from linking
+    assert "it needs the role reviewer, and the role here is viewer" in texts(screen)
+    assert len(tasks.list_events(store, project)) == before
+    assert not tasks.list_runs(store, project)
+
+
+def test_a_project_that_is_forced_is_refused_in_words(
+    store: Store, project: str, texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "gate", lambda *of, **given: {})
+    screen = signed_in("10_runs", "rev", project=project)
+    screen.text_input(key=state.NEW_PROJECT).set_value("mine")
+    button(screen, "Create").click().run()
+    assert "it needs the role admin, and the role here is reviewer" in texts(screen)
+    assert [one.name for one in tasks.list_projects(store)] == [SECRET]
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_every_screen_opens_for_a_viewer(store: Store, project: str, name: str, texts: Texts) -> None:
+    assert "You can read everything here" in texts(signed_in(name, "vi", project=project))
+
+
+def test_reviewers_and_admins_are_told_nothing(store: Store, project: str, texts: Texts) -> None:
+    for who in ("rev", "boss"):
+        screen = signed_in("3_calibrate", who, project=project)
+        assert "Your role" not in texts(screen)
+        assert not button(screen, "Start the calibration").disabled
+        assert button(screen, "Create").disabled is (who == "rev")
+
+
+# ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def open_log(screen: AppTest) -> AppTest:
+    screen.segmented_control(key=state.RUNS_VIEW).set_value("Log")
+    return run(screen)
+
+
+def log_of(screen: AppTest) -> list[tuple[str, str, str]]:
+    frame = screen.dataframe[0].value
+    return list(zip(frame["who"], frame["role"], frame["what"], strict=True))
+
+
+def test_the_log_tells_who_did_what_newest_first(store: Store, project: str) -> None:
+    ann = Actor("<b>Ann</b>", "annotator")
+    store.events.add(project, "comment", "c1", ann, {"did": "commented on criteria", "text": "why\nso?"})
+    screen = open_log(run(prepared("10_runs", project=project)))
+    assert log_of(screen) == [
+        ("<b>Ann</b>", "annotator", "commented on criteria"),
+        ("nobody named", "admin", "added a golden set"),
+        ("nobody named", "admin", "made the project"),
+    ]
+    assert screen.dataframe[0].value["said"][0] == "why so?"
+    screen.selectbox(key=f"form_log_who_{project}").set_value("<b>Ann</b>").run()
+    assert [who for who, _, _ in log_of(screen)] == ["<b>Ann</b>"]
+    screen.selectbox(key=f"form_log_what_{project}").set_value("audit").run()
+    assert not screen.dataframe
+    screen.selectbox(key=f"form_log_who_{project}").set_value("").run()
+    assert [what for _, _, what in log_of(screen)] == ["added a golden set", "made the project"]
+
+
+def test_a_long_log_comes_in_pages(store: Store, project: str, texts: Texts) -> None:
+    n = 2 * log_view.ROWS + 1  # and two from making the project: 103 actions on three pages
+    for k in range(n):
+        store.events.add(project, "comment", "c", Actor("Ann"), {"did": f"said {k}"})
+    screen = open_log(run(prepared("10_runs", project=project)))
+    assert f"1 to 50 of {n + 2} actions" in texts(screen)
+    assert log_of(screen)[0][2] == f"said {n - 1}"
+    screen.session_state[f"form_log_page_{project}_None_None"] = 3
+    run(screen)
+    assert f"101 to 103 of {n + 2} actions" in texts(screen)
+    assert [what for _, _, what in log_of(screen)] == ["said 0", "added a golden set", "made the project"]
+
+
+def test_a_project_without_a_log_says_so(store: Store, texts: Texts) -> None:
+    empty = store.projects.add("old")  # made before there was a log
+    assert "Nobody has done anything" in texts(open_log(run(prepared("10_runs", project=empty))))
+
+
+@pytest.mark.parametrize(("who", "allowed"), [("vi", False), ("rev", False), ("boss", True)])
+def test_the_whole_log_is_for_admins(store: Store, project: str, who: str, allowed: bool) -> None:
+    screen = open_log(signed_in("10_runs", who, project=project))
+    (offered,) = screen.get("download_button")
+    assert offered.proto.disabled is not allowed
