@@ -26,9 +26,10 @@ _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from core.jobs.worker impo
 
 
 class _Child:
-    """The worker that this process started last."""
+    """The worker that this process started last, and those before it that still run (for other homes)."""
 
     process: subprocess.Popen[bytes] | None = None
+    earlier: tuple[subprocess.Popen[bytes], ...] = ()
     home: Path | None = None
     started: float = 0.0
 
@@ -87,6 +88,8 @@ def _start(settings: Settings) -> None:
             pipe.write(settings_as_json(settings).encode())
     except OSError as error:
         raise JobError(f"The worker process cannot be started: {error.strerror}.") from error
+    before = (*_Child.earlier, *([_Child.process] if _Child.process is not None else []))
+    _Child.earlier = tuple(one for one in before if one.poll() is None)  # held until they end, so that they are reaped
     _Child.process, _Child.home, _Child.started = child, settings.home, time.monotonic()
 
 

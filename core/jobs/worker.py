@@ -73,8 +73,10 @@ class _Worker:
         self._engine.launch()
         gc.freeze()
         log.info("worker %s is ready (process %s)", self._id, os.getpid())
-        while not self._stop.wait(_TICK) and self._is_needed():
+        needed = True
+        while needed and not self._stop.wait(_TICK):
             try:
+                needed = self._is_needed()
                 self._engine.tick()
             except ConcordError as error:
                 log.warning("the queue could not be looked at; trying again: %s", error)

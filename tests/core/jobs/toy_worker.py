@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from core.errors import JobError
+from core.errors import JobError, StoreError
 from core.jobs.engine import Engine
 from core.jobs.journal import Journal
 from core.records import Usage
@@ -81,8 +82,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     engine.launch()
     while not stop.wait(0.1):
-        store.workers.beat(worker_id)
-        engine.tick()
+        with suppress(StoreError):  # as the worker does: a connection that a long sleep cost is made anew
+            store.workers.beat(worker_id)
+            engine.tick()
     engine.stop()
     store.workers.leave(worker_id)
 
