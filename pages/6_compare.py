@@ -9,16 +9,16 @@ from core.jobs.views import GoldenView
 from core.jobs.views.judges import JudgeView
 from pages.components import (
     analyses_view,
+    chosen,
     compare_board,
     compare_items,
     compare_sections,
     compare_shelf,
     compare_view,
     import_view,
-    state,
 )
 from pages.components.compare_view import Choice, Compared
-from pages.components.page import Opened, link_to, open_page, plain, stop_with
+from pages.components.page import Opened, open_page, plain, stop_with
 
 SECTIONS = {
     "differences": "Which differences are real",
@@ -30,48 +30,12 @@ SECTIONS = {
 }
 
 
-def choose_golden(page: Opened) -> GoldenView:
-    """The golden set in the URL, else the newest that has judges, else the newest."""
-    goldens = {golden.golden_id: golden for golden in tasks.list_goldens(page.store, page.project.project_id)}
-    if not goldens:
-        st.info(
-            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
-        )
-        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
-        st.stop()
-    wanted = state.url_id("golden")
-    if wanted not in goldens:
-        judged = {view.golden_id for view in tasks.list_judges(page.store, page.project.project_id)}
-        wanted = next((golden_id for golden_id in goldens if golden_id in judged), next(iter(goldens)))
-    chosen = compare_view.choose_in_url(
-        "Golden set",
-        "golden",
-        wanted,
-        {one.golden_id: f"{one.name} ({one.n_items:,} items)" for one in goldens.values()},
-    )
-    return goldens[chosen]
-
-
-def choose_aspect(page: Opened, golden: GoldenView) -> str:
-    """The aspect in the URL, else the first that has judges, else the first with labels."""
-    names = [one.aspect for one in golden.aspects if one.n_labelled]
-    if not names:
-        st.warning("This golden set has no labels; judges are compared by how well they agree with human labels.")
-        st.stop()
-    wanted = state.url_id("aspect")
-    if wanted not in names:
-        listed = tasks.list_judges(page.store, page.project.project_id, golden.golden_id)
-        judged = {view.judge.aspect for view in listed}
-        wanted = next((name for name in names if name in judged), names[0])
-    return compare_view.choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
-
-
 def show(page: Opened) -> None:
     left, middle, right = st.columns([4, 3, 2], gap="medium", vertical_alignment="bottom")
     with left:
-        golden = choose_golden(page)
+        golden = chosen.choose_golden(page)
     with middle:
-        aspect = choose_aspect(page, golden)
+        aspect = chosen.choose_aspect(page, golden)
     judges = tasks.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
     if not judges:
         compare_shelf.draw_empty(golden, aspect)

@@ -6,7 +6,7 @@ from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views import RunView
 from core.jobs.views.repeval import RepEvalRequest, RepEvalView
-from pages.components import fusion_view, live, people, repeval_form, repeval_view, run_view, state
+from pages.components import chosen, live, people, repeval_form, repeval_view, run_view, state
 from pages.components.page import Opened, link_to, open_page, plain, stop_with
 
 
@@ -37,9 +37,9 @@ def draw(page: Opened, view: RunView) -> None:
 def show_form(page: Opened) -> None:
     left, right = st.columns([4, 3], gap="medium")
     with left:
-        golden = fusion_view.choose_golden(page)
+        golden = chosen.choose_golden(page)
     with right:
-        aspect = fusion_view.choose_aspect(page, golden)
+        aspect = chosen.choose_aspect(page, golden)
     runs = repeval_view.runs_of(page, golden.golden_id)
     repeval_view.draw_runs(runs)
     if not runs:

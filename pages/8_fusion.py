@@ -5,7 +5,7 @@ import streamlit as st
 from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views.judges import JudgeView
-from pages.components import fusion_keep, fusion_llm, fusion_sections, fusion_view, state
+from pages.components import chosen, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to, open_page, plain
 
@@ -23,9 +23,9 @@ SECTIONS = (BRINGS, ALIKE, CONTRADICT, LLM, PAPER, MORE)
 def show(page: Opened) -> None:
     left, right = st.columns([4, 3], gap="medium")
     with left:
-        golden = fusion_view.choose_golden(page)
+        golden = chosen.choose_golden(page)
     with right:
-        aspect = fusion_view.choose_aspect(page, golden)
+        aspect = chosen.choose_aspect(page, golden)
     judges = tasks.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
     if len(judges) < 2:
         fusion_view.draw_empty(page, golden, aspect, len(judges))

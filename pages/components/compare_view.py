@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,27 +70,6 @@ class Compared:
     def judge_of(self, row: Row) -> JudgeView:
         """The judge behind a row."""
         return self.judges[row.place]
-
-
-def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str]) -> str:
-    """A select box whose value stands in the URL under `name`: the URL decides, a choice changes it."""
-    key = state.widget(f"compare_{name}")
-    st.session_state[key] = wanted
-    st.selectbox(
-        label,
-        list(words),
-        key=key,
-        format_func=lambda one: words[one],
-        on_change=_to_url,
-        args=(name, key),
-    )
-    state.put_in_url(**{name: wanted})
-    return wanted
-
-
-def _to_url(name: str, key: str) -> None:
-    chosen = {name: st.session_state[key]}
-    state.put_in_url(**({**chosen, "aspect": None, "item": None} if name == "golden" else chosen))
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")

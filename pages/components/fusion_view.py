@@ -64,37 +64,6 @@ class Fused:
         return found.get(self.settings.method) or next(iter(found.values()))
 
 
-def choose_golden(page: Opened) -> GoldenView:
-    """The golden set in the URL, else the newest that has judges, else the newest."""
-    goldens = {golden.golden_id: golden for golden in tasks.list_goldens(page.store, page.project.project_id)}
-    if not goldens:
-        st.info(
-            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
-        )
-        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
-        st.stop()
-    wanted = state.url_id("golden")
-    if wanted not in goldens:
-        judged = {view.golden_id for view in tasks.list_judges(page.store, page.project.project_id)}
-        wanted = next((one for one in goldens if one in judged), next(iter(goldens)))
-    words = {one.golden_id: f"{one.name} ({one.n_items:,} items)" for one in goldens.values()}
-    return goldens[compare_view.choose_in_url("Golden set", "golden", wanted, words)]
-
-
-def choose_aspect(page: Opened, golden: GoldenView) -> str:
-    """The aspect in the URL, else the first that has judges, else the first with labels."""
-    names = [one.aspect for one in golden.aspects if one.n_labelled]
-    if not names:
-        st.warning("This golden set has no labels; a fusion is told by how well it agrees with human labels.")
-        st.stop()
-    wanted = state.url_id("aspect")
-    if wanted not in names:
-        listed = tasks.list_judges(page.store, page.project.project_id, golden.golden_id)
-        judged = {view.judge.aspect for view in listed}
-        wanted = next((name for name in names if name in judged), names[0])
-    return compare_view.choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
-
-
 def draw_empty(page: Opened, golden: GoldenView, aspect: str, n_there: int) -> None:
     """Fewer than two judges: what to do."""
     there = "no judge yet" if not n_there else "one judge only"

@@ -12,7 +12,7 @@ from core.jobs import tasks
 from core.jobs.views import CriteriaSummary, ItemScore, RunSummary
 from core.jobs.views.reviews import Triage
 from pages.components import state, tables
-from pages.components.compare_view import choose_in_url
+from pages.components.chosen import choose_in_url
 from pages.components.page import Opened, link_to
 
 ITEMS, ROUNDS, LINEAGE = "Items", "Rounds", "Lineage"

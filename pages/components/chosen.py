@@ -1,0 +1,64 @@
+"""What a screen is about, chosen in select boxes and kept in the URL: golden set, aspect, run, criteria."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from pages.components import state
+from pages.components.page import Opened, link_to
+
+
+def choose_golden(page: Opened) -> GoldenView:
+    """The golden set in the URL, else the newest that has judges, else the newest."""
+    goldens = {golden.golden_id: golden for golden in tasks.list_goldens(page.store, page.project.project_id)}
+    if not goldens:
+        st.info(
+            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
+        )
+        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
+        st.stop()
+    wanted = state.url_id("golden")
+    if wanted not in goldens:
+        judged = {view.golden_id for view in tasks.list_judges(page.store, page.project.project_id)}
+        wanted = next((one for one in goldens if one in judged), next(iter(goldens)))
+    words = {one.golden_id: f"{one.name} ({one.n_items:,} items)" for one in goldens.values()}
+    return goldens[choose_in_url("Golden set", "golden", wanted, words)]
+
+
+def choose_aspect(page: Opened, golden: GoldenView) -> str:
+    """The aspect in the URL, else the first that has judges, else the first with labels."""
+    names = [one.aspect for one in golden.aspects if one.n_labelled]
+    if not names:
+        st.warning("This golden set has no labels; every judge is told by how well it agrees with human labels.")
+        st.stop()
+    wanted = state.url_id("aspect")
+    if wanted not in names:
+        listed = tasks.list_judges(page.store, page.project.project_id, golden.golden_id)
+        judged = {view.judge.aspect for view in listed}
+        wanted = next((name for name in names if name in judged), names[0])
+    return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
+
+
+def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str]) -> str:
+    """A select box whose value stands in the URL under `name`: the URL decides, a choice changes it."""
+    key = state.widget(f"compare_{name}")
+    st.session_state[key] = wanted
+    st.selectbox(
+        label,
+        list(words),
+        key=key,
+        format_func=lambda one: words[one],
+        on_change=_to_url,
+        args=(name, key),
+    )
+    state.put_in_url(**{name: wanted})
+    return wanted
+
+
+def _to_url(name: str, key: str) -> None:
+    chosen = {name: st.session_state[key]}
+    state.put_in_url(**({**chosen, "aspect": None, "item": None} if name == "golden" else chosen))
