@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +139,32 @@ def postgres_url() -> Iterator[str]:
     yield f"{server.rsplit('/', 1)[0]}/{name}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def drive() -> Callable[..., str]:
+    """`drive(store, settings, run_id)` does a run's work here, step by step, as a worker would; its final status."""
+
+    def driven(store: Any, settings: Settings, run_id: str) -> str:
+        from core.calibration.steps import Standing
+        from core.jobs.tasks.run_kinds import open_program
+
+        store.runs.claim(run_id, store.runs.get(run_id).attempt, "w")
+        program = open_program(store, settings, store.runs.get(run_id))
+        steps, reply = program.steps(), None
+        while True:
+            try:
+                step = steps.send(reply)
+            except StopIteration as end:
+                status = program.finish(end.value)
+                break
+            if isinstance(step, Standing):
+                reply = None
+            else:
+                reply = program.read(step, program.work(step, lambda done, asked: None))
+                program.keep(step, reply)
+        program.close()
+        store.runs.finish(run_id, "w", status)
+        return status
+
+    return driven

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from core.errors import ConcordError
 from core.figures import STATISTIC_NAMES, describe, measure_name
 from core.figures.repeval import (
     Heat,
@@ -23,8 +22,8 @@ from core.jobs import tasks
 from core.jobs.views import RunSummary, RunView
 from core.jobs.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
 from core.repeval.result import RepEvalResult
-from pages.components import charts, people, repeval_cell, run_view, state, tables
-from pages.components.page import Opened, draw_notice, link_to, plain
+from pages.components import charts, repeval_cell, run_view, state, tables
+from pages.components.page import Opened, link_to, plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -63,30 +62,8 @@ def draw_runs(runs: Sequence[RunSummary]) -> None:
 
 def draw_status(page: Opened, view: RunView) -> None:
     """A run without a result: how far it is, how fast, or why it stopped; with the way to cancel or go on."""
-    draw_notice()
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.badge(tables.status_words(view), color=run_view.STATUS_COLOURS.get(view.status, "blue"))
-        st.text("waiting for a worker" if view.status == "queued" else view.message)
-        st.space("stretch")
-        if not view.finished:
-            st.button(
-                "Cancelling …" if view.cancelling else "Cancel",
-                key=f"cancel_{view.run_id}",
-                icon=":material/stop_circle:",
-                on_click=_cancel,
-                args=(page, view.run_id),
-                **people.gate(page, "reviewer", disabled=view.cancelling),
-            )
-        elif view.resumable:
-            st.button(
-                "Resume",
-                key=f"resume_{view.run_id}",
-                icon=":material/resume:",
-                type="primary",
-                on_click=_resume,
-                args=(page, view.run_id),
-                **people.gate(page, "reviewer", help="Goes on where it stopped; texts that were read are kept."),
-            )
+    message = "waiting for a worker" if view.status == "queued" else view.message
+    run_view.draw_state(page, view, message, kept="texts that were read are kept")
     if not view.finished:
         texts = f"{view.calls:,} of {view.calls_expected:,} texts read" if view.calls_expected else "getting ready"
         st.progress(view.progress or 0.0, text=texts)
@@ -95,20 +72,6 @@ def draw_status(page: Opened, view: RunView) -> None:
             tasks.ensure_worker(page.settings)
     if view.error:
         st.error(plain(view.error), icon=":material/error:", title="This run failed")
-
-
-def _cancel(page: Opened, run_id: str) -> None:
-    try:
-        tasks.cancel_run(page.store, run_id)
-    except ConcordError as error:
-        state.leave_notice(str(error), good=False)
-
-
-def _resume(page: Opened, run_id: str) -> None:
-    try:
-        tasks.resume_run(page.store, page.settings, run_id)
-    except ConcordError as error:
-        state.leave_notice(str(error), good=False)
 
 
 # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -40,12 +40,12 @@ def read_run(page: Opened, run_id: str) -> RunView:
     return _kept_run(page, run_id, run_version(page, run_id))
 
 
-def draw_status(page: Opened, view: RunSummary) -> None:
-    """Status, progress, what it has cost, and the way to stop or go on; errors in words."""
+def draw_state(page: Opened, view: RunSummary, message: str, *, kept: str) -> None:
+    """A run's status with `message`, and the way to stop it or go on; `kept` says what going on need not do again."""
     draw_notice()  # this part may have been redrawn without the rest of the screen
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.badge(tables.status_words(view), color=STATUS_COLOURS.get(view.status, "blue"))
-        st.text(_message(view))
+        st.text(message)
         st.space("stretch")
         if not view.finished:
             st.button(
@@ -64,10 +64,13 @@ def draw_status(page: Opened, view: RunSummary) -> None:
                 type="primary",
                 on_click=_resume,
                 args=(page, view.run_id),
-                **people.gate(
-                    page, "reviewer", help="Goes on where it stopped; what was paid for is not asked for again."
-                ),
+                **people.gate(page, "reviewer", help=f"Goes on where it stopped; {kept}."),
             )
+
+
+def draw_status(page: Opened, view: RunSummary) -> None:
+    """Status, progress, what it has cost, and the way to stop or go on; errors in words."""
+    draw_state(page, view, _message(view), kept="what was paid for is not asked for again")
     if not view.finished:
         st.progress(view.progress or 0.0, text=_progress_words(view))
     with st.container(horizontal=True, gap="large"):

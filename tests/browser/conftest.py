@@ -90,3 +90,20 @@ def settle(page: Page) -> Callable[..., None]:
         on.wait_for_selector(SETTLED, timeout=1000 * STEP_SECONDS)
 
     return waited
+
+
+@pytest.fixture
+def act_as(page: Page, settle: Callable[..., None]) -> Callable[..., None]:
+    """Says in the sidebar who acts, and sees to it that the name stands there after the rerun."""
+
+    def said(name: str, then: str, on: Page = page) -> None:
+        box = on.get_by_role("combobox", name="You are")
+        box.click()
+        box.press_sequentially(name)
+        expect(on.get_by_role("option").first).to_be_visible(timeout=1000 * STEP_SECONDS)
+        on.keyboard.press("Enter")
+        on.wait_for_timeout(500)
+        settle(then, on)
+        expect(box).to_have_value(name)
+
+    return said

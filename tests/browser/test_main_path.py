@@ -77,15 +77,7 @@ def test_a_deep_link_opens_a_complete_screen(page: Page, app_url: str, settle: S
     assert not page.get_by_test_id("stException").count()
 
 
-def act_as(page: Page, settle: Settle, name: str) -> None:
-    """Says in the sidebar who acts."""
-    page.get_by_role("combobox", name="You are").fill(name)
-    page.keyboard.press("Enter")
-    page.wait_for_timeout(500)
-    settle("Edit by hand")
-
-
-def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle) -> None:
+def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, act_as: Settle) -> None:
     page.goto(app_url)
     settle("Picked golden set")
     page.get_by_text("Calibrate a judge on it").click()
@@ -107,7 +99,7 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle) ->
     before = text.input_value()
     assert before
     text.fill(f"{before} Strongly penalise texts that repeat themselves.")
-    act_as(page, settle, "Ada")
+    act_as("Ada", "Edit by hand")
     page.get_by_role("button", name="Save and re-score").click()
     settle("Edited beside its parent")
     expect(page.get_by_text("Items that changed sides").first).to_be_visible()

@@ -12,10 +12,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from core.calibration.settings import CalibrationSettings, RoundSettings
-from core.calibration.steps import Standing
 from core.golden import load_golden
 from core.jobs import tasks
-from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import CalibrationRequest
 from core.jobs.views.rounds import RoundRequest
 from core.people import Actor
@@ -40,28 +38,11 @@ class Place:
     round_id: str
 
 
-def _drive(store: Store, settings: Settings, run_id: str) -> None:
-    store.runs.claim(run_id, store.runs.get(run_id).attempt, "w")
-    program = open_program(store, settings, store.runs.get(run_id))
-    steps, reply = program.steps(), None
-    while True:
-        try:
-            step = steps.send(reply)
-        except StopIteration as end:
-            status = program.finish(end.value)
-            break
-        if isinstance(step, Standing):
-            reply = None
-        else:
-            reply = program.read(step, program.work(step, lambda done, asked: None))
-            program.keep(step, reply)
-    program.close()
-    store.runs.finish(run_id, "w", status)
-
-
 @pytest.fixture(scope="module")
 def place(
-    tmp_path_factory: pytest.TempPathFactory, serve: Callable[[Path], AbstractContextManager[str]]
+    tmp_path_factory: pytest.TempPathFactory,
+    serve: Callable[[Path], AbstractContextManager[str]],
+    drive: Callable[..., str],
 ) -> Iterator[Place]:
     home = tmp_path_factory.mktemp("meeting") / "home"
     settings = Settings(home=home, worker="external", worker_id="w")
@@ -72,33 +53,32 @@ def place(
     chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3)
     request = CalibrationRequest(project_id, golden_id, ASPECT, "offline", chosen)
     run_id = tasks.start_calibration(ann, settings, request)
-    _drive(store, settings, run_id)
+    drive(store, settings, run_id)
     best = tasks.load_calibration(store, run_id).chosen[0].criteria_id
     picks = tuple(one.item_id for one in tasks.item_scores(store, run_id, best)[:3])
     small = RoundSettings(sizes=(2,), trials=1)
     asked = RoundRequest(project_id, golden_id, ASPECT, run_id, (best,), picks, small)
     round_id = tasks.start_round(ann, settings, asked)
-    _drive(store, settings, round_id)
+    drive(store, settings, round_id)
     with serve(home) as url:
         yield Place(url, store, project_id, golden_id, best, round_id)
     store.close()
 
 
-def act_as(page: Page, settle: Settle, name: str, then: str) -> None:
-    """Says in the sidebar who acts."""
-    page.get_by_role("combobox", name="You are").fill(name)
-    page.keyboard.press("Enter")
-    page.wait_for_timeout(500)
-    settle(then, page)
+def come_alive(page: Page) -> None:
+    """A screen that was just drawn drops keys; once its clock has gone on it takes them."""
+    clock = page.get_by_text("on this point")
+    shown = clock.inner_text()
+    expect(clock).not_to_have_text(shown, timeout=60_000)
 
 
-def test_two_who_edit_at_once_see_both_texts(browser: Browser, place: Place, settle: Settle) -> None:
+def test_two_who_edit_at_once_see_both_texts(browser: Browser, place: Place, settle: Settle, act_as: Settle) -> None:
     pages = [browser.new_context().new_page() for _ in range(2)]
     try:
         for page, name in zip(pages, ("Ann", "Bo"), strict=True):
             page.goto(f"{place.url}/criteria?project={place.project_id}&criteria={place.best}")
             settle("Edit by hand", page)
-            act_as(page, settle, name, "Edit by hand")
+            act_as(name, "Edit by hand", page)
         before = tasks.get_criteria(place.store, place.project_id, place.best).text
         for page, name in zip(pages, ("Ann", "Bo"), strict=True):
             page.get_by_label("Criteria", exact=True).fill(f"{before}\nWhat {name} <b>wants</b>.")
@@ -118,22 +98,25 @@ def test_two_who_edit_at_once_see_both_texts(browser: Browser, place: Place, set
             page.context.close()
 
 
-def test_a_proposal_is_accepted_in_a_meeting_then_approved(page: Page, place: Place, settle: Settle) -> None:
+def test_a_proposal_is_accepted_in_a_meeting_then_approved(
+    page: Page, place: Place, settle: Settle, act_as: Settle
+) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(f"{place.url}/criteria?project={place.project_id}&meeting=new&golden={place.golden_id}&aspect={ASPECT}")
     settle("Begin a review meeting")
-    act_as(page, settle, "Ann", "Begin a review meeting")
+    act_as("Ann", "Begin a review meeting")
     page.get_by_label("Who votes: a name a line").fill("Ann\nBo <b>")
     page.get_by_role("button", name="Begin the meeting").click()
     settle("Point 1 of")
+    come_alive(page)
     page.keyboard.press("f")
     settle("Next to vote: Bo <b>")
     page.keyboard.press("x")
     settle("All have voted")
     page.reload()  # the table, the votes and the point are where they were; only the name is to be said again
     settle("All have voted")
-    expect(page.get_by_text("on this point")).to_be_visible()
-    act_as(page, settle, "Ann", "All have voted")
+    come_alive(page)
+    act_as("Ann", "All have voted")
     page.get_by_label("Decision: the reason").fill("It says what counts.")
     page.get_by_role("button", name="Accept the change").click()
     settle("Decided by Ann")

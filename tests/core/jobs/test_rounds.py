@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from core.calibration.settings import CalibrationSettings, RoundSettings
-from core.calibration.steps import Standing
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.golden import load_golden
 from core.jobs import tasks
-from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import CalibrationRequest
 from core.jobs.views.rounds import RoundRequest
 from core.people import Actor
@@ -36,25 +34,6 @@ def store(settings: Settings) -> Iterator[Store]:
     opened.close()
 
 
-def _drive(store: Store, settings: Settings, run_id: str) -> str:
-    """Do a run's work here, step by step, as a worker would."""
-    program = open_program(store, settings, store.runs.get(run_id))
-    steps, reply = program.steps(), None
-    while True:
-        try:
-            step = steps.send(reply)
-        except StopIteration as end:
-            status = program.finish(end.value)
-            break
-        if isinstance(step, Standing):
-            reply = None
-        else:
-            reply = program.read(step, program.work(step, lambda done, asked: None))
-            program.keep(step, reply)
-    program.close()
-    return status
-
-
 @pytest.fixture(scope="module")
 def calibrated(store: Store, settings: Settings) -> CalibrationRequest:
     """A finished calibration of the sample summaries by the offline judge."""
@@ -65,9 +44,9 @@ def calibrated(store: Store, settings: Settings) -> CalibrationRequest:
 
 
 @pytest.fixture(scope="module")
-def run_id(store: Store, settings: Settings, calibrated: CalibrationRequest) -> str:
+def run_id(store: Store, settings: Settings, calibrated: CalibrationRequest, drive: Callable[..., str]) -> str:
     run_id = tasks.start_calibration(store, settings, calibrated)
-    assert _drive(store, settings, run_id) == "done"
+    assert drive(store, settings, run_id) == "done"
     return run_id
 
 
@@ -82,9 +61,9 @@ def asked(store: Store, calibrated: CalibrationRequest, run_id: str) -> RoundReq
 
 
 @pytest.fixture(scope="module")
-def round_id(store: Store, settings: Settings, asked: RoundRequest) -> str:
+def round_id(store: Store, settings: Settings, asked: RoundRequest, drive: Callable[..., str]) -> str:
     round_id = tasks.start_round(store.acting(Actor("Ann", "reviewer")), settings, asked)
-    assert _drive(store, settings, round_id) == "done"
+    assert drive(store, settings, round_id) == "done"
     return round_id
 
 

@@ -12,10 +12,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.calibration.settings import CalibrationSettings, RoundSettings
-from core.calibration.steps import Standing
 from core.golden import load_golden
 from core.jobs import tasks
-from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import CalibrationRequest
 from core.jobs.views.rounds import RoundRequest
 from core.people import Actor
@@ -39,28 +37,8 @@ class Reviewed:
     best: str
 
 
-def _drive(store: Store, settings: Settings, run_id: str) -> None:
-    """Do a run's work here, step by step, as a worker would."""
-    store.runs.claim(run_id, store.runs.get(run_id).attempt, "w")
-    program = open_program(store, settings, store.runs.get(run_id))
-    steps, reply = program.steps(), None
-    while True:
-        try:
-            step = steps.send(reply)
-        except StopIteration as end:
-            status = program.finish(end.value)
-            break
-        if isinstance(step, Standing):
-            reply = None
-        else:
-            reply = program.read(step, program.work(step, lambda done, asked: None))
-            program.keep(step, reply)
-    program.close()
-    store.runs.finish(run_id, "w", status)
-
-
 @pytest.fixture(scope="session")
-def reviewed_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reviewed]:
+def reviewed_home(tmp_path_factory: pytest.TempPathFactory, drive: Callable[..., str]) -> tuple[Path, Reviewed]:
     """A home with a finished calibration, three triaged items (hostile notes) and a finished round."""
     home = tmp_path_factory.mktemp("reviewed") / "home"
     settings = Settings(home=home, worker="external", worker_id="w")
@@ -72,7 +50,7 @@ def reviewed_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Revie
     run_id = tasks.start_calibration(
         ann, settings, CalibrationRequest(project_id, golden_id, ASPECT, "offline", chosen)
     )
-    _drive(store, settings, run_id)
+    drive(store, settings, run_id)
     best = tasks.load_calibration(store, run_id).chosen[0].criteria_id
     worst = [one.item_id for one in tasks.item_scores(store, run_id, best)[:3]]
     verdicts = ("ambiguous", "judge wrong", "label wrong")
@@ -91,7 +69,7 @@ def reviewed_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Revie
     small = RoundSettings(sizes=(2,), trials=1)
     request = RoundRequest(project_id, golden_id, ASPECT, run_id, (best,), tuple(worst), small)
     round_id = tasks.start_round(ann, settings, request)
-    _drive(store, settings, round_id)
+    drive(store, settings, round_id)
     store.close()
     return home, Reviewed(project_id, golden_id, run_id, round_id, best)
 
