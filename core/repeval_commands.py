@@ -43,6 +43,9 @@ def repeval(
         Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"], typer.Option()
     ] = "ridge",
     pairs: Annotated[int | None, typer.Option(help="Pairs of a good and a bad text (20; paper-svm 100).")] = None,
+    within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False,
+    good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None,
+    bad: Annotated[float | None, typer.Option(help="Labels up to here are bad (else the worst 30 %).")] = None,
     texts: Annotated[
         Literal["prompt", "joined", "joined-context"],
         typer.Option(help="joined: source and text apart and compared; joined-context: context and text."),
@@ -69,8 +72,8 @@ def repeval(
     settings = RepEvalSettings(
         method=method, statistic=statistic, level=chosen_level(level) or "dataset", seed=seed, resamples=bootstrap
     )
-    if pairs is not None:
-        settings = replace(settings, pairs=replace(settings.pair_rule, n=pairs))
+    rule = replace(settings.pair_rule, within_source=within, good=good, bad=bad)
+    settings = replace(settings, pairs=rule if pairs is None else replace(rule, n=pairs))
     extraction = Extraction(template, aspect, texts, tuple(tokens or ()), max_tokens=max_tokens)
     loaded = load_golden(golden)
     pairs_for(loaded, aspect, split_three(loaded, aspect, settings), settings)  # what is wrong shows before the reading
@@ -87,7 +90,8 @@ def _states(golden: GoldenSet, spec: ModelSpec, extraction: Extraction) -> State
     from core.settings import Settings
 
     with _progress() as show:
-        return extract(golden, spec, extraction, Settings.from_environment().home, show)
+        settings = Settings.from_environment()
+        return extract(golden, spec, extraction, settings.home, show, ray=settings.ray)
 
 
 def _write(out: Path, golden: GoldenSet, result: RepEvalResult, body: dict[str, Any]) -> None:

@@ -6,9 +6,12 @@
 | `CONCORD_DATABASE_URL` | SQLite in `CONCORD_HOME` | a Postgres URL when several hosts share one store |
 | `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker process; `external`: a worker runs elsewhere |
 | `CONCORD_WORKER_ID` | host name | names this worker; two live workers must not share one |
+| `CONCORD_CAPABILITIES` | found out | what the worker computes on: `cpu`, `gpu`, `cuda` or `mps` |
+| `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted |
+| `CONCORD_DEMO` | `on` | `on`: a new store opens with the demo project; `off`: without it |
 | `CONCORD_ROLES` | none | JSON file: e-mail address → viewer, annotator, reviewer or admin; `*` for all others |
 | `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |
 | `OPENAI_BASE_URL` | OpenAI's | default endpoint of `openai:MODEL` |
@@ -27,6 +30,9 @@ from typing import Literal
 from core.errors import UsageError
 from core.people import ROLES, Role
 
+CAPABILITIES = ("cuda", "mps", "gpu", "cpu")
+"""What a worker can compute on, the best first."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -36,9 +42,12 @@ class Settings:
     database_url: str = ""
     worker: Literal["auto", "external"] = "auto"
     worker_id: str = ""
+    capability: str = ""
+    ray: str = ""
     concurrency: int = 64
     prices: Path | None = None
     max_upload_mb: int = 200
+    demo: bool = False
     roles: Mapping[str, Role] = field(default_factory=dict)
     openai_api_key: str | None = field(default=None, repr=False)
     openai_base_url: str | None = None
@@ -57,9 +66,12 @@ class Settings:
             database_url=env.get("CONCORD_DATABASE_URL") or f"sqlite:///{home / 'concord.sqlite'}",
             worker="external" if worker == "external" else "auto",
             worker_id=env.get("CONCORD_WORKER_ID") or socket.gethostname(),
+            capability=capability_named(env.get("CONCORD_CAPABILITIES") or "", "CONCORD_CAPABILITIES"),
+            ray=_ray_address(env.get("CONCORD_RAY") or ""),
             concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
             prices=Path(prices).expanduser() if prices else None,
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
+            demo=_switch(env, "CONCORD_DEMO"),
             roles=_roles(env.get("CONCORD_ROLES")),
             openai_api_key=env.get("OPENAI_API_KEY") or None,
             openai_base_url=env.get("OPENAI_BASE_URL") or None,
@@ -68,6 +80,26 @@ class Settings:
     def role_of(self, subject: str) -> Role:
         """The role of who signed in as `subject` (an e-mail address, whatever its case); viewer where nothing says."""
         return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
+
+
+def capability_named(raw: str, where: str) -> str:
+    """The best of the capabilities in `raw` (several are separated by commas); "" leaves it to the machine.
+
+    UsageError, naming `where` it was said, for a word that is none.
+    """
+    words = [word.strip().lower() for word in raw.split(",") if word.strip()]
+    for word in words:
+        if word not in CAPABILITIES:
+            raise UsageError(f"{where} must be one of {', '.join(CAPABILITIES)}, not {word!r}.")
+    return min(words, key=CAPABILITIES.index, default="")
+
+
+def _ray_address(raw: str) -> str:
+    address = raw.strip()
+    host, _, port = address.rpartition(":")
+    if address in ("", "auto") or (host and port.isdigit() and "/" not in address):
+        return address
+    raise UsageError(f"CONCORD_RAY must be 'auto' or HOST:PORT of a Ray head (6379 by default), not {raw!r}.")
 
 
 def _roles(file: str | None) -> Mapping[str, Role]:
@@ -87,6 +119,13 @@ def _roles(file: str | None) -> Mapping[str, Role]:
                 f"CONCORD_ROLES: {path} gives {subject!r} the role {role!r}; it is one of {', '.join(ROLES)}."
             )
     return {subject.strip().lower(): role for subject, role in found.items()}
+
+
+def _switch(env: Mapping[str, str], name: str) -> bool:
+    raw = env.get(name) or "on"
+    if raw not in ("on", "off"):
+        raise UsageError(f"{name} must be 'on' or 'off', not {raw!r}.")
+    return raw == "on"
 
 
 def _positive(env: Mapping[str, str], name: str, default: int) -> int:

@@ -48,8 +48,8 @@ def show_form(page: Opened) -> None:
             "MiniLM comes with Concord, runs on any computer and needs no network.",
             icon=":material/grid_on:",
         )
-    request = repeval_form.choose(page, golden, aspect)
     try:
+        request = repeval_form.choose(page, golden, aspect)
         repeval_form.draw_estimate(page, request)
     except ConcordError as error:
         st.warning(f"This cannot be started as it stands.  \n{plain(str(error))}", icon=":material/edit:")

@@ -7,13 +7,14 @@ remembers small values only.  A step is at-least-once: the first stored answer c
 
 ::
 
-    web process  ── row in `runs` (queued) ──▶  any worker's tick hands it to the DBOS queue, once per attempt
-    DBOS queue   ── one worker at a time   ──▶  `_run`: claim, drive, finish
+    web process  ── row in `runs` (queued) ──▶  any worker's tick hands it to a DBOS queue, once per attempt
+    DBOS queues  ── one worker at a time   ──▶  `_run`: claim, drive, finish
     worker dies  ── same worker restarts   ──▶  DBOS recovers what that executor id left pending
                  ── heartbeat goes stale   ──▶  another worker's tick queues the run again as a new attempt
 
 A new attempt is a new workflow that finds the stored steps; whatever still runs of the old one notices that the run
 is no longer its own and stops.  The web process needs neither DBOS nor a connection to its tables.
+`core.jobs.routing` says which of the two queues (any worker, workers with a GPU) a run goes to.
 """
 
 from __future__ import annotations
@@ -28,6 +29,16 @@ from typing import Any, Protocol
 
 from core.errors import CancelledRunError, ConcordError, JobError
 from core.jobs.journal import Journal, LostRunError
+from core.jobs.routing import (
+    COMMON_QUEUE,
+    GPU_QUEUE,
+    PATIENCE,
+    Wants,
+    gpu_is_there,
+    has_gpu,
+    queue_for,
+    queues_of,
+)
 from core.store.codec import Packed
 from core.store.rows import RunRow, StepRow
 from core.store.store import Store
@@ -36,9 +47,9 @@ from core.store.workers import ALIVE_SECONDS
 APPLICATION = "concord"
 VERSION = "concord-runs-1"
 """Pinned: runs of one version are only taken up by workers of the same.  Raise it when stored steps change form."""
-QUEUE = "concord-runs"
-RUNS_AT_ONCE = 4
-_PATIENCE = 5.0  # seconds a run must look stranded: DBOS needs a moment to start what it took from its queue
+RUNS_AT_ONCE = {COMMON_QUEUE: 4, GPU_QUEUE: 1}
+"""Of one worker, by queue: two models at once would have to share the memory of one GPU."""
+_STRANDED_SECONDS = 5.0  # so long a run must look stranded: DBOS needs a moment to start what it took from its queue
 _STOP_SECONDS = 3.0
 
 log = logging.getLogger("concord.jobs")
@@ -81,6 +92,7 @@ class Program(Protocol):
 
 
 OpenProgram = Callable[[RunRow], Program]
+WantsOf = Callable[[RunRow], Wants]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +107,25 @@ class _Ending:
 class Engine:
     """One per worker process (DBOS keeps one instance per process)."""
 
-    def __init__(self, store: Store, worker_id: str, system_url: str, open_program: OpenProgram) -> None:
-        """`system_url`: where DBOS keeps its tables (sqlite:///… or postgresql://…)."""
+    def __init__(
+        self,
+        store: Store,
+        worker_id: str,
+        system_url: str,
+        open_program: OpenProgram,
+        *,
+        capability: str = "cpu",
+        wants: WantsOf = lambda run: "any",
+        patience: float = PATIENCE,
+    ) -> None:
+        """`system_url`: where DBOS keeps its tables (sqlite:///… or postgresql://…).
+
+        `capability` is what this worker computes on, `wants` what a run wants; `patience` in seconds as in
+        `core.jobs.routing`.
+        """
         self._store, self._worker_id, self._system_url = store, worker_id, system_url
-        self._open_program = open_program
+        self._open_program, self._wants = open_program, wants
+        self._capability, self._patience = capability, patience
         self._workflow: Any = None
         self._active: set[str] = set()
         self._changed = threading.Condition()
@@ -127,10 +154,10 @@ class Engine:
             return self._run(run_id, attempt)
 
         self._workflow = DBOS.workflow(name="run")(workflow)
+        DBOS.listen_queues(queues_of(self._capability))
         DBOS.launch()
-        DBOS.register_queue(
-            QUEUE, worker_concurrency=RUNS_AT_ONCE, polling_interval_sec=0.25, on_conflict="always_update"
-        )
+        for queue, most in RUNS_AT_ONCE.items():  # both, because every worker hands runs to both
+            DBOS.register_queue(queue, worker_concurrency=most, polling_interval_sec=0.25, on_conflict="always_update")
 
     def stop(self) -> None:
         """Let go of everything: runs in progress are queued again for the next worker, with all they have stored."""
@@ -146,11 +173,13 @@ class Engine:
 
     def tick(self) -> None:
         """Hand queued runs to DBOS, and pass on what lost workers left."""
-        seen = set()
-        for run in self._store.runs.active():
+        seen, active = set(), self._store.runs.active()
+        workers = self._store.workers.all() if active else []
+        for run in active:
+            queue = queue_for(self._wants(run), workers, self._patience)
             if run.status == "queued" and run.handed_over < run.attempt:
-                self._hand_over(run)
-            elif self._is_stranded(run):
+                self._hand_over(run, queue)
+            elif self._is_stranded(run, queue):
                 seen.add(run.run_id)
                 self._pass_on_if_it_stays_so(run)
         self._stranded_since = {run_id: since for run_id, since in self._stranded_since.items() if run_id in seen}
@@ -160,15 +189,17 @@ class Engine:
         """Whether no run is queued or running anywhere."""
         return not self._store.runs.active()
 
-    def _hand_over(self, run: RunRow) -> None:
+    def _hand_over(self, run: RunRow, queue: str) -> None:
         from dbos import DBOS, SetWorkflowID
 
         with SetWorkflowID(_workflow_id(run)):
-            DBOS.enqueue_workflow(QUEUE, self._workflow, run.run_id, run.attempt)
+            DBOS.enqueue_workflow(queue, self._workflow, run.run_id, run.attempt)
         self._store.runs.mark_handed_over(run.run_id, run.attempt)
 
-    def _is_stranded(self, run: RunRow) -> bool:
-        """Whether nobody works on a run that DBOS was given: its worker is lost, or DBOS has it no longer."""
+    def _is_stranded(self, run: RunRow, queue: str) -> bool:
+        """Whether nobody works on a run that DBOS was given, or will: its worker is lost, DBOS has it no longer, or it
+        waits for a GPU worker although `queue`, where it would be put now, is another.
+        """
         if run.status == "running" and run.worker_id != self._worker_id:
             return run.beat_at is None or run.now - run.beat_at > ALIVE_SECONDS
         if run.run_id in self._active:
@@ -176,11 +207,13 @@ class Engine:
         from dbos import DBOS
 
         known = DBOS.get_workflow_status(_workflow_id(run))
-        return known is None or known.status not in ("ENQUEUED", "DELAYED")
+        if known is None or known.status not in ("ENQUEUED", "DELAYED"):
+            return True
+        return known.queue_name == GPU_QUEUE != queue
 
     def _pass_on_if_it_stays_so(self, run: RunRow) -> None:
         since = self._stranded_since.setdefault(run.run_id, time.monotonic())
-        if time.monotonic() - since >= _PATIENCE and self._store.runs.pass_on(run.run_id, run.attempt):
+        if time.monotonic() - since >= _STRANDED_SECONDS and self._store.runs.pass_on(run.run_id, run.attempt):
             log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id or "none")
 
     # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,6 +224,8 @@ class Engine:
             self._changed.wait_for(lambda: run_id not in self._active)  # the previous attempt, just cancelled
             self._active.add(run_id)
         try:
+            if self._left_to_a_gpu(run_id, attempt):
+                return "left to a worker with a GPU"
             if not self._store.runs.claim(run_id, attempt, self._worker_id):
                 return "not to be run"
             ending = self._drive_to_an_end(self._store.runs.get(run_id))
@@ -202,6 +237,17 @@ class Engine:
             with self._changed:
                 self._active.discard(run_id)
                 self._changed.notify_all()
+
+    def _left_to_a_gpu(self, run_id: str, attempt: int) -> bool:
+        """Whether a GPU worker came up since this run was put in the common queue; it is queued again for that one."""
+        if has_gpu(self._capability):
+            return False
+        run = self._store.runs.get(run_id)
+        if run.status != "queued" or run.attempt != attempt or self._wants(run) != "gpu":
+            return False
+        return gpu_is_there(self._store.workers.all()) and self._store.runs.pass_on(
+            run_id, attempt, "left to a worker with a GPU"
+        )
 
     def _drive_to_an_end(self, run: RunRow) -> _Ending:
         """Every error becomes an ending; only its message is kept, its traceback goes to the log."""

@@ -2,7 +2,8 @@
 
 ``python -m core worker`` runs one until it is told to stop (SIGTERM, Ctrl-C).  The app starts one by itself
 (`core.jobs.launch`), which ends when there is nothing to do and nobody watches.  Several hosts may run one each on
-the same Postgres; each needs its own `CONCORD_WORKER_ID` (default: the host's name).
+the same Postgres; each needs its own `CONCORD_WORKER_ID` (default: the host's name).  A worker on a machine with a
+GPU takes the runs that want one (`core.jobs.routing`); `CONCORD_CAPABILITIES` overrides what it finds.
 
 Stopping at any moment, kill -9 included, loses nothing: runs in progress go on with the next worker.
 It listens on no port.
@@ -26,6 +27,7 @@ from core.jobs.engine import Engine
 from core.jobs.filelock import FileLock
 from core.jobs.launch import settings_from_json
 from core.jobs.places import lock_file, queue_url, watch_file
+from core.jobs.tasks.capabilities import capability_of, wants_of
 from core.jobs.tasks.opening import open_store
 from core.jobs.tasks.run_kinds import open_program
 from core.settings import Settings
@@ -60,7 +62,15 @@ class _Worker:
         self._watch = watch_file(settings)
         self._id = settings.worker_id or socket.gethostname()
         self._place = f"{socket.gethostname()}, {settings.home.absolute()}"
-        self._engine = Engine(store, self._id, queue_url(settings), lambda run: open_program(store, settings, run))
+        self._capability = capability_of(settings)
+        self._engine = Engine(
+            store,
+            self._id,
+            queue_url(settings),
+            lambda run: open_program(store, settings, run),
+            capability=self._capability,
+            wants=wants_of,
+        )
         self._stop = threading.Event()
         self._needed_at = time.monotonic()
 
@@ -72,7 +82,7 @@ class _Worker:
         beat.start()
         self._engine.launch()
         gc.freeze()
-        log.info("worker %s is ready (process %s)", self._id, os.getpid())
+        log.info("worker %s (%s) is ready (process %s)", self._id, self._capability, os.getpid())
         needed = True
         while needed and not self._stop.wait(_TICK):
             try:
@@ -92,7 +102,7 @@ class _Worker:
                     f"A worker named {self._id!r} is alive on {other.place}. "
                     "Give this one another name with CONCORD_WORKER_ID."
                 )
-        self._store.workers.enter(self._id, self._place, os.getpid())
+        self._store.workers.enter(self._id, self._place, os.getpid(), self._capability)
 
     def _keep_beating(self) -> None:
         while not self._stop.wait(_BEAT):

@@ -12,6 +12,7 @@ from core.records import FloatArray, GoldenSet, IntArray, Split
 from core.repeval.baseline import RandomBaseline, random_baseline
 from core.repeval.cells import CellAverage, OnProgress, Sample, SearchResult, average_cells, search
 from core.repeval.pairs import Pairs, choose_pairs
+from core.repeval.portable import RepEvalScorer, ScorerCell
 from core.repeval.projection import Training
 from core.repeval.result import Cell, Parts, RepEvalResult, measure_of, nullable, sample_of, told
 from core.repeval.settings import RepEvalSettings
@@ -76,6 +77,37 @@ def run(
         states=states.summary(),
         warnings=_warnings(states, found, pairs, validation, chosen),
     )
+
+
+def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEvalScorer | None:
+    """The score of `result` as it rates other items; None for a method that is not linear in the states (paper-svm).
+
+    `golden` and `states` are those of the run.  The member cells are fitted once more, which gives the same directions;
+    they are standardised as the run's average is.
+    """
+    chosen, parts = result.settings, result.parts
+    train = sample_of(golden, result.aspect, parts.train)
+    pairs = pairs_for(golden, result.aspect, parts, chosen)
+    training = Training(train.positions, train.labels, pairs.good, pairs.bad)
+    places = [(states.layers.index(one.layer), states.token_names.index(one.token)) for one in result.members]
+    cells = []
+    for (i, j), member in zip(places, result.members, strict=True):
+        lines = chosen.maker()().fit(states.values[None, :, i, j].astype(np.float32), training).lines()
+        if lines is None:
+            return None
+        k = (member.k or 1) - 1
+        centre, spread = float(lines.offsets[0, k]), 1.0
+        if len(places) > 1:
+            seen = result.cell_scores[i, j, list(parts.validation)]
+            centre, spread = centre + float(seen.mean()), float(seen.std())
+        direction = lines.directions[0, k].astype(np.float64)
+        cells.append(ScorerCell(member.layer, member.token, direction, centre, spread))
+    read = replace(
+        states.extraction,
+        layers=tuple(dict.fromkeys(one.layer for one in cells)),
+        tokens=tuple(dict.fromkeys(one.token for one in cells)),
+    )
+    return RepEvalScorer(states.model, states.revision, states.fingerprint, states.precision, read, tuple(cells))
 
 
 def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> Parts:

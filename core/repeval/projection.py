@@ -38,6 +38,16 @@ class Training:
     bad: IntArray
 
 
+class Lines(NamedTuple):
+    """A fitted projection as lines: score = state · direction − offset.
+
+    `directions` (n_cells, n_variants, dim) float32, `offsets` (n_cells, n_variants).
+    """
+
+    directions: CellStates
+    offsets: FloatArray
+
+
 class Projection(Protocol):
     """Fit, then score; see the module."""
 
@@ -47,6 +57,10 @@ class Projection(Protocol):
 
     def score(self, states: CellStates) -> FloatArray:
         """(n_cells, n_variants, n_items)."""
+        ...
+
+    def lines(self) -> Lines | None:
+        """What was learnt, where it is linear in the states; None where it is not."""
         ...
 
 
@@ -68,8 +82,13 @@ class PaperPCA:
         return self
 
     def score(self, states: CellStates) -> FloatArray:
-        weights = self.directions_ * (self.signs_ * self.ratios_)[..., None].astype(np.float32)
-        return np.cumsum(_project(weights, states), axis=1)
+        return np.cumsum(_project(self._weighted(), states), axis=1)
+
+    def lines(self) -> Lines:
+        return _through_zero(np.cumsum(self._weighted(), axis=1, dtype=np.float64))
+
+    def _weighted(self) -> CellStates:
+        return self.directions_ * (self.signs_ * self.ratios_)[..., None].astype(np.float32)
 
 
 class PublishedPCA:
@@ -93,7 +112,13 @@ class PublishedPCA:
         return self
 
     def score(self, states: CellStates) -> FloatArray:
-        return _project(self.directions_ * self.signs_[..., None].astype(np.float32), states)
+        return _project(self._turned(), states)
+
+    def lines(self) -> Lines:
+        return _through_zero(self._turned())
+
+    def _turned(self) -> CellStates:
+        return self.directions_ * self.signs_[..., None].astype(np.float32)
 
 
 class MeanDifference:
@@ -106,6 +131,9 @@ class MeanDifference:
 
     def score(self, states: CellStates) -> FloatArray:
         return _project(self.directions_, states)
+
+    def lines(self) -> Lines:
+        return _through_zero(self.directions_)
 
 
 class PaperSVM:
@@ -131,6 +159,9 @@ class PaperSVM:
             for model, cell in zip(self.models_, states, strict=True)
         ]
         return np.array(rows, dtype=np.float64).reshape(len(states), 1, -1)
+
+    def lines(self) -> None:
+        return None
 
     def _fit_one(self, states: CellStates, classes: IntArray) -> Any:
         """The fitted classifier, or None for states that do not vary."""
@@ -173,6 +204,10 @@ class Ridge:
     def score(self, states: CellStates) -> FloatArray:
         return _project(self.directions_, states - self.means_)
 
+    def lines(self) -> Lines:
+        offsets = (self.directions_.astype(np.float64) * self.means_).sum(axis=-1)
+        return Lines(self.directions_, offsets)
+
 
 def principal_components(differences: CellStates, components: int) -> tuple[CellStates, FloatArray]:
     """((n_cells, k, dim) unit directions, (n_cells, k) explained-variance ratios) of (n_cells, m, dim), centred.
@@ -201,6 +236,10 @@ def majority_signs(differences: CellStates, directions: CellStates) -> FloatArra
     votes = np.sign(projected).sum(axis=-1)
     signs = np.sign(np.where(votes == 0, projected.sum(axis=-1), votes))
     return np.where(signs == 0, 1.0, signs)
+
+
+def _through_zero(directions: FloatArray | CellStates) -> Lines:
+    return Lines(directions.astype(np.float32), np.zeros(directions.shape[:2]))
 
 
 def _project(directions: CellStates, states: CellStates) -> FloatArray:

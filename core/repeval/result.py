@@ -12,6 +12,7 @@ from core.errors import UsageError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray
 from core.repeval.baseline import RandomBaseline
 from core.repeval.cells import Measure, Sample
+from core.repeval.portable import RepEvalScorer
 from core.repeval.settings import RepEvalSettings
 from core.stats import with_interval
 
@@ -55,7 +56,7 @@ class RepEvalResult:
     z-scores make up `scores` (the chosen one alone when one cell is used).  `validation` and `test` are alignments of
     `scores`; choosing makes the first optimistic.  `cells` (n_layers, n_tokens) holds every cell's validation
     alignment at its best k, `cell_k` (n_layers, n_tokens) that k (0 = the method has none), `cell_scores` (n_layers,
-    n_tokens, n_items) its scores; NaN = undefined.
+    n_tokens, n_items) its scores; NaN = undefined.  `scorer` rates other items where it was asked for.
     """
 
     aspect: str
@@ -75,6 +76,7 @@ class RepEvalResult:
     n_pairs: int
     states: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    scorer: RepEvalScorer | None = None
 
     @property
     def method(self) -> str:

@@ -148,12 +148,15 @@ class AlignmentRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
+    """A worker; `beat_at` is its last sign of life, 0 once it signed off."""
+
     worker_id: str
     place: str
     pid: int
     started_at: float
     beat_at: float
     now: float
+    capability: str = "cpu"
 
 
 @dataclass(frozen=True)

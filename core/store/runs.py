@@ -121,13 +121,13 @@ class Runs:
                 message="starting",
             )
 
-    def pass_on(self, run_id: str, attempt: int) -> bool:
+    def pass_on(self, run_id: str, attempt: int, message: str = "passed on from a lost worker") -> bool:
         """Queue an unfinished run again as a new attempt, away from a lost worker; False when somebody was faster."""
         with self._db.write() as connection:
             now = self._db.now(connection)
             still = sa.and_(runs.c.status.in_(ACTIVE), runs.c.attempt == attempt)
             values = {"status": "queued", "attempt": attempt + 1, "worker_id": ""}
-            return self._update(connection, run_id, now, still, **values, message="passed on from a lost worker")
+            return self._update(connection, run_id, now, still, **values, message=message)
 
     def progress(self, run_id: str, worker_id: str, progress: Progress) -> bool:
         """Write where the run is; False when it is no longer this worker's."""

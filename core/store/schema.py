@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0003"
+HEAD = "0006"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
@@ -200,6 +200,7 @@ labels = sa.Table(
     _column("created_at", _time),
     sa.UniqueConstraint("project_id", "rater", "form", "aspect", name="labels_once"),
     sa.Index("labels_of_golden", "project_id", "golden_id"),
+    sa.Index("labels_of_rater", "project_id", "golden_id", "rater"),
 )
 
 events = sa.Table(
@@ -226,6 +227,22 @@ replies = sa.Table(
     _column("created_at", _time),
 )
 
+run_replies = sa.Table(
+    "run_replies",
+    metadata,
+    _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
+    _column("reply_key", _key, primary_key=True),
+)
+
+project_replies = sa.Table(
+    "project_replies",
+    metadata,
+    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
+    _column("reply_key", _key, primary_key=True),
+    _column("body", SafeText),
+    _column("created_at", _time),
+)
+
 workers = sa.Table(
     "workers",
     metadata,
@@ -234,4 +251,5 @@ workers = sa.Table(
     _column("pid", sa.Integer),
     _column("started_at", _time),
     _column("beat_at", _time),
+    _column("capability", sa.String(20), server_default="cpu"),
 )

@@ -16,12 +16,12 @@ class Workers:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def enter(self, worker_id: str, place: str, pid: int) -> None:
-        """Sign on (over a predecessor of the same id)."""
+    def enter(self, worker_id: str, place: str, pid: int, capability: str = "cpu") -> None:
+        """Sign on (over a predecessor of the same id); `capability` says what the worker's machine computes on."""
         with self._db.write() as connection:
             now = self._db.now(connection)
-            row = {"worker_id": worker_id, "place": place, "pid": pid, "started_at": now, "beat_at": now}
-            connection.execute(self._db.insert_or_replace(workers), row)
+            about = {"worker_id": worker_id, "place": place, "pid": pid, "capability": capability}
+            connection.execute(self._db.insert_or_replace(workers), about | {"started_at": now, "beat_at": now})
 
     def beat(self, worker_id: str) -> None:
         with self._db.write() as connection:

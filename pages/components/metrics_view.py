@@ -13,7 +13,7 @@ from core.jobs import tasks
 from core.jobs.views import GoldenView, RunView
 from core.jobs.views.metrics import MetricsRequest, MetricsView
 from core.records import GoldenSet
-from pages.components import live, people, state, tables
+from pages.components import live, people, run_view, state, tables
 from pages.components.page import Opened, plain
 from pages.components.state import widget
 
@@ -159,7 +159,8 @@ def _draw_view(page: Opened, view: RunView) -> None:
 
 def _draw_progress(page: Opened, view: RunView) -> None:
     waiting = view.status == "queued"
-    told = "waiting for a worker" if waiting else f"{view.message}: {view.calls:,} of {view.calls_expected:,} scores"
+    reached = f"{view.message}: {view.calls:,} of {view.calls_expected:,} scores"
+    told = run_view.waiting_words(view) if waiting else " · ".join(filter(None, (reached, view.placed)))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.progress(view.progress or 0.0, text=plain(f"Computing metrics, {told}"))
         st.button(

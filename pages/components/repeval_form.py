@@ -35,6 +35,7 @@ TEXT_HELP = (
     "context, a fact say) both are read apart and compared: for consistency and groundedness."
 )
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
+THRESHOLD_HELP = "A label on the people's scale. Leave both empty to take the best and the worst share of the labels."
 TOKENS_A_WORD = 1.4
 SEEDS = 8
 
@@ -157,7 +158,14 @@ def _pairs(settings: RepEvalSettings) -> PairRule:
         key=widget("repeval_within"),
         help="Else any good text with any bad one.",
     )
-    return replace(rule, n=int(n), within_source=within)
+    good, bad = (
+        st.number_input(name, value=None, key=widget(key), placeholder=told, help=THRESHOLD_HELP)
+        for name, key, told in (
+            ("Good from", "repeval_good", f"best {100 * rule.quantile:.0f} %"),
+            ("Bad to", "repeval_bad", f"worst {100 * rule.quantile:.0f} %"),
+        )
+    )
+    return replace(rule, n=int(n), within_source=within, good=good, bad=bad)
 
 
 def _split(page: Opened, request: RepEvalRequest) -> str:

@@ -62,7 +62,9 @@ def draw_runs(runs: Sequence[RunSummary]) -> None:
 
 def draw_status(page: Opened, view: RunView) -> None:
     """A run without a result: how far it is, how fast, or why it stopped; with the way to cancel or go on."""
-    message = "waiting for a worker" if view.status == "queued" else view.message
+    message = run_view.waiting_words(view) if view.status == "queued" else view.message
+    if view.placed and not view.finished:
+        message = f"{message} · {view.placed}"
     run_view.draw_state(page, view, message, kept="texts that were read are kept")
     if not view.finished:
         texts = f"{view.calls:,} of {view.calls_expected:,} texts read" if view.calls_expected else "getting ready"

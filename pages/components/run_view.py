@@ -223,10 +223,16 @@ def _resume(page: Opened, run_id: str) -> None:
 
 def _message(view: RunSummary) -> str:
     if view.status == "queued":
-        return "Waiting for a worker."
+        words = waiting_words(view)
+        return f"{words[0].upper()}{words[1:]}."
     if view.status == "done":
         return f"finished {tables.ago(view.finished_at)}"
-    return " · ".join(part for part in (view.phase, view.message) if part and part != view.status)
+    return " · ".join(part for part in (view.phase, view.message, view.placed) if part and part != view.status)
+
+
+def waiting_words(view: RunSummary) -> str:
+    """Why a queued run waits."""
+    return view.waits or "waiting for a worker"
 
 
 def _progress_words(view: RunSummary) -> str:

@@ -240,6 +240,7 @@ def runs_frame(runs: Sequence[RunSummary], now: datetime | None = None) -> pd.Da
             "aspect": [run.aspect for run in runs],
             "judge": [run.judge_spec for run in runs],
             "status": [status_words(run) for run in runs],
+            "worker": [worker_words(run) for run in runs],
             "progress": [_percent(run) for run in runs],
             "calls": [run.calls for run in runs],
             "cost": [money(run.usage.cost) for run in runs],
@@ -265,6 +266,13 @@ def status_words(run: RunSummary) -> str:
     if run.cancelling and not run.finished:
         return "cancelling"
     return {"queued": "waiting", "budget": "budget reached"}.get(run.status, run.status)
+
+
+def worker_words(run: RunSummary) -> str | None:
+    """Who has or had the run, and what that worker computes on; None before anybody took it."""
+    if not run.worker_id:
+        return None
+    return f"{run.worker_id} ({run.capability})" if run.capability else run.worker_id
 
 
 def seconds_taken(run: RunSummary, now: datetime) -> float | None:

@@ -68,6 +68,22 @@ def test_it_tells_and_writes_what_the_table_of_commands_promises(
     assert {**again, "states": None} == {**body, "states": None}
 
 
+def test_thresholds_and_sources_decide_the_pairs(
+    capsys: pytest.CaptureFixture[str], options: list[str], tmp_path: Path
+) -> None:
+    """Each source of four gives two pairs, best with worst: (4.5, 1) (4, 2), or (5, 1) (4.5, 1.5), or (5, 1.5) (4, 2).
+
+    Good from 4.5 and bad to 1.5 leave one, two and one of them.
+    """
+    few = ["--method", "paper-pca", "--pairs", "40", "--token", "mean", "--within-sources"]
+    _, every = call(capsys, *options, *few)
+    rows = [json.loads(line) for line in (tmp_path / "out" / "scores.jsonl").read_text().splitlines()]
+    sources = [int(row["item_id"][1:]) // PER_SOURCE for row in rows if row["part"] == "train"][::PER_SOURCE]
+    assert every["n_pairs"] == 2 * len(sources)
+    _, narrowed = call(capsys, *options, *few, "--good", "4.5", "--bad", "1.5")
+    assert narrowed["n_pairs"] == sum(2 if source % 3 == 1 else 1 for source in sources)
+
+
 @pytest.mark.parametrize(
     ("extra", "kind", "says"),
     [
@@ -77,6 +93,8 @@ def test_it_tells_and_writes_what_the_table_of_commands_promises(
         (["--aspect", "flat"], "AspectError", "are 3"),
         (["--aspect", "none"], "AspectError", "none"),
         (["--pairs", "1"], "UsageError", "At least 2 pairs"),
+        (["--good", "4"], "UsageError", "both thresholds"),
+        (["--method", "paper-pca", "--good", "9", "--bad", "1"], "AspectError", "9"),
     ],
 )
 def test_what_is_wrong_is_told_in_words(

@@ -139,13 +139,16 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(
     assert "waiting for a worker" in texts(screen)
 
 
-def test_choices_reach_the_request(bench: Bench, open_screen: Open) -> None:
+def test_choices_reach_the_request(bench: Bench, open_screen: Open, texts: Texts) -> None:
     screen = open_screen(SCREEN, **bench.ids)
     choose(screen, "Method", "paper-pca")
     choose(screen, "What is read", "in a prompt")
     choose(screen, "Model", "own")
     next(one for one in screen.text_input if one.label.startswith("Hugging Face id")).set_value("some/model").run()
     next(one for one in screen.number_input if one.label == "Pairs").set_value(7).run()
+    next(one for one in screen.number_input if one.label == "Good from").set_value(4.0).run()
+    assert "Give both thresholds" in texts(screen)
+    next(one for one in screen.number_input if one.label == "Bad to").set_value(2.5).run()
     screen.multiselect[0].set_value(["-2", "-1"]).run()
     next(one for one in screen.button if one.label == "Read the hidden states").click().run()
     assert not screen.exception
@@ -154,7 +157,8 @@ def test_choices_reach_the_request(bench: Bench, open_screen: Open) -> None:
     assert isinstance(request, RepEvalRequest)
     assert request.model.name == "some/model"
     assert request.settings.method == "paper-pca"
-    assert request.settings.pair_rule.n == 7
+    rule = request.settings.pair_rule
+    assert (rule.n, rule.good, rule.bad) == (7, 4.0, 2.5)
     assert request.extraction.tokens == ("-2", "-1")
     assert "{hypothesis}" not in request.extraction.template  # one of the named prompts
     assert request.extraction.criterion == "wit"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import cast
 
 from core.errors import JobError
+from core.jobs.routing import Wants, taken_words, waiting_words
 from core.jobs.tasks.kinds import KINDS, Kind
 from core.jobs.views import (
     AspectView,
@@ -21,7 +23,7 @@ from core.jobs.views import (
 )
 from core.jobs.views.judges import JudgeView
 from core.store.codec import Packed, unpack
-from core.store.rows import AlignmentRow, GoldenRow, JudgeRow, ProjectRow, RunRow
+from core.store.rows import AlignmentRow, GoldenRow, JudgeRow, ProjectRow, RunRow, WorkerRow
 from core.store.store import Store
 from core.store.workers import ALIVE_SECONDS
 
@@ -83,9 +85,13 @@ def judge_view(row: JudgeRow) -> JudgeView:
     return JudgeView(row.judge_id, row.golden_id, row.judge, moment(row.created_at))
 
 
-def run_summary(row: RunRow) -> RunSummary:
-    """A run as lists show it; the time left at the pace so far."""
+def run_summary(row: RunRow, workers: Sequence[WorkerRow] = (), wants: Wants = "any") -> RunSummary:
+    """A run as lists show it; the time left at the pace so far.
+
+    `workers` (everybody who ever signed on) and what the run `wants` of one say where it runs, or why it waits.
+    """
     running = row.status == "running"
+    capability = next((one.capability for one in workers if one.worker_id == row.worker_id), "")
     return RunSummary(
         run_id=row.run_id,
         project_id=row.project_id,
@@ -110,6 +116,9 @@ def run_summary(row: RunRow) -> RunSummary:
         worker_id=row.worker_id,
         worker_alive=_worker_alive(row) if running else None,
         cancelling=running and row.cancel_requested,
+        waits=waiting_words(wants, workers) if row.status == "queued" else "",
+        capability=capability,
+        placed=taken_words(wants, capability) if capability else "",
     )
 
 

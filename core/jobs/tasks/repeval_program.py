@@ -3,7 +3,8 @@
 ::
 
     plan     tokenise and cut every text, count tokens; weights are not read yet
-    read     some batches of texts through the model; their states lie in CONCORD_HOME/states when the step is stored
+    read     some batches of texts through the model, here or on a Ray cluster; their states lie in CONCORD_HOME/states
+             when the step is stored
     search   every cell and k on validation, told on test
     repeat   optional: the choice over seeds, the curve over numbers of pairs
 
@@ -26,8 +27,8 @@ from core.jobs.tasks.convert import request_of
 from core.jobs.tasks.repeval import check_request, split_of
 from core.jobs.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
 from core.records import IntArray, JudgeScores, Usage, content_digest
-from core.repeval import PairPoint, RepEvalResult, Stability, States, curve_over_pairs, run, stability
-from core.repeval.states import StatePlan, collect, compute, plan_states
+from core.repeval import PairPoint, RepEvalResult, Stability, States, curve_over_pairs, run, scorer_of, stability
+from core.repeval.states import Machines, StatePlan, collect
 from core.settings import Settings
 from core.store.codec import Packed, pack, unpack
 from core.store.rows import Progress, RunRow
@@ -121,7 +122,7 @@ class RepEvalProgram:
         check_request(self.golden, request)
         self._split = split_of(store, self.golden, request)
         self._plan: StatePlan | None = None
-        self._model: Any = None
+        self._machines = Machines(request.model, settings.ray)
         self._states: States | None = None
         self._read: list[Read] = []
 
@@ -189,7 +190,8 @@ class RepEvalProgram:
 
     def close(self) -> None:
         """Let go of the weights and the states."""
-        self._model = self._states = self._plan = None
+        self._machines.release()
+        self._states = self._plan = None
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,11 +200,11 @@ class RepEvalProgram:
         lengths = np.array([len(plan.prompts[row]) for row in order])
         sizes, tokens, start = [], [], 0
         while start < order.size:
-            stop = start + max(1, BATCHES * plan.budget // max(int(lengths[start]), 1))
+            stop = start + max(1, BATCHES * self._machines.slots * plan.budget // max(int(lengths[start]), 1))
             sizes.append(len(order[start:stop]))
             tokens.append(int(lengths[start:stop].sum()))
             start = stop
-        return Planned(tuple(sizes), tuple(tokens), plan.facts.fingerprint, plan.device)
+        return Planned(tuple(sizes), tuple(tokens), plan.facts.fingerprint, self._machines.where(plan))
 
     def _read_part(self, step: ReadStep, on_progress: Callable[[int, int], None]) -> Read:
         plan = self._opened()
@@ -211,29 +213,26 @@ class RepEvalProgram:
         rows = self._order()[step.start : step.stop]
         before, n_halved = len(rows) - int(np.isin(rows, plan.missing()).sum()), plan.n_halved
         done, tokens, seconds = before, 0, 0.0
-        on_progress(done, 0)
-        for batch in compute(plan, self._load, rows):
-            done, tokens, seconds = done + len(batch.rows), tokens + batch.tokens, seconds + batch.seconds
+
+        def look() -> None:
             on_progress(done, 0)
+
+        look()
+        for batch in self._machines.compute(plan, rows, look):
+            done, tokens, seconds = done + len(batch.rows), tokens + batch.tokens, seconds + batch.seconds
+            look()
         return Read(len(rows), before, tokens, seconds, plan.n_halved - n_halved)
 
     def _opened(self) -> StatePlan:
         if self._plan is None:
             asked = self._request
-            self._plan = plan_states(self.golden.items, asked.model, asked.extraction, self._folder)
+            self._plan = self._machines.plan(self.golden.items, asked.extraction, self._folder)
         return self._plan
 
     def _order(self) -> IntArray:
         """Prompts longest first, as batches are made: the same on every start."""
         lengths = np.array([len(ids) for ids in self._opened().prompts], dtype=np.intp)
         return np.argsort(-lengths, kind="stable")
-
-    def _load(self) -> Any:
-        from core.repeval.states.model import load_model
-
-        if self._model is None:
-            self._model = load_model(self._request.model)
-        return self._model
 
     def _all_states(self, beat: Callable[[int, int], None]) -> States:
         """The states from the files (what is not there is computed again), with the effort of the whole run."""
@@ -248,19 +247,18 @@ class RepEvalProgram:
                 seconds=sum(one.seconds for one in self._read) + sum(seconds for _, seconds in again),
                 n_halved=max(plan.n_halved, sum(one.n_halved for one in self._read)),
             )
-            self._model = None  # the search needs the memory more
+            self._machines.release()  # the search needs the memory more
         return self._states
 
     def _again(self, plan: StatePlan, beat: Callable[[int, int], None]) -> Generator[tuple[int, float]]:
-        for batch in compute(plan, self._load):
+        for batch in self._machines.compute(plan, None, lambda: beat(0, 0)):
             beat(0, 0)
             yield batch.tokens, batch.seconds
 
     def _searched(self, beat: Callable[[int, int], None]) -> RepEvalResult:
-        asked = self._request
-        return run(
-            self.golden, asked.aspect, self._all_states(beat), asked.settings, split=self._split, on_progress=beat
-        )
+        asked, states = self._request, self._all_states(beat)
+        found = run(self.golden, asked.aspect, states, asked.settings, split=self._split, on_progress=beat)
+        return replace(found, scorer=scorer_of(self.golden, states, found))
 
     # ── words ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,8 +9,10 @@ from core.errors import JobError
 from core.jobs.documents import RESULT, STANDING
 from core.jobs.launch import ensure_worker
 from core.jobs.tasks.access import requires
-from core.jobs.tasks.convert import kind_of, request_of, run_summary
+from core.jobs.tasks.capabilities import wants_of
+from core.jobs.tasks.convert import kind_of, moment, request_of, run_summary
 from core.jobs.views import RescoreView, RunKind, RunRequest, RunSummary, RunView
+from core.jobs.views.workers import WorkerView
 from core.records import ScoreMatrix
 from core.settings import Settings
 from core.store.codec import pack, unpack
@@ -61,7 +63,8 @@ def resume_run(store: Store, settings: Settings, run_id: str) -> None:
 @requires("viewer")
 def list_runs(store: Store, project_id: str | None = None) -> list[RunSummary]:
     """All runs, or one project's, newest first."""
-    return [run_summary(row) for row in store.runs.all(project_id)]
+    workers = store.workers.all()
+    return [run_summary(row, workers, wants_of(row)) for row in store.runs.all(project_id)]
 
 
 @requires("viewer")
@@ -74,7 +77,7 @@ def run_version(store: Store, run_id: str) -> int:
 def run_view(store: Store, run_id: str) -> RunView:
     """One run whole, with its latest leaderboard and, when done, its result.  NotFoundError for an unknown id."""
     row = store.runs.get(run_id)
-    summary = run_summary(row)
+    summary = run_summary(row, store.workers.all(), wants_of(row))
     standing = store.results.document(run_id, STANDING)
     result = store.results.document(run_id, RESULT)
     is_calibration = summary.kind == "calibration"
@@ -110,3 +113,11 @@ def load_scores(store: Store, run_id: str) -> ScoreMatrix:
 def worker_alive(store: Store) -> bool:
     """Whether any worker gave a sign of life within the last 15 s."""
     return bool(store.workers.alive())
+
+
+def list_workers(store: Store) -> list[WorkerView]:
+    """The workers that gave a sign of life within the last 15 s, by name."""
+    found = [
+        WorkerView(row.worker_id, row.place, row.capability, moment(row.started_at)) for row in store.workers.alive()
+    ]
+    return sorted(found, key=lambda one: one.worker_id)

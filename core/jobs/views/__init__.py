@@ -14,7 +14,7 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, Standing
 from core.records import Alignment, Criteria, Interval, Item, ItemKind, Origin, Provenance, Scale, Usage
 
-RunKind = Literal["calibration", "rescore", "round", "styles", "ablation", "metrics", "repeval", "fusion"]
+RunKind = Literal["calibration", "rescore", "round", "styles", "ablation", "metrics", "repeval", "fusion", "recheck"]
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]
 
@@ -170,7 +170,8 @@ class RunSummary:
 
     `calls_expected` 0 means not known yet; `seconds_left` None likewise.  `error` is a message for people, empty
     unless failed.  `worker_alive` is None for a run no worker has taken.  `cancelling`: a person asked, the
-    worker has not stopped yet.
+    worker has not stopped yet.  `waits` says why a queued run waits; `capability` is that of the worker that took it
+    (cuda, mps, gpu or cpu; "" for none), and `placed` what is to be said about that, "" for nothing.
     """
 
     run_id: str
@@ -196,6 +197,9 @@ class RunSummary:
     worker_id: str
     worker_alive: bool | None
     cancelling: bool
+    waits: str = field(default="", kw_only=True)
+    capability: str = field(default="", kw_only=True)
+    placed: str = field(default="", kw_only=True)
 
     @property
     def finished(self) -> bool:

@@ -6,11 +6,13 @@
     Extraction                                which text, which layers, which tokens
     extract(golden, spec, extraction, cache_dir, on_progress) ── States
     plan_states, compute, collect             the same in steps that a durable run can repeat
+    Machines(spec, address)                   where they are computed: here, or on several GPUs or hosts
     templates, template_text                  prompts by name
     sentence_vectors(texts)                   one unit vector a text from the embedded encoder
 """
 
 from core.repeval.states.extraction import StatePlan, collect, compute, extract, lacks_other_text, plan_states
+from core.repeval.states.machines import Machines
 from core.repeval.states.model import EMBEDDED, ModelFacts, ModelSpec, describe
 from core.repeval.states.prompts import template_text, templates
 from core.repeval.states.records import TEXT_MODES, Extraction, Grid, StateBatch, States, TextMode
@@ -22,6 +24,7 @@ __all__ = [
     "TEXT_MODES",
     "Extraction",
     "Grid",
+    "Machines",
     "ModelFacts",
     "ModelSpec",
     "StateBatch",

@@ -114,19 +114,25 @@ def extract(
     extraction: Extraction | None = None,
     cache_dir: Path | None = None,
     on_progress: OnProgress | None = None,
+    *,
+    ray: str = "",
 ) -> States:
     """The states of every item of `golden` (003 section 3.1); what `cache_dir` holds already is not computed again.
 
     `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
-    about the template, StoreError about the cache.
+    about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
+    HOST:PORT; see `core.repeval.states.shards`), "" computes here; JobError when the cluster fails.
     """
-    plan = plan_states(golden.items, spec or ModelSpec(), extraction or Extraction(), cache_dir)
+    from core.repeval.states.machines import Machines
+
+    machines = Machines(spec or ModelSpec(), ray)
+    plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
     missing = len(plan.missing())
     done = total = len(plan.prompts)
     done -= missing
     if on_progress is not None:
         on_progress(done, total)
-    for batch in compute(plan):
+    for batch in machines.compute(plan):
         done += len(batch.rows)
         if on_progress is not None:
             on_progress(done, total)
@@ -134,12 +140,20 @@ def extract(
 
 
 def plan_states(
-    items: Sequence[Item], spec: ModelSpec, extraction: Extraction, cache_dir: Path | None = None
+    items: Sequence[Item],
+    spec: ModelSpec,
+    extraction: Extraction,
+    cache_dir: Path | None = None,
+    *,
+    elsewhere: tuple[str, str] | None = None,
 ) -> StatePlan:
-    """Render, tokenise and cut every prompt; no weights are loaded and nothing is computed."""
+    """Render, tokenise and cut every prompt; no weights are loaded and nothing is computed.
+
+    `elsewhere` is the (device, precision) of other machines that will compute; None means this one.
+    """
     facts, tokenizer = describe(spec), load_tokenizer(spec)
-    device = choose_device(spec.device)
-    precision, grid = choose_precision(spec, device), _grid(facts, extraction)
+    device, precision = elsewhere or _here(spec)
+    grid = _grid(facts, extraction)
     limit = min(facts.max_tokens, extraction.max_tokens)
     read = [fit_prompts(tokenizer, template, fields, limit) for template, fields in _readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}
@@ -182,7 +196,7 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
     if not len(rows):
         return
     reader = StateReader((load or (lambda: load_model(plan.spec)))(), plan.grid)
-    waiting = _batches(plan, rows)
+    waiting = batches_of(plan, rows)[::-1]  # to be taken from the end
     while waiting:
         batch = waiting.pop()
         started = time.perf_counter()
@@ -195,7 +209,7 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
                     "max_tokens, or use a smaller model or another device."
                 )
             plan.n_halved, plan.budget = plan.n_halved + 1, len(batch) * longest // 2
-            waiting = _batches(plan, np.concatenate([batch, *waiting]))
+            waiting = batches_of(plan, np.concatenate([batch, *waiting]))[::-1]
             continue
         tokens = sum(len(plan.prompts[row]) for row in batch)
         found = StateBatch(batch, _as_half(values), tokens, time.perf_counter() - started)
@@ -204,9 +218,14 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
         yield found
 
 
-def _batches(plan: StatePlan, rows: IntArray) -> list[IntArray]:
-    """`rows` in batches of at most `plan.budget` tokens, the longest texts last (to be taken from the end)."""
-    return [rows[batch] for batch in token_batches([len(plan.prompts[row]) for row in rows], plan.budget)][::-1]
+def _here(spec: ModelSpec) -> tuple[str, str]:
+    device = choose_device(spec.device)
+    return device, choose_precision(spec, device)
+
+
+def batches_of(plan: StatePlan, rows: IntArray) -> list[IntArray]:
+    """`rows` in batches of at most `plan.budget` tokens, the longest texts first."""
+    return [rows[batch] for batch in token_batches([len(plan.prompts[row]) for row in rows], plan.budget)]
 
 
 def collect(plan: StatePlan) -> States:
@@ -237,6 +256,7 @@ def collect(plan: StatePlan) -> States:
         cached=plan.cached,
         tokens=plan.tokens,
         seconds=plan.seconds,
+        fingerprint=plan.facts.fingerprint,
     )
 
 

@@ -93,7 +93,7 @@ class States:
     source (or context) to be joined with, so an empty text stands in; `n_not_finite`
     cells (layer x token) hold a value that is not a finite number and are undefined; `n_halved` counts how often a
     batch was halved for want of memory.  `prompts` are the distinct texts read, `cached` of them found in the cache;
-    `tokens` and `seconds` are those of the computed rest.
+    `tokens` and `seconds` are those of the computed rest.  `fingerprint` changes with the model's weights.
     """
 
     values: HalfArray
@@ -112,6 +112,7 @@ class States:
     cached: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    fingerprint: str = ""
 
     @property
     def layers(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from core.jobs.places import queue_url
+from core.jobs.routing import PATIENCE
 from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.rows import NewRun, RunRow
@@ -44,9 +45,11 @@ class Toys:
     golden_id: str
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start_worker(self, name: str = "toy") -> subprocess.Popen[bytes]:
-        url = self.settings.database_url
-        command = [sys.executable, str(TOY_WORKER), url, queue_url(self.settings), name, str(self.folder)]
+    def start_worker(
+        self, name: str = "toy", capability: str = "cpu", patience: float = PATIENCE
+    ) -> subprocess.Popen[bytes]:
+        about = [name, str(self.folder), capability, str(patience)]
+        command = [sys.executable, str(TOY_WORKER), self.settings.database_url, queue_url(self.settings), *about]
         log = (self.folder / f"{name}.log").open("ab")
         process = subprocess.Popen(
             command, cwd=self.repository, stdout=log, stderr=log, env=_environment(self.repository)

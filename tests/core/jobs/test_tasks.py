@@ -274,7 +274,17 @@ def test_items_that_changed_sides(golden: GoldenSet) -> None:
 
 def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
     settings = Settings(
-        tmp_path, "sqlite:///x", "auto", "w", 7, tmp_path / "p.json", 9, "sk-secret", "http://127.0.0.1/v1"
+        home=tmp_path,
+        database_url="sqlite:///x",
+        worker_id="w",
+        capability="gpu",
+        ray="auto",
+        concurrency=7,
+        prices=tmp_path / "p.json",
+        max_upload_mb=9,
+        demo=True,
+        openai_api_key="sk-secret",
+        openai_base_url="http://127.0.0.1/v1",
     )
     assert launch.settings_from_json(launch.settings_as_json(settings)) == settings
 

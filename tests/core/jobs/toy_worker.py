@@ -1,4 +1,6 @@
-"""A worker whose runs know nothing of judges: ``python toy_worker.py URL QUEUE_URL WORKER_ID FOLDER``.
+"""A worker whose runs know nothing of judges.
+
+    python toy_worker.py URL QUEUE_URL WORKER_ID FOLDER CAPABILITY PATIENCE
 
 A run has `steps` steps that take `seconds` each and add up numbers.  Each finished piece of work is a line
 "run step" in FOLDER/done.txt, so a test sees what was done twice.  It runs until it is killed.
@@ -74,10 +76,18 @@ class Toy:
 
 
 def main() -> None:
-    url, queue_url, worker_id, folder = sys.argv[1:]
+    url, queue_url, worker_id, folder, capability, patience = sys.argv[1:]
     store = Store(url)
-    store.workers.enter(worker_id, folder, 0)
-    engine = Engine(store, worker_id, queue_url, lambda run: Toy(store, run, Path(folder)))
+    store.workers.enter(worker_id, folder, 0, capability)
+    engine = Engine(
+        store,
+        worker_id,
+        queue_url,
+        lambda run: Toy(store, run, Path(folder)),
+        capability=capability,
+        wants=lambda run: json.loads(run.request).get("wants", "any"),
+        patience=float(patience),
+    )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     engine.launch()

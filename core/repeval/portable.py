@@ -1,0 +1,248 @@
+"""A fitted RepEval score that rates other items: the cells, their directions and how they are standardised.
+
+It goes into a file as JSON and comes back checked: a file may come from anybody, so every length is held against what
+was stated before a number is read, and a model's own code never runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.errors import JudgeError, UsageError
+from core.records import FloatArray, Item
+from core.repeval.states.extraction import OnProgress, collect, compute, plan_states
+from core.repeval.states.model import EMBEDDED, PRECISIONS, ModelSpec
+from core.repeval.states.prompts import template_text
+from core.repeval.states.records import TEXT_MODES, Extraction, HalfArray
+
+if TYPE_CHECKING:
+    from core.repeval.states.model import LoadedModel
+
+MOST_CELLS = 64
+MOST_BYTES = 8 << 20
+"""Of all directions together: 64 cells of 32,768 dimensions."""
+LONGEST_TEXT = 20_000
+MOST_TOKENS = 1_000_000
+TOGETHER = 2048
+"""Items whose states are held at once, which bounds the memory."""
+DAMAGED = "the RepEval score in the file is damaged"
+
+
+@dataclass(frozen=True)
+class ScorerCell:
+    """One cell's part of the score: (state · `direction` − `centre`) / `spread`; `direction` is (dim,)."""
+
+    layer: int
+    token: str
+    direction: FloatArray
+    centre: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class RepEvalScorer:
+    """The mean over `cells` of their parts, on the states that `extraction` reads with a model.
+
+    `fingerprint` changes with the model's weights, `precision` is the number format its states were read in.
+    """
+
+    model: str
+    revision: str
+    fingerprint: str
+    precision: str
+    extraction: Extraction
+    cells: tuple[ScorerCell, ...]
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the model comes with the installation."""
+        return self.model == EMBEDDED
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON types; directions are base64 of little-endian float32."""
+        return {
+            "model": self.model,
+            "revision": self.revision,
+            "fingerprint": self.fingerprint,
+            "precision": self.precision,
+            "texts": self.extraction.texts,
+            "template": template_text(self.extraction.template),
+            "criterion": self.extraction.criterion,
+            "max_tokens": self.extraction.max_tokens,
+            "dim": int(self.cells[0].direction.size),
+            "cells": [
+                {
+                    "layer": one.layer,
+                    "token": one.token,
+                    "centre": one.centre,
+                    "spread": one.spread,
+                    "direction": base64.b64encode(one.direction.astype("<f4").tobytes()).decode("ascii"),
+                }
+                for one in self.cells
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, body: Any) -> RepEvalScorer:
+        """The scorer that `as_json` wrote.  JudgeError, in words, for anything else; nothing is loaded."""
+        kept = _mapping(body, "it")
+        dim, listed = _whole(kept, "dim", 1, MOST_BYTES // 4), kept.get("cells")
+        if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CELLS:
+            raise JudgeError(f"{DAMAGED}: cells must be a list of 1 to {MOST_CELLS}.")
+        if 4 * dim * len(listed) > MOST_BYTES:
+            raise JudgeError(
+                f"{DAMAGED}: {len(listed)} cells of {dim:,} dimensions are more than {MOST_BYTES:,} bytes."
+            )
+        cells = tuple(_cell(_mapping(one, f"cell {k + 1}"), dim) for k, one in enumerate(listed))
+        precision = _text(kept, "precision", 20)
+        if precision not in PRECISIONS:
+            raise JudgeError(f"{DAMAGED}: precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
+        return cls(
+            model=_text(kept, "model", 500, needed=True),
+            revision=_text(kept, "revision", 200),
+            fingerprint=_text(kept, "fingerprint", 200, needed=True),
+            precision=precision,
+            extraction=_extraction(kept, cells),
+            cells=cells,
+        )
+
+    def score(self, states: HalfArray, layers: Sequence[int], tokens: Sequence[str]) -> FloatArray:
+        """(n_items,) of `states` (n_items, n_layers, n_tokens, dim); higher is better.
+
+        JudgeError when they have not as many dimensions as the directions.
+        """
+        dim = self.cells[0].direction.size
+        if states.shape[-1] != dim:
+            raise JudgeError(f"{DAMAGED}: its directions have {dim} dimensions, the states of {self.model} have "
+                             f"{states.shape[-1]}.")  # fmt: skip
+        total = np.zeros(len(states))
+        for one in self.cells:
+            cell = states[:, layers.index(one.layer), tokens.index(one.token)].astype(np.float64)
+            total += (cell @ one.direction - one.centre) / one.spread
+        return np.where(np.isfinite(total), total / len(self.cells), np.nan)
+
+
+@dataclass
+class ScorerWithModel:
+    """A scorer that reads texts itself; the model is loaded with the first item and held until `close`."""
+
+    scorer: RepEvalScorer
+    _loaded: LoadedModel | None = field(default=None, repr=False)
+
+    def score(self, items: Sequence[Item], on_progress: OnProgress | None = None) -> FloatArray:
+        """(n_items,), NaN where a state is no finite number; equal on the items it was fitted on to the run's scores.
+
+        `on_progress(done, asked)` counts items.  ModelNotFoundError when the model is not there, JudgeError when it is
+        another one than the score was fitted on, UsageError when no item has the text that is read beside the target.
+        """
+        found = np.empty(len(items))
+        for start in range(0, len(items), TOGETHER):
+            part = items[start : start + TOGETHER]
+            found[start : start + len(part)] = self._some(part, start, len(items), on_progress)
+        return found
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._loaded = None
+
+    def _some(self, items: Sequence[Item], before: int, asked: int, on_progress: OnProgress | None) -> FloatArray:
+        of = self.scorer
+        spec = ModelSpec(of.model, of.revision or None, precision=of.precision)  # type: ignore[arg-type]
+        plan = plan_states(items, spec, of.extraction)
+        if plan.facts.fingerprint != of.fingerprint:
+            raise JudgeError(
+                f"The model {of.model} here has other weights than the one that this score was fitted on; its states "
+                "mean something else. Take the same version of the model, or fit RepEval again."
+            )
+        done, prompts = 0, len(plan.prompts)
+        for batch in compute(plan, self._load):
+            done += len(batch.rows)
+            if on_progress is not None:
+                on_progress(before + done * len(items) // prompts, asked)
+        states = collect(plan)
+        return of.score(states.values, states.layers, states.token_names)
+
+    def _load(self) -> LoadedModel:
+        from core.repeval.states.model import load_model
+
+        if self._loaded is None:
+            of = self.scorer
+            self._loaded = load_model(ModelSpec(of.model, of.revision or None, precision=of.precision))  # type: ignore[arg-type]
+        return self._loaded
+
+
+# ── reading a file ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cell(kept: Mapping[str, Any], dim: int) -> ScorerCell:
+    coded, size = kept.get("direction"), 4 * dim
+    if not isinstance(coded, str) or len(coded) != 4 * math.ceil(size / 3):
+        raise JudgeError(f"{DAMAGED}: a direction must be base64 of {dim} float32 numbers.")
+    try:
+        raw = base64.b64decode(coded, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise JudgeError(f"{DAMAGED}: a direction is no base64 ({error}).") from error
+    if len(raw) != size:
+        raise JudgeError(f"{DAMAGED}: a direction has {len(raw)} bytes instead of {size}.")
+    direction = np.frombuffer(raw, dtype="<f4").astype(np.float64)
+    if not np.isfinite(direction).all():
+        raise JudgeError(f"{DAMAGED}: a direction holds what is no finite number.")
+    centre, spread = (_number(kept, name) for name in ("centre", "spread"))
+    if spread <= 0:
+        raise JudgeError(f"{DAMAGED}: a spread must be above 0, not {spread:g}.")
+    return ScorerCell(
+        _whole(kept, "layer", 0, 100_000), _text(kept, "token", 20, needed=True), direction, centre, spread
+    )
+
+
+def _extraction(kept: Mapping[str, Any], cells: Sequence[ScorerCell]) -> Extraction:
+    texts = _text(kept, "texts", 20)
+    if texts not in TEXT_MODES:
+        raise JudgeError(f"{DAMAGED}: texts must be one of {', '.join(TEXT_MODES)}, not {texts!r}.")
+    template = _text(kept, "template", LONGEST_TEXT)
+    try:
+        template_text(template)
+        return Extraction(
+            template=template,
+            criterion=_text(kept, "criterion", LONGEST_TEXT),
+            texts=next(mode for mode in TEXT_MODES if mode == texts),
+            tokens=tuple(dict.fromkeys(one.token for one in cells)),
+            layers=tuple(dict.fromkeys(one.layer for one in cells)),
+            max_tokens=_whole(kept, "max_tokens", 1, MOST_TOKENS),
+        )
+    except UsageError as error:
+        raise JudgeError(f"{DAMAGED}: {error}") from error
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise JudgeError(f"{DAMAGED}: {what} must hold names and values, not a {type(value).__name__}.")
+    return value
+
+
+def _text(kept: Mapping[str, Any], name: str, longest: int, *, needed: bool = False) -> str:
+    value = kept.get(name)
+    if not isinstance(value, str) or len(value) > longest or (needed and not value.strip()):
+        raise JudgeError(f"{DAMAGED}: {name} must be text of {int(needed)} to {longest:,} characters.")
+    return value
+
+
+def _number(kept: Mapping[str, Any], name: str) -> float:
+    value = kept.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
+        raise JudgeError(f"{DAMAGED}: {name} must be a finite number.")
+    return float(value)
+
+
+def _whole(kept: Mapping[str, Any], name: str, low: int, high: int) -> int:
+    value = kept.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise JudgeError(f"{DAMAGED}: {name} must be a whole number from {low} to {high:,}.")
+    return value

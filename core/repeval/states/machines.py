@@ -1,0 +1,61 @@
+"""Where hidden states are computed: on this machine, or on a Ray cluster; the caller need not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from core.records import IntArray, Item
+from core.repeval.states.extraction import StatePlan, compute, plan_states
+from core.repeval.states.model import LoadedModel, ModelSpec, load_model
+from core.repeval.states.records import Extraction, StateBatch
+from core.repeval.states.shards import Cluster, compute_on, survey
+
+
+class Machines:
+    """One model on this machine (`address` "") or on the cluster at `address` ("auto" or HOST:PORT of its head)."""
+
+    def __init__(self, spec: ModelSpec, address: str = "") -> None:
+        self._spec, self._address = spec, address
+        self._loaded: LoadedModel | None = None
+        self._seen: Cluster | None = None
+
+    @property
+    def slots(self) -> int:
+        """How many batches are read at a time."""
+        return self._cluster().slots if self._address else 1
+
+    def where(self, plan: StatePlan) -> str:
+        """In words, for people."""
+        if not self._address:
+            return plan.device
+        return f"{self.slots} x {plan.device} of a Ray cluster"
+
+    def plan(self, items: Sequence[Item], extraction: Extraction, cache_dir: Path | None) -> StatePlan:
+        """`plan_states` for where it will be computed: device and number format are those of the cluster's nodes."""
+        if not self._address:
+            return plan_states(items, self._spec, extraction, cache_dir)
+        seen = self._cluster()
+        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=(seen.device, seen.precision))
+
+    def compute(
+        self, plan: StatePlan, rows: IntArray | None = None, on_wait: Callable[[], None] = lambda: None
+    ) -> Iterator[StateBatch]:
+        """`compute` here, with the model kept in memory, or `compute_on` the cluster."""
+        if not self._address:
+            return compute(plan, self._load, rows)
+        return compute_on(self._address, self._cluster(), plan, rows, on_wait)
+
+    def release(self) -> None:
+        """Let go of the weights."""
+        self._loaded = None
+
+    def _load(self) -> LoadedModel:
+        if self._loaded is None:
+            self._loaded = load_model(self._spec)
+        return self._loaded
+
+    def _cluster(self) -> Cluster:
+        if self._seen is None:
+            self._seen = survey(self._address, self._spec)
+        return self._seen

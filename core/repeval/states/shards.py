@@ -1,0 +1,232 @@
+"""Hidden states on several GPUs or hosts: the texts of a plan in shards, each a task of a Ray cluster.
+
+The only place that knows Ray, which is installed apart (`pip install "ray==2.60.0"`) and imported when a cluster is
+named.  The host that asks must be a node of the cluster (``ray start``); nodes need the same Python and requirements,
+Concord's own code is sent along.  Shards are whole batches, cut as one process would cut them, so the states are the
+same, and they come back to the caller, who keeps them in his cache: what a cluster has read, a single machine finds.
+
+A node that is lost costs its unfinished shards, which Ray gives to another.  A GPU that runs out of memory halves the
+batch as in one process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from core.errors import ConcordError, JobError, JudgeError
+from core.records import IntArray
+from core.repeval.states.extraction import StatePlan, batches_of, compute
+from core.repeval.states.model import Device, LoadedModel, ModelSpec, Precision, choose_precision, load_model
+from core.repeval.states.records import HalfArray, StateBatch
+
+RAY = "2.60.0"
+"""The version that was tested with the other requirements."""
+SHARD_BATCHES = 4
+RETRIES = 10
+_LOOK = 0.5  # seconds between two looks whether the run must stop
+
+_connecting = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a cluster offers for one model: `slots` tasks at a time on `device` in `precision`.
+
+    A task takes one GPU, or `cpus` processors: all of the smallest node, so that no node holds the model twice over.
+    """
+
+    slots: int
+    device: str
+    precision: str
+    cpus: int
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a shard brings back: states (n, layers, tokens, dim) of its prompts in their order, or a `problem`."""
+
+    values: HalfArray | None = None
+    n_halved: int = 0
+    budget: int = 0
+    problem: str = ""
+    node: str = ""
+
+
+def survey(address: str, spec: ModelSpec) -> Cluster:
+    """Connect to the cluster at `address` ("auto" or HOST:PORT) and see what it offers for `spec`.
+
+    JobError when ray is not installed, the cluster cannot be reached, or it has not the device asked for.
+    """
+    ray = _connected(address)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = int(sum(one.get("GPU", 0) for one in nodes))
+    if spec.device == "mps" or (spec.device == "cuda" and not gpus):
+        raise JobError(f"The device {spec.device} was asked for, but the Ray cluster at {address} has none. Use auto.")
+    if gpus and spec.device != "cpu":
+        asked = ray.remote(num_gpus=1, num_cpus=0, max_retries=RETRIES)(_precision_there)
+        with _told(address):
+            return Cluster(gpus, "cuda", ray.get(asked.remote(spec)), 0)
+    with_cpus = [int(one["CPU"]) for one in nodes if one.get("CPU", 0) >= 1]
+    if not with_cpus:
+        raise JobError(f"The Ray cluster at {address} has neither GPUs nor processors to offer; start nodes with some.")
+    cpus = min(with_cpus)
+    return Cluster(sum(one // cpus for one in with_cpus), "cpu", choose_precision(spec, "cpu"), cpus)
+
+
+def compute_on(
+    address: str,
+    cluster: Cluster,
+    plan: StatePlan,
+    rows: IntArray | None = None,
+    on_wait: Callable[[], None] = lambda: None,
+) -> Iterator[StateBatch]:
+    """Compute the missing prompts (of `rows` only, where given) on the cluster; like `compute`, a shard at a time.
+
+    `seconds` of a batch are those since the last one, so that they add up to the time it took, not to that of all
+    nodes.  `on_wait` is called about twice a second and may raise; what runs on the cluster is cancelled then.
+    Raises what `compute` raises, with the node's name, and JobError when the cluster fails for good.
+    """
+    wanted = np.arange(len(plan.prompts)) if rows is None else rows
+    missing = wanted[np.isin(wanted, plan.missing())]
+    plan.cached += len(wanted) - len(missing)
+    if not len(missing):
+        return
+    ray = _connected(address)
+    options = {"num_gpus": 1, "num_cpus": 0} if cluster.device == "cuda" else {"num_cpus": cluster.cpus}
+    task = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **options)(_read_shard)
+    waiting = {task.remote(_part(plan, shard)): shard for shard in _shards(plan, missing)}
+    since = time.perf_counter()
+    try:
+        while waiting:
+            on_wait()
+            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=_LOOK)
+            for one in ready:
+                with _told(address):
+                    answer = ray.get(one)
+                now = time.perf_counter()
+                found = _taken(plan, waiting.pop(one), answer, now - since)
+                since = now
+                yield found
+    finally:
+        for one in waiting:
+            ray.cancel(one)
+
+
+def _shards(plan: StatePlan, rows: IntArray) -> list[IntArray]:
+    """`rows` in runs of whole batches, the longest texts first."""
+    batches = batches_of(plan, rows)
+    return [np.concatenate(batches[k : k + SHARD_BATCHES]) for k in range(0, len(batches), SHARD_BATCHES)]
+
+
+def _part(plan: StatePlan, rows: IntArray) -> StatePlan:
+    """The plan of one shard: its prompts, nothing kept."""
+    return replace(
+        plan,
+        prompts=[plan.prompts[row] for row in rows],
+        uses=np.empty((0, 1), dtype=np.intp),
+        cache=None,
+        paths=[],
+        kept={},
+        cached=0,
+        tokens=0,
+        seconds=0.0,
+        n_halved=0,
+    )
+
+
+def _taken(plan: StatePlan, rows: IntArray, answer: _Answer, seconds: float) -> StateBatch:
+    if answer.problem or answer.values is None:
+        raise JudgeError(f"On the node {answer.node}: {answer.problem}")
+    tokens = sum(len(plan.prompts[row]) for row in rows)
+    found = StateBatch(rows, answer.values, tokens, seconds)
+    plan.keep(found)
+    plan.tokens, plan.seconds = plan.tokens + tokens, plan.seconds + seconds
+    plan.n_halved, plan.budget = plan.n_halved + answer.n_halved, min(plan.budget, answer.budget)
+    return found
+
+
+# ── on the nodes ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_shard(part: StatePlan) -> _Answer:
+    """The states of every prompt of `part`; our own errors come back as words, all others are Ray's to repeat."""
+    try:
+        there = replace(part.spec, device=cast(Device, part.device), precision=cast(Precision, part.precision))
+        loaded = _model(there)
+        if loaded.facts.fingerprint != part.facts.fingerprint:
+            raise JudgeError(
+                f"The model {part.facts.name} is another here than on the host that asked. Bring the same files to "
+                "every node, or name a commit of its repository as the revision."
+            )
+        values = np.empty((len(part.prompts), *part.shape), dtype=np.float16)
+        for batch in compute(part, lambda: loaded):
+            values[batch.rows] = batch.values
+        return _Answer(values, part.n_halved, part.budget)
+    except ConcordError as error:
+        return _Answer(problem=str(error), node=_node())
+
+
+def _precision_there(spec: ModelSpec) -> str:
+    return choose_precision(spec, "cuda")
+
+
+@lru_cache(maxsize=1)
+def _model(spec: ModelSpec) -> LoadedModel:
+    """The model, kept by a node's process from shard to shard."""
+    return load_model(spec)
+
+
+def _node() -> str:
+    import ray
+
+    return str(ray.util.get_node_ip_address())
+
+
+# ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _connected(address: str) -> Any:
+    """The ray module, connected to the cluster once a process."""
+    try:
+        import ray
+    except ImportError as error:
+        raise JobError(
+            f"CONCORD_RAY names a cluster ({address}), but ray is not installed here. Install it on every node "
+            f'(pip install "ray=={RAY}"), or unset CONCORD_RAY to compute on this machine alone.'
+        ) from error
+    with _connecting:
+        if not ray.is_initialized():
+            code = str(Path(__file__).resolve().parents[2])  # the package core itself
+            with _told(address):
+                ray.init(
+                    address=address,
+                    log_to_driver=False,
+                    configure_logging=False,
+                    runtime_env={"py_modules": [code]},
+                )
+    return ray
+
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """Ray's errors in plain words; its own, with the reason, goes to the log as the cause."""
+    import ray
+
+    try:
+        yield
+    except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        lines: Sequence[str] = str(error).strip().split("\n")
+        raise JobError(
+            f"The Ray cluster at {address} failed: {lines[0][:300]}. This host must be a node of it (ray start "
+            f"--address={'HOST:PORT' if address == 'auto' else address}) with the same token; what was read so far is "
+            "kept, so the run can be resumed."
+        ) from error

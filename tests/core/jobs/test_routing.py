@@ -1,0 +1,138 @@
+"""Which queue a run goes to: the rule alone, then two real workers, one of them with a GPU it is told it has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.jobs.routing import (
+    COMMON_QUEUE,
+    GPU_QUEUE,
+    gpu_is_there,
+    queue_for,
+    queues_of,
+    taken_words,
+    waiting_words,
+)
+from core.store.rows import WorkerRow
+
+
+def worker(name: str, capability: str, seconds_ago: float) -> WorkerRow:
+    """A worker whose last sign of life was so long ago."""
+    return WorkerRow(name, "here", 1, 0.0, 1000.0 - seconds_ago, 1000.0, capability)
+
+
+@pytest.mark.parametrize(
+    ("workers", "queue"),
+    [
+        ([], COMMON_QUEUE),
+        ([worker("c", "cpu", 1)], COMMON_QUEUE),
+        ([worker("c", "cpu", 1), worker("g", "cuda", 1)], GPU_QUEUE),
+        ([worker("g", "gpu", 59)], GPU_QUEUE),  # lost, but it may come back within the minute
+        ([worker("g", "mps", 61)], COMMON_QUEUE),
+        ([worker("g", "cuda", 1000)], COMMON_QUEUE),  # signed off: its last sign of life is set to 0
+    ],
+)
+def test_a_run_that_wants_a_gpu_goes_where_one_is_expected(workers: list[WorkerRow], queue: str) -> None:
+    assert queue_for("gpu", workers, 60) == queue
+    assert queue_for("any", workers, 60) == COMMON_QUEUE
+
+
+def test_a_gpu_worker_serves_both_queues() -> None:
+    assert queues_of("cpu") == (COMMON_QUEUE,)
+    assert all(set(queues_of(one)) == {COMMON_QUEUE, GPU_QUEUE} for one in ("cuda", "mps", "gpu"))
+    assert gpu_is_there([worker("g", "mps", 14)])
+    assert not gpu_is_there([worker("g", "mps", 16), worker("c", "cpu", 0)])
+
+
+def test_people_are_told_what_a_run_waits_for() -> None:
+    there, lost = worker("g1", "cuda", 2), worker("g2", "cuda", 20)
+    assert waiting_words("gpu", [lost, there], 60) == "waiting for a GPU worker: g1 (cuda) takes it when free"
+    assert waiting_words("gpu", [lost], 60) == "waiting for a GPU worker: g2 is lost; any worker takes the run in 40 s"
+    assert waiting_words("gpu", [worker("c", "cpu", 0)], 60) == waiting_words("any", [there]) == "waiting for a worker"
+    assert "no" not in taken_words("gpu", "mps") + taken_words("any", "cpu")
+    assert "without a GPU" in taken_words("gpu", "cpu")
+
+
+# ── real workers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+ON_SQLITE = pytest.mark.parametrize("toys", ["sqlite"], indirect=True)
+
+
+def alive(toys: Any, *names: str) -> bool:
+    return set(names) <= {row.worker_id for row in toys.store.workers.alive()}
+
+
+@pytest.mark.slow
+def test_no_cpu_worker_takes_a_gpu_run_while_a_gpu_worker_is_there(toys: Any, until: Callable[..., None]) -> None:
+    """The GPU worker does one such run at a time; the second waits for it although the other worker is idle.
+
+    Alone, it takes runs that want nothing as well.
+    """
+    plain = toys.start_worker("plain")
+    toys.start_worker("fast", "gpu")
+    until(lambda: alive(toys, "plain", "fast"))
+    runs = [toys.add_run(steps=2, seconds=0.5, wants="gpu") for _ in range(2)]
+    assert [toys.wait_for(run_id, "done").worker_id for run_id in runs] == ["fast", "fast"]
+    first, second = sorted((toys.get(run_id) for run_id in runs), key=lambda run: run.started_at)
+    assert second.started_at >= first.finished_at
+    assert {row.worker_id: row.capability for row in toys.store.workers.all()} == {"plain": "cpu", "fast": "gpu"}
+    plain.kill()
+    run_id = toys.add_run(steps=1)
+    assert toys.wait_for(run_id, "done").worker_id == "fast"
+
+
+@ON_SQLITE
+@pytest.mark.slow
+def test_without_a_gpu_worker_nobody_waits(toys: Any) -> None:
+    toys.start_worker("plain")
+    run_id = toys.add_run(steps=2, wants="gpu")
+    run = toys.wait_for(run_id, "done")
+    assert (run.worker_id, run.attempt) == ("plain", 1)
+
+
+@ON_SQLITE
+@pytest.mark.slow
+def test_a_killed_gpu_workers_runs_go_on_elsewhere_after_the_patience(toys: Any, until: Callable[..., None]) -> None:
+    """One run it had begun and one that only waited for it; what was stored is not done again."""
+    patience = 20.0  # over the 15 s after which a silent worker counts as lost
+    toys.start_worker("plain", "cpu", patience)
+    fast = toys.start_worker("fast", "gpu", patience)
+    until(lambda: alive(toys, "plain", "fast"))
+    begun, waiting = (toys.add_run(steps=6, seconds=0.7, wants="gpu") for _ in range(2))
+    until(lambda: max(toys.store.results.n_steps(run_id) for run_id in (begun, waiting)) >= 2)
+    fast.kill()
+    fast.wait()
+    killed = time.monotonic()
+    if toys.get(waiting).status == "running":
+        begun, waiting = waiting, begun
+    stored = toys.store.results.n_steps(begun)
+    for run_id in (begun, waiting):
+        run = toys.wait_for(run_id, "done", seconds=90)
+        assert run.worker_id == "plain"
+        assert run.attempt >= 2
+        assert toys.result(run_id) == sum(k**2 + 1 for k in range(6))
+    assert time.monotonic() - killed > patience - 5.0  # the last heartbeat may be older than the kill
+    assert all(toys.times_done(begun)[k] == 1 for k in range(stored))
+    assert set(toys.times_done(waiting).values()) == {1}
+
+
+@ON_SQLITE
+@pytest.mark.slow
+def test_a_gpu_worker_that_comes_up_gets_the_runs_that_nobody_began(toys: Any, until: Callable[..., None]) -> None:
+    """Four long runs fill the plain worker; the fifth wants a GPU, waits in the common queue, and one comes up."""
+    toys.start_worker("plain")
+    until(lambda: alive(toys, "plain"))
+    others = [toys.add_run(steps=1, seconds=6) for _ in range(4)]
+    until(lambda: all(toys.get(run_id).status == "running" for run_id in others))
+    run_id = toys.add_run(steps=1, wants="gpu")
+    until(lambda: toys.get(run_id).handed_over == 1)
+    toys.store.workers.enter("fast", str(toys.folder), 0, "gpu")  # alive, but does not serve its queue yet
+    until(lambda: toys.get(run_id).attempt == 2)
+    assert toys.get(run_id).message == "left to a worker with a GPU"
+    toys.start_worker("fast", "gpu")
+    assert toys.wait_for(run_id, "done").worker_id == "fast"

@@ -1,0 +1,221 @@
+"""Hidden states on a Ray cluster: two nodes in a namespace of their own, one of them killed; and what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import JobError, JudgeError, UsageError
+from core.records import Item
+from core.repeval.states import Extraction, Machines, ModelSpec, StatePlan, collect, plan_states, shards
+from core.repeval.states.shards import SHARD_BATCHES, Cluster, compute_on, survey
+from core.settings import Settings
+
+APART = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+SMALL = Extraction(layers=(0, 6), tokens=("-1", "mean"), batch_tokens=40)
+
+
+@pytest.fixture
+def lone_namespace() -> list[str]:
+    """The command that runs another without a network, and ends all that it started when it ends."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("ray is not installed")
+    if shutil.which("unshare") is None or subprocess.run([*APART, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespace can be made here (unshare --net)")
+    return APART
+
+
+@pytest.mark.slow
+def test_a_run_on_two_nodes_outlives_the_loss_of_one(
+    lone_namespace: list[str], repository: Path, tmp_path: Path
+) -> None:
+    """Every state is that of one process; the second node is killed while both read."""
+    script, texts = Path(__file__).with_name("two_nodes.py"), repository / "sample_data" / "data_to_text.csv"
+    command = [*lone_namespace, sys.executable, str(script), str(texts), str(tmp_path)]
+    done = subprocess.run(
+        command,
+        cwd=repository,
+        env=os.environ | {"PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["slots"] == 2
+    assert 0 < found["kept_at_the_kill"] < found["prompts"]
+    assert found["status"] == "done"
+    assert found["found_of_the_cluster"] == found["computed_here"] == found["prompts"]
+    assert found["largest_gap"] <= 1e-6
+    assert "reading texts on 2 x cpu of a Ray cluster" in found["messages"]
+
+
+# ── without a cluster ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def items() -> list[Item]:
+    return [Item(f"i{k}", "word " * (1 + k % 9) + str(k), f"s{k}") for k in range(60)]
+
+
+@pytest.fixture
+def plan() -> StatePlan:
+    return plan_states(items(), ModelSpec(), SMALL, elsewhere=("cpu", "float32"))
+
+
+class OneTask:
+    """Stands in for ray: tasks run when they are waited for, in this process; `lost` is raised by the first."""
+
+    exceptions = SimpleNamespace(RayError=type("RayError", (Exception,), {}))
+
+    def __init__(self, resources: list[dict[str, float]] | None = None, lost: Exception | None = None) -> None:
+        self.resources, self.lost = resources or [{"CPU": 4.0}, {"CPU": 9.0}], lost
+        self.options: dict[str, Any] = {}
+        self.sizes: list[int] = []
+        self.cancelled = 0
+
+    def remote(self, **options: Any) -> Any:
+        self.options = options
+
+        def made(function: Any) -> Any:
+            return SimpleNamespace(remote=lambda *arguments: Waiting(function, arguments))
+
+        return made
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "Resources": one} for one in self.resources]
+
+    def wait(self, tasks: list[Any], **_: Any) -> tuple[list[Any], list[Any]]:
+        return tasks[-1:], tasks[:-1]  # the last first: answers need not come in order
+
+    def get(self, task: Any) -> Any:
+        if self.lost is not None:
+            raise self.lost
+        if isinstance(task.arguments[0], StatePlan):
+            self.sizes.append(len(task.arguments[0].prompts))
+        return task.function(*task.arguments)
+
+    def cancel(self, _: Any) -> None:
+        self.cancelled += 1
+
+
+class Waiting:
+    """A task that was not run yet."""
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...]) -> None:
+        self.function, self.arguments = function, arguments
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneTask]:
+    found = OneTask()
+    monkeypatch.setattr(shards, "_connected", lambda address: found)
+    monkeypatch.setitem(sys.modules, "ray", found)
+    monkeypatch.setattr(shards, "_node", lambda: "10.0.0.2")
+    yield found
+    shards._model.cache_clear()
+
+
+ON_TWO = Cluster(2, "cpu", "float32", 4)
+
+
+def test_shards_are_whole_batches_and_give_the_states_of_one_process(plan: StatePlan, ray: OneTask) -> None:
+    seen = list(compute_on("auto", ON_TWO, plan))
+    alone = plan_states(items(), ModelSpec(device="cpu"), SMALL)
+    assert sum(1 for _ in Machines(ModelSpec(device="cpu")).compute(alone)) > SHARD_BATCHES
+    assert sorted(int(row) for one in seen for row in one.rows) == list(range(60))
+    assert sum(ray.sizes) == 60
+    assert len(ray.sizes) == len(seen) > 1
+    assert (plan.tokens, plan.cached) == (alone.tokens, 0)
+    assert np.array_equal(collect(plan).values, collect(alone).values)
+
+
+def test_what_is_kept_is_not_sent_again(plan: StatePlan, ray: OneTask) -> None:
+    list(compute_on("auto", ON_TWO, plan, np.arange(20)))
+    ray.sizes.clear()
+    list(compute_on("auto", ON_TWO, plan))
+    assert sum(ray.sizes) == 40
+    assert plan.cached == 20
+    assert list(compute_on("auto", ON_TWO, plan)) == []
+
+
+def test_a_run_that_must_stop_takes_its_tasks_back(plan: StatePlan, ray: OneTask) -> None:
+    def stop() -> None:
+        raise JobError("cancelled")
+
+    with pytest.raises(JobError, match="cancelled"):
+        list(compute_on("auto", ON_TWO, plan, None, stop))
+    assert ray.cancelled > 1
+
+
+def test_another_model_on_a_node_is_named_with_the_node(plan: StatePlan, ray: OneTask) -> None:
+    from dataclasses import replace
+
+    plan.facts = replace(plan.facts, fingerprint="another")
+    with pytest.raises(JudgeError, match=r"On the node 10\.0\.0\.2: The model minilm is another here"):
+        list(compute_on("auto", ON_TWO, plan))
+
+
+def test_a_cluster_that_fails_for_good_is_told_in_words(plan: StatePlan, ray: OneTask) -> None:
+    ray.lost = OneTask.exceptions.RayError("no node left\nlong traceback")
+    with pytest.raises(JobError, match=r"The Ray cluster at h:1 failed: no node left\. .*can be resumed"):
+        list(compute_on("h:1", ON_TWO, plan))
+
+
+@pytest.mark.parametrize(
+    ("resources", "device", "expected"),
+    [
+        ([{"CPU": 4}, {"CPU": 9}], "auto", Cluster(3, "cpu", "float32", 4)),  # one task on the first, two on the second
+        ([{"CPU": 4}, {"CPU": 8, "GPU": 2}], "auto", Cluster(2, "cuda", "float32", 0)),
+        ([{"CPU": 4}, {"CPU": 8, "GPU": 2}], "cpu", Cluster(3, "cpu", "float32", 4)),
+    ],
+)
+def test_a_task_takes_a_gpu_or_the_processors_of_the_smallest_node(
+    ray: OneTask, resources: list[dict[str, float]], device: Any, expected: Cluster
+) -> None:
+    ray.resources = resources
+    assert survey("auto", ModelSpec(device=device, precision="float32")) == expected
+
+
+@pytest.mark.parametrize(
+    ("resources", "device", "words"),
+    [
+        ([{"CPU": 4}], "cuda", "The device cuda was asked for, but the Ray cluster"),
+        ([{"CPU": 4, "GPU": 1}], "mps", "The device mps"),
+        ([{"memory": 1e9}], "auto", "neither GPUs nor processors"),
+    ],
+)
+def test_a_cluster_that_lacks_the_device_is_refused(
+    ray: OneTask, resources: list[dict[str, float]], device: Any, words: str
+) -> None:
+    ray.resources = resources
+    with pytest.raises(JobError, match=words):
+        survey("auto", ModelSpec(device=device))
+
+
+def test_a_missing_ray_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(JobError, match=r"CONCORD_RAY names a cluster \(auto\), but ray is not installed.*pip install"):
+        Machines(ModelSpec(), "auto").plan(items(), SMALL, None)
+
+
+@pytest.mark.parametrize("good", ["", "auto", "127.0.0.1:6379", " head:6379 "])
+def test_addresses_of_a_cluster(good: str) -> None:
+    assert Settings.from_environment({"CONCORD_RAY": good}).ray == good.strip()
+
+
+@pytest.mark.parametrize("bad", ["head", "ray://head:10001", "head:", ":6379", "http://head:80"])
+def test_what_is_no_address_of_a_cluster_is_refused(bad: str) -> None:
+    with pytest.raises(UsageError, match="CONCORD_RAY must be 'auto' or HOST:PORT"):
+        Settings.from_environment({"CONCORD_RAY": bad})

@@ -1,0 +1,167 @@
+"""A fitted RepEval score as a file's content: the same scores again, every damage refused before anything is loaded."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import JudgeError, ModelNotFoundError
+from core.records import GoldenSet, Item
+from core.repeval import (
+    METHODS,
+    Extraction,
+    ModelSpec,
+    RepEvalScorer,
+    RepEvalSettings,
+    ScorerWithModel,
+    States,
+    extract,
+    run,
+    scorer_of,
+)
+
+QUICK = {"resamples": 0, "random_vectors": 0}
+LINEAR = [method for method in METHODS if method != "paper-svm"]
+
+
+def again(scorer: RepEvalScorer | None) -> RepEvalScorer:
+    """Through the text of a file and back."""
+    assert scorer is not None
+    return RepEvalScorer.from_json(json.loads(json.dumps(scorer.as_json(), allow_nan=False)))
+
+
+def named(states: States) -> States:
+    return replace(states, fingerprint="made", precision="float32")
+
+
+@pytest.mark.parametrize("method", LINEAR)
+@pytest.mark.parametrize("average", [None, 1])
+def test_the_directions_of_every_linear_method_score_as_the_run_did(
+    golden: GoldenSet, states: States, method: Any, average: int | None
+) -> None:
+    states = named(states)
+    result = run(golden, "quality", states, RepEvalSettings(method=method, average=average, **QUICK))  # type: ignore[arg-type]
+    kept = again(scorer_of(golden, states, result))
+    assert len(kept.cells) == len(result.members)
+    np.testing.assert_allclose(
+        kept.score(states.values, states.layers, states.token_names), result.scores, atol=1e-5, rtol=0
+    )
+
+
+def test_the_svm_is_not_linear_and_has_no_portable_score(golden: GoldenSet, states: States) -> None:
+    result = run(golden, "quality", states, RepEvalSettings(method="paper-svm", **QUICK))  # type: ignore[arg-type]
+    assert scorer_of(golden, named(states), result) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("texts", ["prompt", "joined"])
+def test_a_model_reads_the_items_again(golden: GoldenSet, model_folder: Callable[[str], Path], texts: Any) -> None:
+    golden = replace(golden, items=tuple(replace(item, source="a source") for item in golden.items))
+    read = extract(golden, ModelSpec(str(model_folder("encoder"))), Extraction(texts=texts))
+    result = run(golden, "quality", read, RepEvalSettings(**QUICK))  # type: ignore[arg-type]
+    reader = ScorerWithModel(again(scorer_of(golden, read, result)))
+    seen: list[tuple[int, int]] = []
+    found = reader.score(golden.items, lambda done, asked: seen.append((done, asked)))
+    np.testing.assert_allclose(found, result.scores, atol=1e-5, rtol=0)
+    assert seen[-1] == (len(golden.items), len(golden.items))
+    # In other batches a float32 sum can round to the neighbouring float16 state; scores have a deviation of about 1
+    few = reader.score(golden.items[:3])
+    np.testing.assert_allclose(few, result.scores[:3], atol=2e-3, rtol=0)
+    reader.close()
+    assert reader.score(()).shape == (0,)
+
+
+@pytest.mark.slow
+def test_another_model_than_the_one_fitted_on_is_refused(
+    golden: GoldenSet, model_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    read = extract(golden, ModelSpec(str(model_folder("encoder"))))
+    kept = again(scorer_of(golden, read, run(golden, "quality", read, RepEvalSettings(**QUICK))))  # type: ignore[arg-type]
+    other = ScorerWithModel(replace(kept, model=str(model_folder("decoder"))))
+    with pytest.raises(JudgeError, match="has other weights than the one"):
+        other.score(golden.items[:1])
+    with pytest.raises(ModelNotFoundError, match="no model folder"):
+        ScorerWithModel(replace(kept, model=str(tmp_path / "gone"))).score(golden.items[:1])
+    narrow = tuple(replace(cell, direction=cell.direction[:5]) for cell in kept.cells)
+    with pytest.raises(JudgeError, match=r"5 dimensions, the states of .* have 32"):
+        ScorerWithModel(replace(kept, cells=narrow)).score([Item("a", "text")])
+
+
+# ── files from anybody ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def coded(*numbers: float) -> str:
+    return base64.b64encode(np.array(numbers, dtype="<f4").tobytes()).decode()
+
+
+def cell(**changes: Any) -> dict[str, Any]:
+    return {"layer": 1, "token": "-1", "centre": 0.5, "spread": 2.0, "direction": coded(1.0, 2.0), **changes}
+
+
+def body(**changes: Any) -> dict[str, Any]:
+    return {
+        "model": "minilm",
+        "revision": "",
+        "fingerprint": "abc",
+        "precision": "float32",
+        "texts": "prompt",
+        "template": "{hypothesis}",
+        "criterion": "",
+        "max_tokens": 128,
+        "dim": 2,
+        "cells": [cell()],
+    } | changes
+
+
+def test_the_score_by_hand() -> None:
+    kept = RepEvalScorer.from_json(body(cells=[cell(), cell(token="mean", centre=0.0, spread=1.0)]))
+    # (layers, tokens, dim) of one item: at "-1" (3, 4) → (3 + 8 − 0.5) / 2 = 5.25; at "mean" (1, 0) → 1; mean 3.125
+    states = np.array([[[[3.0, 4.0], [1.0, 0.0]]], [[[np.inf, 0.0], [1.0, 0.0]]]], dtype=np.float16)
+    found = kept.score(states, (1,), ("-1", "mean"))
+    assert found[0] == pytest.approx(3.125)
+    assert np.isnan(found[1])
+    assert kept.as_json() == body(cells=[cell(), cell(token="mean", centre=0.0, spread=1.0)])
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("text", "must hold names and values, not a str"),
+        (None, "not a NoneType"),
+        (body(model=""), "model must be text"),
+        (body(model=["a"] * 3), "model must be text"),
+        (body(fingerprint=""), "fingerprint must be text"),
+        (body(precision="int4"), "precision must be one of"),
+        (body(texts="all"), "texts must be one of"),
+        (body(template="{source}"), "must hold {hypothesis}"),
+        (body(template="x" * 20_001), "template must be text of 0 to 20,000"),
+        (body(max_tokens=0), "max_tokens must be a whole number"),
+        (body(max_tokens=True), "max_tokens must be a whole number"),
+        (body(dim=10**9), "dim must be a whole number from 1 to"),
+        (body(dim=2.0), "dim must be a whole number"),
+        (body(cells=[]), "a list of 1 to 64"),
+        (body(cells=[cell()] * 65), "a list of 1 to 64"),
+        (body(cells=[cell()] * 3, dim=1_000_000), "more than 8,388,608 bytes"),
+        (body(cells=["x"]), "cell 1 must hold names"),
+        (body(cells=[cell(direction=coded(1.0))]), "base64 of 2 float32 numbers"),
+        (body(cells=[cell(direction=coded(1.0, float("nan")))]), "no finite number"),
+        (body(cells=[cell(direction="!" * 12)]), "no base64"),
+        (body(cells=[cell(direction=coded(1.0, 2.0)[:-4] + "AAAA")]), "9 bytes instead of 8"),
+        (body(cells=[cell(direction=7)]), "must be base64"),
+        (body(cells=[cell(spread=0)]), "a spread must be above 0"),
+        (body(cells=[cell(spread=float("nan"))]), "spread must be a finite number"),
+        (body(cells=[cell(centre="0")]), "centre must be a finite number"),
+        (body(cells=[cell(layer=-1)]), "layer must be a whole number"),
+        (body(cells=[cell(token="last")]), "Unknown token 'last'"),
+    ],
+)
+def test_what_is_damaged_is_refused_in_words(damage: Any, words: str) -> None:
+    with pytest.raises(JudgeError, match=words):
+        RepEvalScorer.from_json(damage)
