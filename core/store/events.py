@@ -61,12 +61,14 @@ class Events:
             connection.execute(self._db.insert_new(events), row)
             return int(connection.execute(_newest(project_id, events.c.form == form)).one().number)
 
-    def all(self, project_id: str, kind: str | None = None, subject: str | None = None) -> list[EventRow]:
-        """The project's events (of one kind, about one subject), oldest first."""
+    def all(
+        self, project_id: str, kind: str | tuple[str, ...] | None = None, subject: str | None = None
+    ) -> list[EventRow]:
+        """The project's events (of one kind or several, about one subject), oldest first."""
         query = sa.select(*(column for column in events.c if column.name != "form"))
         query = query.where(events.c.project_id == project_id)
         if kind is not None:
-            query = query.where(events.c.kind == kind)
+            query = query.where(events.c.kind == kind if isinstance(kind, str) else events.c.kind.in_(kind))
         if subject is not None:
             query = query.where(events.c.subject == subject)
         with self._db.read() as connection:

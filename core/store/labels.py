@@ -41,6 +41,12 @@ class Labels:
         )
         return self._select(labels.c.number.in_(newest))
 
+    def newest(self, project_id: str, golden_id: str, rater: str) -> int:
+        """The number of the rater's newest label of a golden set, 0 for none: it moves whenever they say something."""
+        query = sa.select(sa.func.max(labels.c.number)).where(*_of(project_id, golden_id, rater))
+        with self._db.read() as connection:
+            return int(connection.scalar(query) or 0)
+
     def history(self, project_id: str, golden_id: str, item_id: str) -> list[LabelRow]:
         """Everything ever said of one item, oldest first."""
         return self._select(sa.and_(*_of(project_id, golden_id, None), labels.c.item_id == item_id))

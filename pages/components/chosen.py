@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import streamlit as st
@@ -30,7 +31,7 @@ def choose_golden(page: Opened) -> GoldenView:
 
 
 def choose_aspect(page: Opened, golden: GoldenView) -> str:
-    """The aspect in the URL, else the first that has judges, else the first with labels."""
+    """The aspect in the URL, else the one with the most judges, else the first with labels."""
     names = [one.aspect for one in golden.aspects if one.n_labelled]
     if not names:
         st.warning("This golden set has no labels; every judge is told by how well it agrees with human labels.")
@@ -38,8 +39,8 @@ def choose_aspect(page: Opened, golden: GoldenView) -> str:
     wanted = state.url_id("aspect")
     if wanted not in names:
         listed = tasks.list_judges(page.store, page.project.project_id, golden.golden_id)
-        judged = {view.judge.aspect for view in listed}
-        wanted = next((name for name in names if name in judged), names[0])
+        judged = Counter(view.judge.aspect for view in listed)
+        wanted = max(names, key=lambda name: judged[name])  # the first of several as good
     return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
 
 

@@ -387,7 +387,8 @@ def _draw_conflict(page: Opened, view: CriteriaView, clash: _Conflict) -> None:
         st.markdown("**From theirs to yours**")
         draw_diff(word_diff(clash.theirs, clash.yours))
         with st.container(horizontal=True):
-            if st.button("Save mine as a version of its own", type="primary", key="conflict_save"):
+            gate = people.gate(page, "reviewer")
+            if st.button("Save mine as a version of its own", type="primary", key="conflict_save", **gate):
                 _save(page, view, clash.edit, view.head)
             if st.button("Drop mine", key="conflict_drop"):
                 del st.session_state[state.CONFLICT]

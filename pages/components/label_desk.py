@@ -64,7 +64,7 @@ class Shown:
 def draw(seat: Seat) -> None:
     """The desk as it stands: progress, the item, a row of labels an aspect, the way on."""
     try:
-        desk = tasks.sit_down(seat.store, seat.passed.project_id, seat.passed.pass_id)
+        desk = _desk(seat)
     except ConcordError as error:
         st.error(plain(f"Labelling cannot go on: {error}"), icon=":material/error:")
         return
@@ -82,9 +82,20 @@ def draw(seat: Seat) -> None:
         _draw_answers(seat, shown)
         _draw_comment(seat, shown)
         _draw_ways(seat, shown)
+        if not seat.passed.plan.blind:
+            _draw_others(seat, shown.item_id)
     if right is not None:
         with right:
             label_item.draw_beside(item)
+
+
+def _desk(seat: Seat) -> DeskView:
+    """The desk as the store has it; read whole only when something was saved since the last drawing."""
+    kept: DeskView | None = st.session_state.get(state.DESK_SEEN)
+    seen = None if kept is None else (seat.passed, kept)
+    desk = tasks.sit_down(seat.store, seat.passed.project_id, seat.passed.pass_id, seen=seen)
+    st.session_state[state.DESK_SEEN] = desk
+    return desk
 
 
 # ── what lies on the desk ────────────────────────────────────────────────────────────────────────────────────
@@ -307,6 +318,21 @@ def _draw_comment(seat: Seat, shown: Shown) -> None:
         on_change=_comment,
         args=(seat, shown.item_id),
     )
+
+
+def _draw_others(seat: Seat, item_id: str) -> None:
+    """What others said, in a pass that is not blind."""
+    try:
+        said = tasks.others_said(seat.store, seat.passed.project_id, seat.passed.pass_id, item_id)
+    except ConcordError as error:
+        st.warning(plain(str(error)), icon=":material/visibility_off:")
+        return
+    lines = [
+        f"{who}: {aspect} {'cannot tell' if value is None else f'{value:g}'}" for who, aspect, value in said.raters
+    ]
+    lines += [f"{who} (a judge, on its own scale): {aspect} {value:.3g}" for who, aspect, value in said.judges]
+    st.caption("Others said (this pass is not blind)")
+    st.text("\n".join(lines) or "Nobody has said anything of this item yet.")
 
 
 def _draw_ways(seat: Seat, shown: Shown) -> None:

@@ -83,6 +83,8 @@ def _draw_agreement(passed: PassView, one: AspectAgreement) -> None:
         f"items that two or more have rated; {one.n_labels:,} labels in all; {how}. "
         "1 is perfect agreement, 0 what chance gives."
     )
+    if not passed.plan.blind:
+        st.warning("This pass is not blind: raters saw what others said, so agreement looks better than it is.")
     if one.alpha is None:
         st.caption("Undefined so far: alpha needs items rated by two people, and labels that are not all the same.")
         return

@@ -20,6 +20,8 @@ ORDER_WORDS: dict[Order, str] = {
 }
 STEPS = {"whole numbers": 1.0, "halves": 0.5, "any number": None}
 USUAL_ITEMS, USUAL_SHARED = 50, 20
+BLIND = "Nobody sees judges or what others said."
+OPEN = "Everybody sees judges and what others said: agreement will look better than it is."
 
 
 def draw(page: Opened) -> None:
@@ -118,6 +120,7 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
         format_func=lambda one: ORDER_WORDS[one],
         key=state.widget("label_order"),
     )
+    blind = st.toggle("Blind: nobody sees judges or what others said", value=True, key=state.widget("label_blind"))
     name = st.text_input("Name of the pass", value="First pass", max_chars=120, key=state.widget("label_name"))
     instructions = st.text_area(
         "Instructions, shown to everybody who labels", height=90, max_chars=5_000, key=state.widget("label_words")
@@ -132,6 +135,7 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
         overlap=overlap,
         order=order,
         limit=items,
+        blind=blind,
         instructions=instructions,
     )
 
@@ -143,7 +147,7 @@ def _what_it_means(request: PassRequest, golden: GoldenView) -> str:
     total = shared * request.n_raters + (n - shared) * request.overlap
     return (
         f"**{n:,} items, {total:,} ratings in all**: each of {request.n_raters} labels {each:,} at most, "
-        f"the first {shared} the same for everybody. Nobody sees judges or what others said."
+        f"the first {shared} the same for everybody. {BLIND if request.blind else OPEN}"
     )
 
 

@@ -12,14 +12,17 @@ POLL_SECONDS = 0.7
 T = TypeVar("T")
 
 
-def follow(read: Callable[[], T], over: Callable[[T], bool], draw: Callable[[T], None]) -> None:
+def follow(
+    read: Callable[[], T], over: Callable[[T], bool], draw: Callable[[T], None], *, every: float = POLL_SECONDS
+) -> None:
     """Draws `draw(read())`, again and again until `over` says so; then the whole screen is drawn once more.
 
+    `every` seconds it looks again; a list that many keep open can look less often than a run that one watches.
     Once over, no timer is left: the next drawing registers the fragment without one.
     """
     waiting = not over(read())
 
-    @st.fragment(run_every=POLL_SECONDS if waiting else None)
+    @st.fragment(run_every=every if waiting else None)
     def part() -> None:
         now = read()
         if waiting == over(now):  # it ended, or it was set going again

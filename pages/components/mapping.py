@@ -117,5 +117,10 @@ def _correct_labels(table: Table, mapping: Mapping, upload: str) -> Mapping:
         if column not in proposed:
             mapping = mapping.with_role(HUMAN + folded(column).removeprefix(HUMAN), column)
     if not chosen and not mapping.aspects:
-        st.warning(plain("No column of human labels was found. Choose at least one here."), icon=":material/warning:")
+        st.warning(
+            plain(
+                "No column of human labels was found. Choose at least one above, or say that people have yet to label."
+            ),
+            icon=":material/warning:",
+        )
     return mapping

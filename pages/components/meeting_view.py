@@ -12,6 +12,7 @@ import streamlit as st
 from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
+from core.jobs.views.rounds import ProposalView
 from pages.components import meeting_start, meeting_table, people, review_view, state
 from pages.components.page import Opened, plain
 
@@ -239,6 +240,9 @@ def _draw_decision_form(page: Opened, meeting: MeetingView, point: Point, seen: 
     proposal = meeting_table.proposal_of(page, point)
     with st.form(f"{key}_form", border=False):
         st.text_area("Decision: the reason, for the minutes", key=f"{key}_reason", height=80, max_chars=2_000)
+        if proposal is not None:
+            with st.expander("Change the text before accepting", icon=":material/edit:"):
+                st.text_area("Text", value=proposal.criteria.text, key=f"{key}_text", height=200, max_chars=8_000)
         with st.container(horizontal=True, gap="small"):
             for verdict, label in words.items():
                 st.form_submit_button(
@@ -246,7 +250,8 @@ def _draw_decision_form(page: Opened, meeting: MeetingView, point: Point, seen: 
                     type="primary" if verdict == "accepted" else "secondary",
                     icon=ICONS[verdict],
                     on_click=_decide,
-                    args=(page, meeting, verdict, key, (seen, 0 if proposal is None else proposal.seen)),
+                    args=(page, meeting, verdict, key),
+                    kwargs={"seen": seen, "proposal": proposal},
                     **people.gate(page, "reviewer"),
                 )
 
@@ -277,14 +282,25 @@ def _seat(page: Opened, meeting: MeetingView, key: str) -> None:
     _do(page, lambda: tasks.set_table(page.store, *_where(page, meeting), names))
 
 
-def _decide(page: Opened, meeting: MeetingView, verdict: Verdict, key: str, seen: tuple[int, int]) -> None:
-    """`seen` are the decision and the proposal's decision as the screen showed them."""
+def _decide(
+    page: Opened, meeting: MeetingView, verdict: Verdict, key: str, *, seen: int, proposal: ProposalView | None
+) -> None:
+    """`seen` is the decision as the screen showed it, and so is `proposal`; its text may have been changed here."""
     reason = str(st.session_state.get(f"{key}_reason") or "")
+    text = str(st.session_state.get(f"{key}_text") or "")
     where = (*_where(page, meeting), meeting.at)
-    _do(
-        page,
-        lambda: tasks.decide(page.store, *where, verdict=verdict, reason=reason, seen=seen[0], proposal_seen=seen[1]),
-    )
+
+    def act() -> None:
+        edited_id = ""
+        if proposal is not None and verdict == "accepted" and text.strip() != proposal.criteria.text.strip():
+            which = (proposal.run_id, proposal.criteria.criteria_id)
+            edited_id = tasks.edit_proposal(page.store, page.settings, *which, text, note=reason)
+        shown = 0 if proposal is None else proposal.seen
+        tasks.decide(
+            page.store, *where, verdict=verdict, reason=reason, seen=seen, proposal_seen=shown, edited_id=edited_id
+        )
+
+    _do(page, act)
 
 
 # ── minutes ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from core.errors import ConcordError, ConflictError, UsageError
+from core.errors import ConcordError, ConflictError
 from core.jobs import tasks
-from core.jobs.views import DifferenceView, RescoreRequest, RunView
+from core.jobs.views import DifferenceView, RunView
 from core.jobs.views.rounds import ProposalState, ProposalView, RoundRequest
 from core.wording import word_diff
 from pages.components import criteria_view, people, state, tables
@@ -232,28 +232,10 @@ def _decide(looked: Looked, one: ProposalView, key: str, *, accepted: bool, edit
 
 def _decide_edited(looked: Looked, one: ProposalView, key: str) -> None:
     text, reason = st.session_state[f"{key}_text"], st.session_state.get(f"{key}_reason", "")
-    store, project_id = looked.page.store, looked.run.project_id
+    page, which = looked.page, (one.run_id, one.criteria.criteria_id)
     try:
-        if not reason.strip():
-            raise UsageError("A decision needs a reason, so that people can follow it later.")
-        if text.strip() == one.criteria.text.strip():
-            raise UsageError("The text is unchanged; press Accept to take the proposal as it stands.")
-        edited_id = tasks.save_edit(
-            store, project_id, one.criteria.criteria_id, text, store.actor.name, note=reason.strip()
-        )
+        edited_id = tasks.edit_proposal(page.store, page.settings, *which, text, note=reason)
     except ConcordError as error:
         st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}"
         return
     _decide(looked, one, key, accepted=True, edited_id=edited_id)
-    request = RescoreRequest(
-        project_id,
-        looked.run.golden_id,
-        looked.run.aspect,
-        criteria_id=edited_id,
-        parent_id=one.criteria.criteria_id,
-        run_id=looked.calibration_id,
-    )
-    try:
-        tasks.start_rescore(store, looked.page.settings, request)
-    except ConcordError as error:
-        st.session_state[f"{key}_problem"] = f"The edited text was accepted, but not scored: {error}"

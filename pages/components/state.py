@@ -35,6 +35,7 @@ EDIT_BASE = "edit_base"
 CONFLICT = "edit_conflict"
 NOTICE = "notice"
 DESK = "label_desk"
+DESK_SEEN = "label_desk_seen"
 CRITERIA_VIEW = "criteria_view"
 LABEL_VIEW = "label_view"
 RATER = "rater"
@@ -66,6 +67,7 @@ URL_IDS = (
     "level",
     "items",
     "section",
+    "tour",
 )
 
 

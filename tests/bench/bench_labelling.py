@@ -103,6 +103,15 @@ class Session:
             except TimeoutError:
                 return
 
+    async def idle(self, seconds: float) -> None:
+        """Reads on for so long: a browser answers the server's pings while its person does nothing."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            try:
+                await self._take(left)
+            except TimeoutError:
+                return
+
     async def _take(self, seconds: float) -> bool:
         """Takes one message; whether it says that a run was drawn to its end."""
         data = await asyncio.wait_for(self.socket.receive(), seconds)
@@ -180,7 +189,7 @@ async def look_on(session: Session, place: int, end: float) -> None:
     """What looks again by itself does so; any other tab is drawn anew every half minute or so."""
     while time.monotonic() < end:
         again = min(session.looks_again.items(), key=lambda pair: pair[1], default=None)
-        await asyncio.sleep(max(again[1], 0.2) if again else 15.0 + place % 30)
+        await session.idle(max(again[1], 0.2) if again else 15.0 + place % 30)
         await session.run(fragment=again[0] if again else "")
 
 

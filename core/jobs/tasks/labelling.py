@@ -10,11 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import NotFoundError, UsageError
+from core.errors import AccessError, NotFoundError, UsageError
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment
 from core.jobs.tasks.triage import list_triage
-from core.jobs.views.labelling import AspectAgreement, DeskView, HarvestView, PassRequest, PassView, SavedLabel
+from core.jobs.views.labelling import (
+    AspectAgreement,
+    DeskView,
+    HarvestView,
+    OthersSaid,
+    PassRequest,
+    PassView,
+    SavedLabel,
+)
 from core.jobs.views.reviews import Triage
 from core.labelling.harvest import (
     Combine,
@@ -78,19 +86,23 @@ def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> 
 @requires("viewer")
 def get_pass(store: Store, project_id: str, pass_id: str) -> PassView:
     """NotFoundError for an unknown id."""
-    found = store.events.all(project_id, PASS, pass_id)
+    found = store.events.all(project_id, (PASS, JOINED), pass_id)
     if not found:
         raise NotFoundError(f"There is no labelling pass {pass_id[:24]!r} in this project.")
-    return _view(found[0], store.events.all(project_id, JOINED, pass_id))
+    return _view(found[0], found[1:])
 
 
 @requires("annotator")
-def sit_down(store: Store, project_id: str, pass_id: str) -> DeskView:
+def sit_down(store: Store, project_id: str, pass_id: str, *, seen: tuple[PassView, DeskView] | None = None) -> DeskView:
     """What the person who acts has to rate in a pass, and what they have saved; the first call makes them a rater.
 
+    `seen` is what an earlier call gave, with the pass as it was: the same comes back unless something was saved since.
     UsageError when nobody said who they are.
     """
     rater = _rater(store)
+    if seen is not None and (seen[1].pass_id, seen[1].rater) == (pass_id, rater):
+        version = store.labels.newest(project_id, seen[0].golden_id, rater)
+        return seen[1] if seen[1].version == version else _desk(store, seen[0], seen[1].assigned, version)
     found = get_pass(store, project_id, pass_id)
     if rater not in found.raters:
         form = f"joined:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"
@@ -98,19 +110,46 @@ def sit_down(store: Store, project_id: str, pass_id: str) -> DeskView:
         found = get_pass(store, project_id, pass_id)
     golden = store.goldens.load(found.golden_id)
     assigned = tuple(golden.items[k].item_id for k in found.plan.assigned(found.raters.index(rater)))
-    rows = store.labels.current(project_id, found.golden_id, rater)
+    return _desk(store, found, assigned, store.labels.newest(project_id, found.golden_id, rater))
+
+
+def _desk(store: Store, found: PassView, assigned: tuple[str, ...], version: int) -> DeskView:
+    """The desk of who acts; `version` was read before the labels, so that a save in between is seen the next time."""
+    rater = _rater(store)
+    rows = store.labels.current(found.project_id, found.golden_id, rater)
     said = _said(rows, found.plan.aspects, set(assigned))
     n_aspects = len(found.plan.aspects)
     saved = {item_id: one for item_id, one in said.items() if len(one.values) == n_aspects}
     open_ones = [item_id for item_id in assigned if item_id not in saved]
     return DeskView(
-        pass_id=pass_id,
+        pass_id=found.pass_id,
         rater=rater,
         assigned=assigned,
         saved=saved,
         first_open=open_ones[0] if open_ones else None,
         seconds_left=_seconds_left([row for row in rows if row.item_id in saved], len(open_ones)),
         begun={item_id: one for item_id, one in said.items() if item_id not in saved},
+        version=version,
+    )
+
+
+@requires("annotator")
+def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> OthersSaid:
+    """What other raters and the judges said of an item, where the pass shows it; AccessError where it is blind."""
+    found = get_pass(store, project_id, pass_id)
+    if found.plan.blind:
+        raise AccessError(f"{found.name} is blind: what others said is shown to nobody who labels in it.")
+    aspects = {one.aspect for one in found.plan.aspects}
+    rows = {(row.rater, row.aspect): row.value for row in store.labels.history(project_id, found.golden_id, item_id)}
+    place = store.goldens.load(found.golden_id).item_ids.index(item_id)
+    shelf = [row.judge for row in store.judges.all(project_id, found.golden_id) if row.judge.aspect in aspects]
+    return OthersSaid(
+        tuple(
+            (rater, aspect, value)
+            for (rater, aspect), value in rows.items()
+            if aspect in aspects and rater != store.actor.name
+        ),
+        tuple((one.name, one.aspect, float(one.values[place])) for one in shelf if not np.isnan(one.values[place])),
     )
 
 

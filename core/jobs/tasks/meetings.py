@@ -150,11 +150,13 @@ def decide(
     reason: str,
     seen: int = 0,
     proposal_seen: int = 0,
+    edited_id: str = "",
 ) -> None:
     """Record what was decided on a point, and why; `seen` is the number of the decision it replaces, 0 for none.
 
     A proposal of a round that is accepted or rejected here is decided on there too (`decide_proposal`);
-    `proposal_seen` is its `ProposalView.seen` as the meeting saw it.  UsageError without a reason or once the meeting
+    `proposal_seen` is its `ProposalView.seen` as the meeting saw it, `edited_id` the text that the meeting made of it
+    and accepts in its place (`edit_proposal`).  UsageError without a reason or once the meeting
     is over, ConflictError when somebody else has decided on this point or its proposal meanwhile; nothing is written
     then.
     """
@@ -176,7 +178,8 @@ def decide(
         )
     item = meeting.points[point].item
     if item.run_id and verdict != "postponed":
-        _decide_proposal(store, item, accepted=verdict == "accepted", reason=reason, seen=proposal_seen)
+        accepted = verdict == "accepted"
+        _decide_proposal(store, item, accepted=accepted, reason=reason, seen=proposal_seen, edited_id=edited_id)
     body = {"did": f"decided: {verdict}", "point": point, "verdict": verdict, "reason": reason.strip()[:_LONGEST]}
     store.events.add(project_id, DECISION, f"{meeting_id}:{point}", store.actor, body, expected=seen)
 
@@ -238,11 +241,12 @@ def _disagreement(one: Triage) -> AgendaItem:
     return AgendaItem("disagreement", asked, item_id=one.item_id, subject_id=one.subject_id, text=said)
 
 
-def _decide_proposal(store: Store, item: AgendaItem, *, accepted: bool, reason: str, seen: int) -> None:
+def _decide_proposal(store: Store, item: AgendaItem, *, accepted: bool, reason: str, seen: int, edited_id: str) -> None:
     """Decide on the round's proposal too, unless it already stands so."""
     now = next((one for one in list_proposals(store, item.run_id) if one.criteria.criteria_id == item.subject_id), None)
-    if now is None or now.state != ("accepted" if accepted else "rejected"):
-        decide_proposal(store, item.run_id, item.subject_id, accepted=accepted, reason=reason, seen=seen)
+    if now is None or now.state != ("accepted" if accepted else "rejected") or edited_id:
+        where = (item.run_id, item.subject_id)
+        decide_proposal(store, *where, accepted=accepted, reason=reason, seen=seen, edited_id=edited_id)
 
 
 def _later(store: Store, project_id: str) -> list[EventRow]:

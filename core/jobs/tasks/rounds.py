@@ -7,11 +7,11 @@ from core.calibration.settings import RoundSettings
 from core.errors import JobError, UsageError
 from core.jobs.documents import JUDGE, RESULT
 from core.jobs.tasks.access import requires
-from core.jobs.tasks.convert import calibration_asked, moment
+from core.jobs.tasks.convert import calibration_asked, moment, request_of
 from core.jobs.tasks.criteria import list_criteria
 from core.jobs.tasks.reviews import list_reviews
 from core.jobs.tasks.runs import start_run
-from core.jobs.views import CriteriaSummary, DifferenceView
+from core.jobs.views import CriteriaSummary, DifferenceView, RescoreRequest
 from core.jobs.views.rounds import ProposalState, ProposalView, Relative, RoundRequest
 from core.settings import Settings
 from core.stats import Difference
@@ -19,7 +19,16 @@ from core.store.codec import unpack
 from core.store.rows import EventRow
 from core.store.store import Store
 
-__all__ = ["PROPOSAL", "RoundResult", "decide_proposal", "family_tree", "list_proposals", "round_cost", "start_round"]
+__all__ = [
+    "PROPOSAL",
+    "RoundResult",
+    "decide_proposal",
+    "edit_proposal",
+    "family_tree",
+    "list_proposals",
+    "round_cost",
+    "start_round",
+]
 
 PROPOSAL = "proposal"
 
@@ -97,6 +106,33 @@ def list_proposals(store: Store, run_id: str) -> list[ProposalView]:
             )
         )
     return views
+
+
+@requires("reviewer")
+def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: str, text: str, *, note: str) -> str:
+    """Save `text` as a version made from a proposal and score it beside the proposal; returns the version's id.
+
+    Hand the id to `decide_proposal` to accept it in the proposal's place.  UsageError without a note, for an unchanged
+    text or for what the round did not propose; CriteriaError for an empty or overlong one.
+    """
+    from core.jobs.tasks.criteria import save_edit
+    from core.jobs.tasks.rescore import start_rescore
+
+    run = store.runs.get(run_id)
+    asked = request_of(run)
+    found = next((one for one in list_proposals(store, run_id) if one.criteria.criteria_id == criteria_id), None)
+    if found is None or not isinstance(asked, RoundRequest):
+        raise UsageError("The round did not propose these criteria.")
+    if not note.strip():
+        raise UsageError("A decision needs a reason, so that people can follow it later.")
+    if text.strip() == found.criteria.text.strip():
+        raise UsageError("The text is unchanged; accept the proposal as it stands.")
+    edited_id = save_edit(store, run.project_id, criteria_id, text, store.actor.name, note=note.strip())
+    request = RescoreRequest(
+        run.project_id, asked.golden_id, asked.aspect, criteria_id=edited_id, parent_id=criteria_id, run_id=asked.run_id
+    )
+    start_rescore(store, settings, request)
+    return edited_id
 
 
 @requires("reviewer")

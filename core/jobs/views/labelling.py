@@ -50,6 +50,17 @@ class PassView:
 
 
 @dataclass(frozen=True, slots=True)
+class OthersSaid:
+    """What others said of an item in a pass that is not blind: (who, aspect, label or None for "cannot tell").
+
+    `judges` holds a judge's score on its own scale.
+    """
+
+    raters: tuple[tuple[str, str, float | None], ...]
+    judges: tuple[tuple[str, str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SavedLabel:
     """What this rater said last of an item: aspect → label (None = cannot tell), and the comment."""
 
@@ -62,7 +73,7 @@ class DeskView:
     """One rater's work in a pass: `assigned` item ids in order, what was `saved`, and the first unfinished.
 
     `begun` holds what was said of items on which an aspect is open still.  `seconds_left` is None until enough was
-    saved to tell.
+    saved to tell.  `version` moves with every save.
     """
 
     pass_id: str
@@ -72,6 +83,7 @@ class DeskView:
     first_open: str | None
     seconds_left: float | None
     begun: Mapping[str, SavedLabel] = field(default_factory=dict)
+    version: int = 0
 
     @property
     def n_done(self) -> int:

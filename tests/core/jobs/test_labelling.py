@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.errors import NotFoundError, UsageError
+from core.errors import AccessError, NotFoundError, UsageError
 from core.jobs import tasks
-from core.jobs.views.labelling import PassRequest, SavedLabel
+from core.jobs.views.labelling import OthersSaid, PassRequest, SavedLabel
 from core.labelling.plan import LabelAspect
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
@@ -107,6 +107,45 @@ def test_what_is_no_label(
 def test_nobody_labels_without_a_name(store: Store, request_: PassRequest, pass_id: str) -> None:
     with pytest.raises(UsageError, match="Say who you are"):
         tasks.sit_down(store, request_.project_id, pass_id)
+
+
+def test_a_desk_that_was_seen_comes_back_until_something_is_saved(
+    store: Store, request_: PassRequest, pass_id: str
+) -> None:
+    ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
+    where = (request_.project_id, pass_id)
+    desk = tasks.sit_down(ann, *where)
+    seen = (tasks.get_pass(store, *where), desk)
+    assert tasks.sit_down(ann, *where, seen=seen) is desk
+    tasks.sit_down(bo, *where)
+    tasks.save_label(bo, *where, "i0", {"a": 2.0}, form="f1")
+    assert tasks.sit_down(ann, *where, seen=seen) is desk  # another's label moves nothing on this desk
+    tasks.save_label(ann, *where, "i0", {"a": 3.0}, form="f2")
+    now = tasks.sit_down(ann, *where, seen=seen)
+    assert now == tasks.sit_down(ann, *where)
+    assert now.said("i0").values == {"a": 3.0}
+    assert tasks.sit_down(bo, *where, seen=seen).rater == "Bo"  # what somebody else saw is not taken
+
+
+def test_only_a_pass_that_is_not_blind_shows_what_others_said(
+    store: Store, request_: PassRequest, pass_id: str
+) -> None:
+    ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
+    project = request_.project_id
+    with pytest.raises(AccessError, match="blind"):
+        tasks.others_said(ann, project, pass_id, "i0")
+    seen = tasks.start_pass(store, replace(request_, blind=False))
+    assert tasks.others_said(ann, project, seen, "i0") == OthersSaid((), ())
+    tasks.save_label(bo, project, seen, "i0", {"a": 4.0}, form="b1")
+    tasks.save_label(bo, project, seen, "i0", {"a": 2.0}, form="b2")
+    tasks.save_label(ann, project, seen, "i0", {"a": 1.0}, form="a1")
+    golden = tasks.load_golden_set(store, request_.golden_id)
+    values = np.full(len(golden.items), np.nan)
+    values[0] = 3.5
+    judge = JudgeScores(name="a judge", kind="imported", aspect="a", values=values)
+    tasks.add_judge(store, project, request_.golden_id, judge)
+    assert tasks.others_said(ann, project, seen, "i0") == OthersSaid((("Bo", "a", 2.0),), (("a judge", "a", 3.5),))
+    assert tasks.others_said(ann, project, seen, "i1").judges == ()
 
 
 def test_two_who_sit_down_at_once_get_two_seats(store: Store, request_: PassRequest, pass_id: str) -> None:

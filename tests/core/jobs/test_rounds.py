@@ -11,7 +11,7 @@ from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.golden import load_golden
 from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
+from core.jobs.views import CalibrationRequest, RescoreRequest
 from core.jobs.views.rounds import RoundRequest
 from core.people import Actor
 from core.public import split_for
@@ -100,10 +100,21 @@ def test_a_proposal_is_accepted_once(store: Store, asked: RoundRequest, round_id
         tasks.decide_proposal(bo, round_id, "c-none", accepted=True, reason="r")
 
 
-def test_an_edit_can_be_accepted_in_its_place(store: Store, asked: RoundRequest, round_id: str) -> None:
+def test_an_edit_can_be_accepted_in_its_place(
+    store: Store, settings: Settings, asked: RoundRequest, round_id: str
+) -> None:
     one = tasks.list_proposals(store, round_id)[-1]
     name = one.criteria.criteria_id
-    edited = tasks.save_edit(store, asked.project_id, name, one.criteria.text + "\nReward brevity.", "Ann")
+    ann, words = store.acting(Actor("Ann", "reviewer")), one.criteria.text
+    with pytest.raises(UsageError, match="unchanged"):
+        tasks.edit_proposal(ann, settings, round_id, name, f" {words} ", note="clearer so")
+    with pytest.raises(UsageError, match="needs a reason"):
+        tasks.edit_proposal(ann, settings, round_id, name, f"{words}\nReward brevity.", note=" ")
+    edited = tasks.edit_proposal(ann, settings, round_id, name, f"{words}\nReward brevity.", note="clearer so")
+    rescored = next(run for run in tasks.list_runs(store, asked.project_id) if run.kind == "rescore")
+    request = tasks.run_view(store, rescored.run_id).request
+    assert isinstance(request, RescoreRequest)
+    assert (request.criteria_id, request.parent_id, request.run_id) == (edited, name, asked.run_id)
     other = tasks.save_edit(store, asked.project_id, asked.parent_ids[0], "Quite another text.", "Ann")
     accept = {"accepted": True, "reason": "clearer so", "seen": one.seen}
     with pytest.raises(UsageError, match="no edit of this proposal"):
@@ -116,7 +127,7 @@ def test_an_edit_can_be_accepted_in_its_place(store: Store, asked: RoundRequest,
 
 
 def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
-    store: Store, asked: RoundRequest, round_id: str
+    store: Store, settings: Settings, asked: RoundRequest, round_id: str
 ) -> None:
     project = asked.project_id
     ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
@@ -134,10 +145,19 @@ def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
     with pytest.raises(UsageError, match="needs a reason"):
         tasks.decide(ann, *where, 0, verdict="accepted", reason=" ")
     assert tasks.get_meeting(store, *where).first_open == 0
-    tasks.decide(ann, *where, 0, verdict="accepted", reason="clearer")
+    made_of_it = next(
+        one.criteria.text
+        for one in tasks.list_proposals(store, round_id)
+        if one.criteria.criteria_id == first.subject_id
+    )
+    edited = tasks.edit_proposal(
+        ann, settings, round_id, first.subject_id, f"{made_of_it}\nReward order.", note="clearer"
+    )
+    tasks.decide(ann, *where, 0, verdict="accepted", reason="clearer", edited_id=edited)
     now = {one.criteria.criteria_id: one for one in tasks.list_proposals(store, round_id)}
     assert (now[first.subject_id].state, now[first.subject_id].decided_by) == ("accepted", "Ann")
-    assert tasks.review_of(store, project, first.subject_id).state == "proposed"
+    assert now[first.subject_id].edited_id == edited
+    assert tasks.review_of(store, project, edited).state == "proposed"
     with pytest.raises(ConflictError, match="Ann decided on this point"):
         tasks.decide(bo, *where, 0, verdict="rejected", reason="no")
     assert tasks.list_proposals(store, round_id)[0].reason != "no"
