@@ -17,10 +17,14 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level
 from core.calibration.steps import Calibration, Estimate
 from core.errors import AspectError, UsageError
-from core.export import CalibratedJudge, VerdictTable, read_card, read_verdicts
+from core.export import VerdictTable, read_verdicts
+from core.export.judge_file import Known, needs_of
+from core.export.judge_schema import judge_schema
+from core.export.judge_warnings import label_warnings
 from core.golden import load_golden, split_sources
+from core.judge_loading import load_judge
 from core.judging.base import Judge
-from core.judging.registry import make_judge, restore_judge
+from core.judging.registry import make_judge
 from core.providers.base import ReplyStore
 from core.records import (
     Alignment,
@@ -51,7 +55,17 @@ from core.stats import (
     williams_test,
 )
 
-__all__ = ["align", "align_all", "calibrate", "ceiling", "compare", "estimate", "load_golden", "load_judge"]
+__all__ = [
+    "align",
+    "align_all",
+    "calibrate",
+    "ceiling",
+    "compare",
+    "estimate",
+    "judge_schema",
+    "load_golden",
+    "load_judge",
+]
 
 Verdicts = Path | str | VerdictTable | Sequence[Verdict] | Mapping[str, float]
 """A file of verdicts or replies, a table, Verdict records, or scores by item id."""
@@ -125,20 +139,18 @@ def split_for(golden: GoldenSet, aspect: str, chosen: CalibrationSettings) -> Sp
     return split_sources(golden, aspect=aspect, fraction=chosen.calibration_share, seed=chosen.seed, kind=chosen.split)
 
 
-def load_judge(
-    path: Path | str, *, replies: ReplyStore | None = None, judge: str | Judge | None = None
-) -> CalibratedJudge:
-    """The calibrated judge in a `judge.yaml`; its key, if it needs one, comes from the environment.
+def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
+    """What the judge file of `calibration` tells out of its golden set: ceiling, parts that items have, warnings.
 
-    `judge` scores with another judge than the one it was calibrated with; its alignment is then unknown.
+    The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
     """
-    card = read_card(path)
-    settings = Settings.from_environment()
-    if judge is None:
-        restored = restore_judge(card["judge"], settings, replies)
-    else:
-        restored = make_judge(judge, settings, replies) if isinstance(judge, str) else judge
-    return CalibratedJudge.of(card, restored, where=str(path))
+    told, aspect = calibration.held_out, calibration.task.aspect
+    known = Known(needs=needs_of(golden), warnings=label_warnings(golden, aspect))
+    try:
+        found = ceiling(golden, aspect, statistic=told.statistic, level=told.level)
+    except AspectError:
+        return known
+    return known | Known(ceiling=found.leave_one_out.alignment)
 
 
 def align(

@@ -1,6 +1,8 @@
 """What leaves Concord: the calibrated judge as `judge.yaml`, its verdicts, and the files of a calibration."""
 
-from core.export.judge_file import CalibratedJudge, judge_card, judge_yaml, read_card
+from core.export.calibrated_judge import CalibratedJudge
+from core.export.judge_file import judge_card, judge_yaml, read_card
+from core.export.judge_schema import judge_schema, schema_path
 from core.export.readings import read_replies_file
 from core.export.run_files import final_verdicts, summary, write_run, write_text
 from core.export.verdicts import VerdictTable, read_verdicts, verdict_lines, verdict_row
@@ -10,10 +12,12 @@ __all__ = [
     "VerdictTable",
     "final_verdicts",
     "judge_card",
+    "judge_schema",
     "judge_yaml",
     "read_card",
     "read_replies_file",
     "read_verdicts",
+    "schema_path",
     "summary",
     "verdict_lines",
     "verdict_row",

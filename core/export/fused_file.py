@@ -1,7 +1,8 @@
 """A fused judge as a portable file: how the parts are joined, what each is and needs; and the judge that comes back.
 
-Parts are assistants (computed from the texts), calibrated judges (their whole judge file stands inside), or numbers
-that have to be handed in as a column.  A part that cannot be computed on new items counts as its mean and is named.
+Parts are assistants (computed from the texts), calibrated judges (their whole judge file stands inside), fitted RepEval
+scores (their directions stand inside), or numbers that have to be handed in as a column.  A part that cannot be
+computed on new items counts as its mean and is named.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import yaml
 
 from core.errors import ConcordError, JudgeError, UsageError
-from core.fusion.assistants import make_assistant
+from core.export.judge_file import checked, open_file, sealed, yaml_text
+from core.export.judge_reading import read_document
+from core.export.judge_schema import FORMATS, VERSION
+from core.fusion.assistants import Assistant, fitted_repeval, make_assistant
 from core.fusion.estimators import restore_estimator
-from core.records import Alignment, FloatArray, GoldenSet, Item, Scored, Unscored, Verdict
+from core.records import Alignment, FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Unscored, Verdict
+from core.version import VERSION as CONCORD
 
-FORMAT = "concord-fusion"
-VERSION = 1
+FORMAT = FORMATS["fusion"]
 NOTE = (
     "A judge fused with Concord from several parts. Its weights belong to the data they were fitted on: on other data "
     "check the alignment again before trusting the scores. A part that cannot be computed counts as its mean."
@@ -34,14 +38,20 @@ NOTE = (
 class PartRecipe:
     """How a part's score comes about on other items.
 
-    `assistant` names one of `core.fusion.assistants`; `judge` is the content of a judge file; with neither the score
-    has to be handed in, as the column `column`.
+    `assistant` names one of `core.fusion.assistants`; `judge` is the content of a judge file, `repeval` a fitted
+    RepEval score; with none of them the score has to be handed in, as the column `column`.
     """
 
     name: str
     higher_is_better: bool = True
     assistant: str = ""
     judge: Mapping[str, Any] | None = None
+    repeval: Mapping[str, Any] | None = None
+
+    @cached_property
+    def fitted(self) -> Assistant | None:
+        """The fitted RepEval score, which holds its model from the first items on.  JudgeError for a damaged one."""
+        return None if self.repeval is None else fitted_repeval(self.name, self.repeval)
 
     @property
     def column(self) -> str:
@@ -54,6 +64,10 @@ class PartRecipe:
         if self.judge is not None:
             spec = str(self.judge.get("judge", {}).get("spec", "offline"))
             return f"the judge {spec}, which stands in this file"
+        if self.fitted is not None and self.repeval is not None:
+            beside = "".join(f", {one}" for one in sorted(self.fitted.needs - {"model"}))
+            whose = f"the model {self.repeval['model']}" if "model" in self.fitted.needs else "the embedded encoder"
+            return f"computed from the target{beside} with {whose}; its directions stand in this file"
         if self.assistant.startswith("metric_"):
             return f"a column {self.assistant}"
         if self.assistant:
@@ -66,12 +80,17 @@ class PartRecipe:
         found: dict[str, Any] = {"name": self.name, "needs": self.needs, "higher_is_better": self.higher_is_better}
         if self.assistant:
             found["assistant"] = self.assistant
+        if self.repeval is not None:
+            found["repeval"] = dict(self.repeval)
         return found if self.judge is None else found | {"judge": dict(self.judge)}
 
 
 @dataclass(frozen=True)
 class FusionCard:
-    """What a fused file says: the estimator's `state` (with the parts' names in order) and what was measured."""
+    """What a fused file says: the estimator's `state` (with the parts' names in order) and what was measured.
+
+    `task` tells the kind of the items and the scale of the labels (`task_entry`); None where nobody knows.
+    """
 
     aspect: str
     golden_name: str
@@ -80,6 +99,7 @@ class FusionCard:
     parts: Sequence[PartRecipe]
     fused: Alignment | Mapping[str, Any]
     told: Mapping[str, Any] = field(default_factory=dict)
+    task: Mapping[str, Any] | None = None
 
 
 def fused_yaml(card: FusionCard, *, created: dt.datetime | None = None) -> str:
@@ -92,25 +112,37 @@ def fused_yaml(card: FusionCard, *, created: dt.datetime | None = None) -> str:
         {
             "format": FORMAT,
             "version": VERSION,
+            "concord": CONCORD,
+            "digest": None,
             "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
             "note": NOTE,
             "aspect": card.aspect,
+            "task": None if card.task is None else dict(card.task),
             "fusion": dict(card.state),
             "parts": [known[name].as_json() for name in card.state["parts"]],
             "alignment": card.fused.as_json() if isinstance(card.fused, Alignment) else dict(card.fused),
             "told": dict(card.told),
             "golden": {"name": card.golden_name, "digest": card.golden_digest},
+            "warnings": [str(one) for one in card.told.get("notes", ())],
         }
     )
-    return yaml.safe_dump(body, sort_keys=False, allow_unicode=True, width=10_000)
+    return yaml_text(sealed(body))
+
+
+def task_entry(aspect: str, kind: ItemKind, labels: Scale) -> dict[str, Any]:
+    """What `FusionCard.task` holds of items of `kind` with labels on the scale `labels`."""
+    scale = {"low": labels.low, "high": labels.high, "step": labels.step}
+    return {"aspect": aspect, "kind": kind, "scale": scale, "definition": ""}
 
 
 def is_fused_file(path: Path | str) -> bool:
-    """Whether the file's first line says that it is a fused judge; False for what cannot be read."""
+    """Whether the file says that it is a fused judge; False for what cannot be read."""
     try:
         with Path(path).open(encoding="utf-8") as file:
-            return file.readline().strip() == f"format: {FORMAT}"
-    except (OSError, UnicodeDecodeError):
+            first = file.readline(200).strip()
+        known = {f"format: {name}": name == FORMAT for name in FORMATS.values()}
+        return known[first] if first in known else read_document(path).get("format") == FORMAT
+    except (OSError, UnicodeDecodeError, JudgeError):
         return False
 
 
@@ -141,6 +173,7 @@ class FusedJudge:
 
     card: Mapping[str, Any]
     parts: tuple[PartRecipe, ...]
+    edited: bool = False
 
     @property
     def aspect(self) -> str:
@@ -173,33 +206,32 @@ class FusedJudge:
         return FusedScores(verdicts, missing, used)
 
 
-def read_fused(path: Path | str) -> FusedJudge:
-    """The fused judge of a file.  JudgeError when it cannot be read or is damaged."""
+def read_fused(path: Path | str, *, accept_edited: bool = False) -> FusedJudge:
+    """The fused judge of a file.  JudgeError when it cannot be read or is damaged, or was changed after its export."""
+    file = open_file(path, "fusion", accept_edited=accept_edited)
+    card = file.card
     try:
-        card = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise JudgeError(f"{path}: cannot be read ({error.strerror}).") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise JudgeError(f"{path}: is not YAML ({str(error).splitlines()[0]}). Export the fusion again.") from error
-    if not isinstance(card, dict) or card.get("format") != FORMAT:
-        raise JudgeError(f"{path}: is no fused judge; its first line should read 'format: {FORMAT}'.")
-    if card.get("version") != VERSION:
-        raise JudgeError(f"{path}: has version {card.get('version')!r}; this Concord reads version {VERSION}.")
-    try:
-        parts = tuple(
-            PartRecipe(
-                str(one["name"]), bool(one["higher_is_better"]), str(one.get("assistant") or ""), one.get("judge")
-            )
-            for one in card["parts"]
-        )
+        parts = tuple(_recipe(one) for one in card["parts"])
         if [part.name for part in parts] != list(card["fusion"]["parts"]):
             raise ValueError("parts and weights differ")
         if restore_estimator(card["fusion"]).weights_.size != len(parts):
             raise ValueError("there are not as many weights as parts")
         str(card["aspect"])
-    except (KeyError, TypeError, ValueError, UsageError) as error:
+    except (KeyError, TypeError, ValueError, UsageError, JudgeError) as error:
         raise JudgeError(f"{path}: a part is missing or damaged ({error}). Export the fusion again.") from error
-    return FusedJudge(card, parts)
+    return FusedJudge(card, parts, file.edited)
+
+
+def _recipe(entry: Mapping[str, Any]) -> PartRecipe:
+    """A part as the file states it, checked; KeyError, TypeError, ValueError or JudgeError for what is damaged."""
+    name, judge = entry["name"], entry.get("judge")
+    if not isinstance(name, str) or not (judge is None or isinstance(judge, dict)):
+        raise ValueError("a part has no name, or a judge that is no object")
+    judge = None if judge is None else checked(judge, where=f"the part {name}")
+    assistant = str(entry.get("assistant") or "")
+    part = PartRecipe(name, bool(entry["higher_is_better"]), assistant, judge, entry.get("repeval"))
+    _ = part.fitted  # a damaged one is refused here, before anything is scored
+    return part
 
 
 def _score(part: PartRecipe, golden: GoldenSet, aspect: str, open_judge: OpenJudge) -> FloatArray | str:
@@ -215,7 +247,7 @@ def _score(part: PartRecipe, golden: GoldenSet, aspect: str, open_judge: OpenJud
             return str(error)
         return np.array([one.value if isinstance(one, Scored) else np.nan for one in verdicts])
     try:
-        assistant = make_assistant(part.assistant or part.column, golden=golden, aspect=aspect)
+        assistant = part.fitted or make_assistant(part.assistant or part.column, golden=golden, aspect=aspect)
     except UsageError as error:
         return f"it needs {part.needs}. {error}"
     if reason := assistant.missing(golden):

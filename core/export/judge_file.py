@@ -1,61 +1,108 @@
-"""`judge.yaml`: a calibrated judge as a portable file, and the judge that comes back out of it.
+"""`judge.yaml`: a calibrated judge as a portable file.
 
 The file holds all that scoring needs (criteria, how their scores are joined, the judge's own state with its weights
-or its model, prompt version and sampling, the map to the human scale) and all that trust needs (alignments with
-statistic, level, n and interval on both sides of the split, the golden set's hash, the date, who approved the criteria
-on which evidence, warnings).  Never a key.
+or its model, prompt and parser versions and sampling, the map to the human scale) and all that trust needs (alignments
+with statistic, level, n and interval on both sides of the split, the ceiling, the golden set's hash, the date, who
+approved the criteria on which evidence, how often the held-out items were opened, warnings).  Never a key.
+`schema/judge-2.json` documents every field; `core.export.calibrated_judge` is the judge that comes back out of it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import yaml
 
-from core.calibration.report import ensemble_scores
 from core.calibration.steps import Calibration
 from core.errors import JudgeError
+from core.export.calibrated_judge import CalibratedJudge, joined_verdicts, map_in, of_the_best, task_in
+from core.export.judge_migrations import migrated, parser_of, prompts_of
+from core.export.judge_reading import digest_of, is_as_exported, read_document
+from core.export.judge_schema import FORMATS, VERSION, Kind, check_card
+from core.export.judge_secrets import without_secrets
 from core.jobs.views.reviews import Review
-from core.judging.base import Judge, OnProgress
-from core.records import Criteria, FloatArray, Item, Provenance, Scale, Scored, Task, Unscored, Verdict
-from core.stats import IsotonicMap
+from core.records import Alignment, Criteria, GoldenSet
+from core.version import VERSION as CONCORD
 
-FORMAT = "concord-judge"
-VERSION = 1
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "CalibratedJudge",
+    "JudgeFile",
+    "Known",
+    "all_approved",
+    "approvals",
+    "checked",
+    "joined_verdicts",
+    "judge_card",
+    "judge_yaml",
+    "needs_of",
+    "of_the_best",
+    "open_file",
+    "read_card",
+    "sealed",
+    "yaml_text",
+]
+
+FORMAT = FORMATS["judge"]
 NOTE = (
     "A judge calibrated with Concord. Criteria belong to the data they were calibrated on: on other data check the "
     "alignment again before trusting the scores."
 )
 UNAPPROVED = "Nobody has approved these criteria ({states}). Propose and approve them before others rely on this judge."
+LEFT_OUT = "What looked like a key or a password was left out of this file: {places}."
+EDITED = (
+    "{where}: was changed after the export: its digest does not match its content. Export the judge again; or, if you "
+    "know who changed what, accept it: accept_edited=True in Python, --accept-edited on the command line."
+)
 
 
-def judge_card(
-    calibration: Calibration, *, created: dt.datetime | None = None, reviews: Mapping[str, Review] | None = None
-) -> dict[str, Any]:
-    """The content of `judge.yaml` as plain JSON types.  `created` defaults to now (UTC).
+class Known(TypedDict, total=False):
+    """What a calibration does not know itself and its file tells.
 
-    `reviews` maps criteria id → where it stands with the people; criteria that it does not know are drafts.
+    `created` defaults to now (UTC).  `reviews` maps criteria id → where it stands with the people; criteria that it
+    does not know are drafts.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened` counts the looks at
+    the held-out items, `needs` are the parts that every item had (`needs_of`), `people` counts what people did,
+    `warnings` are further sentences.
     """
+
+    created: dt.datetime | None
+    reviews: Mapping[str, Review] | None
+    ceiling: Alignment | None
+    held_out_opened: int | None
+    needs: Sequence[str] | None
+    people: Mapping[str, int] | None
+    warnings: Sequence[str]
+
+
+def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, Any]:
+    """The content of `judge.yaml` as plain JSON types, with its digest."""
     c = calibration
-    state = dict(c.judge_state)
-    signed = approvals(c, reviews or {})
-    return {
+    signed = approvals(c, known.get("reviews") or {})
+    ceiling, needs = known.get("ceiling"), known.get("needs")
+    card = {
         "format": FORMAT,
         "version": VERSION,
-        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
+        "concord": CONCORD,
+        "digest": None,
+        "created": (known.get("created") or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
         "note": NOTE,
         "task": {
             "aspect": c.task.aspect,
             "kind": c.task.kind,
             "scale": {"low": c.task.scale.low, "high": c.task.scale.high, "step": c.task.scale.step},
             "definition": c.task.definition,
-        },
-        "judge": state,
+        }
+        | ({} if needs is None else {"needs": list(needs)}),
+        "judge": dict(c.judge_state),
+        "prompts": prompts_of(c.judge_state),
+        "parser": parser_of(c.judge_state),
         "join": "mean",
         "criteria": [_criteria_entry(one) for one in c.chosen],
         "approved": all_approved(signed),
@@ -67,6 +114,7 @@ def judge_card(
             "best_single": {side: one.as_json() for side, one in c.best_single.items()},
             "no_criteria": {side: one.as_json() for side, one in c.no_criteria.items()},
         },
+        "ceiling": None if ceiling is None else ceiling.as_json(),
         "golden": {"name": c.golden_name, "digest": c.golden_digest},
         "split": {
             "kind": c.split.kind,
@@ -74,18 +122,42 @@ def judge_card(
             "n_calibration": len(c.split.calibration),
             "n_held_out": len(c.split.held_out),
         },
+        "held_out_opened": known.get("held_out_opened"),
+        "people": dict(known.get("people") or {}),
         "settings": c.settings.as_json(),
         "calls": c.calls,
-        "warnings": [*c.warnings, *([c.stopped_early] if c.stopped_early else []), *_unapproved(signed)],
+        "warnings": [
+            *c.warnings,
+            *known.get("warnings", ()),
+            *([c.stopped_early] if c.stopped_early else []),
+            *_unapproved(signed),
+        ],
     }
+    return sealed(card)
 
 
-def judge_yaml(
-    calibration: Calibration, *, created: dt.datetime | None = None, reviews: Mapping[str, Review] | None = None
-) -> str:
+def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
+    """`card` in plain JSON types, without secrets (its warnings say what was cut out), and with its digest."""
+    clean, places = without_secrets(_plain(card))
+    if places:
+        clean["warnings"] = [*clean.get("warnings", []), LEFT_OUT.format(places=", ".join(places))]
+    return dict(clean) | {"digest": digest_of(clean)}
+
+
+def judge_yaml(calibration: Calibration, **known: Unpack[Known]) -> str:
     """The text of `judge.yaml`, made to be read: keys in order, no escapes, texts of several lines as they stand."""
-    card = _plain(judge_card(calibration, created=created, reviews=reviews))
-    return yaml.dump(card, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000)
+    return yaml_text(judge_card(calibration, **known))
+
+
+def yaml_text(card: Mapping[str, Any]) -> str:
+    """A card as YAML that `read_document` takes back."""
+    return yaml.dump(_plain(card), Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def needs_of(golden: GoldenSet) -> tuple[str, ...]:
+    """The parts that every item of `golden` has: what its judge may expect of other items."""
+    parts = ("target", "source", "context", "references")
+    return tuple(part for part in parts if golden.items and all(getattr(item, part) for item in golden.items))
 
 
 def approvals(calibration: Calibration, reviews: Mapping[str, Review]) -> list[dict[str, Any]]:
@@ -126,7 +198,12 @@ class _ReadableDumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = '"' if _LINE_ENDS.search(text) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\ufeff]")
+"""YAML may read these as line ends of its own, so a text with one of them is escaped."""
 
 
 _ReadableDumper.add_representer(str, _text)
@@ -152,111 +229,47 @@ def _plain(value: Any) -> Any:
             return [_plain(inner) for inner in value]
         case np.generic() | np.ndarray():
             return value.tolist()
+        case str():
+            return value.encode("utf-8", "replace").decode("utf-8")  # half a character could not be written
         case _:
             return value
 
 
-def read_card(path: Path | str) -> dict[str, Any]:
-    """The checked content of a judge file.  JudgeError tells what is wrong and what was expected."""
-    try:
-        card = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise JudgeError(f"{path}: cannot be read ({error.strerror}). Give the path of a judge.yaml.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise JudgeError(f"{path}: is not YAML ({str(error).splitlines()[0]}). Export the judge again.") from error
-    if not isinstance(card, dict) or card.get("format") != FORMAT:
-        raise JudgeError(f"{path}: is no judge file; its first line should read 'format: {FORMAT}'.")
-    if card.get("version") != VERSION:
-        raise JudgeError(
-            f"{path}: has version {card.get('version')!r}; this Concord reads version {VERSION}. "
-            "Use a Concord of the version that wrote it."
-        )
-    missing = [part for part in ("task", "judge", "criteria", "alignment") if not card.get(part)]
-    if missing:
-        raise JudgeError(f"{path}: lacks {', '.join(missing)}. Export the judge again.")
-    return card
-
-
 @dataclass(frozen=True)
-class CalibratedJudge:
-    """A judge out of a file: fixed criteria, joined by their mean, mapped to the human scale.
+class JudgeFile:
+    """A checked card of the present version; `edited`: its digest did not match, and the caller accepted that."""
 
-    `Scored.value` is the judge's own score, on which the file's alignments were measured; `Scored.calibrated` is
-    that score on the human scale by the isotonic map (None when the file has none).  Ranks are the same.
+    card: dict[str, Any]
+    edited: bool
+
+
+def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
+    """The checked content of a file, brought up to the present version.
+
+    JudgeError tells what is wrong and what was expected: no such file, not YAML, another format, a version from the
+    future, parts missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
     """
-
-    card: Mapping[str, Any]
-    task: Task
-    criteria: tuple[Criteria, ...]
-    judge: Judge
-    isotonic: IsotonicMap | None
-
-    @classmethod
-    def of(cls, card: Mapping[str, Any], judge: Judge, *, where: str = "judge file") -> CalibratedJudge:
-        """The judge of a card whose own judge was restored by the caller.  JudgeError for a damaged card."""
-        try:
-            task = card["task"]
-            scale = task["scale"]
-            return cls(
-                card=card,
-                task=Task(
-                    str(task["aspect"]),
-                    task["kind"],
-                    Scale(float(scale["low"]), float(scale["high"]), scale.get("step")),
-                    str(task.get("definition") or ""),
-                ),
-                criteria=tuple(
-                    Criteria(str(one["text"]), str(task["aspect"]), Provenance("given")) for one in card["criteria"]
-                ),
-                judge=judge,
-                isotonic=IsotonicMap.from_json(card["isotonic"]) if card.get("isotonic") else None,
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise JudgeError(f"{where}: a part is missing or damaged ({error!r}). Export it again.") from error
-
-    def score(
-        self, items: Sequence[Item], *, explain: bool = False, on_progress: OnProgress | None = None
-    ) -> list[Verdict]:
-        """One verdict per item, in order.  `explain` adds the reasons of the best of the criteria."""
-        matrix = self.judge.score(self.task, items, self.criteria, on_progress=on_progress)
-        unread = {one.item_id: one for rows in matrix.unscored.values() for one in rows}
-        verdicts = joined_verdicts(matrix.item_ids, matrix.values, self.isotonic, unread)
-        return self._explained(items, verdicts) if explain else verdicts
-
-    def _explained(self, items: Sequence[Item], verdicts: list[Verdict]) -> list[Verdict]:
-        reasons = self.judge.explain(self.task, items, self.criteria[0])
-        return [
-            replace(verdict, explanation=of_the_best(reason.explanation, len(self.criteria)), raw=reason.raw)
-            if isinstance(verdict, Scored) and isinstance(reason, Scored)
-            else verdict
-            for verdict, reason in zip(verdicts, reasons, strict=True)
-        ]
-
-    def close(self) -> None:
-        self.judge.close()
+    found = read_document(path)
+    if found.get("format") != FORMATS[kind]:
+        raise JudgeError(f"{path}: is no judge file; its first line should read 'format: {FORMATS[kind]}'.")
+    card = checked(found, kind, str(path))
+    edited = found["version"] > 1 and not is_as_exported(found)
+    if edited and not accept_edited:
+        raise JudgeError(EDITED.format(where=path))
+    return JudgeFile(card, edited)
 
 
-def of_the_best(explanation: str, n_criteria: int) -> str:
-    """Says of an explanation whose it is, when the score it stands beside is a mean over several criteria."""
-    return f"The best of the {n_criteria} averaged criteria: {explanation}" if n_criteria > 1 else explanation
+def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
+    """`card` (plain JSON types) in the present version, when it holds what it must.  JudgeError says what is wrong."""
+    found = migrated(card, kind, where)
+    check_card(found, kind, where)
+    if found["task"] is not None:
+        task_in(found["task"], where)
+    if found.get("isotonic") is not None:
+        map_in(found["isotonic"], where)
+    return found
 
 
-def joined_verdicts(
-    item_ids: Sequence[str], members: FloatArray, isotonic: IsotonicMap | None, unread: Mapping[str, Unscored]
-) -> list[Verdict]:
-    """Verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` tells why there is none."""
-    joined = ensemble_scores(members)
-    mapped = None if isotonic is None else isotonic.apply(joined)
-    read = (~np.isnan(members)).sum(axis=0)
-    return [
-        unread.get(item_id, Unscored(item_id, "no verdict"))
-        if np.isnan(joined[i])
-        else Scored(
-            item_id,
-            float(joined[i]),
-            n_read=int(read[i]),
-            n_unread=len(members) - int(read[i]),
-            calibrated=None if mapped is None else float(mapped[i]),
-        )
-        for i, item_id in enumerate(item_ids)
-    ]
+def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
+    """The checked content of a judge file, in the present version.  JudgeError as `open_file`."""
+    return open_file(path, accept_edited=accept_edited).card

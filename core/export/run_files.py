@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from core.calibration.steps import Calibration, Candidate
 from core.errors import ConcordError, UsageError
-from core.export.judge_file import joined_verdicts, judge_yaml, of_the_best
+from core.export.calibrated_judge import joined_verdicts, of_the_best
+from core.export.judge_file import Known, judge_yaml
 from core.export.verdicts import verdict_row
-from core.jobs.views.reviews import Review
 from core.judging.base import Judge
 from core.records import GoldenSet, Scored, Verdict
 from core.stats import IsotonicMap
@@ -120,13 +120,13 @@ def write_run(
     calibration: Calibration,
     verdicts: Iterable[Verdict],
     seconds: float,
-    *,
-    reviews: Mapping[str, Review] | None = None,
+    **known: Unpack[Known],
 ) -> dict[str, Any]:
     """Write the four files into `folder` (made if missing) and return the summary.
 
-    `verdicts` are the final judge's on calibration, then held-out items; the side is written beside each.  `reviews`
-    tell the judge file who approved its criteria; without them they are drafts, and the file says so.
+    `verdicts` are the final judge's on calibration, then held-out items; the side is written beside each.  `known` is
+    what the judge file tells beside the calibration: who approved its criteria (without `reviews` they are drafts,
+    and the file says so), the ceiling, how often the held-out items were opened.
     """
     n_calibration = len(calibration.split.calibration)
     rows = (
@@ -134,7 +134,7 @@ def write_run(
         for i, verdict in enumerate(verdicts)
     )
     body = summary(calibration, str(folder), seconds)
-    write_text(folder / "judge.yaml", judge_yaml(calibration, reviews=reviews))
+    write_text(folder / "judge.yaml", judge_yaml(calibration, **known))
     candidates = (candidate_row(rank, one) for rank, one in enumerate(calibration.candidates, start=1))
     write_text(folder / "candidates.jsonl", json_lines(candidates))
     write_text(folder / "verdicts.jsonl", json_lines(rows))

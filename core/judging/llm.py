@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from core.errors import UsageError
 from core.judging.base import CallEstimate, DraftBatch, DraftRequest, OnProgress, RefineRequest
 from core.judging.render import (
     ScoreFrame,
@@ -21,7 +22,7 @@ from core.judging.sampling import REPLY_TOKENS, Sampling
 from core.judging.verdicts import total_usage, verdict_of
 from core.judging.weighted import LOGPROBS, require_weightable
 from core.judging.written import WrittenSteps, drafted_from, steps_from
-from core.providers.base import Failure, Message, Provider, Reply, Request
+from core.providers.base import AsyncProvider, Failure, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Scored, ScoreMatrix, Task, Unscored, Usage, Verdict
 
 __all__ = ["LLMJudge", "Sampling"]
@@ -92,16 +93,38 @@ class LLMJudge:
         progress = _Progress(on_progress, len(items) * len(criteria), self.sampling.samples)
         for chunk in self._chunks(task, items, criteria):
             replies = self.provider.complete(chunk.requests, on_reply=progress.reply)
-            table.usage += total_usage(replies)
-            for number, cell in enumerate(chunk.cells):
-                own = replies[number * self.sampling.samples : (number + 1) * self.sampling.samples]
-                judged = verdict_of(items[cell.item].item_id, own, task, weighted=self.sampling.weighted)
-                self.n_unweighted += judged.n_unweighted
-                table.enter(cell, judged.verdict)
-            for cell in chunk.without_input:
-                table.enter(cell, Unscored(items[cell.item].item_id, "missing input", "The text to rate is empty."))
+            self._enter(table, task, items, chunk, replies)
+            for _ in chunk.without_input:
                 progress.skipped()
         return table.matrix()
+
+    @property
+    def awaits(self) -> bool:
+        """Whether `score_async` awaits the endpoint (else it has no way to)."""
+        return isinstance(self.provider, AsyncProvider)
+
+    async def score_async(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> ScoreMatrix:
+        """As `score`, in the caller's event loop.  UsageError when the provider cannot be awaited (see `awaits`)."""
+        provider = self.provider
+        if not isinstance(provider, AsyncProvider):
+            raise UsageError(f"The replies of {self.spec} cannot be awaited; score in a thread.")
+        table = _ScoreTable(task, items, criteria)
+        for chunk in self._chunks(task, items, criteria):
+            self._enter(table, task, items, chunk, await provider.complete_async(chunk.requests))
+        return table.matrix()
+
+    def _enter(
+        self, table: _ScoreTable, task: Task, items: Sequence[Item], chunk: _Chunk, replies: Sequence[Reply]
+    ) -> None:
+        """Read the replies to a chunk into the table."""
+        table.usage += total_usage(replies)
+        for number, cell in enumerate(chunk.cells):
+            own = replies[number * self.sampling.samples : (number + 1) * self.sampling.samples]
+            judged = verdict_of(items[cell.item].item_id, own, task, weighted=self.sampling.weighted)
+            self.n_unweighted += judged.n_unweighted
+            table.enter(cell, judged.verdict)
+        for cell in chunk.without_input:
+            table.enter(cell, Unscored(items[cell.item].item_id, "missing input", "The text to rate is empty."))
 
     def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
         """Verdicts with the model's reasons; asked again only where no reply cache holds them."""

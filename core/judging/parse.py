@@ -27,6 +27,9 @@ from core.judging.reading.statements import LABELLED, PROSE, Statement
 from core.judging.reading.wording import REFUSAL, Grammar, grammar, levelled
 from core.records import Scale, UnscoredReason
 
+PARSER = "concord.v1"
+"""Name and version of this reader, as judge files state it: one that reads some reply otherwise gets a new number."""
+
 _CUT_OFF_FROM = 80
 """A reply at least this long that states nothing and stops in the middle of a sentence was cut off."""
 

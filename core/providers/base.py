@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from core.records import Usage, content_digest
 
@@ -119,3 +119,14 @@ class Provider(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class AsyncProvider(Protocol):
+    """A provider whose replies can also be awaited, so that a service may have any number of batches under way."""
+
+    async def complete_async(
+        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
+    ) -> list[Reply]:
+        """As `Provider.complete`, in the caller's event loop; `on_reply` may run in another thread."""
+        ...

@@ -7,6 +7,7 @@ throughput stays and a killed process loses at most the replies of its last few 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import queue
 import threading
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from core.providers.base import Completion, Provider, Reply, ReplyStore, Request, TokenLogprobs
+from core.providers.base import AsyncProvider, Completion, Provider, Reply, ReplyStore, Request, TokenLogprobs
 from core.records import Usage
 
 OnReply = Callable[[int, Reply], None]
@@ -37,14 +38,38 @@ class CachedProvider:
         Equal requests within a batch are sent once; the repeats count as cached.
         """
         batch = _Batch(requests, [request.key(self.endpoint) for request in requests], on_reply)
+        missing = self._stored(batch)
+        if missing:
+            self._send(batch, missing)
+        return batch.replies()
+
+    async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
+        """As `complete`, awaited; where `inner` cannot be awaited, a thread asks it.  `on_reply` runs anywhere."""
+        inner = self.inner
+        if not isinstance(inner, AsyncProvider):
+            return await asyncio.to_thread(self.complete, requests, on_reply=on_reply)
+        batch = _Batch(requests, [request.key(self.endpoint) for request in requests], on_reply)
+        missing = await asyncio.to_thread(self._stored, batch)
+        if missing:
+            writer = _Writer(self.store)
+            try:
+                await inner.complete_async(
+                    [batch.request(key) for key in missing],
+                    on_reply=lambda index, reply: writer.add(missing[index], reply),
+                )
+            finally:
+                await asyncio.to_thread(writer.finish)
+            for key, kept in writer.take_kept():
+                batch.deliver(key, kept)
+        return batch.replies()
+
+    def _stored(self, batch: _Batch) -> list[str]:
+        """Deliver what the store holds; the keys of the rest."""
         stored = self.store.get_replies(list(batch.places))
         for key in batch.places:
             if key in stored:
                 batch.deliver(key, as_cached(reply_from_json(stored[key])))
-        missing = [key for key in batch.places if key not in stored]
-        if missing:
-            self._send(batch, missing)
-        return batch.replies()
+        return [key for key in batch.places if key not in stored]
 
     def close(self) -> None:
         self.inner.close()

@@ -102,6 +102,24 @@ class OpenAIProvider:
             future.cancel()
             raise
 
+    async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
+        """As `complete`, awaited in the caller's event loop; cancelling it cancels the requests.
+
+        `on_reply` runs in the provider's own thread, as each reply arrives.
+        """
+        replies: list[Reply] = [_UNANSWERED] * len(requests)
+
+        def arrived(index: int, reply: Reply) -> None:
+            replies[index] = reply
+            if on_reply is not None:
+                on_reply(index, reply)
+
+        try:
+            await asyncio.wrap_future(self._loop.submit(self._run(_Batch(requests, arrived))))
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+        return replies
+
     def close(self) -> None:
         """Close the connections and end the thread.  Safe to call twice; a later `complete` opens fresh ones."""
         if self._loop.started:
@@ -285,14 +303,19 @@ class _Session:
 class _Batch:
     """Carries replies from the event loop to the calling thread; `over` once an error has ended it."""
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[Request], on_arrival: OnReply | None = None) -> None:
+        """`on_arrival` takes the replies in the event loop's thread, in place of the queue that `gather` empties."""
         self.requests = requests
         self.over = False
         self.workers = 0
         self._arrivals: queue.SimpleQueue[tuple[int, Reply] | Future[None]] = queue.SimpleQueue()
+        self._on_arrival = on_arrival
 
     def arrived(self, index: int, reply: Reply) -> None:
-        self._arrivals.put((index, reply))
+        if self._on_arrival is not None:
+            self._on_arrival(index, reply)
+        else:
+            self._arrivals.put((index, reply))
 
     def finished(self, future: Future[None]) -> None:
         self._arrivals.put(future)
@@ -318,7 +341,11 @@ def _raise_cause(future: Future[None]) -> None:
     try:
         future.result()
     except BaseExceptionGroup as group:
-        cause: BaseException = group
-        while isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        raise cause from None
+        raise _first(group) from None
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    cause: BaseException = group
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    return cause

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from core.calibration.steps import Estimate
 from core.errors import NotFoundError, UsageError
 from core.jobs.tasks.access import requires
+from core.jobs.tasks.criteria import list_criteria
 from core.jobs.tasks.reviews import list_reviews
 from core.jobs.tasks.runs import load_calibration, start_run
-from core.jobs.tasks.triage import record_opening
+from core.jobs.tasks.triage import list_openings, record_opening
 from core.jobs.views import CalibrationRequest
+from core.jobs.views.reviews import Review
+from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 
@@ -59,15 +63,37 @@ def start_calibration(store: Store, settings: Settings, request: CalibrationRequ
 
 @requires("viewer")
 def judge_file(store: Store, run_id: str) -> str:
-    """The text of `judge.yaml` of a finished calibration, with who approved its criteria on which evidence.
+    """The text of `judge.yaml` of a finished calibration, with all that the project knows about it.
 
-    A judge with criteria that nobody approved is exported too: the file then says so among its warnings.  Raises as
-    `load_calibration`.
+    Who approved its criteria on which evidence, the ceiling, how often the held-out items were opened, how much people
+    did.  A judge with criteria that nobody approved is exported too: the file then says so among its warnings.  Raises
+    as `load_calibration`.
     """
     from core.export.judge_file import judge_yaml
+    from core.public import known_of
 
-    reviews = list_reviews(store, store.runs.get(run_id).project_id)
-    return judge_yaml(load_calibration(store, run_id), reviews=reviews)
+    calibration, run = load_calibration(store, run_id), store.runs.get(run_id)
+    golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
+    reviews = list_reviews(store, run.project_id)
+    known = known_of(golden, calibration)
+    known["reviews"] = reviews
+    known["held_out_opened"] = len(list_openings(store, run.project_id, run.golden_id, aspect))
+    known["people"] = _people(store, run.project_id, golden, aspect, reviews)
+    return judge_yaml(calibration, **known)
+
+
+def _people(
+    store: Store, project_id: str, golden: GoldenSet, aspect: str, reviews: Mapping[str, Review]
+) -> dict[str, int]:
+    """How much people did for the criteria of an aspect."""
+    about = list_criteria(store, project_id, aspect)
+    ours = [reviews[one.criteria_id] for one in about if one.criteria_id in reviews]
+    return {
+        "raters": len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}),
+        "edits": sum(one.origin == "edit" for one in about),
+        "comments": sum(len(one.comments) for one in ours),
+        "decisions": sum(len(one.changes) for one in ours),
+    }
 
 
 def _refuse_secrets(spec: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from core.errors import JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, is_fused_file, read_fused
 from core.fusion.estimators import make_estimator
 from core.records import GoldenSet, Item, Scored, Unscored, Verdict
+from core.repeval import ModelSpec, extract
+from core.repeval.states import Extraction, describe
 
 MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
 LABELS = np.array([1.0, 2.0, 3.0, 4.5])
+A_JUDGE = yaml.safe_load((Path(__file__).parent / "files" / "judge_1_offline.yaml").read_text("utf-8"))
 
 
 def a_card(*parts: PartRecipe) -> FusionCard:
@@ -42,6 +46,25 @@ def opened(card: Mapping[str, Any]) -> _Judge:
     return _Judge()
 
 
+def a_scorer(**changes: Any) -> dict[str, Any]:
+    """A RepEval score of one cell, along the first dimension of a state of MiniLM."""
+    direction = np.zeros(384, dtype="<f4")
+    direction[0] = 1.0
+    cell = {"layer": 6, "token": "mean", "centre": 0.0, "spread": 1.0}
+    return {
+        "model": "minilm",
+        "revision": "",
+        "fingerprint": describe(ModelSpec()).fingerprint,
+        "precision": "float32",
+        "texts": "prompt",
+        "template": "{hypothesis}",
+        "criterion": "",
+        "max_tokens": 256,
+        "dim": 384,
+        "cells": [cell | {"direction": base64.b64encode(direction.tobytes()).decode()}],
+    } | changes
+
+
 def written(tmp_path: Path, card: FusionCard) -> Path:
     path = tmp_path / "fused.yaml"
     path.write_text(fused_yaml(card), "utf-8")
@@ -49,7 +72,7 @@ def written(tmp_path: Path, card: FusionCard) -> Path:
 
 
 def test_computed_parts_score_as_the_estimator_does(tmp_path: Path) -> None:
-    card = a_card(PartRecipe("overlap", assistant="overlap"), PartRecipe("mine", judge={"judge": {"spec": "offline"}}))
+    card = a_card(PartRecipe("overlap", assistant="overlap"), PartRecipe("mine", judge=A_JUDGE))
     path = written(tmp_path, card)
     assert is_fused_file(path)
     found = read_fused(path).score(a_golden(), opened)
@@ -67,6 +90,64 @@ def test_lower_is_better_is_turned(tmp_path: Path) -> None:
     estimator = make_estimator("ridge").fit(MATRIX, LABELS, np.arange(4))
     expected = estimator.score(np.array([[0.0, -2.0], [0.0, 0.0]]))
     assert [one.value for one in found.verdicts if isinstance(one, Scored)] == pytest.approx(expected.tolist())
+
+
+@pytest.mark.slow
+def test_a_fitted_repeval_score_is_read_from_the_texts(tmp_path: Path) -> None:
+    card = a_card(PartRecipe("repeval", repeval=a_scorer()), PartRecipe("other"))
+    assert (
+        card.parts[0].needs == "computed from the target with the embedded encoder; its directions stand in this file"
+    )
+    judge = read_fused(written(tmp_path, card))
+    golden = a_golden(3, other=(0.0, 1.0, 2.0))
+    found = judge.score(golden, opened)
+    assert (found.used, found.missing) == (("repeval", "other"), {})
+    states = extract(golden, extraction=Extraction(layers=(6,), tokens=("mean",), max_tokens=256)).values
+    row = states[:, 0, 0, 0].astype(np.float64)
+    expected = make_estimator("ridge").fit(MATRIX, LABELS, np.arange(4)).score(np.array([row, [0.0, 1.0, 2.0]]))
+    assert [one.value for one in found.verdicts if isinstance(one, Scored)] == pytest.approx(expected.tolist())
+
+
+@pytest.mark.slow
+def test_a_repeval_score_whose_model_is_not_there_counts_as_its_mean(tmp_path: Path) -> None:
+    gone = a_card(PartRecipe("hidden", repeval=a_scorer(model=str(tmp_path / "gone"))), PartRecipe("other"))
+    found = read_fused(written(tmp_path, gone)).score(a_golden(3, other=(0.0, 1.0, 2.0)), opened)
+    assert "There is no model folder" in found.missing["hidden"]
+    estimator = make_estimator("ridge").fit(MATRIX, LABELS, np.arange(4))
+    mean = np.full(3, MATRIX[0].mean())
+    expected = estimator.score(np.array([mean, [0.0, 1.0, 2.0]]))
+    assert [one.value for one in found.verdicts if isinstance(one, Scored)] == pytest.approx(expected.tolist())
+    other = a_card(PartRecipe("hidden", repeval=a_scorer(fingerprint="another")), PartRecipe("other"))
+    found = read_fused(written(tmp_path, other)).score(a_golden(3, other=(0.0, 1.0, 2.0)), opened)
+    assert "has other weights" in found.missing["hidden"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("parts", 0, "repeval", "dim"), 10**12, "dim must be a whole number"),
+        (("parts", 0, "repeval", "cells"), [1], "cell 1 must hold names"),
+        (("parts", 0, "repeval"), "x", "repeval must be an object"),
+        (("parts", 0, "name"), ["a"], "name must be a text"),
+        (("fusion", "spread"), [1.0, 0.0], "spread"),
+        (("fusion", "spread"), [1.0], "spread above 0"),
+        (("fusion", "mean"), [[1.0], [2.0]], r"fusion\.mean\[0\] must be a number"),
+        (("fusion", "weights"), [1.0], "needs a weight"),
+        (("fusion", "weights"), [1.0, True], r"fusion\.weights\[1\] must be a number"),
+    ],
+)
+def test_a_damaged_part_is_refused_before_anything_is_scored(
+    tmp_path: Path, path: tuple[Any, ...], value: Any, words: str
+) -> None:
+    body = yaml.safe_load(fused_yaml(a_card(PartRecipe("repeval", repeval=a_scorer()), PartRecipe("other"))))
+    place = body
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    file = tmp_path / "f.yaml"
+    file.write_text(yaml.safe_dump(body, sort_keys=False), "utf-8")
+    with pytest.raises(JudgeError, match=words):
+        read_fused(file, accept_edited=True)
 
 
 def test_a_missing_part_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import errno
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 import yaml
 
-from core import CalibrationSettings, calibrate, load_judge
+from core import CalibrationSettings, calibrate, ceiling, load_judge
 from core.calibration.steps import Calibration
-from core.errors import JudgeError
-from core.export import final_verdicts, judge_yaml, read_card, read_verdicts, write_run
+from core.errors import ConcordError
+from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
+from core.export.judge_reading import is_as_exported
+from core.export.judge_warnings import label_warnings
 from core.export.run_files import write_text
 from core.golden import load_golden
 from core.jobs.views.reviews import Evidence, Review, ReviewState, StateChange
-from core.records import GoldenSet, Scored, Unscored
+from core.judging.parse import PARSER
+from core.public import known_of
+from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored, Unscored
+from core.version import VERSION
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,6 +51,52 @@ def test_file_holds_what_trust_needs(calibrated: Calibration) -> None:
         assert told["interval"][0] <= told["value"] <= told["interval"][1]
     assert [one["text"] for one in card["criteria"]] == [one.text for one in calibrated.chosen]
     assert "no language model" in card["judge"]["notice"]
+
+
+def test_it_says_what_wrote_it_and_how_it_is_asked(calibrated: Calibration) -> None:
+    card = judge_card(calibrated)
+    assert (card["version"], card["concord"]) == (2, VERSION)
+    assert is_as_exported(card)
+    assert (card["prompts"], card["parser"]) == ({}, None)
+    assert (card["ceiling"], card["held_out_opened"], "needs" in card["task"]) == (None, None, False)
+    scripted = calibrated.judge_state | {"spec": "scripted", "sampling": {"prompt": "score_rate_explain.v1"}}
+    asked = judge_card(replace(calibrated, judge_state=scripted))
+    assert (asked["prompts"], asked["parser"]) == ({"score": "score_rate_explain.v1"}, PARSER)
+
+
+def test_what_is_known_beside_the_calibration_stands_in_it(calibrated: Calibration, golden: GoldenSet) -> None:
+    known = known_of(golden, calibrated)
+    card = judge_card(calibrated, **known, held_out_opened=4, people={"edits": 2})
+    told = ceiling(golden, "relevance", statistic="spearman", level="sample").leave_one_out.alignment
+    assert card["ceiling"] == told.as_json()
+    assert card["task"]["needs"] == ["target", "source"]
+    assert (card["held_out_opened"], card["people"]) == (4, {"edits": 2})
+    jsonschema.validate(card, judge_schema())
+
+
+def test_without_single_ratings_the_ceiling_is_unknown_and_the_file_says_so(
+    calibrated: Calibration, golden: GoldenSet
+) -> None:
+    card = judge_card(calibrated, **known_of(replace(golden, ratings=()), calibrated))
+    assert card["ceiling"] is None
+    assert any("holds no ratings by several people" in one for one in card["warnings"])
+
+
+def test_skewed_labels_are_a_warning(golden: GoldenSet) -> None:
+    def skewed(n_equal: int) -> list[str]:
+        values = tuple(5.0 if k < n_equal else 2.0 for k in range(20))
+        labels = {"wit": AspectLabels("wit", Scale(1, 5, 1), values)}
+        ratings = tuple(Rating(item.item_id, who, "wit", 3.0) for item in golden.items[:20] for who in "ab")
+        return label_warnings(replace(golden, items=golden.items[:20], aspects=labels, ratings=ratings), "wit")
+
+    assert skewed(14) == []  # 14 of 20 are 70 %
+    assert skewed(15) == ["The labels are skewed: 75% of 20 are 5. The alignment rests on the few others."]
+    assert skewed(20) == []  # all equal: a calibration refuses such labels
+
+
+def test_a_key_in_the_environment_does_not_leave(calibrated: Calibration, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "no-usual-form-of-a-key")
+    assert "no-usual-form-of-a-key" not in judge_yaml(calibrated)
 
 
 def decided(calibrated: Calibration, *states: ReviewState) -> dict[str, Review]:
@@ -74,7 +126,7 @@ def test_the_approval_goes_into_the_file(calibrated: Calibration, tmp_path: Path
         "evidence": {"run": "r1", "side": "held-out", "alignment": calibrated.held_out.as_json()},
     }
     assert len(card["approvals"]) == n
-    load_judge(path)
+    assert load_judge(path).marks == ()
 
 
 def test_one_criteria_without_approval_makes_the_judge_unapproved(calibrated: Calibration) -> None:
@@ -98,15 +150,6 @@ def test_without_reviews_every_criteria_is_a_draft_and_the_file_says_so(
         ("draft", "", None, None)
     }
     assert any("Nobody has approved" in warning for warning in card["warnings"])
-
-
-def test_a_file_from_before_approvals_still_loads(calibrated: Calibration, tmp_path: Path) -> None:
-    card = yaml.safe_load(judge_yaml(calibrated))
-    del card["approved"], card["approvals"]
-    path = tmp_path / "judge.yaml"
-    path.write_text(yaml.safe_dump(card), encoding="utf-8")
-    assert "approved" not in read_card(path)
-    assert len(load_judge(path).criteria) == len(calibrated.chosen)
 
 
 def test_loaded_judge_scores_as_the_run_did(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -> None:
@@ -142,41 +185,21 @@ def test_run_files(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -
     assert set(body["held_out_items"]) == held_out
 
 
-def test_no_key_leaves(calibrated: Calibration, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    assert "sk-very-secret" not in judge_yaml(calibrated)
+def test_a_full_disk_keeps_the_old_judge(
+    calibrated: Calibration, golden: GoldenSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(tmp_path, calibrated, final_verdicts(calibrated, golden), 1.0)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-DAMAGE: Sequence[tuple[str, Any, str]] = [
-    ("format", "something-else", "no judge file"),
-    ("version", 99, "version 99"),
-    ("criteria", [], "lacks criteria"),
-    ("task", {"aspect": "x"}, "missing or damaged"),
-    ("isotonic", {"x": [1, 0], "y": [1, 2], "low": 0, "high": 3}, "map"),
-]
-
-
-@pytest.mark.parametrize(("part", "value", "words"), DAMAGE)
-def test_damage_is_told(calibrated: Calibration, tmp_path: Path, part: str, value: Any, words: str) -> None:
-    card = yaml.safe_load(judge_yaml(calibrated))
-    card[part] = value
-    path = tmp_path / "judge.yaml"
-    path.write_text(yaml.safe_dump(card), encoding="utf-8")
-    with pytest.raises(JudgeError, match=words):
-        load_judge(path)
-
-
-@pytest.mark.parametrize("text", ["", "[1, 2", "just words", "!!python/object/apply:os.system ['true']"])
-def test_what_is_no_judge_file_is_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "judge.yaml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(JudgeError, match=r"judge\.yaml: "):
-        load_judge(path)
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(JudgeError, match="cannot be read"):
-        load_judge(tmp_path / "none.yaml")
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ConcordError, match=r"judge\.yaml: the disk is full; nothing was changed"):
+        write_run(tmp_path, replace(calibrated, calls=7), final_verdicts(calibrated, golden), 1.0)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    monkeypatch.undo()
+    load_judge(tmp_path / "judge.yaml")
 
 
 def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,8 +217,6 @@ def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_empty_target_is_unscored(calibrated: Calibration, tmp_path: Path, golden: GoldenSet) -> None:
-    from dataclasses import replace
-
     path = tmp_path / "judge.yaml"
     path.write_text(judge_yaml(calibrated), encoding="utf-8")
     (verdict,) = load_judge(path).score([replace(golden.items[0], target="")])

@@ -99,6 +99,8 @@ def test_a_run_gives_what_the_inline_driver_gives(
     _same(loaded, view.calibration)
     card = yaml.safe_load(tasks.judge_file(store, run_id))
     assert card["golden"]["digest"] == golden.digest
+    assert card["held_out_opened"] == 1  # the calibration itself
+    assert set(card["people"]) == {"raters", "edits", "comments", "decisions"}
     scores = tasks.load_scores(store, run_id)
     best = inline.chosen[0].criteria_id
     labelled = list(inline.split.calibration)

@@ -1,0 +1,247 @@
+"""The judge that comes back out of a `judge.yaml`: fixed criteria, joined, mapped to the human scale."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.calibration.report import ensemble_scores
+from core.errors import AuthError, GoldenError, JudgeError
+from core.export.frames import scored_frame
+from core.export.judge_schema import check_card
+from core.judging.base import Judge, OnProgress
+from core.judging.llm import LLMJudge
+from core.judging.recorded import RecordedJudge
+from core.records import (
+    Criteria,
+    FloatArray,
+    Item,
+    ItemKind,
+    Provenance,
+    Scale,
+    Scored,
+    ScoreMatrix,
+    Task,
+    Unscored,
+    Verdict,
+)
+from core.stats import IsotonicMap
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
+    "single": (),
+    "source_target": ("source",),
+    "source_context_target": ("source",),
+    "conversation": (),
+    "data_text": ("source",),
+}
+"""Parts beside the target that items of a kind cannot be without; a judge file may name more (`task.needs`)."""
+
+
+@dataclass(frozen=True)
+class CalibratedJudge:
+    """A judge out of a file: fixed criteria, joined by their mean, mapped to the human scale.
+
+    `Scored.value` is the judge's own score, on which the file's alignments were measured; `Scored.calibrated` is
+    that score on the human scale by the isotonic map (None when the file has none).  Ranks are the same.  `marks` are
+    words that must stand with every verdict (another model than the one calibrated with, a file that was edited);
+    empty when nothing is to be said.  `hint` is added to an endpoint's refusal of the key.
+    """
+
+    card: Mapping[str, Any]
+    task: Task
+    criteria: tuple[Criteria, ...]
+    judge: Judge
+    isotonic: IsotonicMap | None
+    marks: tuple[str, ...] = ()
+    hint: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        card: Mapping[str, Any],
+        judge: Judge,
+        *,
+        where: str = "judge file",
+        marks: Sequence[str] = (),
+        hint: str = "",
+    ) -> CalibratedJudge:
+        """The judge of a card whose own judge was restored by the caller.  JudgeError for a damaged card."""
+        check_card(card, "judge", where)
+        task, body = task_in(card["task"], where), card["isotonic"]
+        criteria = tuple(Criteria(one["text"], task.aspect, Provenance("given")) for one in card["criteria"])
+        return cls(card, task, criteria, judge, None if body is None else map_in(body, where), tuple(marks), hint)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Parts that an item must have beside its target; none for a judge that replays scores by item id."""
+        if isinstance(self.judge, RecordedJudge):
+            return ()
+        named = self.card["task"].get("needs")
+        return tuple(one for one in named if one != "target") if named is not None else NEEDED[self.task.kind]
+
+    def score(
+        self, items: Sequence[Item], *, explain: bool = False, on_progress: OnProgress | None = None
+    ) -> list[Verdict]:
+        """One verdict per item, in order.  `explain` adds the reasons of the best of the criteria.
+
+        An item without a part that the judge needs is Unscored ("missing input"); where no item has it, the column
+        was left out, and GoldenError says so.
+        """
+        lacking = lacking_parts(items, self.needs, self.task)
+        usable = [item for item in items if item.item_id not in lacking]
+        with self._asked():
+            verdicts = self._joined(
+                self.judge.score(self.task, usable, self.criteria, on_progress=on_progress) if usable else None
+            )
+            verdicts = self._explained(usable, verdicts) if explain and usable else verdicts
+        return in_order(items, verdicts, lacking)
+
+    async def score_async(self, items: Sequence[Item], *, explain: bool = False) -> list[Verdict]:
+        """As `score`, without holding up the event loop.
+
+        A judge behind an endpoint awaits its replies, so that any number of calls may be under way at once; any
+        other scores in a thread.
+        """
+        judge = self.judge
+        if explain or not isinstance(judge, LLMJudge) or not judge.awaits:
+            return await asyncio.to_thread(self.score, items, explain=explain)
+        lacking = lacking_parts(items, self.needs, self.task)
+        usable = [item for item in items if item.item_id not in lacking]
+        with self._asked():
+            matrix = await judge.score_async(self.task, usable, self.criteria) if usable else None
+        return in_order(items, self._joined(matrix), lacking)
+
+    def score_one(self, item: Item, *, explain: bool = False) -> Verdict:
+        """The verdict on one item."""
+        return self.score([item], explain=explain)[0]
+
+    def score_frame(
+        self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None, prefix: str = ""
+    ) -> pd.DataFrame:
+        """`frame` with the columns score, calibrated, unscored and mark appended (see `core.export.frames`)."""
+        return scored_frame(
+            frame,
+            lambda items, _metrics: self.score(items),
+            kind=self.task.kind,
+            needs=self.needs,
+            marks=lambda: self.marks,
+            columns=columns,
+            prefix=prefix,
+        )
+
+    def close(self) -> None:
+        """Release the judge's connections."""
+        self.judge.close()
+
+    def _joined(self, matrix: ScoreMatrix | None) -> list[Verdict]:
+        if matrix is None:
+            return []
+        unread = {one.item_id: one for rows in matrix.unscored.values() for one in rows}
+        return joined_verdicts(matrix.item_ids, matrix.values, self.isotonic, unread)
+
+    def _explained(self, items: Sequence[Item], verdicts: list[Verdict]) -> list[Verdict]:
+        reasons = self.judge.explain(self.task, items, self.criteria[0])
+        return [
+            replace(verdict, explanation=of_the_best(reason.explanation, len(self.criteria)), raw=reason.raw)
+            if isinstance(verdict, Scored) and isinstance(reason, Scored)
+            else verdict
+            for verdict, reason in zip(verdicts, reasons, strict=True)
+        ]
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        try:
+            yield
+        except AuthError as error:
+            if not self.hint:
+                raise
+            raise AuthError(str(error), hint=self.hint) from error
+
+
+def task_in(body: Mapping[str, Any], where: str) -> Task:
+    """The task that a card states.  JudgeError for a scale that is none."""
+    scale = body["scale"]
+    low, high = float(scale["low"]), float(scale["high"])
+    if not low < high:
+        raise JudgeError(f"{where}: task.scale.low must lie below high; {low:g} and {high:g} came. Correct them.")
+    step = scale.get("step")
+    return Task(body["aspect"], body["kind"], Scale(low, high, step), body.get("definition") or "")
+
+
+def map_in(body: Mapping[str, Any], where: str) -> IsotonicMap:
+    """The map that a card states.  JudgeError for one that does not rise, or that no number survives."""
+    try:
+        found = IsotonicMap.from_json(body)
+        ends = [found.x[0] - 1.0, found.x[0], found.x[-1], found.x[-1] + 1.0]
+        with np.errstate(all="raise", under="ignore"):
+            found.apply([*ends, *found.x])
+    except JudgeError as error:
+        raise JudgeError(f"{where}: isotonic: {error}") from error
+    except FloatingPointError as error:
+        raise JudgeError(f"{where}: isotonic: neighbouring points lie too close together. Calibrate again.") from error
+    return found
+
+
+def lacking_parts(items: Sequence[Item], needs: Sequence[str], task: Task) -> dict[str, Unscored]:
+    """Item id → why it cannot be scored, of the items without a part that is needed.
+
+    GoldenError when no item has the part: a column was left out or not found.
+    """
+    found: dict[str, Unscored] = {}
+    for part in needs:
+        without = [item.item_id for item in items if not _filled(getattr(item, part))]
+        if without and len(without) == len(items):
+            shown = ", ".join(without[:3]) + (f" and {len(without) - 3:,} more" if len(without) > 3 else "")
+            raise GoldenError(
+                f"the judge of {task.aspect} rates each item beside its {part}, and no item has one ({shown}). "
+                f"Add a column {part!r}, or name the one that holds it.",
+                column=part,
+            )
+        for item_id in without:
+            detail = f"The item has no {part}; this judge was calibrated on items that have one."
+            found.setdefault(item_id, Unscored(item_id, "missing input", detail))
+    return found
+
+
+def _filled(part: str | tuple[str, ...]) -> bool:
+    return bool(part.strip() if isinstance(part, str) else part)
+
+
+def in_order(items: Sequence[Item], verdicts: Sequence[Verdict], lacking: Mapping[str, Unscored]) -> list[Verdict]:
+    """`verdicts` of the items that are not `lacking`, with those that are, in the order of `items`."""
+    judged = iter(verdicts)
+    return [lacking[item.item_id] if item.item_id in lacking else next(judged) for item in items]
+
+
+def of_the_best(explanation: str, n_criteria: int) -> str:
+    """Says of an explanation whose it is, when the score it stands beside is a mean over several criteria."""
+    return f"The best of the {n_criteria} averaged criteria: {explanation}" if n_criteria > 1 else explanation
+
+
+def joined_verdicts(
+    item_ids: Sequence[str], members: FloatArray, isotonic: IsotonicMap | None, unread: Mapping[str, Unscored]
+) -> list[Verdict]:
+    """Verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` tells why there is none."""
+    joined = ensemble_scores(members)
+    mapped = None if isotonic is None else isotonic.apply(joined)
+    read = (~np.isnan(members)).sum(axis=0)
+    return [
+        unread.get(item_id, Unscored(item_id, "no verdict"))
+        if np.isnan(joined[i])
+        else Scored(
+            item_id,
+            float(joined[i]),
+            n_read=int(read[i]),
+            n_unread=len(members) - int(read[i]),
+            calibrated=None if mapped is None else float(mapped[i]),
+        )
+        for i, item_id in enumerate(item_ids)
+    ]

@@ -1,0 +1,174 @@
+"""Judge files off the disk: YAML or JSON, bounded, plain values only, and whether they still are what was exported.
+
+A judge file may come from anybody, so reading one must cost little whatever it holds: size, depth and number of
+values are bounded before anything is built, aliases (with which a few lines unfold into gigabytes), tags and doubled
+keys are refused, and what comes back holds texts, finite numbers, true, false, null, lists and objects alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from core.errors import JudgeError
+from core.records import canonical_json
+
+MOST_BYTES = 16 * 1024 * 1024
+MOST_DEPTH = 40
+MOST_VALUES = 1_000_000
+LARGEST = 1e300
+EXPORT_AGAIN = "Export the judge again."
+
+
+def read_document(path: Path | str) -> dict[str, Any]:
+    """The object in the file at `path`.  JudgeError says what is wrong with it and where."""
+    text = _text(Path(path))
+    try:
+        document = json.loads(text, object_pairs_hook=_once) if text.lstrip()[:1] == "{" else _yaml(text)
+    except yaml.YAMLError as error:
+        raise JudgeError(f"{path}: is not YAML ({_first_line(error)}). {EXPORT_AGAIN}") from error
+    except RecursionError as error:
+        raise JudgeError(f"{path}: is nested too deeply for a judge file. {EXPORT_AGAIN}") from error
+    except ValueError as error:
+        raise JudgeError(f"{path}: cannot be read ({_first_line(error)}). {EXPORT_AGAIN}") from error
+    if not isinstance(document, dict):
+        raise JudgeError(f"{path}: is no judge file; its first line should read 'format: concord-judge'.")
+    try:
+        _check_plain(document)
+    except ValueError as error:
+        raise JudgeError(f"{path}: {error} {EXPORT_AGAIN}") from error
+    return document
+
+
+def digest_of(card: Mapping[str, Any]) -> str:
+    """``"sha256:" + hex`` of the canonical JSON of `card` without its key `digest`.
+
+    Numbers that are equal have equal text there (1.0 as 1), so that another tool may write the file anew.
+    """
+    rest = {key: value for key, value in card.items() if key != "digest"}
+    return f"sha256:{hashlib.sha256(canonical_json(_settled(rest)).encode()).hexdigest()}"
+
+
+def is_as_exported(card: Mapping[str, Any]) -> bool:
+    """Whether the content of a file off the disk matches the digest that stands in it."""
+    return card.get("digest") == digest_of(card)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise JudgeError(f"{path}: cannot be read ({error.strerror}). Give the path of a judge.yaml.") from error
+    if len(data) > MOST_BYTES:
+        raise JudgeError(f"{path}: is larger than {MOST_BYTES // 1024**2} MB, as no judge file is. Name another file.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise JudgeError(f"{path}: is not UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
+
+
+_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_BaseLoader):  # type: ignore[misc]
+    """Safe YAML in which a date is the text it is written as, and a key stands once."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
+        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(keys)) < len(keys):
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise ValueError(f"line {node.start_mark.line + 1}: the key {_shown(twice)} stands twice")
+        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return found
+
+
+def _yaml(text: str) -> Any:
+    _check_events(text)
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+
+
+def _check_events(text: str) -> None:
+    """Bounds and aliases, while nothing has been built yet."""
+    depth = values = 0
+    for event in yaml.parse(text, Loader=_BaseLoader):
+        if isinstance(event, yaml.AliasEvent):
+            line = "" if event.start_mark is None else f" in line {event.start_mark.line + 1}"
+            raise ValueError(f"it holds an alias, *{event.anchor}{line}; judge files have none")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        values += isinstance(event, yaml.NodeEvent)
+        if depth > MOST_DEPTH or values > MOST_VALUES:
+            what = f"{MOST_DEPTH} levels" if depth > MOST_DEPTH else f"{MOST_VALUES:,} values"
+            raise ValueError(f"more than {what}; a judge file has far fewer")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _check_plain(value: Any, path: str = "", depth: int = 0) -> None:
+    """ValueError for what JSON has no place for, with the path to it."""
+    where = path or "the file"
+    if depth > MOST_DEPTH:
+        raise ValueError(f"{where} is nested deeper than {MOST_DEPTH} levels.")
+    match value:
+        case dict():
+            for key, inner in value.items():
+                if not isinstance(key, str):
+                    raise ValueError(f"{where} has the key {_shown(key)}; keys are texts (quote it).")
+                _check_text(key, where)
+                _check_plain(inner, f"{path}.{key}" if path else key, depth + 1)
+        case list():
+            for place, inner in enumerate(value):
+                _check_plain(inner, f"{path}[{place}]", depth + 1)
+        case str():
+            _check_text(value, where)
+        case bool() | None:
+            return
+        case int() | float():
+            if not abs(value) <= LARGEST:  # NaN and infinity too
+                raise ValueError(f"{where} is no finite number.")
+        case _:
+            raise ValueError(
+                f"{where} is a {type(value).__name__}; only texts, numbers, true, false, null, lists and objects go."
+            )
+
+
+def _check_text(text: str, where: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"{where} holds half a character (a lone surrogate).") from None
+
+
+def _settled(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {str(key): _settled(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_settled(inner) for inner in value]
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case _:
+            return value
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]

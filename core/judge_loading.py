@@ -1,0 +1,146 @@
+"""Judge files → judges that score: the one place that knows when a file's judge gets the key, and what must be said.
+
+A judge file may come from anybody, and it names the endpoint that its judge asks.  The key of this machine goes to the
+endpoint that `OPENAI_BASE_URL` names, to OpenAI's own and to this machine; to any other only when the caller names
+that judge themself.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from core.errors import JudgeError, UsageError
+from core.export.calibrated_judge import CalibratedJudge
+from core.export.fused_file import is_fused_file, read_fused
+from core.export.fused_judge import LoadedFusion
+from core.export.judge_file import open_file
+from core.judging.base import Judge
+from core.judging.parse import PARSER
+from core.judging.registry import make_judge, restore_judge
+from core.judging.sampling import Sampling
+from core.providers.base import ReplyStore
+from core.settings import Settings
+
+__all__ = ["EDITED", "load_judge", "restored"]
+
+EDITED = "The file of this judge was changed after its export, and whoever loaded it accepted that."
+OTHER = (
+    "Scored by {now}, but calibrated with {then}: the alignment in the judge file was not measured with this judge. "
+    "Measure it again before relying on these scores."
+)
+ASKED = (
+    "{spec} is asked in another way than when it was calibrated ({what}): the alignment in the judge file was not "
+    "measured like this."
+)
+READ = "Replies are read by {now}, and were read by {then} when the judge was calibrated: a few scores may differ."
+NO_KEY = (
+    "The endpoint comes out of the judge file, so OPENAI_API_KEY was not sent there. If you trust it, set "
+    "OPENAI_BASE_URL to it, or name the judge yourself: load_judge(path, judge={spec!r})."
+)
+
+
+def load_judge(
+    path: Path | str,
+    *,
+    judge: str | Judge | None = None,
+    replies: ReplyStore | None = None,
+    accept_edited: bool = False,
+) -> CalibratedJudge | LoadedFusion:
+    """The judge in a `judge.yaml` or a `fused.yaml`, ready to score; its key, if it needs one, is the environment's.
+
+    `judge` scores with another judge (a SPEC or a Judge) than the one it was calibrated with, asked in the same way;
+    `marks` of what comes back then says so.  `replies` keeps a remote judge's replies.  A file that was changed after
+    its export is refused unless `accept_edited`, and marked then.  JudgeError for anything wrong with the file,
+    UsageError for a `judge` that is of no known form, or that is given for a fused file.
+    """
+    settings = Settings.from_environment()
+    if is_fused_file(path):
+        if judge is not None:
+            raise UsageError(f"{path}: is a fused judge, which holds its own judges; load it without judge=.")
+        fused = read_fused(path, accept_edited=accept_edited)
+        return LoadedFusion(
+            fused, lambda card: _of_card(card, settings, replies, str(path)), (EDITED,) if fused.edited else ()
+        )
+    file = open_file(path, accept_edited=accept_edited)
+    said = (EDITED,) if file.edited else ()
+    if judge is None:
+        return _of_card(file.card, settings, replies, str(path), said)
+    made = _made(judge, file.card, settings, replies)
+    return CalibratedJudge.of(file.card, made, where=str(path), marks=(*said, *_differences(file.card, made)))
+
+
+def restored(
+    card: Mapping[str, Any], settings: Settings, replies: ReplyStore | None = None, where: str = "judge file"
+) -> CalibratedJudge:
+    """The calibrated judge of a checked card; the key stays here unless its endpoint is a known one."""
+    return _of_card(card, settings, replies, where)
+
+
+def _of_card(
+    card: Mapping[str, Any],
+    settings: Settings,
+    replies: ReplyStore | None,
+    where: str,
+    said: tuple[str, ...] = (),
+) -> CalibratedJudge:
+    state = card["judge"]
+    hint = ""
+    if settings.openai_api_key is not None and not _gets_the_key(state["spec"], settings):
+        settings = replace(settings, openai_api_key=None)
+        hint = NO_KEY.format(spec=state["spec"])
+    try:
+        made = restore_judge(state, settings, replies)
+    except UsageError as error:
+        raise JudgeError(f"{where}: judge: {error}") from error
+    return CalibratedJudge.of(card, made, where=where, marks=(*said, *_differences(card, made)), hint=hint)
+
+
+def _made(judge: str | Judge, card: Mapping[str, Any], settings: Settings, replies: ReplyStore | None) -> Judge:
+    """The caller's judge, asked as the file says where it is asked in words."""
+    if not isinstance(judge, str):
+        return judge
+    if judge.strip() == card["judge"]["spec"]:
+        return restore_judge(card["judge"], settings, replies)
+    sampling = card["judge"].get("sampling")
+    return make_judge(judge, settings, replies, sampling=None if sampling is None else Sampling(**sampling))
+
+
+def _differences(card: Mapping[str, Any], judge: Judge) -> list[str]:
+    """What sets the judge that scores apart from the one that was calibrated, in sentences; once each."""
+    then = card["judge"]
+    if judge.spec != then["spec"]:
+        return [OTHER.format(now=judge.spec, then=then["spec"])]
+    ours, theirs = judge.as_state().get("sampling"), then.get("sampling")
+    if ours is not None and theirs is not None:
+        scoring = {name for name in {*ours, *theirs} if name not in ("draft_prompt", "refine_prompt")}
+        other = sorted(name for name in scoring if name in theirs and ours.get(name) != theirs[name])
+        if other:
+            return [ASKED.format(spec=judge.spec, what=", ".join(other))]
+    if card.get("parser") not in (None, PARSER):
+        return [READ.format(now=PARSER, then=card["parser"])]
+    return []
+
+
+def _gets_the_key(spec: str, settings: Settings) -> bool:
+    """Whether the endpoint of a file's judge may have the key without being asked about."""
+    _, separator, url = spec.partition("@http")
+    if not separator:
+        return True
+    try:
+        host, usual = urlsplit(f"http{url}"), urlsplit(settings.openai_base_url or "")
+        same = (host.scheme, host.hostname, host.port) == (usual.scheme, usual.hostname, usual.port)
+        return same or host.hostname in ("api.openai.com", "localhost") or _is_loopback(host.hostname or "")
+    except ValueError:
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,115 @@
+"""The shipped schemas: valid, documented to the last field, and faults told with path, what goes and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+import core
+from core.errors import JudgeError, UsageError
+from core.export.judge_schema import VERSION, check_card, judge_schema, schema_path
+
+Card = dict[str, Any]
+
+
+@pytest.mark.parametrize("kind", ["judge", "fusion"])
+def test_the_schema_is_one_and_lies_where_it_says(kind: Any) -> None:
+    schema = judge_schema(kind)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema_path(kind).name == f"{kind}-{VERSION}.json"
+    assert schema["properties"]["version"]["const"] == VERSION
+    assert core.judge_schema(kind) == schema
+
+
+def test_there_is_no_other_schema() -> None:
+    with pytest.raises(UsageError, match="not of 'person'"):
+        judge_schema("person")  # type: ignore[arg-type]
+
+
+def fields(schema: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every property that the schema names."""
+    if isinstance(schema, dict):
+        for name, inner in schema.get("properties", {}).items():
+            yield f"{path}.{name}", inner
+        for name, inner in schema.items():
+            yield from fields(inner, f"{path}.{name}")
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from fields(inner, path)
+
+
+@pytest.mark.parametrize("kind", ["judge", "fusion"])
+def test_every_field_is_described(kind: Any) -> None:
+    schema = judge_schema(kind)
+    silent = []
+    for path, inner in fields(schema):
+        told = inner.get("description") or schema["$defs"].get(inner.get("$ref", "").split("/")[-1], {}).get(
+            "description"
+        )
+        if not told and not path.endswith(("sides.properties.calibration", "sides.calibration", "sides.held_out")):
+            silent.append(path)
+    assert silent == []
+
+
+def test_real_cards_are_valid(offline_card: Card, scripted_card: Card, fused_card: Card) -> None:
+    for card, kind in ((offline_card, "judge"), (scripted_card, "judge"), (fused_card, "fusion")):
+        jsonschema.validate(card, judge_schema(kind))  # type: ignore[arg-type]
+
+
+FAULTS = [
+    (("task", "scale", "low"), "one", 'task.scale.low must be a number; "one" came.'),
+    (("task", "kind"), "poem", "task.kind must be one of single, source_target"),
+    (("task",), {"aspect": "x"}, "task lacks kind, scale."),
+    (("task", "scales"), {}, 'task may hold aspect, definition, kind, needs, scale; "scales" came.'),
+    (("task", "scale", "step"), 0, "task.scale.step must be above 0; 0 came."),
+    (("criteria",), [], "criteria must be a list of at least 1; one of 0 came."),
+    (("criteria", 0, "text"), None, "criteria[0].text must be a text; null came."),
+    (("criteria", 1), "be kind", 'criteria[1] must be an object; "be kind" came.'),
+    (("isotonic",), [1, 2], "isotonic must be an object or null; [1, 2] came."),
+    (("isotonic", "x", 1), True, "isotonic.x[1] must be a number; true came."),
+    (("alignment", "held_out", "n"), -3, "alignment.held_out.n must be at least 0; -3 came."),
+    (("alignment", "held_out", "value"), 7, "alignment.held_out.value must be at most 1"),
+    (("alignment", "held_out", "statistic"), "best", "must be one of pearson, spearman, kendall"),
+    (("ceiling",), {"value": 1}, "ceiling lacks statistic, level, n."),
+    (("digest",), "sha1:0", "digest must be a text of the form ^sha256"),
+    (("join",), "max", 'join must be "mean"; "max" came.'),
+    (("held_out_opened",), 1.5, "held_out_opened must be a whole number or null; 1.5 came."),
+    (("approved",), "yes", 'approved must be true or false; "yes" came.'),
+    (("approvals", 0, "state"), "signed", "approvals[0].state must be one of draft, proposed, approved, retired"),
+    (("warnings",), "none", 'warnings must be a list; "none" came.'),
+    (("judge", "spec"), "", "judge.spec must be a text of at least 1 characters"),
+    (("judge", "scaling", "n_items"), -1, "judge.scaling.n_items must be at least 0"),
+    (("task", "needs"), ["source", "source"], "task.needs: uniqueItems"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), FAULTS, ids=[".".join(map(str, one[0])) for one in FAULTS])
+def test_a_fault_is_told_with_its_place(offline_card: Card, path: tuple[Any, ...], value: Any, words: str) -> None:
+    offline_card["approvals"] = [{"criteria": "c", "state": "draft"}]
+    holder: Any = offline_card
+    for part in path[:-1]:
+        holder = holder[part]
+    holder[path[-1]] = value
+    with pytest.raises(JudgeError) as told:
+        check_card(offline_card, "judge", "mine.yaml")
+    assert str(told.value).startswith("mine.yaml: ")
+    assert words in str(told.value)
+    assert "export the judge again" in str(told.value)
+
+
+@pytest.mark.parametrize("prompt", ["../../secret.v1", "/etc/passwd", "score.v1+", "Score.v1", "a.v1/b.v1"])
+def test_a_prompt_is_a_name_and_no_path(scripted_card: Card, prompt: str) -> None:
+    scripted_card["judge"]["sampling"]["prompt"] = prompt
+    with pytest.raises(JudgeError, match=r"judge\.sampling\.prompt must be a text of the form"):
+        check_card(scripted_card, "judge", "mine.yaml")
+
+
+def test_many_faults_are_told_in_short(offline_card: Card) -> None:
+    offline_card["judge"]["scaling"]["features"] = dict.fromkeys(map(str, range(500)), "x" * 500)
+    with pytest.raises(JudgeError) as told:
+        check_card(offline_card, "judge", "mine.yaml")
+    assert "more)" in str(told.value)
+    assert len(str(told.value)) < 1000

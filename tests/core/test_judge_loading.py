@@ -1,0 +1,379 @@
+"""Judge files → judges: what is said with every verdict, who gets the key, and that no file does harm."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core import load_judge
+from core.errors import AuthError, ConcordError, GoldenError, JudgeError, UsageError
+from core.export.judge_file import checked, sealed
+from core.export.judge_reading import read_document
+from core.judging.parse import PARSER
+from core.judging.registry import make_judge
+from core.records import Item, Scored, Unscored
+from core.settings import Settings
+from tests.awaiting import awaited
+
+Card = dict[str, Any]
+FILES = Path(__file__).parent / "export" / "files"
+ITEM = Item("a", "The rye bread was recalled.", source="A bakery recalled its rye bread on Monday.")
+OFFLINE = sealed(checked(read_document(FILES / "judge_1_offline.yaml")))
+SCRIPTED = sealed(checked(read_document(FILES / "judge_1_scripted.yaml")))
+FUSED = sealed(checked(read_document(FILES / "fused_1.yaml"), "fusion"))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    """A running stand-in for an endpoint; `server.fake` holds what it has seen."""
+    path = Path(__file__).parents[1] / "fake_openai.py"
+    spec = importlib.util.spec_from_file_location("fake_openai", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules.setdefault("fake_openai", importlib.util.module_from_spec(spec))
+    if not hasattr(module, "FakeOpenAI"):
+        spec.loader.exec_module(module)
+    running = module.RunningServer(module.FakeOpenAI(latency=0.05))
+    yield running
+    running.stop()
+
+
+def written(tmp_path: Path, card: Card, *, seal: bool = True) -> Path:
+    path = tmp_path / "judge.yaml"
+    path.write_text(json.dumps(sealed(card) if seal else card), encoding="utf-8")
+    return path
+
+
+def asking(spec: str) -> Card:
+    """The card of the scripted judge, as if it had been calibrated with `spec`."""
+    card = copy.deepcopy(SCRIPTED)
+    card["judge"]["spec"] = spec
+    return card
+
+
+# ── what must be said ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_is_said_of_a_file_as_exported(tmp_path: Path) -> None:
+    assert load_judge(written(tmp_path, OFFLINE)).marks == ()
+    assert load_judge(written(tmp_path, OFFLINE), judge="offline").marks == ()
+    assert load_judge(written(tmp_path, SCRIPTED), judge="scripted:3").marks == ()
+
+
+def test_a_file_that_was_edited_is_refused_unless_accepted_and_marked(tmp_path: Path) -> None:
+    card = copy.deepcopy(OFFLINE)
+    card["criteria"][0]["text"] += " Reward brevity."
+    path = written(tmp_path, card, seal=False)
+    with pytest.raises(JudgeError, match="digest does not match") as told:
+        load_judge(path)
+    assert "accept_edited=True in Python, --accept-edited on the command line" in str(told.value)
+    judge = load_judge(path, accept_edited=True)
+    assert judge.marks == ("The file of this judge was changed after its export, and whoever loaded it accepted that.",)
+    assert isinstance(judge.score_one(ITEM), Scored)
+
+
+@pytest.mark.parametrize("digest", [None, "sha256:" + "0" * 64])
+def test_a_file_without_its_digest_counts_as_edited(tmp_path: Path, digest: str | None) -> None:
+    path = written(tmp_path, OFFLINE | {"digest": digest}, seal=False)
+    with pytest.raises(JudgeError, match="digest does not match"):
+        load_judge(path)
+    assert len(load_judge(path, accept_edited=True).marks) == 1
+
+
+def test_a_missing_digest_is_told(tmp_path: Path) -> None:
+    card = {key: value for key, value in OFFLINE.items() if key != "digest"}
+    with pytest.raises(JudgeError, match="The file lacks digest"):
+        load_judge(written(tmp_path, card, seal=False))
+
+
+def test_another_judge_is_marked_once_and_asked_in_the_same_way(tmp_path: Path) -> None:
+    card = copy.deepcopy(SCRIPTED)
+    card["judge"]["sampling"] |= {"samples": 3, "temperature": 0.7, "steps": "1. Read.\n2. Rate."}
+    judge = load_judge(written(tmp_path, card), judge="scripted:8")
+    (mark,) = judge.marks
+    assert mark.startswith("Scored by scripted:8, but calibrated with scripted:3: ")
+    state = judge.judge.as_state()["sampling"]  # type: ignore[union-attr]
+    assert (state["samples"], state["temperature"], state["steps"]) == (3, 0.7, "1. Read.\n2. Rate.")
+
+
+def test_a_judge_handed_in_is_compared_too(tmp_path: Path) -> None:
+    other = make_judge("scripted:5", Settings())
+    (mark,) = load_judge(written(tmp_path, SCRIPTED), judge=other).marks
+    assert "Scored by scripted:5" in mark
+    card = copy.deepcopy(SCRIPTED)
+    card["judge"]["sampling"]["temperature"] = 0.5
+    (mark,) = load_judge(written(tmp_path, card), judge=make_judge("scripted:3", Settings())).marks
+    assert mark.startswith("scripted:3 is asked in another way than when it was calibrated (temperature): ")
+
+
+def test_the_same_model_name_at_another_endpoint_is_another_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    (mark,) = load_judge(written(tmp_path, asking("openai:m"))).marks
+    assert mark.startswith("Scored by openai:m@http://127.0.0.1:9/v1, but calibrated with openai:m: ")
+
+
+def test_another_reader_of_replies_is_marked(tmp_path: Path) -> None:
+    (mark,) = load_judge(written(tmp_path, SCRIPTED | {"parser": "concord.v0"})).marks
+    assert mark.startswith(f"Replies are read by {PARSER}, and were read by concord.v0 ")
+
+
+def test_edited_and_other_both_stand(tmp_path: Path) -> None:
+    path = written(tmp_path, SCRIPTED | {"note": "mine"}, seal=False)
+    assert len(load_judge(path, judge="scripted:4", accept_edited=True).marks) == 2
+
+
+def test_a_judge_of_no_known_form_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not of a known form"):
+        load_judge(written(tmp_path, OFFLINE), judge="my favourite")
+    with pytest.raises(JudgeError, match=r"judge\.yaml: judge: .*not of a known form"):
+        load_judge(written(tmp_path, asking("my favourite")))
+    with pytest.raises(JudgeError, match="user name or password"):
+        load_judge(written(tmp_path, asking("openai:m@http://a:b@host/v1"), seal=False), accept_edited=True)
+
+
+# ── the key ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("OPENAI_API_KEY", "the-key")
+    return "the-key"
+
+
+@pytest.mark.parametrize(
+    ("spec", "base_url", "sent"),
+    [
+        ("openai:m", "", True),
+        ("openai:m@https://api.openai.com/v2", "", True),
+        ("openai:m@http://127.0.0.1:8000/v1", "", True),
+        ("openai:m@http://localhost:8000/v1", "", True),
+        ("openai:m@http://[::1]:8000/v1", "", True),
+        ("openai:m@https://models.example.org/v1", "", False),
+        ("openai:m@https://models.example.org/v1", "https://models.example.org/v1", True),
+        ("openai:m@https://models.example.org:444/v1", "https://models.example.org/v1", False),
+        ("openai:m@http://models.example.org/v1", "https://models.example.org/v1", False),
+        ("openai:m@https://api.openai.com.example.org/v1", "", False),
+        ("openai:@http://x@https://models.example.org/v1", "", False),
+    ],
+)
+def test_a_file_cannot_send_the_key_where_it_likes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, spec: str, base_url: str, sent: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    seen: list[str | None] = []
+
+    def noted(url: str, *, api_key: str | None, **_: Any) -> Any:
+        seen.append(api_key)
+        raise JudgeError("far enough")
+
+    monkeypatch.setattr("core.judging.registry.openai_provider", noted)
+    with pytest.raises(JudgeError):
+        load_judge(written(tmp_path, asking(spec), seal=False), accept_edited=True)
+    assert seen in ([key if sent else None], [] if not sent else None)
+
+
+def test_whoever_names_the_judge_sends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    seen: list[str | None] = []
+
+    def noted(url: str, *, api_key: str | None, **_: Any) -> Any:
+        seen.append(api_key)
+        raise JudgeError("far enough")
+
+    monkeypatch.setattr("core.judging.registry.openai_provider", noted)
+    spec = "openai:m@https://models.example.org/v1"
+    with pytest.raises(JudgeError, match="far enough"):
+        load_judge(written(tmp_path, asking(spec)), judge=spec)
+    assert seen == [key]
+
+
+def test_a_refusal_for_want_of_the_key_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, server: Any
+) -> None:
+    monkeypatch.setattr("core.judge_loading._gets_the_key", lambda spec, settings: False)
+    server.fake.keys.clear()
+    server.fake.fault = "401"
+    try:
+        judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))
+        for call in (lambda: judge.score([ITEM]), lambda: awaited(judge.score_async([ITEM]))):
+            with pytest.raises(AuthError, match="OPENAI_API_KEY was not sent there"):
+                call()
+        judge.close()
+    finally:
+        server.fake.fault = ""
+    assert not any(key in one for one in server.fake.keys)
+
+
+# ── awaited ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_replies_are_awaited_side_by_side(tmp_path: Path, server: Any) -> None:
+    judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))
+    items = [Item(f"i{k}", f"Text {k}.", source="A source.") for k in range(40)]
+
+    async def each() -> list[Any]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # threads could ask one at a time only
+        return await asyncio.gather(*(judge.score_async([item]) for item in items))
+
+    server.fake.most_in_flight = 0
+    found = [one for (one,) in awaited(each())]
+    again = judge.score(items)
+    judge.close()
+    assert server.fake.most_in_flight > 5
+    assert found == again
+
+
+class Kept:
+    """A reply store in memory."""
+
+    def __init__(self) -> None:
+        self.replies: dict[str, str] = {}
+
+    def get_replies(self, keys: Any) -> dict[str, str]:
+        return {key: self.replies[key] for key in keys if key in self.replies}
+
+    def put_replies(self, replies: Any) -> None:
+        self.replies |= dict(replies)
+
+
+def test_awaited_replies_are_kept_too(tmp_path: Path, server: Any) -> None:
+    kept = Kept()
+    judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")), replies=kept)
+    items = [Item(f"k{k}", f"Kept text {k}.", source="A source.") for k in range(5)]
+    first = awaited(judge.score_async([*items, items[0]]))
+    asked = server.fake.requests
+    assert len(kept.replies) == len(items)
+    assert awaited(judge.score_async(items)) == judge.score(items) == first[:5]
+    assert server.fake.requests == asked
+    judge.close()
+
+
+def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(tmp_path: Path, server: Any) -> None:
+    kept = Kept()
+    judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")), replies=kept)
+    items = [Item(f"d{k}", f"Down text {k}.", source="A source.") for k in range(30)]
+    awaited(judge.score_async(items[:1]))
+    server.fake.fault, server.fake.fault_after = "401", server.fake.requests + 10
+    try:
+        with pytest.raises(AuthError):
+            awaited(judge.score_async(items))
+    finally:
+        server.fake.fault, server.fake.fault_after = "", 0
+    assert len(kept.replies) > 1
+    judge.close()
+
+
+def test_giving_up_waiting_cancels_the_requests(tmp_path: Path, server: Any) -> None:
+    judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))
+    awaited(judge.score_async([ITEM]))
+    server.fake.latency = 30.0
+    try:
+        with pytest.raises(TimeoutError):
+            awaited(asyncio.wait_for(judge.score_async([Item("slow", "Slow.", source="S.")]), 0.2))
+    finally:
+        server.fake.latency = 0.05
+    judge.close()
+
+
+# ── nonsense ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+nonsense = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 12)
+    | st.integers(-(10**30), 10**30)
+    | st.floats(-1e300, 1e300)
+    | texts
+    | st.sampled_from(["offline", "scripted", "mean", "mix", "score_only", "single", "data_text", "references"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths of all values inside."""
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield (*path, key)
+            yield from places(inner, (*path, key))
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, card: Card) -> Card:
+    """`card` after one to three nonsensical edits."""
+    found = copy.deepcopy(card)
+    for _ in range(draw(st.integers(1, 3))):
+        # by depth first, so that the few values that matter are not lost among hundreds of numbers
+        paths = sorted(places(found), key=len)
+        if not paths:
+            break
+        depth = draw(st.integers(1, len(paths[-1])))
+        path = draw(st.sampled_from([one for one in paths if len(one) == depth]))
+        holder: Any = found
+        for part in path[:-1]:
+            holder = holder[part]
+        match draw(st.sampled_from(["replace", "remove", "repeat"])):
+            case "remove":
+                del holder[path[-1]]
+            case "repeat" if isinstance(holder, list):
+                holder.append(holder[path[-1]])
+            case _:
+                holder[path[-1]] = draw(nonsense)
+    return found
+
+
+def loads_or_tells(path: Path) -> None:
+    """JudgeError or a judge that scores; nothing else, and never a number off the rails."""
+    try:
+        judge = load_judge(path, accept_edited=True)
+    except JudgeError as error:
+        assert len(str(error)) < 3000
+        return
+    try:
+        verdict = judge.score_one(ITEM)
+    except ConcordError as error:
+        assert isinstance(error, JudgeError | GoldenError | UsageError)
+        return
+    finally:
+        judge.close()
+    assert isinstance(verdict, Unscored) or abs(verdict.value) < 1e12
+
+
+quick = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize("name", ["offline", "scripted", "fused"])
+def test_nonsense_is_told_and_never_crashes(tmp_path: Path, name: str) -> None:
+    card = {"offline": OFFLINE, "scripted": SCRIPTED, "fused": FUSED}[name]
+
+    @quick
+    @given(edited=spoilt(card))
+    def check(edited: Card) -> None:
+        loads_or_tells(written(tmp_path, edited, seal=False))
+
+    check()
+
+
+def test_a_text_that_was_cut_anywhere_is_told(tmp_path: Path) -> None:
+    path, text = tmp_path / "judge.yaml", (FILES / "judge_1_scripted.yaml").read_text("utf-8")
+
+    @settings(max_examples=40)
+    @given(at=st.integers(0, len(text) - 1), junk=st.text(max_size=8))
+    def check(at: int, junk: str) -> None:
+        path.write_bytes((text[:at] + junk).encode("utf-8", "surrogatepass"))
+        loads_or_tells(path)
+
+    check()
