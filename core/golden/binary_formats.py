@@ -33,7 +33,7 @@ def parse_parquet(content: Content) -> Parsed:
             unpacked += batch.nbytes
             if unpacked > content.limit:
                 raise content.refuse(f"Unpacked, the file is larger than {content.limit >> 20} MB.")
-            rows.extend({key: _plain(cell) for key, cell in row.items()} for row in batch.to_pylist())
+            rows.extend({key: plain_cell(cell) for key, cell in row.items()} for row in batch.to_pylist())
     except (arrow.ArrowException, OSError, ValueError) as problem:
         raise content.refuse(f"The Parquet data is broken: {str(problem)[:200]}.") from problem
     return Parsed(columns, tuple(rows))
@@ -79,7 +79,7 @@ def _sheet_rows(lines: abc.Iterable[abc.Sequence[Any]], content: Content) -> Par
         elif len(cells) > len(columns) and any(cell not in (None, "") for cell in cells[len(columns) :]):
             raise content.refuse(f"A cell stands right of the {len(columns)} named columns.", row=len(rows) + 1)
         else:
-            rows.append({column: _plain(cell) for column, cell in zip(columns, cells, strict=False)})
+            rows.append({column: plain_cell(cell) for column, cell in zip(columns, cells, strict=False)})
     if not columns:
         raise content.refuse("The first sheet is empty.")
     return Parsed(without_blank_columns(columns, rows), tuple(rows))
@@ -119,7 +119,7 @@ def _declares_entities(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
     return False
 
 
-def _plain(cell: Any) -> Any:
+def plain_cell(cell: Any) -> Any:
     """A cell as JSON would hold it: dates as ISO text, decimals as floats, bytes as text."""
     if isinstance(cell, decimal.Decimal):
         return float(cell)

@@ -17,6 +17,8 @@ from core.records import Item
 LONG_TEXT = 100_000
 LONGEST_TEXT = 1_000_000
 LONGEST_NAME = 500
+KEPT_TEXTS = 1_000
+"""Sources kept while reading, so that the items of one source share its text; far apart they are read anew."""
 _MOJIBAKE = re.compile("Ã[\x80-\xbf]|â€[™œ\x9d“”\x80-\xa0]|\ufffd")
 
 
@@ -40,29 +42,17 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
     return builder.done
 
 
-class _Builder:
+class RowReader:
+    """Reads one row after the other into an item; what is wrong with a row goes to `log`.  Holds few texts."""
+
     def __init__(self, mapping: Mapping, log: FindingLog) -> None:
         self.roles, self.log = mapping.roles, log
         self.long = mapping.layout == "long"
-        self.done = ItemRows()
         self.texts: dict[str, str] = {}
-        self.given_ids: set[str] = set()
-
-    def add(self, number: int, row: abc.Mapping[str, Any]) -> None:
-        item = self.read(number, row)
-        known = self.done.positions.get(item.item_id)
-        if known is None:
-            self.done.positions[item.item_id] = known = len(self.done.items)
-            self.done.items.append(item)
-            self.done.row_of_item.append(number)
-            self.done.given_split.append(read_id(row.get(self.roles.get("split", ""))))
-        elif self.long:
-            self.join(number, known, item)
-        else:
-            self.report_duplicate(number, known, item)
-        self.done.item_of_row.append(known)
 
     def read(self, number: int, row: abc.Mapping[str, Any]) -> Item:
+        """The item of row `number` (from 1); its `source_id` is empty where the row names none."""
+
         def cell(role: str) -> Any:
             column = self.roles.get(role)
             return None if column is None else row.get(column)
@@ -121,6 +111,8 @@ class _Builder:
         text = target_text(cell) if role == "target" else source_text(cell)
         self.examine(number, role, text)
         if key is not None:
+            if len(self.texts) >= KEPT_TEXTS:
+                self.texts.clear()
             self.texts[key] = text
         return text
 
@@ -135,6 +127,26 @@ class _Builder:
         if not text.isascii() and (match := _MOJIBAKE.search(text)):
             message = f"Characters look damaged ({shown(text[max(match.start() - 8, 0) : match.end() + 8])}): encoding?"
             self.log.add("warning", message, row=number, column=column, kind="mojibake")
+
+
+class _Builder(RowReader):
+    def __init__(self, mapping: Mapping, log: FindingLog) -> None:
+        super().__init__(mapping, log)
+        self.done = ItemRows()
+
+    def add(self, number: int, row: abc.Mapping[str, Any]) -> None:
+        item = self.read(number, row)
+        known = self.done.positions.get(item.item_id)
+        if known is None:
+            self.done.positions[item.item_id] = known = len(self.done.items)
+            self.done.items.append(item)
+            self.done.row_of_item.append(number)
+            self.done.given_split.append(read_id(row.get(self.roles.get("split", ""))))
+        elif self.long:
+            self.join(number, known, item)
+        else:
+            self.report_duplicate(number, known, item)
+        self.done.item_of_row.append(known)
 
     def report_duplicate(self, number: int, known: int, item: Item) -> None:
         first = self.done.row_of_item[known]

@@ -9,6 +9,7 @@ import json
 from collections import abc
 from typing import Any
 
+from core.errors import GoldenError
 from core.golden.content import Content, Parsed, bound_rows, column_names, without_blank_columns
 from core.golden.fields import folded, is_role
 from core.records import Finding
@@ -30,7 +31,7 @@ def refuse_disguises(content: Content) -> None:
 def decode(content: Content, findings: list[Finding], header_lines: int = 0) -> str:
     """The text of `content`: UTF-8 or UTF-16 (by mark or by its zeros), else Windows-1252 with a finding."""
     data = content.data
-    encoding = _utf16(data) or "utf-8-sig"
+    encoding = utf16_of(data) or "utf-8-sig"
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as problem:
@@ -48,7 +49,8 @@ def decode(content: Content, findings: list[Finding], header_lines: int = 0) -> 
     return text
 
 
-def _utf16(data: bytes) -> str | None:
+def utf16_of(data: bytes) -> str | None:
+    """The UTF-16 codec that `data` (the beginning of a text) asks for by its mark or its zeros; None for others."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     head = data[:1000]
@@ -66,21 +68,43 @@ def parse_csv(content: Content) -> Parsed:
     text = decode(content, findings, header_lines=1)
     csv.field_size_limit(max(csv.field_size_limit(), content.limit))
     delimiter = sniff_delimiter(text)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    columns, lines = csv_rows(io.StringIO(text, newline=""), delimiter, content, findings.append)
     rows: list[dict[str, Any]] = []
+    for row in lines:
+        rows.append(row)
+        bound_rows(len(rows), content)
+    return Parsed(without_blank_columns(columns, rows), tuple(rows), findings)
+
+
+def csv_rows(
+    lines: abc.Iterable[str], delimiter: str, content: Content, tell: abc.Callable[[Finding], None]
+) -> tuple[tuple[str, ...], abc.Iterator[dict[str, Any]]]:
+    """The columns of CSV text and its rows, one at a time; `tell` hears of rows with too few cells.
+
+    GoldenError for a broken header at once, for a broken row when it is reached.
+    """
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = next((cells for cells in reader if any(cell.strip() for cell in cells)), [])
-        columns = column_names(header, content)
-        for cells in reader:
-            if cells and (len(cells) > 1 or cells[0].strip() or len(columns) == 1):
-                rows.append(_csv_row(columns, cells, len(rows) + 1, content, findings))
-                bound_rows(len(rows), content)
     except csv.Error as problem:
-        raise content.refuse(
-            f"The CSV is broken at line {reader.line_num}: {problem}. A quotation mark may be missing.",
-            row=len(rows) + 1,
-        ) from problem
-    return Parsed(without_blank_columns(columns, rows), tuple(rows), findings)
+        raise _broken_csv(problem, reader.line_num, 1, content) from problem
+    columns = column_names(header, content)
+
+    def rows() -> abc.Iterator[dict[str, Any]]:
+        number = 0
+        try:
+            for cells in reader:
+                if cells and (len(cells) > 1 or cells[0].strip() or len(columns) == 1):
+                    number += 1
+                    yield _csv_row(columns, cells, number, content, tell)
+        except csv.Error as problem:
+            raise _broken_csv(problem, reader.line_num, number + 1, content) from problem
+
+    return columns, rows()
+
+
+def _broken_csv(problem: csv.Error, line: int, row: int, content: Content) -> GoldenError:
+    return content.refuse(f"The CSV is broken at line {line}: {problem}. A quotation mark may be missing.", row=row)
 
 
 def sniff_delimiter(text: str) -> str:
@@ -101,7 +125,7 @@ def sniff_delimiter(text: str) -> str:
 
 
 def _csv_row(
-    columns: tuple[str, ...], cells: list[str], row: int, content: Content, findings: list[Finding]
+    columns: tuple[str, ...], cells: list[str], row: int, content: Content, tell: abc.Callable[[Finding], None]
 ) -> dict[str, Any]:
     if len(cells) > len(columns):
         raise content.refuse(
@@ -110,7 +134,7 @@ def _csv_row(
         )
     if len(cells) < len(columns):
         message = f"{len(cells)} cells came where the header names {len(columns)}; the rest is read as empty."
-        findings.append(Finding("warning", message, row=row, column=columns[len(cells)]))
+        tell(Finding("warning", message, row=row, column=columns[len(cells)]))
     return dict(zip(columns, cells, strict=False))
 
 
@@ -123,12 +147,13 @@ def parse_jsonl(content: Content) -> Parsed:
     rows: list[dict[str, Any]] = []
     for line_number, line in enumerate(decode(content, findings).split("\n"), start=1):
         if line.strip():
-            rows.append(_object(line, line_number, len(rows) + 1, content))
+            rows.append(json_object(line, line_number, len(rows) + 1, content))
             bound_rows(len(rows), content)
     return Parsed(_json_columns(rows), tuple(rows), findings)
 
 
-def _object(line: str, line_number: int, row: int, content: Content) -> dict[str, Any]:
+def json_object(line: str, line_number: int, row: int, content: Content) -> dict[str, Any]:
+    """The object on a line of JSONL; GoldenError, with line and row, for anything else."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as problem:

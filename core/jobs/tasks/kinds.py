@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from core.calibration.ablate import Ablation
 from core.calibration.rounds import RoundResult
 from core.calibration.steps import Calibration
+from core.drift.outcome import Recheck
 from core.jobs.views import CalibrationRequest, RescoreRequest, RescoreView, RunKind, RunRequest
 from core.jobs.views.analyses import AblationRequest
 from core.jobs.views.fusion import FusionRequest, FusionRunView
 from core.jobs.views.metrics import MetricsRequest, MetricsView
+from core.jobs.views.recheck import RecheckRequest
 from core.jobs.views.repeval import RepEvalRequest, RepEvalView
 from core.jobs.views.rounds import RoundRequest
 from core.jobs.views.styles import StylesRequest, StylesView
@@ -31,6 +33,7 @@ KINDS: dict[RunKind, Kind] = {
     "ablation": Kind(AblationRequest, Ablation),
     "fusion": Kind(FusionRequest, FusionRunView),
     "metrics": Kind(MetricsRequest, MetricsView),
+    "recheck": Kind(RecheckRequest, Recheck),
     "repeval": Kind(RepEvalRequest, RepEvalView),
     "styles": Kind(StylesRequest, StylesView),
 }

@@ -10,6 +10,7 @@ from core.jobs.tasks.ablation_program import AblationProgram
 from core.jobs.tasks.calibration_program import CalibrationProgram
 from core.jobs.tasks.fusion_program import FusionProgram
 from core.jobs.tasks.metrics_program import MetricsProgram
+from core.jobs.tasks.recheck_program import RecheckProgram
 from core.jobs.tasks.repeval_program import RepEvalProgram
 from core.jobs.tasks.rescore_program import RescoreProgram
 from core.jobs.tasks.round_program import RoundProgram
@@ -28,6 +29,7 @@ def open_program(store: Store, settings: Settings, run: RunRow) -> Program:
         "ablation": AblationProgram,
         "fusion": FusionProgram,
         "metrics": MetricsProgram,
+        "recheck": RecheckProgram,
         "repeval": RepEvalProgram,
         "styles": StylesProgram,
     }

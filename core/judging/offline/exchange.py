@@ -157,7 +157,7 @@ def measure_data(text: Text, data: Data) -> Features:
     joined = f" {' '.join(text.stems)} "
     exact = [f" {' '.join(value)} " in joined for value in data.values if value]
     again = sum(max(0, joined.count(f" {' '.join(value)} ") - 1) for value in set(data.values) if value)
-    places = [joined.find(f" {min(w, key=joined.find)} ") for w in data.wanted if w and w <= told]
+    places = [joined.find(f" {_first(w, joined)} ") for w in data.wanted if w and w <= told]
     steps = [b >= a for a, b in itertools.pairwise(places)]
     n = max(1, len(data.slots))
     return {
@@ -172,6 +172,11 @@ def measure_data(text: Text, data: Data) -> Features:
         "slot_names_voiced": _mean([float(bool(_key_stems(s.name) & told)) for s in data.slots if s.name], 0.0),
         "log_slots": math.log1p(n),
     }
+
+
+def _first(stems: frozenset[str], joined: str) -> str:
+    """The one that is found first; of two found at one place the alphabet decides, not the order of the set."""
+    return min(stems, key=lambda stem: (joined.find(stem), stem))
 
 
 def missing_slots(text: Text, data: Data) -> list[Slot]:

@@ -36,6 +36,11 @@ def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
     return np.stack([_vector(item.target, item.source, item.context, kind) for item in items]) if items else _EMPTY
 
 
+def forget_items() -> None:
+    """Empty the cache of items, for callers to whom no item comes twice."""
+    _vector.cache_clear()
+
+
 _EMPTY: FloatArray = np.empty((0, len(FEATURES)))
 
 

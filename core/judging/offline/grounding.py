@@ -10,6 +10,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from core.judging.offline.lexicon import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS
@@ -30,10 +31,12 @@ class Source:
     text: Text
     vocabulary: frozenset[str]
     known: frozenset[str]
+    spelt: frozenset[str]
     pairs: dict[tuple[str, str], list[int]]
     triples: frozenset[tuple[str, str, str]]
     first_at: dict[str, int]
     weights: dict[str, float]
+    weight: float
     salient: tuple[str, ...]
     shares: dict[str, float]
     contents: tuple[frozenset[str], ...]
@@ -69,14 +72,17 @@ def prepare(raw: str) -> Source:
         bounds.append(total)
         total += len(sentence.words)
     n_content = sum(counts.values())
+    known = frozenset(text.words) | frozenset(stems)
     return Source(
         text=text,
         vocabulary=frozenset(stems),
-        known=frozenset(text.words) | frozenset(stems),
+        known=known,
+        spelt=frozenset(NUMBER_WORDS[word] for word in known & NUMBER_WORDS.keys()),
         pairs=pairs,
         triples=frozenset(zip(stems, stems[1:], stems[2:], strict=False)),
         first_at=first_at,
         weights=weights,
+        weight=sum(weights.values()),
         salient=tuple(sorted(weights, key=lambda stem: (-weights[stem], stem))[:SALIENT_WORDS]),
         shares={stem: n / n_content for stem, n in counts.items()},
         contents=contents,
@@ -124,15 +130,16 @@ def copying(text: Text, source: Source) -> Features:
     triples = list(zip(stems, stems[1:], stems[2:], strict=False))
     places = [part.source_start / max(1, source.size) for part in pieces]
     steps = [b >= a for a, b in itertools.pairwise(places)]
-    spliced = sum(p not in source.pairs and p[0] in source.vocabulary and p[1] in source.vocabulary for p in pairs)
+    new = [pair for pair in pairs if pair not in source.pairs]
+    spliced = sum([a in source.vocabulary and b in source.vocabulary for a, b in new])
     longest = max((part.length for part in parts), default=0)
     return {
         "fragment_coverage": sum(part.length for part in parts) / n,
         "log_density": math.log1p(sum(part.length**2 for part in parts) / n),
         "log_longest_copy": math.log1p(longest),
         "longest_copy_share": longest / n,
-        "new_pairs": sum(pair not in source.pairs for pair in pairs) / max(1, len(pairs)),
-        "new_triples": sum(triple not in source.triples for triple in triples) / max(1, len(triples)),
+        "new_pairs": len(new) / max(1, len(pairs)),
+        "new_triples": (len(triples) - sum(map(source.triples.__contains__, triples))) / max(1, len(triples)),
         "splices": spliced / max(1, len(pairs)),
         "log_splices": math.log1p(spliced),
         "place": _mean(places, 0.5),
@@ -144,8 +151,7 @@ def copying(text: Text, source: Source) -> Features:
 
 def unseen_numbers(text: Text, source: Source) -> list[str]:
     """Numbers of the text that the source does not hold; "three" and "3" count as the same."""
-    spelt = {NUMBER_WORDS[word] for word in source.known & NUMBER_WORDS.keys()}
-    return [n for n in numbers(text) if n not in source.known and n not in spelt]
+    return [n for n in numbers(text) if n not in source.known and n not in source.spelt]
 
 
 def unseen_names(text: Text, source: Source) -> list[str]:
@@ -173,7 +179,7 @@ def support(text: Text, source: Source) -> Features:
     unseen = unseen_words(text, source)
     aligned = [align(sentence, source) for sentence in text.sentences if sentence.content]
     return {
-        "known_words": sum(stem in source.vocabulary for stem in content) / max(1, len(content)),
+        "known_words": sum(map(source.vocabulary.__contains__, content)) / max(1, len(content)),
         "log_unseen_words": math.log1p(len(unseen)),
         "log_unseen_names": math.log1p(len(unseen_names(text, source))),
         "log_unseen_numbers": math.log1p(len(unseen_numbers(text, source))),
@@ -203,26 +209,34 @@ class Aligned:
 def align(sentence: Sentence, source: Source) -> Aligned:
     """The best source sentence for a sentence with content words."""
     content = sentence.content
-    votes = Counter(i for stem in sorted(content) for i in source.sentences_of.get(stem, ()))
+    votes: dict[int, int] = {}
+    for stem in content:
+        for i in source.sentences_of.get(stem, ()):
+            votes[i] = votes.get(i, 0) + 1
     if not votes:
         return Aligned(0, 0.0, 0.0, 0, 0)
-    best, shared = max(votes.items(), key=lambda vote: (vote[1], -vote[0]))
-    around = frozenset().union(*source.contents[max(0, best - 1) : best + 2])
-    marked = {
-        stem
-        for stem, word, at in zip(sentence.stems, sentence.surface, range(len(sentence.words)), strict=True)
-        if word[0].isdigit() or (at and word[0].isupper())
-    } & content
+    shared = max(votes.values())
+    best = min([i for i, n in votes.items() if n == shared])
     pairs = list(zip(sentence.stems, sentence.stems[1:], strict=False))
-    negated = bool(NEGATIONS.intersection(sentence.words))
-    source_negated = bool(NEGATIONS.intersection(source.text.sentences[best].words))
+    negated = not NEGATIONS.isdisjoint(sentence.words)
+    source_negated = not NEGATIONS.isdisjoint(source.text.sentences[best].words)
     return Aligned(
         index=best,
         share=shared / len(content),
-        pair_share=sum(pair in source.pairs for pair in pairs) / max(1, len(pairs)),
-        misplaced=len((marked & source.vocabulary) - around),
+        pair_share=sum(map(source.pairs.__contains__, pairs)) / max(1, len(pairs)),
+        misplaced=_misplaced(sentence, source, best),
         negation_mismatch=int(negated != source_negated and shared >= 0.4 * len(content)),
     )
+
+
+def _misplaced(sentence: Sentence, source: Source, best: int) -> int:
+    """Names and numbers of the sentence that the source holds, but not its sentence `best` or a neighbour of it."""
+    marked = {
+        stem
+        for at, (stem, word) in enumerate(zip(sentence.stems, sentence.surface, strict=True))
+        if ((word[0].isupper() and at) or word[0].isdigit()) and stem in sentence.content and stem in source.vocabulary
+    }
+    return len(marked.difference(*source.contents[max(0, best - 1) : best + 2])) if marked else 0
 
 
 def _jump(aligned: list[Aligned], source: Source) -> float:
@@ -235,15 +249,15 @@ def coverage(text: Text, source: Source) -> Features:
     content = Counter(text.content_stems)
     told = content.keys()
     total = sum(content.values())
-    weight = sum(source.weights.values())
-    used = {i for stem in told for i in source.sentences_of.get(stem, ())[:1]}
+    weights, places = source.weights, source.sentences_of
+    used = {places[stem][0] for stem in told if stem in places}
     return {
-        "salient_recall": sum(stem in told for stem in source.salient) / max(1, len(source.salient)),
-        "weighted_recall": sum(source.weights.get(stem, 0.0) for stem in told) / max(weight, 1e-9),
-        "top_words": sum(stem in told for stem in source.salient[:6]) / max(1, len(source.salient[:6])),
-        "salience": sum(source.weights.get(stem, 0.0) * n for stem, n in content.items()) / max(1, total),
-        "lead_share": sum(n for stem, n in content.items() if stem in source.lead) / max(1, total),
-        "lead_recall": sum(stem in told for stem in source.lead) / max(1, len(source.lead)),
+        "salient_recall": sum([stem in told for stem in source.salient]) / max(1, len(source.salient)),
+        "weighted_recall": sum([weights.get(stem, 0.0) for stem in told]) / max(source.weight, 1e-9),
+        "top_words": sum([stem in told for stem in source.salient[:6]]) / max(1, len(source.salient[:6])),
+        "salience": sum([weights.get(stem, 0.0) * n for stem, n in content.items()]) / max(1, total),
+        "lead_share": sum([n for stem, n in content.items() if stem in source.lead]) / max(1, total),
+        "lead_recall": len(source.lead & told) / max(1, len(source.lead)),
         "first_sentence_recall": _recall(source.contents[:1], told),
         "divergence": _divergence(content, total, source.shares),
         "log_compression": math.log(source.size / max(1, len(text.stems))) if source.size else 0.0,
@@ -252,9 +266,9 @@ def coverage(text: Text, source: Source) -> Features:
     }
 
 
-def _recall(contents: Sequence[frozenset[str]], told: object) -> float:
+def _recall(contents: Sequence[frozenset[str]], told: AbstractSet[str]) -> float:
     wanted = frozenset().union(*contents)
-    return sum(stem in told for stem in wanted) / len(wanted) if wanted else 0.0  # type: ignore[operator]
+    return len(wanted & told) / len(wanted) if wanted else 0.0
 
 
 def _divergence(content: Counter[str], total: int, shares: dict[str, float]) -> float:

@@ -9,6 +9,7 @@ import itertools
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from core.judging.offline.grammar import doubled, slips
 from core.judging.offline.lexicon import (
@@ -69,7 +70,7 @@ def repetition(text: Text) -> Features:
     }
 
 
-def _repeated(parts: list[str] | list[tuple[str, str]] | list[tuple[str, str, str]]) -> float:
+def _repeated(parts: Sequence[str | tuple[str, ...]]) -> float:
     return 1 - len(set(parts)) / len(parts) if parts else 0.0
 
 
@@ -95,8 +96,8 @@ def connection(text: Text) -> Features:
     return {
         "neighbour_overlap": _mean([len(a & b) / math.sqrt(len(a) * len(b)) for a, b in pairs if a and b]),
         "linked_sentences": _mean([float(bool(a & b)) for a, b in pairs]) if pairs else 1.0,
-        "connectives": sum(word in CONNECTIVES for word in text.words) / len(text.words),
-        "pronoun_links": _mean([float(any(w in THIRD_PERSON for w in s.words[:6])) for s in later]),
+        "connectives": _count(CONNECTIVES, text.words) / len(text.words),
+        "pronoun_links": _mean([float(not THIRD_PERSON.isdisjoint(s.words[:6])) for s in later]),
         "connective_starts": _mean([float(s.words[0] in CONNECTIVES) for s in later]),
         "thread": max(counts.values()) / len(sets) if counts and len(sets) > 1 else 1.0,
         "back_to_first": _mean([float(bool(sets[0] & other)) for other in sets[1:]]) if len(sets) > 1 else 1.0,
@@ -108,16 +109,16 @@ def connection(text: Text) -> Features:
 def fluency(text: Text) -> Features:
     """Cues of broken language; each counts occurrences (logarithm of 1 + n) or is a share or a flag."""
     raw, words = text.raw.strip(), text.words
-    last = words[-1]
+    last, unfinished = words[-1], _TERMINAL.search(raw) is None
     return {
-        "unfinished": float(_TERMINAL.search(raw) is None),
+        "unfinished": float(unfinished),
         "dangling_end": float(last in DANGLING_ENDS),
-        "cut_word_end": float(_TERMINAL.search(raw) is None and len(last) <= 2),
+        "cut_word_end": float(unfinished and len(last) <= 2),
         "stray_punctuation": math.log1p(len(_STRAY.findall(raw))),
-        "junk": math.log1p(len(_JUNK.findall(raw)) + sum(word in JUNK_TOKENS for word in words)),
+        "junk": math.log1p(len(_JUNK.findall(raw)) + _count(JUNK_TOKENS, words)),
         "lower_case_starts": _mean([float(s.surface[0][0].islower()) for s in text.sentences]),
         "grammar_slips": math.log1p(slips(text)),
-        "function_words_odd": abs(sum(w in FUNCTION_WORDS for w in words) / len(words) - 0.45),
+        "function_words_odd": abs(_count(FUNCTION_WORDS, words) / len(words) - 0.45),
         "dangling_sentences": _mean([float(s.words[-1] in DANGLING_ENDS) for s in text.sentences]),
         "verbless_sentences": _mean([float(not _has_verb(s)) for s in text.sentences]),
         "unbalanced": float(raw.count("(") != raw.count(")")) + len(_QUOTES.findall(raw)) % 2,
@@ -134,16 +135,16 @@ def wording(text: Text) -> Features:
     words, n = text.words, len(text.words)
     per_word = sum(map(syllables, words)) / n
     flesch = 206.835 - 1.015 * n / len(text.sentences) - 84.6 * per_word
-    capitals = sum(w[0].isupper() for s in text.sentences for w in s.surface[1:])
+    capitals = sum([w[0].isupper() for s in text.sentences for w in s.surface[1:]])
     return {
         "readability": max(-200.0, min(200.0, flesch)) / 100,
         "word_length": sum(map(len, words)) / n,
-        "long_words": sum(len(word) > 7 for word in words) / n,
-        "content_share": sum(word not in FUNCTION_WORDS for word in words) / n,
-        "number_share": sum(word[0].isdigit() for word in words) / n,
+        "long_words": sum([len(word) > 7 for word in words]) / n,
+        "content_share": (n - _count(FUNCTION_WORDS, words)) / n,
+        "number_share": sum([word[0].isdigit() for word in words]) / n,
         "name_share": capitals / n,
         "commas": text.raw.count(",") / n,
-        "negations": sum(word in NEGATIONS for word in words) / n,
+        "negations": _count(NEGATIONS, words) / n,
         "quotes": math.log1p(len(_QUOTES.findall(text.raw))),
         "log_content_words": math.log1p(len(set(text.content_stems))),
     }
@@ -156,12 +157,17 @@ def tone(text: Text) -> Features:
     return {
         "asks": float("?" in raw or words[0] in QUESTION_WORDS),
         "exclaims": float("!" in raw),
-        "opinions": math.log1p(sum(word in OPINIONS for word in words)),
-        "first_person": sum(word in FIRST_PERSON for word in words) / n,
-        "second_person": sum(word in SECOND_PERSON for word in words) / n,
-        "greetings": sum(word in GREETINGS for word in words) / n,
+        "opinions": math.log1p(_count(OPINIONS, words)),
+        "first_person": _count(FIRST_PERSON, words) / n,
+        "second_person": _count(SECOND_PERSON, words) / n,
+        "greetings": _count(GREETINGS, words) / n,
         "non_committal": float(any(phrase in joined for phrase in NON_COMMITTAL)),
     }
+
+
+def _count(words: frozenset[str], among: Sequence[str]) -> int:
+    """How many of `among` are one of `words`."""
+    return sum(map(words.__contains__, among))
 
 
 def _mean(values: list[float]) -> float:

@@ -6,6 +6,7 @@ without stemming.  Texts longer than `MAX_CHARS` are measured on their beginning
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from core.judging.offline.lexicon import ABBREVIATIONS, FUNCTION_WORDS
 
 MAX_CHARS = 60_000
 """About 10,000 words: far above any source people rate, low enough that a hostile text costs little."""
+
+KEPT_WORDS = 30_000
+"""Words whose stem and syllables are remembered: most of what a language uses, in a few megabytes."""
 
 # Every repetition is bounded, so that no hostile text makes a search quadratic.
 _CLITIC = re.compile(r"\s(?=['’](?:s|re|ve|ll|d|m)\b)|(?<=\w)\s(?=n\s?['’]t\b)|(?<=n)\s(?=['’]t\b)", re.IGNORECASE)
@@ -26,45 +30,39 @@ _VOWELS = re.compile(r"[aeiouy]+")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence: its text, and its words as they stand, in lower case and as stems (three equally long tuples)."""
+    """A sentence: its text, and its words as they stand, in lower case and as stems (three equally long tuples).
+
+    `content` are the stems of the words that are not function words.
+    """
 
     text: str
     surface: tuple[str, ...]
     words: tuple[str, ...]
     stems: tuple[str, ...]
-
-    @property
-    def content(self) -> frozenset[str]:
-        """Stems of the words that are not function words."""
-        return frozenset(s for s, w in zip(self.stems, self.words, strict=True) if w not in FUNCTION_WORDS)
+    content: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text cut up.  `words` and `stems` run over all sentences in order."""
+    """A text cut up.  `words`, `stems` and `content_stems` (no function words) run over all of it in order."""
 
     raw: str
     sentences: tuple[Sentence, ...]
     words: tuple[str, ...]
     stems: tuple[str, ...]
-
-    @property
-    def content_stems(self) -> list[str]:
-        """Stems of the content words in order, repetitions kept."""
-        return [s for s, w in zip(self.stems, self.words, strict=True) if w not in FUNCTION_WORDS]
+    content_stems: tuple[str, ...]
 
 
 def cut(raw: str) -> Text:
     """`raw` as sentences, words and stems.  Empty and wordless texts give no sentences."""
     clipped = raw[:MAX_CHARS]
     normal = clipped if clipped.isascii() else unicodedata.normalize("NFKC", clipped)
-    sentences = tuple(s for part in split_sentences(_CLITIC.sub("", normal)) if (s := _sentence(part)).words)
-    return Text(
-        raw=clipped,
-        sentences=sentences,
-        words=tuple(word for s in sentences for word in s.words),
-        stems=tuple(stem_ for s in sentences for stem_ in s.stems),
-    )
+    joined = _CLITIC.sub("", normal) if "'" in normal or "’" in normal else normal
+    sentences = tuple(s for part in split_sentences(joined) if (s := _sentence(part)).words)
+    words = tuple(itertools.chain.from_iterable(s.words for s in sentences))
+    stems = tuple(itertools.chain.from_iterable(s.stems for s in sentences))
+    content = tuple([s for s, w in zip(stems, words, strict=True) if w not in FUNCTION_WORDS])
+    return Text(clipped, sentences, words, stems, content)
 
 
 def split_sentences(text: str) -> list[str]:
@@ -89,11 +87,16 @@ def _is_abbreviation(before: str) -> bool:
 
 def _sentence(text: str) -> Sentence:
     surface = tuple(_WORD.findall(text))
-    words = tuple(word.lower().replace("’", "'") for word in surface)
-    return Sentence(text, surface, words, tuple(map(stem, words)))
+    if text.isascii():
+        words = tuple(map(str.lower, surface))
+    else:
+        words = tuple([word.lower().replace("’", "'") for word in surface])
+    stems = tuple(map(stem, words))
+    content = frozenset([s for s, w in zip(stems, words, strict=True) if w not in FUNCTION_WORDS])
+    return Sentence(text, surface, words, stems, content)
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=KEPT_WORDS)
 def stem(word: str) -> str:
     """A light stem: possessive, plural, -ed, -ing and -ly endings removed from words of four letters and more.
 
@@ -116,7 +119,7 @@ def stem(word: str) -> str:
     return word.removesuffix("e") if len(word) > 3 else word
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=KEPT_WORDS)
 def syllables(word: str) -> int:
     """Syllables by vowel groups, a silent final e left out; at least 1."""
     groups = len(_VOWELS.findall(word))

@@ -1,0 +1,12 @@
+"""Has an exported judge's alignment fallen on newer labels?
+
+::
+
+    recheck  recheck(judge, golden, aspect, …) -> Recheck      score the new golden set, compare with the file's figure
+             recheck_scores(card, golden, aspect, scores, …)   the same on scores that are there already
+    outcome  Recheck: the record, its decision, and the decision in words
+    change   the difference between two independent alignments: interval, p, what n can tell, n needed
+    shift    how labels or scores are distributed now, beside before
+
+Importing this package imports none of them; `core.drift.outcome` brings no judge with it.
+"""

@@ -1,0 +1,186 @@
+"""The difference between two alignments measured on different items: its interval, its p, and what n can tell.
+
+Only the interval of the earlier alignment is known (it stands in the judge file), so the interval of the difference
+is put together from the two intervals (MOVER; Zou 2007, "Toward using confidence intervals to compare correlations",
+Psychological Methods 12, equation 15)::
+
+    lower = (now − then) − √((now − low_now)² + (high_then − then)²)
+    upper = (now − then) + √((high_now − now)² + (then − low_then)²)
+
+Limits at other confidences than 95 % are taken on Fisher's scale z = atanh(r), on which each side of an interval grows
+with the normal quantile.  `p` is one-sided, for "has fallen": the level at which the upper limit is 0, so that p < α
+and a (1 − 2α) interval below 0 always say the same.  Both intervals come from resampled sources, so items of one source
+are not taken for independent ones.
+
+What n can tell: with standard errors s on that scale (the mean of an interval's two sides over 1.96), a fall is told
+with probability `POWER` when it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²).  s_now² shrinks with 1/n, s_then
+does not: where the exported figure itself is known too loosely, no number of new items suffices.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import UsageError
+from core.records import Alignment, Interval
+
+POWER = 0.8
+_EDGE = 1.0 - 1e-9
+_Q95 = 1.959963984540054
+_WIDEST = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Alignment now minus alignment then; a fall is negative.
+
+    `interval` has confidence 1 − 2α; `p` is the chance of such a fall or a larger one if nothing had changed.
+    `detectable` is the smallest fall that these n tell with probability `POWER`; `n_needed` the items (with as many a
+    source as now) that tell a fall of `fall`, None where none suffice or it cannot be known.  All None where
+    undefined, with `reason`.
+    """
+
+    value: float | None
+    interval: Interval | None
+    p: float | None
+    detectable: float | None
+    n_needed: int | None
+    fall: float
+    alpha: float
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Null where undefined."""
+        return {
+            "value": self.value,
+            "interval": None if self.interval is None else [self.interval.low, self.interval.high],
+            "confidence": None if self.interval is None else self.interval.confidence,
+            "interval_method": None if self.interval is None else self.interval.method,
+            "p_fallen": self.p,
+            "detectable": self.detectable,
+            "n_needed": self.n_needed,
+            "fall": self.fall,
+            "alpha": self.alpha,
+            "power": POWER,
+            "reason": self.reason or None,
+        }
+
+
+def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall: float = 0.1) -> Change:
+    """Has the alignment fallen from `then` to `now`, measured on different items?
+
+    Both need a 95 % interval.  `alpha` lies in (0, .5), `fall` in (0, 1], else UsageError.  Undefined, with the
+    reason, where a side or its interval is, or where the two are of different statistics or levels.
+    """
+    if not 0 < alpha < 0.5:
+        raise UsageError(f"--alpha must lie between 0 and 0.5; {alpha:g} came.")
+    if not 0 < fall <= 1:
+        raise UsageError(f"--fall must lie between 0 and 1; {fall:g} came.")
+    if (now.statistic, now.level) != (then.statistic, then.level):
+        told = f"{then.statistic} at {then.level} level, not {now.statistic} at {now.level} level"
+        return _undefined(f"the judge file tells {told}", alpha, fall)
+    sides = []
+    for name, one in (("now", now), ("in the judge file", then)):
+        if one.value is None:
+            return _undefined(f"{name}: {one.reason or 'the alignment is undefined'}", alpha, fall)
+        if one.interval is None:
+            return _undefined(f"{name}: the alignment has no interval (fewer than 2 sources)", alpha, fall)
+        sides.append(_Side.of(one.value, one.interval))
+    ours, theirs = sides
+    q = _quantile(1.0 - alpha)
+    low, high = _limits(ours, theirs, q)
+    method = f"from the intervals of both (MOVER); {now.n} items now, {then.n} then"
+    interval = Interval(low, high, 1.0 - 2.0 * alpha, method)
+    return Change(
+        ours.value - theirs.value,
+        interval,
+        _p_fallen(ours, theirs),
+        _detectable(ours, theirs, alpha),
+        _needed(ours, theirs, now.n, fall=fall, alpha=alpha),
+        fall,
+        alpha,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A value with the widths of its interval on Fisher's scale, a standard normal quantile of 1 wide."""
+
+    value: float
+    below: float
+    above: float
+
+    @classmethod
+    def of(cls, value: float, interval: Interval) -> _Side:
+        q = _Q95 if interval.confidence == 0.95 else _quantile(0.5 + interval.confidence / 2.0)
+        middle = _z(value)
+        return cls(value, max(middle - _z(interval.low), 0.0) / q, max(_z(interval.high) - middle, 0.0) / q)
+
+    @property
+    def error(self) -> float:
+        return (self.below + self.above) / 2.0
+
+    def low(self, q: float) -> float:
+        return math.tanh(_z(self.value) - q * self.below)
+
+    def high(self, q: float) -> float:
+        return math.tanh(_z(self.value) + q * self.above)
+
+
+def _limits(ours: _Side, theirs: _Side, q: float) -> tuple[float, float]:
+    """Ends of the interval of ours − theirs whose sides have the normal quantile `q`."""
+    value = ours.value - theirs.value
+    down = math.hypot(ours.value - ours.low(q), theirs.high(q) - theirs.value)
+    up = math.hypot(ours.high(q) - ours.value, theirs.value - theirs.low(q))
+    return value - down, value + up
+
+
+def _p_fallen(ours: _Side, theirs: _Side) -> float:
+    """The level at which an end of the interval lies at 0, by halving; ends move outwards as q grows."""
+    fallen = ours.value < theirs.value
+    inner, outer = 0.0, _WIDEST
+    for _ in range(60):
+        q = (inner + outer) / 2.0
+        low, high = _limits(ours, theirs, q)
+        if (high < 0.0) if fallen else (low > 0.0):
+            inner = q
+        else:
+            outer = q
+    tail = _tail(outer)
+    return tail if fallen else 1.0 - tail
+
+
+def _detectable(ours: _Side, theirs: _Side, alpha: float) -> float:
+    reach = (_quantile(1.0 - alpha) + _quantile(POWER)) * math.hypot(ours.error, theirs.error)
+    return theirs.value - math.tanh(_z(theirs.value) - reach)
+
+
+def _needed(ours: _Side, theirs: _Side, n: int, *, fall: float, alpha: float) -> int | None:
+    """Items that tell a fall of `fall`; None where the exported figure is too loose, or the fall leaves [-1, 1]."""
+    if theirs.value - fall <= -_EDGE or ours.error == 0.0:
+        return None
+    reach = _z(theirs.value) - _z(theirs.value - fall)
+    room = (reach / (_quantile(1.0 - alpha) + _quantile(POWER))) ** 2 - theirs.error**2
+    return math.ceil(n * ours.error**2 / room) if room > 0 else None
+
+
+def _undefined(reason: str, alpha: float, fall: float) -> Change:
+    return Change(None, None, None, None, None, fall, alpha, reason)
+
+
+def _z(r: float) -> float:
+    return math.atanh(max(-_EDGE, min(_EDGE, r)))
+
+
+def _quantile(p: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(p))
+
+
+def _tail(q: float) -> float:
+    from scipy.special import ndtr
+
+    return float(ndtr(-q))

@@ -1,0 +1,131 @@
+"""A recheck as a durable run: the labelled items scored batch by batch, then compared with the exported alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.drift.outcome import Recheck
+from core.drift.recheck import Asked, recheck_scores
+from core.errors import JobError
+from core.export import CalibratedJudge, final_verdicts, judge_card
+from core.jobs.documents import RESULT
+from core.jobs.journal import Journal
+from core.jobs.tasks.convert import request_of
+from core.jobs.tasks.runs import load_calibration
+from core.jobs.views.recheck import RecheckRequest
+from core.judge_loading import restored
+from core.records import Criteria, FloatArray, Scored, Usage, content_digest
+from core.settings import Settings
+from core.store.codec import Packed, pack, unpack
+from core.store.rows import Progress, RunRow
+from core.store.store import Store
+
+BATCH = 50
+"""Items of a step: a killed worker loses at most these (and their replies are kept by their requests)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecheckStep:
+    """Score the items at `positions` with the judge, or with the same judge without criteria."""
+
+    positions: tuple[int, ...]
+    without_criteria: bool
+
+
+@dataclass(frozen=True)
+class RecheckPart:
+    """(n,) scores of a step's items, NaN = unscored."""
+
+    values: FloatArray
+
+
+class RecheckProgram:
+    """Opens the judge as its file would be, scores, and compares; nothing enters the shelf of judges."""
+
+    def __init__(self, store: Store, settings: Settings, run: RunRow) -> None:
+        request = request_of(run)
+        assert isinstance(request, RecheckRequest)
+        self.store, self.run, self._request = store, run, request
+        self._calibration = load_calibration(store, request.run_id)
+        self._golden = store.goldens.load(request.golden_id)
+        self._old = store.goldens.load(store.runs.get(request.run_id).golden_id)
+        self._card = judge_card(self._calibration)
+        replies = store.replies.of_run(run.run_id, run.project_id)
+        self._judge: CalibratedJudge = restored(self._card, settings, replies)
+
+    def steps(self) -> Generator[Any, Any, Recheck]:
+        labels = self._golden.labels(self._request.aspect)
+        labelled = np.flatnonzero(~np.isnan(labels)).tolist()
+        asks = (False, True) if self._request.no_criteria else (False,)
+        each = len(self._judge.criteria)
+        expected = len(labelled) * (each + len(asks) - 1)
+        done, found = 0, []
+        for without in asks:
+            values = np.full(labels.size, np.nan)
+            for start in range(0, len(labelled), BATCH):
+                told = "scoring without criteria" if without else "scoring the newer items"
+                yield Progress("recheck", told, done, expected, Usage())
+                positions = tuple(labelled[start : start + BATCH])
+                part: RecheckPart = yield RecheckStep(positions, without)
+                values[list(positions)] = part.values
+                done += len(positions) * (1 if without else each)
+            scored = zip(self._golden.item_ids, values.tolist(), strict=True)
+            found.append({name: value for k, (name, value) in enumerate(scored) if not np.isnan(labels[k])})
+        yield Progress("done", "done", expected, expected, Usage())
+        return self._compared(found)
+
+    def question(self, step: RecheckStep | Progress) -> str:
+        if isinstance(step, Progress):
+            return ""
+        return content_digest("step", ["recheck", list(step.positions), step.without_criteria])
+
+    def work(self, step: RecheckStep, on_progress: Callable[[int, int], None]) -> Packed:
+        items = [self._golden.items[k] for k in step.positions]
+        if step.without_criteria:
+            bare = [Criteria("", self._judge.task.aspect)]
+            matrix = self._judge.judge.score(self._judge.task, items, bare, on_progress=on_progress)
+            return pack(RecheckPart(matrix.values[0]))
+        verdicts = self._judge.score(items, on_progress=on_progress)
+        return pack(RecheckPart(np.array([one.value if isinstance(one, Scored) else np.nan for one in verdicts])))
+
+    def read(self, step: RecheckStep, stored: Packed) -> RecheckPart:
+        return unpack(RecheckPart, stored)
+
+    def keep(self, step: RecheckStep, answer: RecheckPart) -> None:
+        """Nothing but the answer."""
+
+    def note(self, snapshot: Progress, journal: Journal) -> None:
+        journal.note(snapshot, lambda: Packed("{}"))
+
+    def finish(self, result: Recheck) -> str:
+        self.store.results.put_document(self.run.run_id, RESULT, pack(result))
+        return "done"
+
+    def close(self) -> None:
+        self._judge.close()
+
+    def _compared(self, found: list[dict[str, float]]) -> Recheck:
+        request = self._request
+        if not found:
+            raise JobError("Nothing was scored.")
+        same = self._golden.digest == self._old.digest
+        earlier = {
+            one.item_id: one.value if isinstance(one, Scored) else float("nan")
+            for one in final_verdicts(self._calibration, self._old)
+        }
+        return recheck_scores(
+            self._card,
+            self._golden,
+            request.aspect,
+            found[0],
+            before=earlier,
+            old=None if same else self._old,
+            against=found[1] if len(found) > 1 else None,
+            against_name="the judge without criteria" if len(found) > 1 else "",
+            asked=Asked(alpha=request.alpha, fall=request.fall),
+            notes=self._judge.marks,
+        )

@@ -1,0 +1,97 @@
+"""Scoring on several cores: processes that each open the judge file and take batches in turn.
+
+Only for judges that compute (the offline judge): one that waits for an endpoint needs no second core.  The processes
+are started afresh, talk through pipes, and end when the pipe does, so that none is left behind a killed parent.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from core.errors import ConcordError, JudgeError
+from core.records import Item
+from core.scoring.batch import Batch
+
+Scorer = Callable[[Sequence[Item]], Batch]
+
+
+class Crew:
+    """`n` processes, each with a scorer of its own, which ``make(*arguments)`` gives."""
+
+    def __init__(self, n: int, make: Callable[..., Scorer], *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._hands: list[tuple[Any, Connection]] = []
+        for _ in range(n):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(theirs, make, arguments), daemon=True)
+            process.start()
+            theirs.close()
+            self._hands.append((process, ours))
+
+    def map(self, batches: Iterable[Sequence[Item]]) -> Iterator[Batch]:
+        """The scored batches, in their order.  ConcordError as the scorer raised it, or when a process ended.
+
+        Each process holds the batch it works on and the next one, and is sent one only when it is about to take it:
+        pipes are short, and two sides that both send would wait for each other for ever.
+        """
+        source, waiting = iter(batches), deque[int]()
+        for hand in [*range(len(self._hands))] * 2:
+            self._send(hand, next(source, None), waiting)
+        while waiting:
+            hand = waiting.popleft()
+            answer = self._receive(hand)
+            self._send(hand, next(source, None), waiting)
+            yield answer
+
+    def close(self) -> None:
+        """End the processes.  Safe to call twice."""
+        for process, pipe in self._hands:
+            pipe.close()
+            process.join(timeout=1.0)
+            if process.is_alive():
+                process.terminate()
+                process.join()
+        self._hands = []
+
+    def _send(self, hand: int, batch: Sequence[Item] | None, waiting: deque[int]) -> None:
+        try:
+            self._hands[hand][1].send(batch)
+        except OSError as error:
+            raise self._lost(hand) from error
+        if batch is not None:
+            waiting.append(hand)
+
+    def _receive(self, hand: int) -> Batch:
+        try:
+            answer = self._hands[hand][1].recv()
+        except (EOFError, OSError) as error:
+            raise self._lost(hand) from error
+        if isinstance(answer, Batch):
+            return answer
+        raise JudgeError(str(answer))
+
+    def _lost(self, hand: int) -> ConcordError:
+        process = self._hands[hand][0]
+        process.join(timeout=1.0)
+        return ConcordError(
+            f"A scoring process ended by itself (exit code {process.exitcode}; out of memory, perhaps). What is scored "
+            "is kept: run the same command again, with --workers 1 where it happens again."
+        )
+
+
+def _work(pipe: Connection, make: Callable[..., Scorer], arguments: Sequence[Any]) -> None:
+    """Score what comes through `pipe` until there is no more (None) or the other side is gone."""
+    try:
+        score = make(*arguments)
+        batch, after = pipe.recv(), pipe.recv()
+        while batch is not None:
+            pipe.send(score(batch))
+            batch, after = after, pipe.recv()
+    except ConcordError as error:
+        pipe.send(str(error))
+    except (EOFError, OSError, KeyboardInterrupt):
+        pipe.close()

@@ -1,0 +1,238 @@
+"""What a scoring has done so far, kept beside the output so that a killed one goes on where it stopped.
+
+::
+
+    verdicts.jsonl.part             lines written so far
+    verdicts.jsonl.progress.json    what is scored with what (digests), how many items are done, how long the part is
+    verdicts.jsonl                  appears when all is done, by a rename; until then an older file stays as it was
+
+A batch counts as done when its lines are on the disk *and* the progress file says so; what a killed process left
+behind that is cut off when it goes on.  So the finished file holds the same bytes however often it was interrupted.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from core.errors import ConcordError, JobError, UsageError
+
+FORMAT = "concord-score-progress"
+VERSION = 1
+_CHUNK = 1 << 20
+
+_SAID = {
+    "input": "the input file has changed since, or is another one",
+    "judge": "the judge file has changed since, or is another one",
+    "options": "it was started with other options",
+}
+
+
+@dataclass
+class Done:
+    """How far a scoring is: items, calls, bytes of the part and their CRC-32, scored items and reasons of others."""
+
+    items: int = 0
+    calls: int = 0
+    size: int = 0
+    crc: int = 0
+    n_scored: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON types only."""
+        return {**vars(self), "reasons": dict(self.reasons)}
+
+
+class Ledger:
+    """The part and the progress file of one output; `open` before `add`, `finish` when all items are in."""
+
+    def __init__(self, out: Path, identity: Mapping[str, Any]) -> None:
+        self.out, self._identity = out, dict(identity)
+        self.part = out.with_name(f"{out.name}.part")
+        self.progress = out.with_name(f"{out.name}.progress.json")
+        self.done = Done()
+        self._file: IO[bytes] | None = None
+
+    def open(self, header: str = "", *, again: bool = False) -> Done:
+        """Go on from what is kept, or start with `header`; returns how far it is.  `again` drops what is kept.
+
+        JobError when another process is writing, or what is kept belongs to another input, judge or choice of
+        options, or was changed by somebody.
+        """
+        try:
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.part.open("r+b" if self.part.exists() else "w+b")
+        except OSError as error:
+            raise UsageError(
+                f"{self.part}: cannot be written ({error.strerror}). Choose another place with --out."
+            ) from error
+        if not _locked(self._file):
+            self._file.close()
+            raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
+        try:
+            kept = None if again else self._kept()
+            if kept is None:
+                self._start(header)
+            else:
+                self._go_on(kept)
+        except BaseException:
+            self.close()
+            raise
+        return self.done
+
+    def add(self, text: str, *, n_items: int, calls: int, n_scored: int, reasons: Mapping[str, int]) -> None:
+        """Put a batch's lines on the disk and count it as done.  ConcordError when the disk is full."""
+        assert self._file is not None
+        data = text.encode("utf-8")
+        try:
+            self._file.write(data)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            done = self.done
+            fresh = Done(
+                done.items + n_items,
+                done.calls + calls,
+                done.size + len(data),
+                zlib.crc32(data, done.crc),
+                done.n_scored + n_scored,
+                done.reasons + Counter(reasons),
+            )
+            self._note(fresh)
+            self.done = fresh
+        except OSError as error:
+            raise self._stopped(error) from error
+
+    def finish(self) -> None:
+        """Give the part its final name.  ConcordError when that cannot be done; the part stays."""
+        assert self._file is not None
+        try:
+            self._file.close()
+            self.part.replace(self.out)
+            self.progress.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._stopped(error) from error
+
+    def close(self) -> None:
+        """Let the part go.  Safe to call twice."""
+        if self._file is not None:
+            try:
+                self._file.close()
+            except OSError:
+                self._file = None  # what could not be flushed is no part of what is done
+
+    def _start(self, header: str) -> None:
+        assert self._file is not None
+        try:
+            self.progress.unlink(missing_ok=True)
+            self._file.truncate(0)
+            self._file.seek(0)
+        except OSError as error:
+            raise self._stopped(error) from error
+        self.done = Done()
+        self.add(header, n_items=0, calls=0, n_scored=0, reasons={})
+
+    def _go_on(self, kept: Mapping[str, Any]) -> None:
+        assert self._file is not None
+        self._check(kept)
+        told = dict(kept["done"])
+        self.done = Done(**{**told, "reasons": Counter(told["reasons"])})
+        if self._crc(self.done.size) != self.done.crc:
+            raise JobError(
+                f"{self.part}: what was written there is not there any more, or was changed. "
+                "Add --again to score from the start."
+            )
+        try:
+            self._file.truncate(self.done.size)
+            self._file.seek(self.done.size)
+        except OSError as error:
+            raise self._stopped(error) from error
+
+    def _kept(self) -> Mapping[str, Any] | None:
+        """The content of the progress file; None where there is none."""
+        try:
+            text = self.progress.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise JobError(
+                f"{self.progress}: cannot be read ({error}). Add --again to score from the start."
+            ) from error
+        try:
+            kept = json.loads(text)
+            done = kept["done"]
+            whole = kept["format"] == FORMAT and all(
+                isinstance(done[key], int) and done[key] >= 0 for key in ("items", "calls", "size", "crc", "n_scored")
+            )
+            whole = whole and set(done) == set(vars(Done())) and isinstance(done["reasons"], dict)
+        except (ValueError, KeyError, TypeError):
+            whole = False
+        if not whole:
+            raise JobError(f"{self.progress}: is damaged. Add --again to score from the start.")
+        return dict(kept)
+
+    def _check(self, kept: Mapping[str, Any]) -> None:
+        was = kept.get("identity")
+        was = was if isinstance(was, dict) else {}
+        if kept.get("version") != VERSION:
+            raise JobError(
+                f"{self.progress}: was written by another version of Concord. Add --again to score from the start."
+            )
+        for part, words in _SAID.items():
+            if was.get(part) != self._identity.get(part):
+                n = kept["done"]["items"]
+                raise JobError(
+                    f"{self.part} holds {n:,} verdicts of a scoring that cannot go on: {words}. Bring back what it was "
+                    f"started with, give another --out, or add --again to score from the start."
+                )
+
+    def _crc(self, size: int) -> int | None:
+        """CRC-32 of the first `size` bytes of the part; None where it is shorter."""
+        assert self._file is not None
+        self._file.seek(0)
+        crc, left = 0, size
+        while left:
+            data = self._file.read(min(left, _CHUNK))
+            if not data:
+                return None
+            crc, left = zlib.crc32(data, crc), left - len(data)
+        return crc
+
+    def _note(self, done: Done) -> None:
+        body = {"format": FORMAT, "version": VERSION, "identity": self._identity, "done": done.as_json()}
+        fresh = self.progress.with_name(f".{self.progress.name}.new")
+        with fresh.open("w", encoding="utf-8") as file:
+            json.dump(body, file, ensure_ascii=False, allow_nan=False)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.progress)
+
+    def _stopped(self, error: OSError) -> ConcordError:
+        """What to raise when the disk takes no more; says what is kept."""
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        why = "the disk is full" if full else f"the disk cannot be written ({error.strerror or error})"
+        before = f" {self.out.name} is as it was." if self.out.exists() else ""
+        return ConcordError(
+            f"{self.part}: {why}. {self.done.items:,} items are scored and kept.{before} "
+            f"{'Free some space' if full else 'Mend it'} and run the same command again: it goes on from there."
+        )
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Whether this process now is the only one that writes to `file`; the lock ends with the process."""
+    try:
+        import fcntl
+    except ImportError:  # a system without advisory locks
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

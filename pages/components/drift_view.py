@@ -1,0 +1,247 @@
+"""Drift: is an exported judge still aligned on newer labels?  A recheck is started here; its history is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.drift.outcome import Recheck
+from core.errors import ConcordError
+from core.figures.recheck import Point, history_figure
+from core.jobs import tasks
+from core.jobs.views import GoldenView, RunSummary, RunView
+from core.jobs.views.recheck import RecheckRequest, RecheckView
+from core.records import Alignment
+from core.stats import Difference
+from pages.components import charts, live, people, run_view, state, tables
+from pages.components.page import Opened, link_to, plain
+from pages.components.state import widget
+
+FALLS = (0.05, 0.1, 0.15, 0.2)
+
+
+def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
+    """The form, progress while a recheck runs, the newest answer in full, and all of them as a plot and a table.
+
+    `golden` is the golden set whose calibrations are offered; without one, or without any calibration, what to do.
+    """
+    runs = (
+        [] if golden is None else tasks.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
+    )
+    if golden is None or not runs:
+        st.info(
+            "A recheck asks whether a calibrated judge still agrees with people on newer labels. Calibrate a judge "
+            "first; export it; and come back when new items were labelled.",
+            icon=":material/monitoring:",
+        )
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:")
+        return
+    st.caption(
+        "The judge scores items that were labelled after its calibration. Its alignment there stands beside the one "
+        "it was exported with; the interval of the change decides."
+    )
+    run = _choose_run(runs)
+    _draw_form(page, golden, aspect, run)
+    _draw_run(page, run)
+    _draw_history(page, aspect, run)
+
+
+def _choose_run(runs: Sequence[RunSummary]) -> RunSummary:
+    by_id = {run.run_id: run for run in runs}
+    words = {run.run_id: f"{run.title} ({run.created_at:%Y-%m-%d %H:%M})" for run in runs}
+    chosen = st.selectbox("Judge", list(by_id), format_func=lambda one: words[one], key=widget("drift_run"))
+    return by_id[chosen or runs[0].run_id]
+
+
+def _draw_form(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -> None:
+    """Which newer golden set, which fall matters; "Recheck"."""
+    newer = [
+        one for one in tasks.list_goldens(page.store, page.project.project_id) if one.golden_id != golden.golden_id
+    ]
+    labelled = {one.golden_id: one for one in newer if (found := one.aspect(aspect)) and found.n_labelled > 1}
+    if not labelled:
+        st.info(
+            plain(
+                f"No other golden set of this project has labels of {aspect}. Bring in a file with newer labels, or "
+                "label new items in the app and freeze them."
+            ),
+            icon=":material/dataset:",
+        )
+        with st.container(horizontal=True):
+            link_to("golden_set", "Bring in newer labels", icon=":material/upload_file:")
+            link_to("label", "Label items", icon=":material/edit_note:")
+        return
+    words = {one.golden_id: f"{one.name} ({_labels(one, aspect):,} labels)" for one in labelled.values()}
+    left, middle, right = st.columns([3, 1, 2], vertical_alignment="bottom")
+    chosen = left.selectbox(
+        "Newer labels", list(labelled), format_func=lambda one: words[one], key=widget("drift_golden")
+    )
+    fall = middle.selectbox(
+        "Fall that matters",
+        FALLS,
+        index=FALLS.index(0.1),
+        format_func=lambda one: f"{one:.2f}",
+        key=widget("drift_fall"),
+        help="“Holds” means that a fall of this much or more is ruled out.",
+    )
+    without = right.toggle(
+        "Compare with no criteria",
+        value=True,
+        key=widget("drift_without"),
+        help="The same judge without criteria scores the items too: one more call an item.",
+    )
+    if st.button("Recheck", type="primary", icon=":material/monitoring:", **people.gate(page, "reviewer")):
+        request = RecheckRequest(
+            page.project.project_id,
+            chosen or next(iter(labelled)),
+            aspect,
+            run.run_id,
+            fall or 0.1,
+            no_criteria=without,
+        )
+        try:
+            tasks.start_recheck(page.store, page.settings, request)
+        except ConcordError as error:
+            st.error(f"The recheck was not started.  \n{plain(str(error))}", icon=":material/error:")
+            return
+        st.rerun()
+
+
+def _labels(golden: GoldenView, aspect: str) -> int:
+    found = golden.aspect(aspect)
+    return 0 if found is None else found.n_labelled
+
+
+# ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_run(page: Opened, run: RunSummary) -> None:
+    """The newest recheck while it goes on, and why it has no answer where it failed."""
+    runs = tasks.list_runs(page.store, page.project.project_id)
+    newest = next((one for one in runs if one.kind == "recheck" and one.aspect == run.aspect), None)
+    if newest is None or newest.status == "done":
+        return
+    run_id = newest.run_id
+    live.follow(
+        lambda: tasks.run_view(page.store, run_id), lambda view: view.finished, lambda view: _draw_view(page, view)
+    )
+
+
+def _draw_view(page: Opened, view: RunView) -> None:
+    if view.status == "done":
+        return
+    if view.finished:
+        st.error(
+            plain(f"The newest recheck has no answer: {view.error or view.status}. Runs has the details."),
+            icon=":material/error:",
+        )
+        return
+    waiting = view.status == "queued"
+    reached = f"{view.message}: {view.calls:,} of {view.calls_expected:,} calls"
+    told = run_view.waiting_words(view) if waiting else reached
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.progress(view.progress or 0.0, text=plain(f"Rechecking, {told}"))
+        st.button(
+            "Cancelling …" if view.cancelling else "Cancel",
+            key=f"cancel_{view.run_id}",
+            icon=":material/stop_circle:",
+            on_click=_cancel,
+            args=(page, view.run_id),
+            **people.gate(page, "reviewer", disabled=view.cancelling),
+        )
+    if waiting and not tasks.worker_alive(page.store):
+        tasks.ensure_worker(page.settings)
+
+
+def _cancel(page: Opened, run_id: str) -> None:
+    try:
+        tasks.cancel_run(page.store, run_id)
+    except ConcordError as error:
+        state.leave_notice(str(error), good=False)
+
+
+# ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_history(page: Opened, aspect: str, run: RunSummary) -> None:
+    found = tasks.list_rechecks(page.store, page.project.project_id, aspect, run.run_id)
+    if not found:
+        st.caption("This judge was not rechecked yet.")
+        return
+    _draw_newest(found[-1].outcome)
+    points = [Point(one.created_at, one.outcome.golden_name, one.outcome.now, one.outcome.decision) for one in found]
+    charts.place(
+        history_figure(points, found[-1].outcome.then),
+        key=f"rechecks_{run.run_id}",
+        alt="Alignment at each recheck with its interval, beside the exported figure",
+    )
+    frame = pd.DataFrame([_row(one) for one in reversed(found)])
+    st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame)), key="rechecks_table")
+
+
+def _draw_newest(found: Recheck) -> None:
+    show = {"holds": st.success, "fallen": st.error}.get(found.decision, st.warning)
+    icons = {"holds": ":material/check_circle:", "fallen": ":material/trending_down:"}
+    show(plain(found.words), icon=icons.get(found.decision, ":material/help:"))
+    left, middle, right = st.columns(3)
+    left.metric("Now, on newer labels", tables.DASH if found.now.value is None else f"{found.now.value:.3f}")
+    left.caption(plain(_beside(found.now)))
+    middle.metric("Then, held-out", tables.DASH if found.then.value is None else f"{found.then.value:.3f}")
+    middle.caption(plain(_beside(found.then)))
+    share = found.unread_share
+    right.metric("Unscored", tables.DASH if share is None else f"{share:.1%}")
+    right.caption(plain(f"of {found.n_labelled:,} labelled items"))
+    lines = [*_tests(found), *(one.words for one in (found.labels, found.scores) if one is not None), *found.notes]
+    for line in lines:
+        st.caption(plain(line))
+
+
+def _beside(one: Alignment) -> str:
+    """What belongs to the number: statistic, level, interval, n."""
+    return f"{one.statistic}, {one.level} level; 95 % interval {tables.interval_of(one)}; n = {one.n:,}"
+
+
+def _tests(found: Recheck) -> list[str]:
+    lines = []
+    change = found.change
+    if change.p is not None:
+        lines.append(f"Fallen, one-sided test of two samples: {_probability(change.p)}.")
+    if change.detectable is not None:
+        n = f"{change.n_needed:,} items" if change.n_needed is not None else "no number of new items suffices"
+        lines.append(
+            f"So many items tell a fall of {change.detectable:.3f} four times in five; a fall of {change.fall:g}: {n}."
+        )
+    for name, one in ((f"The judge minus {found.against_name}", found.against), ("Now minus before", found.paired)):
+        if one is not None and one.value is not None:
+            lines.append(f"{name}, on the same {one.n:,} items: {_difference(one)}.")
+    return lines
+
+
+def _difference(one: Difference) -> str:
+    ends = f" [{one.interval.low:+.3f}, {one.interval.high:+.3f}]" if one.interval else ""
+    return f"{one.value:+.3f}{ends}, {_probability(one.p)}"
+
+
+def _probability(p: float | None) -> str:
+    if p is None:
+        return "p = —"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def _row(one: RecheckView) -> dict[str, Any]:
+    found = one.outcome
+    change = found.change
+    return {
+        "when": f"{one.created_at:%Y-%m-%d %H:%M}",
+        "newer labels": found.golden_name,
+        "n": found.now.n,
+        tables.measure_heading(found.now): tables.DASH if found.now.value is None else f"{found.now.value:.3f}",
+        "95 % interval": tables.interval_of(found.now),
+        "change": tables.DASH if change.value is None else f"{change.value:+.3f}",
+        "p, fallen": tables.DASH if change.p is None else f"{change.p:.3f}",
+        "unscored": found.now.n_unscored,
+        "decision": found.decision,
+    }

@@ -1,0 +1,131 @@
+"""The difference of two independent alignments against Zou's worked example, an oracle, and simulated truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.drift.change import POWER, Change, change_between
+from core.errors import UsageError
+from core.records import Alignment, Interval
+from core.stats import with_interval
+
+
+def aligned(value: float | None, low: float = 0.0, high: float = 0.0, n: int = 100) -> Alignment:
+    interval = None if value is None else Interval(low, high)
+    return Alignment("spearman", "dataset", value, n, interval=interval, reason="" if interval else "all are equal")
+
+
+def fisher(r: float, n: int) -> Alignment:
+    """With Fisher's interval: tanh(atanh r ± 1.96 / √(n − 3))."""
+    half = 1.959963984540054 / math.sqrt(n - 3)
+    return aligned(r, math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), n)
+
+
+def test_the_interval_by_hand() -> None:
+    """Now .49 [.355, .605], then .36 [.256, .456], at 95 %.
+
+    lower: .13 − √((.49 − .355)² + (.456 − .36)²) = .13 − √(.018225 + .009216) = .13 − .165653 = −.035653
+    upper: .13 + √((.605 − .49)² + (.36 − .256)²) = .13 + √(.013225 + .010816) = .13 + .155052 =  .285052
+    """
+    found = change_between(aligned(0.49, 0.355, 0.605), aligned(0.36, 0.256, 0.456), alpha=0.025)
+    assert found.interval is not None
+    assert found.interval.confidence == pytest.approx(0.95)
+    assert (found.interval.low, found.interval.high) == pytest.approx((-0.035653, 0.285052), abs=1e-6)
+
+
+def test_p_against_the_usual_test_of_two_correlations() -> None:
+    """z = (atanh .3 − atanh .6) / √(1/97 + 1/147) = (.309520 − .693147) / .130817 = −2.93255: p = .00168.
+
+    The put-together interval is no exact inversion of that test, but lies close to it.
+    """
+    found = change_between(fisher(0.3, 100), fisher(0.6, 150))
+    assert found.p == pytest.approx(0.00168, rel=0.25)
+    assert found.value == pytest.approx(-0.3)
+
+
+@given(st.floats(-0.9, 0.9), st.floats(-0.9, 0.9), st.integers(10, 500), st.integers(10, 500), st.floats(0.005, 0.4))
+def test_p_and_interval_say_the_same(now: float, then: float, n: int, m: int, alpha: float) -> None:
+    found = change_between(fisher(now, n), fisher(then, m), alpha=alpha)
+    assert found.interval is not None
+    assert found.p is not None
+    if abs(found.p - alpha) > 1e-6:
+        assert (found.interval.high < 0) == (found.p < alpha)
+    swapped = change_between(fisher(then, m), fisher(now, n), alpha=alpha)
+    assert swapped.interval is not None
+    assert swapped.value == pytest.approx(-found.value if found.value is not None else None)
+    assert (swapped.interval.low, swapped.interval.high) == pytest.approx((-found.interval.high, -found.interval.low))
+
+
+def test_what_n_can_tell_by_hand() -> None:
+    """r = .5, n = 103 on both sides: s = .1 each, together .141421; (1.644854 + .841621) · .141421 = .351641.
+
+    atanh .5 = .549306; tanh(.549306 − .351641) = tanh .197665 = .195130: a fall of .304870.
+    For a fall of .4: atanh .5 − atanh .1 = .448971; (.448971 / 2.486475)² = .032604; less s_then² = .01: .022604;
+    n = 103 · .01 / .022604 = 45.57, so 46.  For .2: .549306 − .309520 = .239787; (…/2.486475)² = .0093 < .01: none.
+    """
+    assert pytest.approx(0.8) == POWER
+    found = change_between(fisher(0.5, 103), fisher(0.5, 103), fall=0.4)
+    assert found.detectable == pytest.approx(0.304870, abs=1e-5)
+    assert found.n_needed == 46
+    assert change_between(fisher(0.5, 103), fisher(0.5, 103), fall=0.2).n_needed is None
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "reason"),
+    [
+        (aligned(None), aligned(0.5, 0.4, 0.6), "now: all are equal"),
+        (aligned(0.5, 0.4, 0.6), aligned(None), "in the judge file: all are equal"),
+        (Alignment("spearman", "dataset", 0.5, 9), aligned(0.5, 0.4, 0.6), "now: the alignment has no interval"),
+        (aligned(0.5, 0.4, 0.6), Alignment("pearson", "system", 0.5, 9), "tells pearson at system level"),
+    ],
+)
+def test_what_cannot_be_compared(now: Alignment, then: Alignment, reason: str) -> None:
+    found = change_between(now, then)
+    assert (found.value, found.interval, found.p, found.detectable, found.n_needed) == (None,) * 5
+    assert reason in found.reason
+    assert found.as_json()["value"] is None
+
+
+def test_ends_of_the_scale_do_no_harm() -> None:
+    found = change_between(aligned(0.2, -0.5, 1.0), aligned(1.0, 1.0, 1.0))
+    assert found.interval is not None
+    assert all(math.isfinite(one) for one in (found.interval.low, found.interval.high, found.p or 0.0))
+
+
+@pytest.mark.parametrize(("alpha", "fall"), [(0.0, 0.1), (0.5, 0.1), (0.05, 0.0), (0.05, 1.5)])
+def test_limits_that_are_none(alpha: float, fall: float) -> None:
+    with pytest.raises(UsageError, match=r"must lie between 0 and"):
+        change_between(fisher(0.5, 50), fisher(0.5, 50), alpha=alpha, fall=fall)
+
+
+def _drawn(rng: np.random.Generator, n: int, rho: float) -> Alignment:
+    """Pearson with its cluster bootstrap interval on `n` items, 2 a source, that correlate by `rho`."""
+    sources = np.repeat(np.arange(n // 2), 2)
+    y = (rng.normal(size=n // 2)[sources] * 0.5 + rng.normal(size=n)) / math.sqrt(1.25)
+    x = rho * y + math.sqrt(1 - rho**2) * rng.normal(size=n)
+    return with_interval(
+        x, y, sources, None, statistic="pearson", level="dataset", generator=rng, resamples=300
+    )  # fmt: skip
+
+
+def _fallen(rho: float, seeds: range) -> list[Change]:
+    drawn = []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        then = _drawn(rng, 160, 0.5)
+        drawn.append(change_between(_drawn(rng, 120, rho), then))
+    return drawn
+
+
+def test_false_alarms_and_power_are_as_told() -> None:
+    """300 pairs of samples each: a share of .05 has a standard error of .0126, one of .8 one of .023."""
+    same = _fallen(0.5, range(300))
+    assert np.mean([one.p is not None and one.p < 0.05 for one in same]) == pytest.approx(0.05, abs=0.04)
+    detectable = float(np.median([one.detectable for one in same if one.detectable is not None]))
+    worse = _fallen(0.5 - detectable, range(1000, 1300))
+    assert np.mean([one.p is not None and one.p < 0.05 for one in worse]) == pytest.approx(0.8, abs=0.09)

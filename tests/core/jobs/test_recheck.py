@@ -1,0 +1,128 @@
+"""Rechecks as durable runs: the same answer as the command's, a history, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import core
+from core.calibration.settings import CalibrationSettings
+from core.drift.outcome import Recheck
+from core.drift.recheck import NO_CRITERIA
+from core.errors import JobError, NotFoundError, UsageError
+from core.jobs import tasks
+from core.jobs.views import CalibrationRequest
+from core.jobs.views.recheck import RecheckRequest
+from core.records import AspectLabels, GoldenSet
+from core.settings import Settings
+from core.store.store import Store
+
+ROOT = Path(__file__).parents[3]
+ASPECT = "fluency"
+Drive = Callable[..., str]
+
+
+@dataclass(frozen=True)
+class World:
+    store: Store
+    settings: Settings
+    project_id: str
+    golden_id: str
+    run_id: str
+    golden: GoldenSet
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, drive: Drive) -> Iterator[World]:
+    settings = Settings(home=tmp_path_factory.mktemp("home"), worker="external", worker_id="w")
+    store = tasks.open_store(settings)
+    golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
+    project_id = tasks.create_project(store, "p").project_id
+    golden_id = tasks.add_golden(store, project_id, golden)
+    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=200)
+    run_id = tasks.start_calibration(
+        store, settings, CalibrationRequest(project_id, golden_id, ASPECT, settings=chosen)
+    )
+    assert drive(store, settings, run_id) == "done"
+    yield World(store, settings, project_id, golden_id, run_id, golden)
+    store.close()
+
+
+def newer(golden: GoldenSet, name: str = "newer", *, shuffled: bool = False) -> GoldenSet:
+    """Other items with the same labels, or with labels that mean nothing."""
+    items = tuple(
+        replace(one, item_id=f"{name}-{one.item_id}", target=f"{one.target} So be it.") for one in golden.items
+    )
+    labels = golden.labels(ASPECT)
+    values = np.random.default_rng(1).permutation(labels) if shuffled else labels
+    aspect = AspectLabels(ASPECT, golden.aspects[ASPECT].scale, tuple(values.tolist()))
+    return GoldenSet(name, golden.kind, items, {ASPECT: aspect})
+
+
+def test_a_recheck_equals_the_command_and_enters_the_history(world: World, drive: Drive, tmp_path: Path) -> None:
+    fresh = newer(world.golden, shuffled=True)
+    golden_id = tasks.add_golden(world.store, world.project_id, fresh)
+    request = RecheckRequest(world.project_id, golden_id, ASPECT, world.run_id)
+    run_id = tasks.start_recheck(world.store, world.settings, request)
+    assert drive(world.store, world.settings, run_id) == "done"
+    found = tasks.run_view(world.store, run_id).outcome
+    assert isinstance(found, Recheck)
+    assert found.decision == "fallen"
+    file = tmp_path / "judge.yaml"
+    file.write_text(tasks.judge_file(world.store, world.run_id), "utf-8")
+    inline = core.recheck(file, fresh, ASPECT, old=world.golden, against=NO_CRITERIA)
+    assert (found.now, found.then, found.change, found.against) == (
+        inline.now,
+        inline.then,
+        inline.change,
+        inline.against,
+    )
+    assert found.scores is not None  # the calibration's own verdicts, which the command would be handed with --before
+    (kept,) = tasks.list_rechecks(world.store, world.project_id, ASPECT)
+    assert (kept.run_id, kept.calibration_id, kept.golden_id) == (run_id, world.run_id, golden_id)
+    assert kept.outcome == found
+    assert tasks.list_rechecks(world.store, world.project_id, ASPECT, "another") == ()
+    assert tasks.list_rechecks(world.store, world.project_id, "relevance") == ()
+
+
+def test_on_its_own_golden_set_the_held_out_figure_comes_again(world: World, drive: Drive) -> None:
+    request = RecheckRequest(world.project_id, world.golden_id, ASPECT, world.run_id, no_criteria=False)
+    run_id = tasks.start_recheck(world.store, world.settings, request)
+    assert drive(world.store, world.settings, run_id) == "done"
+    found = tasks.run_view(world.store, run_id).outcome
+    assert isinstance(found, Recheck)
+    assert found.now.value == pytest.approx(found.then.value, abs=1e-12)
+    assert (found.decision, found.against) == ("holds", None)
+    assert found.paired is not None
+    assert found.paired.value == 0.0
+
+
+def test_what_is_refused(world: World) -> None:
+    def start(**changes: object) -> str:
+        request = RecheckRequest(world.project_id, world.golden_id, ASPECT, world.run_id)
+        return tasks.start_recheck(world.store, world.settings, replace(request, **changes))  # type: ignore[arg-type]
+
+    other = tasks.create_project(world.store, "other").project_id
+    unlabelled = replace(
+        newer(world.golden, "bare"), aspects={ASPECT: AspectLabels(ASPECT, world.golden.aspects[ASPECT].scale, (3.0,))}
+    )
+    unlabelled = replace(unlabelled, items=unlabelled.items[:1])
+    bare_id = tasks.add_golden(world.store, world.project_id, unlabelled)
+    for error, words, changes in (
+        (NotFoundError, "none", {"run_id": "none"}),
+        (NotFoundError, "golden", {"golden_id": "none"}),
+        (UsageError, "another project", {"project_id": other}),
+        (UsageError, "rates 'fluency', not 'relevance'", {"aspect": "relevance"}),
+        (UsageError, "has 1 labels", {"golden_id": bare_id}),
+        (UsageError, "fall that matters", {"fall": 0.0}),
+        (UsageError, "false alarm", {"alpha": 0.7}),
+    ):
+        with pytest.raises(error, match=words):
+            start(**changes)
+    (recheck, *_) = [run for run in tasks.list_runs(world.store, world.project_id) if run.kind == "recheck"]
+    with pytest.raises(JobError, match="no calibration result"):
+        start(run_id=recheck.run_id)

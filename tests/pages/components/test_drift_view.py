@@ -1,0 +1,119 @@
+"""Drift on screen, against a real store: what to do first, the form, the newest answer, the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+import core
+from core.calibration.settings import CalibrationSettings
+from core.jobs import tasks
+from core.jobs.views import CalibrationRequest
+from core.records import AspectLabels, GoldenSet
+from core.settings import Settings
+from core.store.store import Store
+
+ROOT = Path(__file__).parents[3]
+ASPECT = "fluency"
+HOSTILE = "<img src=x>**b**"
+Drive = Callable[..., str]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    st.cache_resource.clear()
+    opened = tasks.open_store(settings)
+    project = tasks.create_project(opened, "p")
+    tasks.add_golden(opened, project.project_id, core.load_golden(ROOT / "sample_data" / "summaries.jsonl"))
+    yield opened
+    opened.close()
+
+
+def a_page(home: str) -> None:
+    """A screen that holds the component alone, about the golden set that came first."""
+    from pathlib import Path
+
+    from core.jobs import tasks
+    from core.settings import Settings
+    from pages.components import drift_view
+    from pages.components.page import Opened, draw_notice
+
+    settings = Settings(home=Path(home), worker="external", worker_id="w")
+    store = tasks.open_store(settings)
+    (project,) = tasks.list_projects(store)
+    goldens = {one.name: one for one in tasks.list_goldens(store, project.project_id)}
+    draw_notice()
+    drift_view.draw(Opened(settings, store, project), goldens["summaries"], "fluency")
+
+
+def screen(settings: Settings) -> AppTest:
+    opened = AppTest.from_function(a_page, default_timeout=60, args=(str(settings.home),)).run()
+    assert not opened.exception
+    return opened
+
+
+def told(shown: AppTest) -> str:
+    kinds = ("error", "warning", "info", "caption", "success", "markdown")
+    return " ".join(str(element.value) for kind in kinds for element in shown.get(kind)).replace("\\", "")
+
+
+def calibrate(store: Store, settings: Settings, drive: Drive) -> None:
+    (project,) = tasks.list_projects(store)
+    (golden,) = tasks.list_goldens(store, project.project_id)
+    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100)
+    request = CalibrationRequest(project.project_id, golden.golden_id, ASPECT, settings=chosen)
+    assert drive(store, settings, tasks.start_calibration(store, settings, request)) == "done"
+
+
+def add_newer(store: Store) -> None:
+    (project,) = tasks.list_projects(store)
+    golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
+    items = tuple(replace(one, item_id=f"n-{one.item_id}", target=f"{one.target} So it was.") for one in golden.items)
+    labels = AspectLabels(ASPECT, golden.aspects[ASPECT].scale, golden.aspects[ASPECT].values)
+    tasks.add_golden(store, project.project_id, GoldenSet(HOSTILE, golden.kind, items, {ASPECT: labels}))
+
+
+def test_without_a_calibrated_judge_it_says_what_to_do(store: Store, settings: Settings) -> None:
+    shown = screen(settings)
+    assert "Calibrate a judge first" in told(shown)
+    assert not shown.button
+
+
+def test_without_newer_labels_it_says_what_to_do(store: Store, settings: Settings, drive: Drive) -> None:
+    calibrate(store, settings, drive)
+    shown = screen(settings)
+    assert f"No other golden set of this project has labels of {ASPECT}" in told(shown)
+    assert not shown.button
+
+
+def test_a_recheck_is_started_and_its_answer_drawn(store: Store, settings: Settings, drive: Drive) -> None:
+    calibrate(store, settings, drive)
+    add_newer(store)
+    shown = screen(settings)
+    assert "not rechecked yet" in told(shown)
+    (button,) = (one for one in shown.button if one.label == "Recheck")
+    button.click().run()
+    assert not shown.exception
+    (run,) = (one for one in tasks.list_runs(store) if one.kind == "recheck")
+    assert drive(store, settings, run.run_id) == "done"
+    shown = screen(settings)
+    (found,) = tasks.list_rechecks(store, run.project_id, ASPECT)
+    words = told(shown)
+    assert found.outcome.words in words
+    assert "The judge minus the judge without criteria, on the same 144 items" in words
+    assert "Labels are distributed about as before (distance 0.00)" in words
+    assert shown.metric[0].value == f"{found.outcome.now.value:.3f}"
+    frame = shown.dataframe[0].value
+    assert frame["decision"].tolist() == [found.outcome.decision]
+    assert frame["newer labels"].tolist() == [HOSTILE]
+    assert len(shown.get("plotly_chart")) == 1
