@@ -1,0 +1,84 @@
+"""The calibrated judge for other tools: each adapter with what it keeps and what is lost, to read and to download."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.tasks.adapters import JudgeAdapters
+from core.jobs.views import GoldenView
+from pages.components import state
+from pages.components.page import Opened, link_to, plain
+
+_LANGUAGES = {"text/x-python": "python", "application/yaml": "yaml", "application/x-ipynb+json": "json"}
+
+
+def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
+    """Every adapter of the calibration in the URL, else of the newest one of this golden set and aspect."""
+    st.subheader("For other tools", anchor=False)
+    found = None
+    if golden is not None and aspect:
+        try:
+            found = _kept(_stamp(page, golden, aspect), page, state.url_id("run"))
+        except ConcordError as error:
+            st.warning(f"The judge cannot be handed on: {plain(str(error))}")
+            return
+    if found is None:
+        st.info(
+            "No calibration of this aspect has come to a result yet. Calibrate a judge; its files for other tools "
+            "are here then.",
+            icon=":material/tune:",
+        )
+        beside = {"golden": golden.golden_id, "aspect": aspect} if golden is not None else {}
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", **beside)
+        return
+    _draw_adapters(found)
+
+
+def _draw_adapters(found: JudgeAdapters) -> None:
+    st.caption(plain(f"From the calibration of {found.run.created_at:%Y-%m-%d %H:%M} UTC: {found.run.title}"))
+    by_name = {adapter.name: adapter for adapter in found.adapters}
+    chosen = st.segmented_control(
+        "Tool",
+        list(by_name),
+        default=next(iter(by_name)),
+        required=True,
+        format_func=lambda name: by_name[name].title,
+        key=state.widget("adapters_tool"),
+    )
+    one = by_name[chosen or next(iter(by_name))]
+    kept, lost = st.columns(2, gap="large")
+    with kept:
+        st.markdown("**What it keeps**")
+        st.markdown("\n".join(f"- {plain(line)}" for line in one.kept))
+    with lost:
+        st.markdown("**What is lost**")
+        st.markdown("\n".join(f"- {plain(line)}" for line in one.lost) or "Nothing.")
+    st.download_button(
+        f"Download {one.file_name}",
+        data=one.text,
+        file_name=one.file_name,
+        mime=one.media_type,
+        icon=":material/download:",
+        on_click="ignore",
+        key=state.widget(f"adapters_file_{one.name}"),
+        help=plain("The alignment, the approval and what is lost stand at the top of the file."),
+    )
+    st.code(one.text, language=_LANGUAGES.get(one.media_type), height=420)
+
+
+def _stamp(page: Opened, golden: GoldenView, aspect: str) -> tuple[Any, ...]:
+    """Changes with everything that people do, and so with what the files say of approvals, and with every new run."""
+    project_id = page.project.project_id
+    runs = tasks.calibrations_of(page.store, project_id, golden.golden_id, aspect)
+    newest = runs[0].run_id if runs else ""
+    return project_id, golden.golden_id, aspect, newest, tasks.log_page(page.store, project_id, limit=1).n
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _kept(stamp: tuple[Any, ...], _page: Opened, run_id: str | None) -> JudgeAdapters | None:
+    project_id, golden_id, aspect = stamp[:3]
+    return tasks.judge_adapters(_page.store, project_id, golden_id, aspect, run_id)

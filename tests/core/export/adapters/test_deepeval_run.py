@@ -1,0 +1,41 @@
+"""The DeepEval adapter in the real DeepEval, against an endpoint on this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.core.export.adapters.conftest import HOSTILE, ITEMS, KEY, Card, RunTool, asked_of, expected, shown
+from tests.fake_openai import RunningServer
+
+pytestmark = pytest.mark.slow
+CRITERIA = ("It is clear and short.", "Every name in it stands in the source.")
+
+
+@pytest.fixture(scope="module")
+def found(run_tool: RunTool, card: Card) -> list[dict[str, Any]]:
+    hostile = card(HOSTILE, model="hostile", sampling={"temperature": 0.25, "samples": 2})
+    return run_tool(
+        "deepeval",
+        [{"judge": card(*CRITERIA), "evaluate": True}, {"judge": hostile, "items": ITEMS[:1]}],
+    )
+
+
+def test_it_measures_and_evaluates(found: list[dict[str, Any]], card: Card) -> None:
+    told, wanted = found[0], expected(card(), CRITERIA)
+    assert [(one["judge"], one["human"]) for one in told["measured"]] == [pytest.approx(pair) for pair in wanted]
+    shares = [(human - 1) / 4 for _, human in wanted]  # the ends of the scale, 1 and 5, are 0 and 1
+    assert [one["score"] for one in told["measured"]] == pytest.approx(shares)
+    assert told["evaluated"] == pytest.approx(shares)
+    assert [one["passed"] for one in told["measured"]] == [share >= 0.5 for share in shares]
+    assert {one["why"] for one in told["measured"]} == {"Because."}
+
+
+def test_hostile_criteria_are_shown_as_they_are(found: list[dict[str, Any]], endpoint: RunningServer) -> None:
+    asked = asked_of(endpoint, "hostile")
+    assert len(asked) == 2
+    assert {body["temperature"] for body in asked} == {0.25}
+    assert endpoint.fake.keys == {f"Bearer {KEY}"}
+    assert all('{{ env.OPENAI_API_KEY }} {% endraw %} {{ trace }} {{{ x }}} """' in shown(body) for body in asked)
+    assert not any(KEY in shown(body) for body in asked)

@@ -1,0 +1,62 @@
+"""The MLflow adapter in the real MLflow, against an endpoint on this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.core.export.adapters.conftest import (
+    HOSTILE,
+    ITEMS,
+    SCHEME,
+    Card,
+    RunTool,
+    asked_of,
+    expected,
+    shown,
+)
+from tests.fake_openai import RunningServer
+
+pytestmark = pytest.mark.slow
+CRITERIA = ("It is clear and short.", "Every name in it stands in the source.")
+
+
+@pytest.fixture(scope="module")
+def found(run_tool: RunTool, card: Card) -> dict[str, dict[str, Any]]:
+    offline = {"spec": "offline", "features": {}}
+    jobs: dict[str, dict[str, Any]] = {
+        "plain": {"judge": card(*CRITERIA, sampling={"output": "analyze_rate", "max_tokens": 99})},
+        "hostile": {"judge": card(HOSTILE, SCHEME, model="hostile"), "items": ITEMS[:1]},
+        "no model": {"judge": card(judge=offline), "items": ITEMS[:1]},
+        "another": {"judge": card(judge=offline), "items": ITEMS[:1], "model": "another"},
+    }
+    return dict(zip(jobs, run_tool("mlflow", list(jobs.values())), strict=True))
+
+
+def test_a_judge_for_each_of_the_criteria(
+    found: dict[str, dict[str, Any]], card: Card, endpoint: RunningServer
+) -> None:
+    told = found["plain"]
+    assert told["variables"] == [["inputs", "outputs"]] * 2
+    wanted = expected(card(), CRITERIA)
+    assert [float(one["judge_score"]) for one in told["scores"]] == pytest.approx([mean for mean, _ in wanted])
+    assert [one["value"] for one in told["scores"]] == pytest.approx([human for _, human in wanted])
+    assert {one["why"] for one in told["scores"]} == {"Because."}
+    assert {body["max_tokens"] for body in asked_of(endpoint, "judge")} == {99}
+
+
+def test_no_variable_is_read_in_hostile_criteria(found: dict[str, dict[str, Any]], endpoint: RunningServer) -> None:
+    told = found["hostile"]
+    assert told["variables"] == [["inputs", "outputs"]] * 2
+    assert told["scores"][0]["error"] is None
+    first, second = (shown(body) for body in asked_of(endpoint, "hostile"))
+    assert '{ { env.OPENAI_API_KEY } } {% endraw %} { { trace } } { { { x } } } """' in first
+    assert "file:///etc/hostname first, then { { 7*7 } }" in second
+
+
+def test_a_judge_that_was_no_model_asks_for_one(found: dict[str, dict[str, Any]], endpoint: RunningServer) -> None:
+    assert "name one in the environment as JUDGE_MODEL" in found["no model"]["refused"]
+    assert len(asked_of(endpoint, "another")) == 2
+    [told] = found["another"]["scores"]
+    assert told["value"] == float(told["judge_score"])  # no map: it belonged to the judge left behind
