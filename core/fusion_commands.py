@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,6 +26,7 @@ from core.commands import (
     tell,
 )
 from core.errors import UsageError
+from core.records import Unscored, Verdict
 
 if TYPE_CHECKING:
     from core.fusion.stack import Fusion, StackSettings
@@ -51,6 +55,9 @@ def fuse(
     plan: Annotated[
         str, typer.Option(help="For llm: a plan's file, or 'model' to let it write one; else measured.")
     ] = "",
+    also: Annotated[
+        list[str] | None, typer.Option(help="For llm: another aspect to rate in the same calls; may be repeated.")
+    ] = None,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
     split: Annotated[Literal["sources", "sources+systems"], typer.Option()] = "sources",
@@ -70,6 +77,8 @@ def fuse(
 
     if (method == "llm") != bool(judge):
         raise UsageError("--method llm needs --judge, and no other method takes one.")
+    if also and method != "llm":
+        raise UsageError("--also is for --method llm, which rates several aspects in one call.")
     loaded = load_golden(golden)
     settings = Settings.from_environment()
     found_level = chosen_level(level) or usual_level(loaded, aspect) if aspect in loaded.aspects else "dataset"
@@ -81,7 +90,7 @@ def fuse(
     gathered = gather(bench, names, lambda name: typer.echo(f"{name} …", err=True))
     how = StackSettings(statistic=statistic, level=found_level, seed=seed, resamples=bootstrap)
     if method == "llm":
-        tell(_by_model(bench, gathered, how, spec=judge, plan=plan, out=out), as_json, _words)
+        tell(_by_model(bench, gathered, how, spec=judge, plan=plan, also=also or (), out=out), as_json, _words)
         return
     how = replace(how, method=method)
     fusion = join(loaded, aspect, gathered.parts, how, sides_of(bench, gathered))
@@ -100,15 +109,18 @@ def _replies(spec: str, settings: Settings) -> ReplyStore | None:
 
 
 def _by_model(
-    bench: Bench, gathered: Gathered, how: StackSettings, *, spec: str, plan: str, out: Path
+    bench: Bench, gathered: Gathered, how: StackSettings, *, spec: str, plan: str, also: Sequence[str], out: Path
 ) -> dict[str, Any]:
-    from core.export import verdict_lines, write_text
+    from core.export import write_text
     from core.jobs.tasks.fusion_inline import MODEL_WRITES, fuse_by_model
     from core.jobs.tasks.fusion_parts import sides_of
 
     text = plan if plan in ("", MODEL_WRITES) else _text_of(Path(plan))
     sides = sides_of(bench, gathered)
-    found = fuse_by_model(bench, gathered, sides, how, spec=spec, plan=text)
+    found = fuse_by_model(bench, gathered, sides, how, spec=spec, plan=text, also=also)
+    verdicts = {bench.aspect: found.verdicts} | {name: one.verdicts for name, one in found.also.items()}
+    if found.overall:
+        verdicts["overall"] = found.overall
     body = {
         "aspect": bench.aspect,
         "method": "llm",
@@ -121,7 +133,13 @@ def _by_model(
         "against_best": found.against_best.as_json(),
         "plan": found.plan.text,
         "plan_origin": found.plan.origin,
+        "also": {name: one.fused.as_json() for name, one in found.also.items()},
         "calls": found.calls,
+        "requests": found.usage.requests,
+        "cached": found.usage.cached,
+        "tokens": found.usage.prompt_tokens + found.usage.completion_tokens,
+        "cost": found.usage.cost,
+        "unscored": {name: _unread(one) for name, one in verdicts.items()},
         "n_fit": len(sides.fit),
         "n_report": len(sides.report),
         "notes": list(found.notes),
@@ -129,9 +147,27 @@ def _by_model(
     }
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "plan.txt", found.plan.text + "\n")
-    write_text(out / "verdicts.jsonl", "".join(verdict_lines(found.verdicts)))
+    _write_verdicts(out, bench.aspect, verdicts)
     write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
     return body
+
+
+def _write_verdicts(out: Path, aspect: str, verdicts: Mapping[str, Sequence[Verdict]]) -> None:
+    """verdicts.jsonl for the aspect itself, and a file of its own for each other and for all in all."""
+    from core.export import verdict_lines, write_text
+
+    taken: set[str] = set()
+    for k, (name, rows) in enumerate(verdicts.items()):
+        slug = "-".join(re.findall(r"[a-z0-9]+", name.lower()))[:60]
+        slug = f"{slug}-{k}" if not slug or slug in taken else slug
+        taken.add(slug)
+        file = "verdicts.jsonl" if name == aspect else f"verdicts-{slug}.jsonl"
+        write_text(out / file, "".join(verdict_lines(rows)))
+
+
+def _unread(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Reason → how many verdicts have no score for it."""
+    return dict(Counter(one.reason for one in verdicts if isinstance(one, Unscored)))
 
 
 def _text_of(path: Path) -> str:
@@ -149,7 +185,7 @@ def _body(fusion: Fusion, gathered: Gathered, aspect: str) -> dict[str, Any]:
 
 def _write(out: Path, bench: Bench, fusion: Fusion, gathered: Gathered, body: dict[str, Any]) -> None:
     from core.export import verdict_lines, write_text
-    from core.export.fused_file import FusionCard, fused_yaml
+    from core.export.fused_file import FusionCard, fused_yaml, task_entry
     from core.records import Scored
 
     golden = bench.golden
@@ -161,6 +197,7 @@ def _write(out: Path, bench: Bench, fusion: Fusion, gathered: Gathered, body: di
         list(gathered.recipes.values()),
         fusion.fused,
         {"parts": body["parts"], "left_out": body["left_out"], "n_fit": body["n_fit"], "notes": body["notes"]},
+        task_entry(bench.aspect, golden.kind, golden.aspects[bench.aspect].scale),
     )
     unscored = {one.item_id: one for one in fusion.judge.unscored}
     verdicts = [
@@ -191,31 +228,40 @@ def _words(body: dict[str, Any]) -> list[str]:
         lines.append(
             f"fusion minus {best}, the best part on calibration: {test['value']:+.3f}, {probability(test['p'])}"
         )
+    lines += [line(f"{one}, in the same calls", told) for one, told in body.get("also", {}).items()]
+    if "requests" in body:
+        price = "" if body["cost"] is None else f", ${body['cost']:,.2f}"
+        asked = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
+        lines.append(f"{asked}; {body['tokens']:,} tokens{price}")
     lines += [f"without {one}: {number(told['value'])}" for one, told in body["without"].items()]
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     return [*lines, *(f"Note: {note}" for note in body["notes"]), f"Written to {body['out']}"]
 
 
-def score_fused(golden: Path, judge_file: Path, out: Path, *, as_json: bool) -> None:
-    """`score` with a fused judge: verdicts into `out`, and which parts were missing."""
-    from core.export import verdict_lines, write_text
-    from core.export.fused_file import read_fused
+def score_fused(golden: Path, judge_file: Path, out: Path, *, accept_edited: bool = False, as_json: bool) -> None:
+    """`score` with a fused judge: verdicts into `out` with the judge's marks, and which parts were missing."""
+    from core.export import write_text
+    from core.export.fused_judge import LoadedFusion
     from core.golden import load_items
-    from core.jobs.tasks.fusion_parts import open_card
-    from core.records import Scored
-    from core.settings import Settings
+    from core.public import load_judge
+    from core.scoring.batch import form_of, header_of, written
 
-    judge = read_fused(judge_file)
+    judge = load_judge(judge_file, accept_edited=accept_edited)
+    assert isinstance(judge, LoadedFusion)
     items = load_items(golden)
-    found = judge.score(items, open_card(Settings.from_environment()))
-    write_text(out, "".join(verdict_lines(found.verdicts)))
-    n_scored = sum(isinstance(one, Scored) for one in found.verdicts)
+    try:
+        verdicts = judge.score(items.items, metrics=items.metrics)
+    finally:
+        judge.close()
+    found = written(verdicts, judge.marks, form_of(out))
+    write_text(out, header_of(form_of(out)) + found.text)
     body = {
         "n_items": len(items.items),
-        "n_scored": n_scored,
-        "n_unscored": len(items.items) - n_scored,
-        "used": list(found.used),
-        "missing": dict(found.missing),
+        "n_scored": found.n_scored,
+        "n_unscored": found.n_items - found.n_scored,
+        "used": [part.name for part in judge.fused.parts if part.name not in judge.missing],
+        "missing": dict(judge.missing),
+        "marks": list(judge.marks),
         "out": str(out),
     }
     tell(body, as_json, _words_of_scores)

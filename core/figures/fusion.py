@@ -115,7 +115,12 @@ def between_figure(names: Sequence[str], between: FloatArray) -> Figure:
     style(figure, x="", y="", key="between", height=150 + 44 * n)
     figure.update_layout(showlegend=False, margin={"t": 70, "b": 8})
     still: dict[str, Any] = {"showgrid": False, "showline": False, "fixedrange": True, "tickvals": list(range(n))}
-    figure.update_xaxes(side="top", ticktext=[_short(name, 14, lines=3) for name in names], automargin=True, **still)
+    figure.update_xaxes(
+        side="top",
+        ticktext=[_short(name, max(14, 90 // max(n, 1)), lines=3) for name in names],
+        automargin=True,
+        **still,
+    )
     figure.update_xaxes(tickfont={"size": 12}, tickangle=0)
     figure.update_yaxes(autorange="reversed", ticktext=[_short(name, 34) for name in names], **still)
     return figure

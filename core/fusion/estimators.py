@@ -129,16 +129,32 @@ def restore_estimator(state: Mapping[str, Any]) -> Estimator:
     try:
         made = make_estimator(state["method"])
         assert isinstance(made, Average | Linear)
-        made.mean_ = np.array(state["mean"], dtype=np.float64)
-        made.spread_ = np.array(state["spread"], dtype=np.float64)
+        made.mean_, made.spread_ = _numbers(state, "mean"), _numbers(state, "spread")
+        if made.spread_.size != made.mean_.size or (made.spread_ <= 0).any():
+            raise ValueError("each mean needs a spread above 0")
         if isinstance(made, Linear):
-            made.weights_ = np.array(state["weights"], dtype=np.float64)
+            made.weights_ = _numbers(state, "weights")
+            if made.weights_.size != made.mean_.size:
+                raise ValueError("each mean needs a weight")
             made.intercept_, made.penalty_ = float(state["intercept"]), float(state["penalty"])
+            if not np.isfinite(made.intercept_):
+                raise ValueError("the intercept is no finite number")
         else:
             made.weights_ = np.full(made.mean_.size, 1.0 / max(made.mean_.size, 1))
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"The kept fusion is damaged: {error}.") from error
     return made
+
+
+def _numbers(state: Mapping[str, Any], name: str) -> FloatArray:
+    """(n,) finite numbers.  ValueError for anything else."""
+    listed = state[name]
+    if not isinstance(listed, list) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in listed):
+        raise ValueError(f"{name} is no list of numbers")
+    found = np.array(listed, dtype=np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} holds what is no finite number")
+    return found
 
 
 def _ridge(z: FloatArray, y: FloatArray, penalties: FloatArray) -> FloatArray:

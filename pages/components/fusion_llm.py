@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -16,31 +17,31 @@ from pages.components.page import Opened, link_to, plain
 
 EXPLAINED = (
     "A language model reads each item with the numbers of the parts beside it and rates it by a plan: which part "
-    "serves which aspect, and how. One call an item. The scores join the judges, to be compared on items the "
-    "plan was not made from."
+    "serves which aspect, and how. One call an item rates all the aspects below, with an explanation each and a score "
+    "all in all. The scores join the judges, to be compared on items the plan was not made from."
 )
 
 
 def draw(page: Opened, fused: Fused) -> None:
-    """The plan, the estimate, the start, and the newest run."""
+    """The aspects, the plan, the estimate, the start, and the newest run."""
     st.markdown(EXPLAINED)
     _draw_run(page, fused)
-    key = state.widget(f"fusion_plan_{fused.view.golden_id[-12:]}_{fused.aspect}")
-    spec = st.text_input(
-        "Model",
-        key=state.widget("fusion_model"),
-        placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (the stand-in for demonstrations)",
-    ).strip()
+    left, right = st.columns(2, gap="medium")
+    with left:
+        aspects = _choose_aspects(fused)
+    with right:
+        spec = st.text_input(
+            "Model",
+            key=state.widget("fusion_model"),
+            placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (a stand-in)",
+            help="An OpenAI-compatible endpoint; scripted is the stand-in for demonstrations, which knows nothing.",
+        ).strip()
     asked = FusionRequest(
-        page.project.project_id,
-        fused.view.golden_id,
-        fused.aspect,
-        (fused.aspect,),
-        tuple(one.judge_id for one in fused.parts),
-        spec,
+        page.project.project_id, fused.view.golden_id, fused.aspect, aspects, _assistants(page, fused, aspects), spec
     )
+    key = state.widget(f"fusion_plan_{fused.view.golden_id[-12:]}_{'+'.join(aspects)}")
     versions = [one for one in tasks.list_plans(page.store, page.project.project_id, fused.view.golden_id)
-                if one.text.casefold().startswith(fused.aspect.casefold())]  # fmt: skip
+                if set(one.aspects) == set(aspects)]  # fmt: skip
     _draw_plan(page, asked, versions, key)
     text = str(st.session_state.get(key, "")).strip()
     seen = _seen_of(text, versions, key)
@@ -48,6 +49,32 @@ def draw(page: Opened, fused: Fused) -> None:
         "Items to rate (0: all)", min_value=0, value=0, step=20, key=state.widget("fusion_items_limit"), width=220
     )
     _draw_start(page, replace(asked, plan=text, plan_seen=seen, n_items=int(limit) or None))
+
+
+def _choose_aspects(fused: Fused) -> tuple[str, ...]:
+    """What each call rates: the aspect of the screen, and at first every other that has labels."""
+    others = [one.aspect for one in fused.view.aspects if one.n_labelled and one.aspect != fused.aspect]
+    if not others:
+        return (fused.aspect,)
+    chosen = st.multiselect(
+        f"Rated in each call, beside {plain(fused.aspect)}",
+        others,
+        default=others,
+        format_func=plain,
+        key=state.widget(f"fusion_aspects_{fused.view.golden_id[-12:]}_{fused.aspect}"),
+        help="Every aspect is rated in the same call, so more of them cost hardly more.",
+    )
+    return (fused.aspect, *chosen)
+
+
+def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str, ...]:
+    """The ticked parts, and for the other aspects their like: metrics serve every aspect, others have their own."""
+    kinds = {one.judge.kind for one in fused.parts} - {"metric", "fused"}
+    found = [one.judge_id for one in fused.parts]
+    for aspect in aspects[1:] if kinds else ():
+        there = tasks.list_judges(page.store, page.project.project_id, fused.view.golden_id, aspect)
+        found += [one.judge_id for one in there if one.judge.kind in kinds]
+    return tuple(found)
 
 
 def _draw_plan(page: Opened, asked: FusionRequest, versions: list[PlanView], key: str) -> None:
@@ -65,9 +92,10 @@ def _draw_plan(page: Opened, asked: FusionRequest, versions: list[PlanView], key
     st.text_area(
         "Plan",
         key=key,
-        height=140,
+        height=min(140 + 60 * (len(asked.aspects) - 1), 360),
         max_chars=8_000,
-        placeholder=f"{asked.aspect}: part, part\nHow to read their numbers. Left empty, the model writes the plan.",
+        placeholder="\n".join(f"{one}: part, part\nHow to read their numbers." for one in asked.aspects[:2])
+        + "\nLeft empty, the model writes the plan.",
     )
     head = versions[0].number if versions else 0
     text = str(st.session_state.get(key, "")).strip()
@@ -143,11 +171,13 @@ def _draw_view(view: RunView) -> None:
             f"{aspect}: {', '.join(f'{n} {reason}' for reason, n in counts.items())}"
             for aspect, counts in view.outcome.unscored.items()
         ]
+        used = view.usage
+        asked = f"{view.outcome.calls:,} calls ({used.requests:,} sent, {used.cached:,} from replies kept earlier)"
+        price = f"{used.prompt_tokens + used.completion_tokens:,} tokens, {tables.money(used.cost)}"
         st.success(
-            plain(f"{view.title}: {view.outcome.calls:,} calls; its scores are among the judges. "
-                  f"{view.outcome.stopped_early}"),
+            plain(f"{view.title}: {asked}, {price}; its scores are among the judges. {view.outcome.stopped_early}"),
             icon=":material/check:",
-        )  # fmt: skip
+        )
         if lost:
             st.caption(plain(f"Without a score: {'; '.join(lost)}."))
     else:

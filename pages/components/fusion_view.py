@@ -10,18 +10,19 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import unique_names, usual_level
+from core.errors import ConcordError
 from core.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from core.figures.comparison import JudgeMark, leaderboard_figure
+from core.fusion.assistants import make_assistant
 from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.side_by_side import FusionTable
 from core.fusion.stack import Fusion, StackSettings
 from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.judges import JudgeView
-from core.records import STATISTICS, Alignment, GoldenSet, Level
+from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
 from core.stats import Difference
 from pages.components import charts, compare_view, metrics_view, state, tables
-from pages.components.compare_shelf import KINDS
 from pages.components.page import Opened, link_to, plain
 
 if TYPE_CHECKING:
@@ -36,6 +37,25 @@ METHOD_HELP = (
     "Average: the mean of the standardised scores of the parts that beat chance; no weights to learn. Ridge: weights "
     "learnt from the labels, shrunk. Non-negative weights: learnt too, and no part may count against itself."
 )
+KINDS: dict[JudgeKind, str] = {
+    "calibrated": "calibrated judge",
+    "no criteria": "judge, no criteria",
+    "style": "judge, other style",
+    "imported": "brought in",
+    "metric": "metric",
+    "repeval": "hidden states",
+    "fused": "fused judge",
+}
+NEEDS: dict[JudgeKind, str] = {
+    "calibrated": "its judge",
+    "no criteria": "its judge",
+    "repeval": "its encoder",
+    "fused": "its parts",
+    "imported": "its scores",
+    "style": "its model",
+}
+LLM_FUSION = "LLM fusion"
+BESIDE: dict[str, JudgeKind] = {LLM_FUSION: "fused", "plain judge": "no criteria"}
 ALPHA = 0.05
 ROW = tables.ROW_HEIGHT + 1
 
@@ -79,6 +99,7 @@ def draw_ways(page: Opened, golden: GoldenView, aspect: str, *, opened: bool = F
     """Links to whatever makes another part, and the metrics right here."""
     with st.container(horizontal=True, gap="medium"):
         link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden.golden_id)
+        link_to("repeval", "Read hidden states", icon=":material/grid_on:", golden=golden.golden_id, aspect=aspect)
         link_to(
             "compare",
             "Bring in replies or scores",
@@ -99,6 +120,7 @@ def choose_parts(golden: GoldenView, aspect: str, judges: Sequence[JudgeView]) -
             "judge": [names[one.judge_id] for one in judges],
             "kind": [KINDS[one.judge.kind] for one in judges],
             "calls an item": pd.Series([one.judge.calls_per_item for one in judges], dtype="float64"),
+            "needs": [_needs(one) for one in judges],
             "scored": [one.judge.n_scored for one in judges],
             "labels seen": [len(one.judge.seen) for one in judges],
             "what it is": [one.judge.note for one in judges],
@@ -115,9 +137,10 @@ def choose_parts(golden: GoldenView, aspect: str, judges: Sequence[JudgeView]) -
         placeholder=tables.DASH,
         column_config={
             "part": config.CheckboxColumn(width=64, help="take part in the fusion"),
-            "judge": config.TextColumn(width=200),
-            "kind": config.TextColumn(width=200),
+            "judge": config.TextColumn(width=250),
+            "kind": config.TextColumn(width=128),
             "calls an item": config.NumberColumn(format="%.3g", width=96, help="what one score costs; — is not known"),
+            "needs": config.TextColumn(width=96, help="what scoring one more item takes, beside the text itself"),
             "scored": config.NumberColumn(width=64),
             "labels seen": config.NumberColumn(
                 width=90, help="labels that chose or fitted it; their sources are left aside for every part"
@@ -126,6 +149,19 @@ def choose_parts(golden: GoldenView, aspect: str, judges: Sequence[JudgeView]) -
         },
     )
     return tuple(one for one, ticked in zip(judges, chosen["part"], strict=True) if ticked)
+
+
+def _needs(one: JudgeView) -> str:
+    """What scoring another item with it takes, as far as its kind tells."""
+    if one.judge.kind != "metric":
+        return NEEDS.get(one.judge.kind, tables.DASH)
+    if one.name.startswith("metric_"):
+        return "the column"
+    try:
+        needs = make_assistant(one.name, aspect="quality").needs
+    except ConcordError:  # renamed on the shelf: nothing tells how it came about
+        return tables.DASH
+    return ", ".join(sorted(needs)) or "nothing"
 
 
 def choose_settings(page: Opened, view: GoldenView, aspect: str) -> StackSettings:
@@ -274,7 +310,7 @@ def table_frame(fused: Fused) -> pd.DataFrame:
 
 
 def _role(name: str) -> str:
-    return "LLM fusion" if name.startswith("LLM fusion") else "plain judge"
+    return LLM_FUSION if name.startswith(LLM_FUSION) else "plain judge"
 
 
 def difference_words(found: Difference | None) -> str:
@@ -320,7 +356,7 @@ def _whiskers(key: Hashable, _fused: Fused) -> Figure:
         JudgeMark(f"fusion, {METHOD_WORDS[method]}", "fused", one.fused) for method, one in _fused.table.fusions.items()
     ]
     marks += [JudgeMark(name, kinds.get(name, "imported"), one) for name, one in _fused.shown.parts.items()]
-    marks += [JudgeMark(name, "no criteria", one) for name, one in _fused.table.beside.items()]
+    marks += [JudgeMark(name, BESIDE[_role(name)], one) for name, one in _fused.table.beside.items()]
     marks.sort(key=lambda mark: -_height(mark.alignment))
     return leaderboard_figure(marks, None, measure=_fused.measure)
 

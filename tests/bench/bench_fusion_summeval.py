@@ -53,7 +53,8 @@ def main() -> None:
                 told = {f"fusion, {method}": found.fused} | (dict(found.parts) if method == METHODS[0] else {})
                 for name, one in told.items():
                     rows.setdefault(name, {}).setdefault(aspect, []).append(float(one.value or 0.0))
-            print(f"{aspect}, seed {seed}: done", file=sys.stderr, flush=True)
+            newest = ", ".join(f"{name} {row[aspect][-1]:.3f}" for name, row in rows.items())
+            print(f"{aspect}, seed {seed}: {newest}", file=sys.stderr, flush=True)
     means = {name: {aspect: float(np.mean(values)) for aspect, values in row.items()} for name, row in rows.items()}
     if options.json:
         print(json.dumps({"seeds": options.seeds, "sample_spearman": means}))

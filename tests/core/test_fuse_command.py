@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from core.__main__ import main
@@ -53,6 +54,21 @@ def test_the_fusion_stands_beside_its_parts_and_scores_again(run: Run, tmp_path:
     assert second == pytest.approx(first, abs=1e-9)
     code, told = run("align", SUMMARIES, str(again), "--aspect", "coherence", "--bootstrap", "0")
     assert (code, told["n"]) == (0, 144)
+
+
+@pytest.mark.slow
+def test_repeval_stands_in_the_file_and_needs_no_column(run: Run, tmp_path: Path) -> None:
+    out, again = tmp_path / "out", tmp_path / "again.jsonl"
+    code, body = run(*ASK, "--with", "overlap,repeval", "--out", str(out))
+    assert code == 0
+    code, scored = run("score", SUMMARIES, "--judge-file", str(out / "fused.yaml"), "--out", str(again))
+    assert (code, scored["used"], scored["missing"]) == (0, ["overlap", "repeval"], {})
+    ids = load_golden(SUMMARIES).item_ids
+    first, second = (read_verdicts(path).aligned(ids) for path in (out / "verdicts.jsonl", again))
+    same = np.abs(first - second) < 1e-5
+    # the items to fit on were scored out of fold for the report, the others by what stands in the file
+    assert same.sum() >= body["n_report"]
+    assert not same.all()
 
 
 def test_a_part_that_cannot_work_is_left_out_and_the_rest_goes_on(run: Run, tmp_path: Path) -> None:
@@ -122,7 +138,7 @@ def test_a_damaged_file_is_refused(run: Run, tmp_path: Path) -> None:
     run(*ASK, *PARTS, "--out", str(out))
     file = out / "fused.yaml"
     text = file.read_text("utf-8")
-    for spoilt in (text.replace("- name: overlap_pairs", "- name: other"), text.replace("version: 1", "version: 7", 1)):
+    for spoilt in (text.replace("- name: overlap_pairs", "- name: other"), text.replace("version: 2", "version: 7", 1)):
         file.write_text(spoilt, "utf-8")
         code, body = run("score", SUMMARIES, "--judge-file", str(file), "--out", str(tmp_path / "v"))
         assert code == 1

@@ -160,3 +160,45 @@ def test_a_plan_is_proposed_and_its_cost_shown(full: Shelf, open_screen: Open, t
     assert "120 calls" in texts(screen)
     next(one for one in screen.text_area if one.label == "Plan").set_value("coherence: bleurt").run()
     assert "no such assistant" in texts(screen)
+
+
+def test_every_labelled_aspect_is_rated_in_the_same_call(full: Shelf, open_screen: Open, texts: Texts) -> None:
+    aspects = full.golden.aspects["coherence"]
+    labels = {name: replace(aspects, aspect=name) for name in ("coherence", "fluency", "relevance")}
+    golden = replace(full.golden, name="three aspects", aspects=labels)
+    golden_id = tasks.add_golden(full.store, full.project, golden)
+    for name in ("one", "two"):
+        values = full.labels + full.rng.normal(0, 2.0, full.labels.size)
+        for aspect in labels:
+            tasks.add_judge(full.store, full.project, golden_id, JudgeScores(name, "metric", aspect, values))
+    ids = full.ids | {"golden": golden_id}
+    screen = choose(open_screen(SCREEN, **ids), "Let a model fuse")
+    offered = next(one for one in screen.multiselect if one.label.startswith("Rated in each call"))
+    assert (offered.options, offered.value) == (["fluency", "relevance"], ["fluency", "relevance"])
+    offered.set_value(["relevance"]).run()
+    next(one for one in screen.button if one.label.startswith("Propose")).click().run()
+    assert not screen.exception
+    plan = next(one for one in screen.text_area if one.label == "Plan").value
+    assert [line.split(":")[0] for line in plan.splitlines() if line.startswith(tuple(labels))] == [
+        "coherence",
+        "relevance",
+    ]
+    next(one for one in screen.text_input if one.label == "Model").set_value("scripted").run()
+    assert "120 calls" in texts(screen)  # no more than for one aspect
+    next(one for one in screen.button if one.label == "Keep this version").click().run()
+    kept = tasks.list_plans(full.store, full.project, golden_id)
+    assert [one.aspects for one in kept] == [("coherence", "relevance")]
+    offered = next(one for one in screen.multiselect if one.label.startswith("Rated in each call"))
+    offered.set_value(["fluency"]).run()
+    assert next(one for one in screen.text_area if one.label == "Plan").value == ""  # another plan's aspects
+
+
+def test_the_parts_say_what_they_need(full: Shelf, open_screen: Open) -> None:
+    full.add("overlap", 1.0)
+    full.add("hidden", 1.0, kind="repeval")
+    frame = next(one.value for one in open_screen(SCREEN, **full.ids).dataframe if "labels seen" in one.value.columns)
+    needs = dict(zip(frame["judge"], frame["needs"], strict=True))
+    assert needs["overlap"] == "source"
+    assert needs["hidden"] == "its encoder"
+    assert needs["one"] == "—"  # a metric by a name that nothing is computed by
+    assert needs["plain"] == "its judge"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.errors import JobError, NotFoundError, UsageError
 from core.jobs.tasks.access import requires
@@ -106,21 +106,26 @@ def kept_fusion(store: Store, project_id: str, judge_id: str) -> KeptFusion:
 def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     """The text of a kept fusion's file: what `score --judge-file` applies to other items.
 
-    A part that was a metric is computed from the texts, a calibrated judge stands inside with its criteria, any other
-    part's scores have to be handed in as a column that the file names.  NotFoundError when the judge is no kept fusion.
+    A part that was a metric is computed from the texts, a calibrated judge stands inside with its criteria, a RepEval
+    score with its directions; any other part's scores have to be handed in as a column that the file names.
+    NotFoundError when the judge is no kept fusion.
     """
-    from core.export.fused_file import FusionCard, fused_yaml
+    from core.export.fused_file import FusionCard, fused_yaml, task_entry
 
     kept = kept_fusion(store, project_id, judge_id)
-    told = kept.told
+    told, golden = kept.told, store.goldens.get(kept.golden_id)
     card = FusionCard(
         kept.aspect,
-        store.goldens.get(kept.golden_id).name,
+        golden.name,
         kept.golden_id,
         kept.state,
         [_recipe(store, part) for part in kept.parts],
         told["fused"],
         {name: told[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
+        next(
+            (task_entry(one.aspect, golden.kind, one.scale) for one in golden.aspects if one.aspect == kept.aspect),
+            None,
+        ),
     )
     return fused_yaml(card)
 
@@ -136,6 +141,8 @@ def _recipe(store: Store, part: KeptPart) -> PartRecipe:
             return PartRecipe(part.name, part.higher_is_better, judge=judge_card(load_calibration(store, part.run_id)))
         except (JobError, NotFoundError):  # it came out of another kind of run: its scores have to be handed in
             return PartRecipe(part.name, part.higher_is_better)
+    if part.kind == "repeval" and part.run_id:
+        return PartRecipe(part.name, part.higher_is_better, repeval=_fitted(store, part.run_id))
     if part.kind == "metric":
         if part.name.startswith("metric_"):
             return PartRecipe(part.name, part.higher_is_better, assistant=part.name)
@@ -145,6 +152,20 @@ def _recipe(store: Store, part: KeptPart) -> PartRecipe:
             return PartRecipe(part.name, part.higher_is_better)
         return PartRecipe(part.name, part.higher_is_better, assistant=part.name)
     return PartRecipe(part.name, part.higher_is_better)
+
+
+def _fitted(store: Store, run_id: str) -> Mapping[str, Any] | None:
+    """The RepEval score of a run as a file holds it; None where the run kept none (the SVM, or an older run)."""
+    from core.jobs.tasks.runs import run_view
+    from core.jobs.views.repeval import RepEvalView
+
+    try:
+        found = run_view(store, run_id).outcome
+    except NotFoundError:
+        return None
+    if not isinstance(found, RepEvalView) or found.result.scorer is None:
+        return None
+    return found.result.scorer.as_json()
 
 
 def _rows(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from core.errors import UsageError
-from core.fusion.llm import FusionJudge, numbers_of
+from core.fusion.llm import OVERALL, FusionJudge, numbers_of
 from core.fusion.plan import FusionPlan, helper_of, measured_plan, plan_messages, read_plan
 from core.fusion.stack import Sides, StackSettings
 from core.jobs.tasks.fusion_parts import Bench, Gathered
 from core.jobs.tasks.style_grid.asking import language_model
 from core.judging.llm import LLMJudge
-from core.providers.base import Completion, Request
+from core.judging.verdicts import total_usage
+from core.providers.base import Completion, Reply, Request
 from core.public import task_of
-from core.records import Alignment, FloatArray, Scored, Verdict
+from core.records import Alignment, FloatArray, Scored, Usage, Verdict
 from core.stats import Difference, align_with_intervals, paired_difference
 
 PLAN_TOKENS = 1_500
@@ -26,7 +27,11 @@ MODEL_WRITES = "model"
 
 @dataclass(frozen=True)
 class ModelFusion:
-    """What came out; `best_part` is the part that aligned best on the items to fit on."""
+    """What came out; `best_part` is the part that aligned best on the items to fit on.
+
+    `also` holds the other aspects of the same calls, `overall` the verdicts all in all.  `calls` were needed, of which
+    `usage` says how many were sent and what they cost.
+    """
 
     plan: FusionPlan
     verdicts: tuple[Verdict, ...]
@@ -36,6 +41,17 @@ class ModelFusion:
     against_best: Difference
     calls: int
     notes: tuple[str, ...]
+    also: dict[str, OtherAspect] = field(default_factory=dict)
+    overall: tuple[Verdict, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
+class OtherAspect:
+    """Another aspect rated in the same calls: its verdicts, and its alignment on the same items."""
+
+    verdicts: tuple[Verdict, ...]
+    fused: Alignment
 
 
 def fuse_by_model(
@@ -46,68 +62,91 @@ def fuse_by_model(
     *,
     spec: str,
     plan: str = "",
+    also: Sequence[str] = (),
     on_item: Callable[[int, object], None] | None = None,
 ) -> ModelFusion:
-    """Fuse with the model `spec`, on the report side alone.
+    """Fuse with the model `spec`, on the report side alone; each call rates the bench's aspect and those in `also`.
 
     `plan` is a plan's text, `MODEL_WRITES`, or "" for one measured on the fit side.  UsageError for a plan that does
-    not fit, and for a judge that is no language model.
+    not fit, and for a judge that is no language model; AspectError for an unknown aspect.
     """
     if not gathered.parts:
         raise UsageError(f"No part is usable: {'; '.join(gathered.left_out.values())}")
+    aspects = tuple(dict.fromkeys((bench.aspect, *also)))
+    tasks = tuple(task_of(bench.golden, one) for one in aspects)
+    helpers, items = tuple(map(helper_of, gathered.parts)), bench.golden.items
+    asked = [k for k in sides.report.tolist() if items[k].target.strip()]
     model = language_model(spec, bench.settings, bench.replies)
     try:
-        chosen, calls = _plan(bench, gathered, sides, how, model=model, plan=plan)
-        judge = FusionJudge((task_of(bench.golden, bench.aspect),), tuple(map(helper_of, gathered.parts)), chosen)
-        items = bench.golden.items
-        asked = [k for k in sides.report.tolist() if items[k].target.strip()]
+        chosen, written = _plan(bench, gathered, sides, how, model=model, plan=plan, aspects=aspects)
+        judge = FusionJudge(tasks, helpers, chosen)
         requests = [judge.request(model.model, items[k], numbers_of(gathered.parts, k)) for k in asked]
         replies = model.provider.complete(requests, on_reply=on_item)
-        verdicts = [judge.read(items[k].item_id, reply)[bench.aspect] for k, reply in zip(asked, replies, strict=True)]
         notes = sides.notes if model.is_llm else (*sides.notes, model.notice)
     finally:
         model.close()
-    values = np.full(len(items), np.nan)
-    values[asked] = [one.value if isinstance(one, Scored) else np.nan for one in verdicts]
-    matrix = np.vstack([values, *(part.upward for part in gathered.parts)])
+    read = [judge.read(items[k].item_id, reply) for k, reply in zip(asked, replies, strict=True)]
+    verdicts = {name: tuple(one[name] for one in read) for name in (*aspects, OVERALL)}
+    rows = {name: _row(verdicts[name], asked, len(items)) for name in aspects}
+    matrix = np.vstack([rows[bench.aspect], *(part.upward for part in gathered.parts)])
     told = _align(bench, matrix, sides.report, how)
     on_fit = [one.value if one.value is not None else -2.0 for one in _align(bench, matrix[1:], sides.fit, how)]
     best = int(np.argmax(on_fit))
     return ModelFusion(
         plan=chosen,
-        verdicts=tuple(verdicts),
+        verdicts=verdicts[bench.aspect],
         fused=told[0],
         parts={part.name: one for part, one in zip(gathered.parts, told[1:], strict=True)},
         best_part=gathered.parts[best].name,
         against_best=_difference(bench, matrix[[0, best + 1]], sides, how),
-        calls=calls + len(requests),
+        calls=len(requests) + len(written),
         notes=notes,
+        also={
+            name: OtherAspect(verdicts[name], _align(bench, rows[name][None, :], sides.report, how, name)[0])
+            for name in aspects[1:]
+        },
+        overall=() if OVERALL in aspects else verdicts[OVERALL],
+        usage=total_usage([*written, *replies]),
     )
 
 
+def _row(verdicts: Sequence[Verdict], asked: Sequence[int], n_items: int) -> FloatArray:
+    values = np.full(n_items, np.nan)
+    values[list(asked)] = [one.value if isinstance(one, Scored) else np.nan for one in verdicts]
+    return values
+
+
 def _plan(
-    bench: Bench, gathered: Gathered, sides: Sides, how: StackSettings, *, model: LLMJudge, plan: str
-) -> tuple[FusionPlan, int]:
-    """The plan in force, and the calls it took."""
+    bench: Bench,
+    gathered: Gathered,
+    sides: Sides,
+    how: StackSettings,
+    *,
+    model: LLMJudge,
+    plan: str,
+    aspects: Sequence[str],
+) -> tuple[FusionPlan, tuple[Reply, ...]]:
+    """The plan in force, and the reply in which the model wrote it."""
     names = [part.name for part in gathered.parts]
     if not plan:
-        parts = {bench.aspect: gathered.parts}
+        parts = dict.fromkeys(aspects, gathered.parts)
         at = sides.fit.tolist()
-        return measured_plan(bench.golden, parts, at, statistic=how.statistic, level=how.level, seed=how.seed), 0
+        return measured_plan(bench.golden, parts, at, statistic=how.statistic, level=how.level, seed=how.seed), ()
     if plan != MODEL_WRITES:
-        return read_plan(plan, [bench.aspect], names), 0
-    messages = plan_messages([task_of(bench.golden, bench.aspect)], [helper_of(part) for part in gathered.parts])
+        return read_plan(plan, aspects, names), ()
+    tasks = [task_of(bench.golden, one) for one in aspects]
+    messages = plan_messages(tasks, [helper_of(part) for part in gathered.parts])
     reply = model.provider.complete([Request(model.model, messages, 0.0, PLAN_TOKENS)])[0]
     if not isinstance(reply, Completion):
         raise UsageError(f"The model wrote no plan: {reply.message}")
-    return read_plan(reply.text, [bench.aspect], names, "model"), 1
+    return read_plan(reply.text, aspects, names, "model"), (reply,)
 
 
-def _align(bench: Bench, matrix: FloatArray, at: np.ndarray, how: StackSettings) -> list[Alignment]:
+def _align(bench: Bench, matrix: FloatArray, at: np.ndarray, how: StackSettings, aspect: str = "") -> list[Alignment]:
     golden = bench.golden
     return align_with_intervals(
         matrix[:, at],
-        golden.labels(bench.aspect)[at],
+        golden.labels(aspect or bench.aspect)[at],
         golden.source_codes[at],
         golden.system_codes[at],
         statistic=how.statistic,

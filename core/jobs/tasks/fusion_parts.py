@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +12,9 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
 from core.errors import ConcordError, UsageError
 from core.export.fused_file import PartRecipe
-from core.fusion.assistants import make_assistant, score_all
+from core.fusion.assistants import kept, make_assistant, score_all
 from core.fusion.stack import Sides
 from core.fusion.taught import out_of_fold
-from core.judging.registry import restore_judge
 from core.providers.base import ReplyStore
 from core.records import FloatArray, GoldenSet, JudgeScores, Scored, Split
 from core.settings import Settings
@@ -143,22 +141,25 @@ def _offline(bench: Bench, found: Gathered) -> None:
     n = len(bench.split.calibration)
     note = f"The offline judge, calibrated on {n} items and scored out of fold there."
     judge = JudgeScores("offline", "calibrated", bench.aspect, values, note=note, calls_per_item=0.0)
-    found.add(judge, PartRecipe("offline", judge=judge_card(first[0])))  # out_of_fold teaches on the whole side first
+    found.add(judge, PartRecipe("offline", judge=judge_card(first[0])))  # of the whole side, which comes first
 
 
 def _repeval(bench: Bench, found: Gathered) -> None:
-    from core.repeval import RepEvalSettings, extract, run
+    from core.repeval import RepEvalResult, RepEvalSettings, extract, run, scorer_of
 
-    states = extract(bench.golden)
+    states = extract(bench.golden, cache_dir=bench.settings.home)
     how = RepEvalSettings(resamples=0, random_vectors=0, seed=bench.split.seed, statistic=bench.chosen.statistic)
+    first: list[RepEvalResult] = []
 
     def teach(split: Split) -> FloatArray:
-        return run(bench.golden, bench.aspect, states, how, split=split).scores
+        first.append(run(bench.golden, bench.aspect, states, how, split=split))
+        return first[-1].scores
 
     values = out_of_fold(bench.golden, bench.split, teach)
     note = f"RepEval, taught on {len(bench.split.calibration)} items and scored out of fold there."
     judge = JudgeScores("repeval", "repeval", bench.aspect, values, on_scale=False, note=note, calls_per_item=0.0)
-    found.add(judge, PartRecipe("repeval"))
+    fitted = scorer_of(bench.golden, states, first[0])  # out_of_fold teaches on the whole side first
+    found.add(judge, PartRecipe("repeval", repeval=None if fitted is None else fitted.as_json()))
 
 
 def _judge_file(bench: Bench, found: Gathered, name: str, path: Path) -> None:
@@ -194,7 +195,7 @@ def _replies_file(bench: Bench, found: Gathered, name: str, path: Path) -> None:
 
 
 def _assistant(bench: Bench, found: Gathered, name: str) -> None:
-    assistant = make_assistant(name, golden=bench.golden, aspect=bench.aspect)
+    assistant = kept(make_assistant(name, golden=bench.golden, aspect=bench.aspect), bench.settings.home)
     assisted = score_all([assistant], bench.golden.items)
     if assistant.name in assisted.left_out:
         found.left_out[name] = assisted.left_out[assistant.name]
@@ -212,13 +213,6 @@ def _assistant(bench: Bench, found: Gathered, name: str) -> None:
         calls_per_item=0.0,
     )
     found.add(part, PartRecipe(name, assistant.higher_is_better, assistant=name))
-
-
-def open_card(settings: Settings, replies: ReplyStore | None = None) -> Callable[[Mapping[str, Any]], Any]:
-    """What restores the calibrated judge of a judge file's content, for `FusedJudge.score`."""
-    from core.export import CalibratedJudge
-
-    return lambda card: CalibratedJudge.of(card, restore_judge(card["judge"], settings, replies))
 
 
 def bench_of(

@@ -126,7 +126,14 @@ def save_plan(store: Store, request: FusionRequest, *, origin: str = "person", e
 def list_plans(store: Store, project_id: str, golden_id: str) -> list[PlanView]:
     """Every version of the plans for a golden set, newest first."""
     return [
-        PlanView(one.body["text"], one.body["origin"], tuple(one.body["seen"]), one.number, one.actor)
+        PlanView(
+            one.body["text"],
+            one.body["origin"],
+            tuple(one.body["seen"]),
+            one.number,
+            one.actor,
+            tuple(one.body["aspects"]),
+        )
         for one in reversed(store.events.all(project_id, PLAN, golden_id))
     ]
 

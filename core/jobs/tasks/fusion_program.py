@@ -76,7 +76,8 @@ class FusionProgram:
         assert isinstance(request, FusionRequest)
         self.store, self.run, self._request = store, run, request
         self._bench = bench_for(store, request)
-        self._model = language_model(request.judge_spec, settings, store.replies)
+        replies = store.replies.of_run(run.run_id, run.project_id)
+        self._model = language_model(request.judge_spec, settings, replies)
         self._batches: list[tuple[FuseStep, FusedBatch]] = []
 
     def steps(self) -> Generator[Any, Any, FusionRunView]:

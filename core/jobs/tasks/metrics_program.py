@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConcordError, JobError
-from core.fusion.assistants import Assistant, AssistantScores, make_assistant, unusable
+from core.fusion.assistants import Assistant, AssistantScores, kept, make_assistant, unusable
 from core.jobs.documents import RESULT
 from core.jobs.journal import Journal
 from core.jobs.tasks.convert import request_of
@@ -52,7 +52,8 @@ class MetricsProgram:
         self.store, self.run, self._request = store, run, request
         self._golden = store.goldens.load(request.golden_id)
         self._assistants = {
-            name: make_assistant(name, golden=self._golden, aspect=request.aspect) for name in request.names
+            name: kept(make_assistant(name, golden=self._golden, aspect=request.aspect), settings.home)
+            for name in request.names
         }
         self._scores: dict[str, AssistantScores] = {}
 

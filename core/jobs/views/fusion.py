@@ -78,10 +78,11 @@ class FusionRunView:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A version of a plan; `number` grows with each, 0 is one that is not kept.  `seen` as in `FusionRequest`."""
+    """A version of a plan for `aspects`; `number` grows with each, 0 is not kept.  `seen` as in `FusionRequest`."""
 
     text: str
     origin: str
     seen: tuple[int, ...] = ()
     number: int = 0
     author: str = ""
+    aspects: tuple[str, ...] = ()

@@ -1,0 +1,101 @@
+"""Numbers of assistants kept on disk, so that no text is scored twice by the same model.
+
+A block of items and what decides its numbers make the name of a file; a file that cannot be read counts as not there.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import astuple, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from core.fusion.assistants.base import Assistant, AssistantScores
+from core.judging.base import OnProgress
+from core.records import Item, Unscored, content_digest
+
+BLOCK = 200
+"""Items of a file: what a killed process may have to score again."""
+
+
+def kept(assistant: Assistant, folder: Path) -> Assistant:
+    """The same assistant, which looks into `folder` first and leaves there what it has computed.
+
+    Numbers that were handed in (columns, scores from elsewhere) are not kept, nor is what fails.
+    """
+    if not assistant.needs:
+        return assistant
+    identity = content_digest("kept scores", [assistant.identity, _weights(assistant)])
+
+    def scorer(items: Sequence[Item], on_progress: OnProgress) -> AssistantScores:
+        parts: list[AssistantScores] = []
+        for start in range(0, len(items), BLOCK):
+            block = items[start : start + BLOCK]
+            path = _place(folder, identity, block)
+            found = _read(path, block)
+            if found is None:
+                found = assistant.score(block, partial(_further, on_progress, start, len(items)))
+                _write(path, found, block)
+            parts.append(found)
+            on_progress(start + len(block), len(items))
+        return AssistantScores(
+            np.concatenate([np.empty(0), *(part.values for part in parts)]),
+            tuple(one for part in parts for one in part.unscored),
+            " ".join(dict.fromkeys(part.note for part in parts if part.note)),
+        )
+
+    return replace(assistant, scorer=scorer)
+
+
+def _further(on_progress: OnProgress, before: int, asked: int, done: int, _: int) -> None:
+    on_progress(before + done, asked)
+
+
+def _weights(assistant: Assistant) -> str:
+    """What tells the weights of a model in a folder apart from others put there later; "" for any other."""
+    if "model" not in assistant.needs:
+        return ""
+    from core.repeval.states.model import folder_digest
+
+    named = assistant.name.removeprefix("hf:").partition(":")[2]
+    places = [Path(one).expanduser() for one in (named, named.rpartition("@")[0]) if one]
+    return next((folder_digest(place) for place in places if place.is_dir()), "")
+
+
+def _place(folder: Path, identity: str, block: Sequence[Item]) -> Path:
+    name = content_digest("block", [identity, [astuple(item) for item in block]]).split(":")[1]
+    return folder / "assistants" / name[:2] / f"{name[2:34]}.json"
+
+
+def _read(path: Path, block: Sequence[Item]) -> AssistantScores | None:
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        values = np.array([np.nan if one is None else float(one) for one in body["values"]])
+        unscored = tuple(Unscored(block[k].item_id, reason, detail) for k, reason, detail in body["unscored"])
+        found = AssistantScores(values, unscored, str(body["note"]))
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+    return found if values.shape == (len(block),) else None
+
+
+def _write(path: Path, scores: AssistantScores, block: Sequence[Item]) -> None:
+    """Whole or not at all; a full disk costs the keeping, never the scores."""
+    place = {item.item_id: k for k, item in enumerate(block)}
+    body = {
+        "values": [None if np.isnan(one) else float(one) for one in scores.values],
+        "unscored": [[place[one.item_id], one.reason, one.detail] for one in scores.unscored if one.item_id in place],
+        "note": scores.note,
+    }
+    unfinished = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished.write_text(json.dumps(body, allow_nan=False), encoding="utf-8")
+        unfinished.replace(path)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)

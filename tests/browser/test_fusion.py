@@ -1,0 +1,107 @@
+"""Fusion in real Chromium: four assistants, the fused judge beside them, one left out, kept, and its file applied."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Locator, Page, expect
+
+from core.fusion.assistants import make_assistant
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.tasks.metrics_program import judge_of
+from core.settings import Settings
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+Settle = Callable[..., None]
+ROOT = Path(__file__).resolve().parents[2]
+SUMMARIES = ROOT / "sample_data" / "summaries.jsonl"
+ASPECT = "relevance"
+PARTS = ("overlap", "overlap_pairs", "rouge1_source_p", "rougeL_source_p")
+HEADER, ROW = 37, 37
+"""Heights of the canvas in pixels, to click a box in it."""
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> tuple[Path, str]:
+    """A home with the sample summaries and four assistants on the shelf, and the query that opens them."""
+    home = tmp_path / "home"
+    store = tasks.open_store(Settings(home=home, worker="external", worker_id="w"))
+    golden = load_golden(SUMMARIES)
+    project = tasks.create_project(store, "fusion").project_id
+    golden_id = tasks.add_golden(store, project, golden)
+    for name in PARTS:
+        assistant = make_assistant(name)
+        tasks.add_judge(store, project, golden_id, judge_of(assistant, assistant.score(golden.items), ASPECT))
+    store.close()
+    return home, f"project={project}&golden={golden_id}&aspect={ASPECT}"
+
+
+@pytest.fixture
+def opened(filled: tuple[Path, str], serve: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
+    home, query = filled
+    with serve(home) as url:
+        yield f"{url}/fusion?{query}"
+
+
+def rows(page: Page) -> Locator:
+    """The rows of the table of fusions and parts, as the canvas keeps them for screen readers."""
+    return page.locator("[data-testid=stDataFrame] canvas table").nth(1).locator("tbody tr")
+
+
+def new_items(folder: Path) -> Path:
+    """Items without labels, under ids of their own."""
+    lines = [json.loads(line) for line in SUMMARIES.read_text("utf-8").splitlines()[:12]]
+    bare = [{"item_id": f"new-{k}", "source": one["source"], "target": one["target"]} for k, one in enumerate(lines)]
+    file = folder / "new.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in bare), "utf-8")
+    return file
+
+
+def test_four_assistants_one_left_out_kept_and_applied(page: Page, opened: str, settle: Settle, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(opened)
+    settle("Without each part")
+    for name in ("fusion, ridge", *PARTS):
+        row = rows(page).filter(has_text=re.compile(rf"^{re.escape(name)}")).first
+        expect(row).to_contain_text(re.compile(r"-?\d\.\d{3}.*-?\d\.\d\d to -?\d\.\d\d"))
+
+    page.get_by_test_id("stDataFrame").first.click(position={"x": 34, "y": HEADER + int(3.5 * ROW)})
+    expect(rows(page).filter(has_text=PARTS[3])).to_have_count(0, timeout=60_000)
+    settle("Without each part")
+
+    page.get_by_role("button", name="Keep as a judge").click()
+    field = page.get_by_label("Name", exact=True)
+    field.fill("Three in one")
+    field.press("Enter")
+    page.wait_for_timeout(800)
+    page.get_by_role("button", name="Keep", exact=True).click()
+    settle("is among the judges now")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="File of Three in one").click()
+    file = tmp_path / "fused.yaml"
+    download.value.save_as(file)
+    assert [one["name"] for one in yaml.safe_load(file.read_text("utf-8"))["parts"]] == list(PARTS[:3])
+    assert not page.get_by_test_id("stException").count()
+
+    out = tmp_path / "scored.jsonl"
+    command = [sys.executable, "-m", "core", "score", str(new_items(tmp_path)), "--judge-file", str(file)]
+    environment = {**os.environ, "CONCORD_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(  # noqa: PLW1510 - its code is asserted, with what it said
+        [*command, "--out", str(out), "--json"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["n_scored"] == 12
+    verdicts = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    scores = [one["score"] for one in verdicts if one.get("item_id", "").startswith("new-")]
+    assert len(scores) == 12
+    assert len(set(scores)) > 6

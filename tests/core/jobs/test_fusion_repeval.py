@@ -1,0 +1,122 @@
+"""A RepEval score among the parts of a kept fusion: its file needs no column, and says so where it would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from core.export.fused_file import read_fused
+from core.fusion.assistants import make_assistant
+from core.fusion.stack import StackSettings
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.tasks.metrics_program import judge_of
+from core.jobs.tasks.repeval_program import RepEvalProgram
+from core.jobs.views.repeval import RepEvalRequest, RepEvalView
+from core.judge_loading import restored
+from core.records import GoldenSet, Scored
+from core.repeval import Extraction, RepEvalSettings
+from core.settings import Settings
+from core.store.rows import Progress
+from core.store.store import Store
+
+pytestmark = pytest.mark.slow
+ASPECT = "coherence"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    opened = tasks.open_store(settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def golden(repository: Path) -> GoldenSet:
+    return load_golden(repository / "sample_data" / "summaries.jsonl")
+
+
+def drive(store: Store, settings: Settings, request: RepEvalRequest) -> RepEvalView:
+    """Does a run's work here, step by step."""
+    program = RepEvalProgram(store, settings, store.runs.get(tasks.start_repeval(store, settings, request)))
+    steps, reply = program.steps(), None
+    while True:
+        try:
+            step = steps.send(reply)
+        except StopIteration as end:
+            program.finish(end.value)
+            break
+        reply = None
+        if not isinstance(step, Progress):
+            reply = program.read(step, program.work(step, lambda done, asked: None))
+            program.keep(step, reply)
+    program.close()
+    found = tasks.run_view(store, program.run.run_id).outcome
+    assert isinstance(found, RepEvalView)
+    return found
+
+
+def kept_file(store: Store, project: str, golden_id: str, view: RepEvalView) -> str:
+    """The file of a fusion of overlap and the RepEval score of a run."""
+    assistant = make_assistant("overlap")
+    golden = store.goldens.load(golden_id)
+    overlap = tasks.add_judge(
+        store, project, golden_id, judge_of(assistant, assistant.score(golden.items), view.result.aspect)
+    )
+    settings = StackSettings(method="ridge", resamples=20)
+    judge_id = tasks.keep_fusion(
+        store, project, golden_id, ASPECT, judge_ids=[overlap, view.judge_id], settings=settings, name="Two"
+    )
+    return tasks.fused_file(store, project, judge_id)
+
+
+def test_the_file_scores_as_the_shelf_does(store: Store, settings: Settings, golden: GoldenSet, tmp_path: Path) -> None:
+    project = tasks.create_project(store, "p").project_id
+    golden_id = tasks.add_golden(store, project, golden)
+    request = RepEvalRequest(
+        project,
+        golden_id,
+        ASPECT,
+        extraction=Extraction(layers=(3, 6), tokens=("mean", "-1")),
+        settings=RepEvalSettings(resamples=0, random_vectors=0),
+    )
+    view = drive(store, settings, request)
+    assert view.result.scorer is not None
+    text = kept_file(store, project, golden_id, view)
+    assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64
+    (tmp_path / "fused.yaml").write_text(text, "utf-8")
+    judge = read_fused(tmp_path / "fused.yaml")
+    assert [one.needs for one in judge.parts] == [
+        "computed from the target, source",
+        "computed from the target with the embedded encoder; its directions stand in this file",
+    ]
+    found = judge.score(golden, lambda card: restored(card, settings))
+    assert found.missing == {}
+    (shelf,) = (one.judge for one in tasks.list_judges(store, project) if one.name == "Two")
+    scored = np.array([one.value if isinstance(one, Scored) else np.nan for one in found.verdicts])
+    np.testing.assert_allclose(scored, shelf.values, atol=1e-5, rtol=0)
+
+
+def test_a_score_that_is_not_linear_has_to_be_handed_in(store: Store, settings: Settings, golden: GoldenSet) -> None:
+    project = tasks.create_project(store, "p").project_id
+    golden_id = tasks.add_golden(store, project, golden)
+    request = RepEvalRequest(
+        project,
+        golden_id,
+        ASPECT,
+        extraction=Extraction(layers=(6,), tokens=("mean",)),
+        settings=RepEvalSettings(method="paper-svm", resamples=0, random_vectors=0),
+    )
+    view = drive(store, settings, request)
+    assert view.result.scorer is None
+    needs = [one["needs"] for one in yaml.safe_load(kept_file(store, project, golden_id, view))["parts"]]
+    assert needs[1].startswith("a column metric_repeval_")
