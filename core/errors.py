@@ -8,6 +8,7 @@
     ├── GoldenError                           a golden set cannot be read or used (file, row, column)
     │   └── AspectError                       the aspect asked for is absent or has no usable labels
     ├── DownloadError                         a file cannot be fetched from its home
+    ├── ArchiveError                          the file of a project cannot be read, trusted or written
     ├── CriteriaError                         criteria empty, too long, or of another aspect
     ├── JudgeError                            a judge or judge file cannot do what was asked
     │   └── ProviderError                     the endpoint behind a judge failed
@@ -81,6 +82,10 @@ class DownloadError(ConcordError):
     def __init__(self, message: str, *, address: str, offline: bool = False) -> None:
         super().__init__(message)
         self.address, self.offline = address, offline
+
+
+class ArchiveError(ConcordError):
+    """A project's file cannot be read, trusted or written; nothing was changed."""
 
 
 class CriteriaError(ConcordError):

@@ -61,14 +61,21 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """A read-only look at one moment of the database."""
-        with _in_our_words(), self.engine.connect() as connection, connection.begin():
+        with in_our_words(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sa.Connection]:
+        """As `read`, for many queries that must all see the same moment."""
+        options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with in_our_words(), self.engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """A transaction: committed whole at the end, or not at all."""
         options = {_WRITE: True}
-        with _in_our_words(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+        with in_our_words(), self.engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection
 
     def now(self, connection: sa.Connection) -> float:
@@ -188,7 +195,8 @@ _DISK_FULL = "53100"  # SQLSTATE disk_full
 
 
 @contextmanager
-def _in_our_words() -> Iterator[None]:
+def in_our_words() -> Iterator[None]:
+    """Turn what the driver raises within into our errors."""
     try:
         yield
     except sa.exc.DBAPIError as error:

@@ -7,7 +7,7 @@ What comes back equals what went in, float for float, and carries its digest wit
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -50,9 +50,9 @@ class Goldens:
             now = self._db.now(connection)
             known = connection.execute(sa.select(goldens.c.golden_id).where(goldens.c.golden_id == golden.digest))
             if known.one_or_none() is None:
-                connection.execute(self._db.insert_new(goldens), _golden_row(golden, now))
+                connection.execute(self._db.insert_new(goldens), golden_row(golden, now))
                 if golden.items:
-                    connection.execute(self._db.insert_new(golden_items), _item_rows(golden))
+                    connection.execute(self._db.insert_new(golden_items), item_rows(golden))
             link = {"project_id": project_id, "golden_id": golden.digest, "name": golden.name, "created_at": now}
             connection.execute(self._db.insert_new(project_goldens), link)
         return golden.digest
@@ -131,7 +131,18 @@ def _row(found: sa.Row[Any]) -> GoldenRow:
     return GoldenRow(**{**values, "aspects": unpack(_Aspects, Packed(values["aspects"])).rows})
 
 
-def _golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
+def rebuilt(head: Mapping[str, Any], item_bodies: Sequence[str]) -> GoldenSet:
+    """The golden set that a row of `goldens` and the bodies of its items stand for, its digest still to be computed.
+
+    KeyError, TypeError, ValueError or IndexError for rows that this module did not write.
+    """
+    body = unpack(_Body, Packed(head["body"]))
+    ratings = _ratings(head["ratings"])
+    return GoldenSet("", head["kind"], _items(item_bodies), body.aspects, ratings, body.metrics, body.given_split)
+
+
+def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
+    """The row of `goldens` for a golden set."""
     aspects = _Aspects(tuple(AspectRow(a, labels.scale, labels.n_labelled) for a, labels in golden.aspects.items()))
     return {
         "golden_id": golden.digest,
@@ -147,7 +158,8 @@ def _golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
     }
 
 
-def _item_rows(golden: GoldenSet) -> list[dict[str, Any]]:
+def item_rows(golden: GoldenSet) -> list[dict[str, Any]]:
+    """The rows of `golden_items` for a golden set, in its order."""
     return [
         {
             "golden_id": golden.digest,

@@ -9,7 +9,26 @@ import sqlalchemy as sa
 from core.errors import NotFoundError
 from core.store.database import Database
 from core.store.rows import ProjectRow
-from core.store.schema import project_goldens, projects, runs
+from core.store.schema import (
+    alignments,
+    criteria,
+    documents,
+    edits,
+    events,
+    judges,
+    labels,
+    project_goldens,
+    project_replies,
+    projects,
+    run_replies,
+    runs,
+    scores,
+    steps,
+)
+
+_OF_RUNS = (documents, steps, scores, run_replies)
+_OF_PROJECT = (alignments, edits, criteria, judges, labels, events, project_replies, runs, project_goldens, projects)
+"""In the order in which rows can go: each table before those that it refers to."""
 
 
 class Projects:
@@ -29,6 +48,15 @@ class Projects:
         with self._db.read() as connection:
             found = connection.execute(_counted().order_by(projects.c.created_at, projects.c.project_id))
             return [ProjectRow(**row._mapping) for row in found]
+
+    def remove(self, project_id: str) -> None:
+        """Take a project out with all that belongs to it alone; golden sets stay, other projects may share them."""
+        its_runs = sa.select(runs.c.run_id).where(runs.c.project_id == project_id)
+        with self._db.write() as connection:
+            for table in _OF_RUNS:
+                connection.execute(sa.delete(table).where(table.c.run_id.in_(its_runs)))
+            for table in _OF_PROJECT:
+                connection.execute(sa.delete(table).where(table.c.project_id == project_id))
 
     def get(self, project_id: str) -> ProjectRow:
         """NotFoundError for an unknown id."""

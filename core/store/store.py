@@ -12,6 +12,7 @@ part           holds                                                   module
 ``judges``     scores of the judges of a project, with replies         `core.store.judges`
 ``labels``     labels that people give in the app                      `core.store.labels`
 ``events``     the log of what people did                              `core.store.events`
+``transfers``  a project whole: out as rows, in as rows                `core.store.transfer`
 ``workers``    who is alive                                            `core.store.workers`
 =============  ======================================================  =====================
 
@@ -37,6 +38,7 @@ from core.store.projects import Projects
 from core.store.replies import Replies
 from core.store.results import Results
 from core.store.runs import Runs
+from core.store.transfer import Transfers
 from core.store.workers import Workers
 
 
@@ -55,6 +57,7 @@ class Store:
         self.judges = JudgeShelf(self._database)
         self.labels = Labels(self._database)
         self.events = Events(self._database)
+        self.transfers = Transfers(self._database)
         self.actor = LOCAL
         self.workers = Workers(self._database)
 

@@ -13,7 +13,7 @@ from core.golden.findings import has_errors
 from core.jobs import tasks
 from core.jobs.views import GoldenRow, GoldenView
 from core.records import GoldenSet, Scale
-from pages.components import charts, mapping, people, state, tables
+from pages.components import charts, mapping, people, state, tables, transfer_view
 from pages.components.page import Opened, link_to, stop_with
 
 PREVIEW_ROWS, PAGE_ROWS = 20, 100
@@ -52,6 +52,10 @@ def bring_in(page: Opened) -> None:
             "Columns are recognised by name: item_id, source_id, system_id, source, target, human_<aspect>, "
             "ann_<aspect>, and usual aliases such as document or summary. All can be corrected before it is kept."
         )
+        whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
+        if whole.open:
+            with whole:
+                transfer_view.bring_in_project(page)
         return
     data = upload.getvalue()
     digest = hashlib.sha256(data).hexdigest()[:16]

@@ -88,9 +88,10 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
         raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
     golden = store.goldens.load(asked.golden_id)
     item = golden.items[golden.item_ids.index(item_id)]
-    criteria = store.criteria.get(store.runs.get(run_id).project_id, criteria_id).criteria
+    project_id = store.runs.get(run_id).project_id
+    criteria = store.criteria.get(project_id, criteria_id).criteria
     task = task_of(golden, asked.aspect, asked.definition, asked.scale)
-    judge = restore_judge(unpack(JudgeState, kept).state, settings, store.replies)
+    judge = restore_judge(unpack(JudgeState, kept).state, settings, store.replies.of_run(run_id, project_id))
     try:
         (verdict,) = judge.explain(task, [item], criteria)
     finally:

@@ -12,6 +12,7 @@ from core.jobs.documents import JUDGE
 from core.jobs.journal import Journal
 from core.judging.base import DraftBatch, Judge
 from core.judging.registry import make_judge, restore_judge
+from core.providers.base import ReplyStore
 from core.public import judge_state
 from core.records import GoldenSet, ScoreMatrix, Task, content_digest
 from core.settings import Settings
@@ -89,14 +90,17 @@ class JudgeProgram:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Make the judge that answers from now on."""
-        self._judge = restore_judge(state, self.settings, self.store.replies)
+        self._judge = restore_judge(state, self.settings, self._replies())
 
     def close(self) -> None:
         if self._judge is not None:
             self._judge.close()
 
+    def _replies(self) -> ReplyStore:
+        return self.store.replies.of_run(self.run.run_id, self.run.project_id)
+
     def _prepared(self, step: PrepareStep) -> Mapping[str, Any]:
-        judge = make_judge(step.spec, self.settings, self.store.replies)
+        judge = make_judge(step.spec, self.settings, self._replies())
         try:
             items = [self.golden.items[position] for position in step.positions]
             return judge_state(judge.prepare(self.task, items))

@@ -34,7 +34,8 @@ class StylesProgram:
         self.golden = store.goldens.load(request.golden_id)
         plan = plan_of(store, self.golden, request, run.run_id)
         told = estimated(self.golden, plan.columns, request, settings)
-        self._asker = Asker(self.golden, language_model(request.judge_spec, settings, store.replies))
+        replies = store.replies.of_run(run.run_id, run.project_id)
+        self._asker = Asker(self.golden, language_model(request.judge_spec, settings, replies))
         self._plan = replace(plan, call_costs=call_costs(told, plan.columns), notes=self._asker.notes)
 
     def steps(self) -> Generator[Any, Any, StylesView]:

@@ -1,0 +1,159 @@
+"""A project as one file, and back: exported from one moment of the store, checked whole before it is imported.
+
+An import never changes what is there.  It makes a project with a new id and, where the name is taken, the next free
+one; golden sets are the same under their hash everywhere and are shared; replies that came along serve this project's
+runs alone.  Entries of its log keep who did what and when, and are marked as imported by their role.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from core.calibration.steps import Standing
+from core.errors import ArchiveError, UsageError
+from core.jobs.documents import JUDGE, RESULT, STANDING
+from core.jobs.tasks.access import requires
+from core.jobs.tasks.convert import moment, project_view
+from core.jobs.tasks.kinds import KINDS
+from core.jobs.views.transfer import Arriving, Exported, Holdings, Imported
+from core.settings import Settings
+from core.store.schema import HEAD
+from core.store.store import Store
+from core.store.transfer import UNFINISHED, Arrival
+from core.transfer.archive import Archive, Limits, Writer, whole_file
+from core.transfer.checking import Contents, Shapes, check_rows
+from core.transfer.manifest import Manifest
+from core.version import VERSION
+
+_LONGEST_NAME = 200
+
+
+@requires("admin", "exported the project")
+def export_project(store: Store, settings: Settings, project_id: str, path: Path, *, replies: bool = True) -> Exported:
+    """Write a project to `path`, whole or not at all; without `replies` those of endpoints stay here.
+
+    Keys and settings are no part of a project.  NotFoundError for an unknown project; ArchiveError where the file
+    cannot be written or the project is too large for one.
+    """
+    project = store.projects.get(project_id)
+    unfinished = sum(row.status in UNFINISHED for row in store.runs.all(project_id))
+    exported = datetime.now(UTC).isoformat(timespec="seconds")
+    with whole_file(path) as file, Writer(file, Limits.of(settings.max_upload_mb)) as writer:
+        with closing(store.transfers.dump(project_id, replies=replies)) as tables:
+            for table, rows in tables:
+                writer.add(table, rows)
+        manifest = Manifest(project.name, project.created_at, exported, VERSION, HEAD, replies, tuple(writer.files))
+        writer.finish(manifest)
+        size = file.tell()
+    without = store.transfers.without_run() if replies else 0
+    return Exported(project.name, size, manifest.digest, _holdings(manifest), unfinished, without)
+
+
+@requires("admin")
+def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) -> Arriving:
+    """What a project's file holds, after every row of it was checked; nothing is kept.
+
+    ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
+    """
+    with _opened(file, settings) as archive:
+        contents = check_rows(archive, _shapes())
+        manifest = archive.manifest
+        return Arriving(
+            project=manifest.project,
+            exported=manifest.exported,
+            concord=manifest.concord,
+            size=archive.size,
+            digest=manifest.digest,
+            holds=_holdings(manifest),
+            golden_names=tuple(contents.goldens.values()),
+            judges_asked=tuple(sorted(contents.judges_asked)),
+            people=tuple(sorted(contents.people - {""})),
+        )
+
+
+@requires("admin")
+def import_project(
+    store: Store, settings: Settings, file: Path | IO[bytes], *, name: str = "", project_id: str = ""
+) -> Imported:
+    """Make a new project of a file, under `name` or the name it had; all of it or nothing.
+
+    `project_id` is for what ships with Concord and is known by its id; else the project gets a new one.  Errors as
+    `preview_project`; UsageError for an overlong name; StoreError where the store cannot keep it.
+    """
+    wanted = " ".join(name.split())
+    if len(wanted) > _LONGEST_NAME:
+        raise UsageError(f"A project's name has 1 to {_LONGEST_NAME} characters, not {len(wanted)}.")
+    with _opened(file, settings) as archive:
+        contents = check_rows(archive, _shapes())
+        manifest = archive.manifest
+        wanted = wanted or " ".join(manifest.project.split())[:_LONGEST_NAME] or "Imported project"
+        chosen = _free_name(wanted, {row.name for row in store.projects.all()})
+        runs = _new_ids(store, contents)
+        log = {
+            "did": f"imported the project {manifest.project}",
+            "made": moment(manifest.created_at).isoformat(timespec="seconds"),
+            "exported": manifest.exported,
+            "digest": manifest.digest,
+            "rows": {one.table: one.rows for one in manifest.files},
+        }
+        arrival = Arrival(chosen, store.actor, log, runs, project_id)
+        tables = ((one.table, (row for _, row in archive.rows(one.table))) for one in manifest.files)
+        project_id = store.transfers.restore(arrival, tables)
+    view = project_view(store.projects.get(project_id))
+    return Imported(view, _holdings(manifest), chosen != wanted, len(runs), manifest.digest)
+
+
+@contextmanager
+def _opened(file: Path | IO[bytes], settings: Settings) -> Iterator[Archive]:
+    limits = Limits.of(settings.max_upload_mb)
+    if not isinstance(file, str | os.PathLike):
+        with Archive(file, limits) as archive:
+            yield archive
+        return
+    try:
+        opened = Path(file).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise ArchiveError(f"{file}: cannot be read ({error.strerror}).") from error
+    with opened, Archive(opened, limits) as archive:
+        yield archive
+
+
+def _shapes() -> Shapes:
+    """Requests, results and other documents of the kinds of runs that this version knows."""
+    from core.jobs.tasks.programs import JudgeState
+
+    requests: dict[tuple[str, str], Any] = {(kind, "request"): known.request for kind, known in KINDS.items()}
+    results: dict[tuple[str, str], Any] = {(kind, RESULT): known.result for kind, known in KINDS.items()}
+    judges: dict[tuple[str, str], Any] = {(kind, JUDGE): JudgeState for kind in KINDS}
+    return {**requests, **results, **judges, ("calibration", STANDING): Standing}
+
+
+def _new_ids(store: Store, contents: Contents) -> dict[str, str]:
+    """New ids for the runs whose ids runs of this store have."""
+    return {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in sorted(store.transfers.taken(contents.run_ids))}
+
+
+def _free_name(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or the first of "wanted (2)", "wanted (3)", … that no project has."""
+    names = (wanted, *(f"{wanted} ({k})" for k in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
+
+
+def _holdings(manifest: Manifest) -> Holdings:
+    rows = {one.table: one.rows for one in manifest.files}
+    return Holdings(
+        goldens=rows["project_goldens"],
+        items=rows["golden_items"],
+        runs=rows["runs"],
+        criteria=rows["criteria"],
+        judges=rows["judges"],
+        labels=rows["labels"],
+        log=rows["events"],
+        replies=rows["replies"] if manifest.replies else None,
+    )

@@ -1,0 +1,153 @@
+"""How the rows of a project look outside the store: which tables and columns leave it, and in which form.
+
+A row becomes a JSON object.  Stored JSON stays JSON, so that a file of rows can be read by anybody; arrays of float64
+become base64 of their little-endian bytes, which keeps every bit (NaN = unscored among them) and is read back with
+``numpy.frombuffer(base64.b64decode(text), "<f8")``.  No row carries the id of its project: whose it is, the file says.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from core.store import schema
+
+Kind = Literal["key", "text", "int", "bool", "real", "json", "floats", "replies"]
+Row = Mapping[str, Any]
+JSON_COLUMNS = {("events", "body"), ("replies", "body")}
+"""Columns of SafeText that hold JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column outside the store; `longest` counts the letters of a key, 0 = no bound."""
+
+    name: str
+    kind: Kind
+    nullable: bool = False
+    longest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table outside the store, in the order of its columns."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+
+_STAYS = {
+    "project_id",
+    *("worker_id", "version", "handed_over", "cancel_requested"),  # of the worker here, no part of what a run is
+}
+
+
+def _column(table: sa.Table, column: sa.Column[Any]) -> Column:
+    kind: Kind
+    if isinstance(column.type, schema.SafeText):
+        kind = "json" if (table.name, column.name) in JSON_COLUMNS else "text"
+    elif isinstance(column.type, sa.String) and column.type.length:
+        return Column(column.name, "key", bool(column.nullable), column.type.length)
+    elif isinstance(column.type, sa.LargeBinary):
+        kind = "replies" if column.name == "replies" else "floats"
+    else:
+        by_type: dict[type, Kind] = {sa.Text: "json", sa.Integer: "int", sa.Boolean: "bool", sa.Double: "real"}
+        kind = next(found for type_, found in by_type.items() if isinstance(column.type, type_))
+    return Column(column.name, kind, bool(column.nullable))
+
+
+def _layout(table: sa.Table, *more: str) -> Layout:
+    stays = {*_STAYS, *more}
+    return Layout(table.name, tuple(_column(table, one) for one in table.columns if one.name not in stays))
+
+
+TABLES: tuple[Layout, ...] = (
+    _layout(schema.goldens),
+    _layout(schema.golden_items),
+    _layout(schema.project_goldens),
+    _layout(schema.runs),
+    _layout(schema.documents),
+    _layout(schema.steps),
+    _layout(schema.scores),
+    _layout(schema.criteria),
+    _layout(schema.edits, "number"),
+    _layout(schema.alignments),
+    _layout(schema.judges),
+    _layout(schema.labels, "number"),
+    _layout(schema.events),
+    _layout(schema.run_replies),
+    _layout(schema.replies),
+)
+"""Every table of a project, each after those that it refers to."""
+LAYOUT: dict[str, Layout] = {one.name: one for one in TABLES}
+
+
+def encode(layout: Layout, stored: Row) -> dict[str, Any]:
+    """A stored row as a JSON object."""
+    return {one.name: _encoded(one.kind, stored[one.name]) for one in layout.columns}
+
+
+def decode(layout: Layout, row: Row) -> dict[str, Any]:
+    """The row to store, from an object whose columns are all there and of their kinds.  ValueError otherwise."""
+    return {one.name: _decoded(one.kind, row[one.name]) for one in layout.columns}
+
+
+def _encoded(kind: Kind, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == "json":
+        return as_json(value)
+    if kind == "floats":
+        return base64.b64encode(value).decode("ascii")
+    if kind == "replies":
+        return json.loads(zlib.decompress(value))
+    return value
+
+
+def _decoded(kind: Kind, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == "json":
+        return value if isinstance(value, str) else json_text(value)
+    if kind == "floats":
+        try:
+            return base64.b64decode(value, validate=True)
+        except binascii.Error as error:
+            raise ValueError("is not base64") from error
+    if kind == "replies":
+        return zlib.compress(json_text(value).encode())
+    return value
+
+
+def as_json(text: str) -> Any:
+    """Stored JSON as a value; the text itself where it holds what JSON has no word for (NaN)."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        return text
+    return text if isinstance(value, str) else value
+
+
+def json_text(value: Any) -> str:
+    """A value as stored JSON; escaped throughout where it holds half a surrogate pair, which no encoding takes."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text if _encodes(text) else json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)

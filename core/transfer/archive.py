@@ -1,0 +1,270 @@
+"""The zip as a container: written whole or not at all, read without trusting a byte of it.
+
+Nothing is ever unpacked to disk, so a path in a name has nowhere to lead; such names are refused all the same, for
+who wrote one meant harm.  What the directory declares is held against limits before a byte is read, and what comes
+out is counted and hashed while it is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from core.errors import ArchiveError
+from core.store.layout import json_text
+from core.transfer.manifest import LONGEST, NAME, FileEntry, Manifest, file_name, read_manifest
+
+_MB = 1_000_000
+_MOST_FILES = 64
+_DIRECTORY = 65_536  # bytes of the zip's directory; ours have about 1,100
+_END, _END64 = b"PK\x05\x06", b"PK\x06\x07"
+_RATIO, _RATIO_FROM = 300, 50 * _MB
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a zip may be, its content unpacked, and one line of it, in bytes."""
+
+    packed: int = 200 * _MB
+    unpacked: int = 4_000 * _MB
+    line: int = 64 * _MB
+
+    @classmethod
+    def of(cls, max_upload_mb: int) -> Limits:
+        """The limits that go with `CONCORD_MAX_UPLOAD_MB`: twenty times as much unpacked."""
+        return cls(max_upload_mb * _MB, max_upload_mb * 20 * _MB)
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` when all of it was written; else `path` stays as it was."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise ArchiveError(f"{path}: the disk is full; nothing was changed. Make room and try again.") from error
+        raise ArchiveError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+class Writer:
+    """Tables into a zip on `file`, one after another; `finish` puts the manifest behind them.  A context manager."""
+
+    def __init__(self, file: IO[bytes], limits: Limits | None = None) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
+        self._line = (limits or Limits()).line
+        self.files: list[FileEntry] = []
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.fp = None  # let go without another write: after `finish` all is written, after an error all is lost
+
+    def add(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Write the rows of a table.  ArchiveError for a row that no import would take for its length."""
+        name, n, size, digest = file_name(table), 0, 0, hashlib.sha256()
+        with self._zip.open(_info(name), "w", force_zip64=True) as file:
+            for row in rows:
+                line = (json_text(row) + "\n").encode()
+                if len(line) > self._line:
+                    raise ArchiveError(
+                        f"Row {n + 1} of {table} has {len(line):,} bytes and a line at most {self._line:,}: this "
+                        "project is too large for a file."
+                    )
+                file.write(line)
+                digest.update(line)
+                n, size = n + 1, size + len(line)
+        self.files.append(FileEntry(name, table, n, size, digest.hexdigest()))
+
+    def finish(self, manifest: Manifest) -> None:
+        """Write the manifest and the zip's directory."""
+        text = json.dumps(manifest.as_json(), ensure_ascii=False, indent=1)
+        self._zip.writestr(_info(NAME), text.encode())
+        self._zip.close()
+
+
+def _info(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = (stat.S_IFREG | 0o644) << 16
+    return info
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Archive:
+    """An opened zip whose directory and manifest have been checked; use as a context manager."""
+
+    def __init__(self, file: IO[bytes], limits: Limits | None = None) -> None:
+        """ArchiveError in words for what is no zip of ours, too large, or built to do harm."""
+        self._limits = limits or Limits()
+        self.size = _checked_end(file, self._limits.packed)
+        try:
+            self._zip = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError, EOFError) as error:
+            raise ArchiveError(f"This is no zip that can be read: {error}") from error
+        members = {info.filename: info for info in _checked(self._zip.infolist(), self.size, self._limits)}
+        self.manifest = self._read_manifest(members)
+        _check_names(members, self.manifest)
+        self._members = members
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def rows(self, table: str) -> Iterator[tuple[int, Any]]:
+        """(line from 1, parsed JSON) of each row of a table; ArchiveError when size, count or hash do not hold."""
+        entry = next(one for one in self.manifest.files if one.table == table)
+        digest, size, n = hashlib.sha256(), 0, 0
+        for line in self._lines(self._members[entry.name], entry):
+            digest.update(line)
+            n, size = n + 1, size + len(line)
+            yield n, _parsed(line, f"{entry.name}, line {n}")
+        if (n, size, digest.hexdigest()) != (entry.rows, entry.bytes, entry.sha256):
+            raise ArchiveError(
+                f"{entry.name} is not what the manifest says: {n:,} rows, {size:,} bytes or its SHA-256 differ. The "
+                "file was damaged or changed after it was exported; export it again."
+            )
+
+    def _lines(self, member: zipfile.ZipInfo, entry: FileEntry) -> Iterator[bytes]:
+        longest = self._limits.line
+        with _as_refusal(entry.name), io.BufferedReader(_Raw(self._zip.open(member)), 1 << 18) as file:
+            while line := file.readline(longest + 1):
+                if len(line) > longest:
+                    raise ArchiveError(f"{entry.name} has a line of more than {longest:,} bytes.")
+                yield line
+
+    def _read_manifest(self, members: dict[str, zipfile.ZipInfo]) -> Manifest:
+        if NAME not in members:
+            raise ArchiveError(f"There is no {NAME} in this zip: it is no file of a Concord project.")
+        with _as_refusal(NAME), self._zip.open(members[NAME]) as file:
+            data = file.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise ArchiveError(f"{NAME} has more than {LONGEST:,} bytes.")
+        return read_manifest(data)
+
+
+class _Raw(io.RawIOBase):
+    """What `io.BufferedReader` wants of a member, without its own slow line reading."""
+
+    def __init__(self, member: IO[bytes]) -> None:
+        self._member = member
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._member.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._member.close()
+        super().close()
+
+
+@contextmanager
+def _as_refusal(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ArchiveError(f"{name} cannot be unpacked: {error}. Export the project again.") from error
+
+
+def _parsed(line: bytes, where: str) -> Any:
+    try:
+        return json.loads(line, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ArchiveError(f"{where}: is no JSON ({str(error)[:120]}).") from error
+
+
+def _no_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _checked_end(file: IO[bytes], most: int) -> int:
+    """The size of the zip; its end is looked at before any library reads a directory of unknown length."""
+    size = file.seek(0, io.SEEK_END)
+    if size > most:
+        raise ArchiveError(
+            f"The file has {size / _MB:,.1f} MB and {most / _MB:,.0f} MB are allowed (CONCORD_MAX_UPLOAD_MB)."
+        )
+    file.seek(max(0, size - 42))
+    tail = file.read(42)
+    end = tail[-22:]
+    if not end.startswith(_END) or end[20:] != b"\0\0":
+        raise ArchiveError("This is no zip, or it was cut short, or something was put behind its end.")
+    directory, n = int.from_bytes(end[12:16], "little"), int.from_bytes(end[10:12], "little")
+    if directory > _DIRECTORY or n > _MOST_FILES or (len(tail) == 42 and tail.startswith(_END64)):
+        raise ArchiveError(f"The zip holds {n:,} files or more; a project has at most {_MOST_FILES}.")
+    file.seek(0)
+    return size
+
+
+def _checked(members: list[zipfile.ZipInfo], size: int, limits: Limits) -> list[zipfile.ZipInfo]:
+    if len(members) > _MOST_FILES:
+        raise ArchiveError(f"The zip holds {len(members):,} files; a project has at most {_MOST_FILES}.")
+    seen: set[str] = set()
+    for info in members:
+        name = info.orig_filename
+        _check_member(info, name)
+        if name in seen:
+            raise ArchiveError(f"The zip holds {name[:80]!r} twice.")
+        seen.add(name)
+    unpacked = sum(info.file_size for info in members)
+    if unpacked > limits.unpacked or (unpacked > _RATIO_FROM and unpacked > _RATIO * size):
+        raise ArchiveError(
+            f"The zip of {size / _MB:,.1f} MB unpacks to {unpacked / _MB:,.0f} MB; {limits.unpacked / _MB:,.0f} MB "
+            f"and {_RATIO} times its own size are allowed."
+        )
+    return members
+
+
+def _check_member(info: zipfile.ZipInfo, name: str) -> None:
+    shown = repr(name[:80])
+    drive = len(name) > 1 and name[1] == ":"
+    if name.startswith("/") or "\\" in name or "\0" in name or drive or ".." in name.split("/"):
+        raise ArchiveError(f"The zip names {shown}, a path that would lead out of a folder. It was built to do harm.")
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG) or name.endswith("/"):
+        raise ArchiveError(f"{shown} is a link, a folder or a device; a project's zip holds plain files.")
+    if info.flag_bits & 0x41:
+        raise ArchiveError(f"{shown} is encrypted; a project's zip is not.")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ArchiveError(f"{shown} is compressed by a method that a project's zip does not use.")
+
+
+def _check_names(members: dict[str, zipfile.ZipInfo], manifest: Manifest) -> None:
+    listed = {one.name: one for one in manifest.files}
+    for name in sorted(set(members) - set(listed) - {NAME}):
+        raise ArchiveError(f"The zip holds {name[:80]!r}, which its manifest does not name.")
+    for name, entry in listed.items():
+        if name not in members:
+            raise ArchiveError(f"The manifest names {name}, which is not in the zip. Export the project again.")
+        if members[name].file_size != entry.bytes:
+            raise ArchiveError(f"{name} has {members[name].file_size:,} bytes and the manifest says {entry.bytes:,}.")

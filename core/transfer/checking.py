@@ -1,0 +1,300 @@
+"""All rows of a project's file, before anything is made of them: kinds, keys, references, counts.
+
+Only what the file itself brings may be referred to: golden sets and runs are found by id in the whole store, so an id
+that is not in the file could be somebody else's there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.errors import ArchiveError
+from core.people import ROLES
+from core.records import Alignment, Criteria, JudgeScores, Provenance, Unscored, Usage
+from core.store.layout import LAYOUT, Row, decode
+from core.store.transfer import IMPORTED
+from core.transfer.archive import Archive
+from core.transfer.event_shapes import event_problem
+from core.transfer.golden_rows import checked_golden
+from core.transfer.rows import check_row
+from core.transfer.shapes import mismatch
+
+Shapes = Mapping[tuple[str, str], Any]
+"""(kind of run, "request" or name of a document) → the record that it is."""
+_RUN = re.compile(r"r[0-9a-f]{12}")
+_NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
+_STATUSES = ("done", "budget", "failed", "cancelled")
+AUDIT = "audit"  # entries that nobody follows up: they may name what is not here
+
+
+@dataclass(frozen=True)
+class _CriteriaBody:
+    text: str
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class _Reasons:
+    unscored: tuple[Unscored, ...]
+
+
+@dataclass(frozen=True)
+class _Reply:
+    text: str
+    finish: str
+    usage: Usage
+
+
+@dataclass
+class Contents:
+    """What a project's file holds: what a person wants to know before it is imported.
+
+    `goldens` maps id → name; `judges_asked` are the specs of judges that its runs asked; `people` the names in its
+    log and labels.  How many rows there are, the manifest says.
+    """
+
+    goldens: dict[str, str] = field(default_factory=dict)
+    run_ids: list[str] = field(default_factory=list)
+    judges_asked: set[str] = field(default_factory=set)
+    people: set[str] = field(default_factory=set)
+
+
+def check_rows(archive: Archive, shapes: Shapes) -> Contents:
+    """Read every row of an archive and hold it against all that is known.  ArchiveError for the first that is wrong."""
+    checker = _Checker(shapes)
+    for entry in archive.manifest.files:
+        layout = LAYOUT[entry.table]
+        for line, raw in archive.rows(entry.table):
+            where = f"{entry.name}, line {line}"
+            row = check_row(layout, raw, where)
+            try:
+                stored = decode(layout, row)
+            except (ValueError, RecursionError) as error:
+                raise ArchiveError(f"{where}: {str(error)[:120]}.") from error
+            checker.check(entry.table, row, stored, where)
+        checker.table_done(entry.table)
+    checker.all_done()
+    return checker.contents
+
+
+class _Checker:
+    """What was seen so far, and one method a table that holds a row (and what would be stored of it) against that."""
+
+    def __init__(self, shapes: Shapes) -> None:
+        self.contents = Contents()
+        self._shapes = shapes
+        self._heads: dict[str, dict[str, Any]] = {}
+        self._items: dict[str, list[dict[str, Any]]] = {}
+        self._item_ids: dict[str, frozenset[str]] = {}
+        self._runs: dict[str, tuple[str, str]] = {}
+        self._criteria: set[str] = set()
+        self._comments: set[int] = set()
+        self._last_event = 0
+        self._asked_for: set[str] = set()
+        self._replied: set[str] = set()
+        self._named: dict[str, str] = {}
+        self._tables = {
+            "goldens": self._golden,
+            "golden_items": self._golden_item,
+            "project_goldens": self._link,
+            "runs": self._run,
+            "run_documents": self._document,
+            "run_steps": self._step,
+            "run_scores": self._scores,
+            "criteria": self._one_criteria,
+            "criteria_edits": self._edit,
+            "criteria_alignments": self._alignment,
+            "judges": self._judge,
+            "labels": self._label,
+            "events": self._event,
+            "run_replies": self._asked,
+            "replies": self._reply,
+        }
+
+    def check(self, table: str, row: Row, stored: Row, where: str) -> None:
+        """Hold a row of `table` against all before it."""
+        self._tables[table](row, stored, where)
+
+    def table_done(self, table: str) -> None:
+        """A whole table was read."""
+        if table == "golden_items":
+            for golden_id in self._heads:
+                self._golden_done(golden_id)
+
+    def all_done(self) -> None:
+        """Everything was read: what was named must have come."""
+        if missing := self._asked_for - self._replied:
+            raise ArchiveError(f"Runs name {len(missing):,} replies that are not in the file.")
+        items = frozenset().union(*self._item_ids.values())
+        for name, where in self._named.items():
+            if name not in self._runs and name not in self._item_ids and name not in items:
+                raise _nowhere(where, "golden set" if name.startswith("golden:") else "run", name)
+        self.contents.run_ids = list(self._runs)
+
+    # ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _golden(self, row: Row, stored: Row, where: str) -> None:
+        if row["golden_id"] in self._heads:
+            raise ArchiveError(f"{where}: the golden set {row['golden_id'][:24]} stands there twice.")
+        self._heads[row["golden_id"]] = dict(row)
+
+    def _golden_item(self, row: Row, stored: Row, where: str) -> None:
+        golden_id = row["golden_id"]
+        if golden_id not in self._heads:
+            raise _nowhere(where, "golden set", golden_id)
+        if golden_id not in self._items:
+            for earlier in list(self._items):
+                self._golden_done(earlier)
+        if golden_id in self._item_ids:
+            raise ArchiveError(f"{where}: the items of {golden_id[:24]} do not stand together.")
+        self._items.setdefault(golden_id, []).append(dict(row))
+
+    def _golden_done(self, golden_id: str) -> None:
+        """One golden set is in memory at a time."""
+        if golden_id in self._item_ids:
+            return
+        golden = checked_golden(self._heads[golden_id], self._items.pop(golden_id, []))
+        self._heads[golden_id] = {}
+        self._item_ids[golden_id] = frozenset(golden.item_ids)
+
+    def _link(self, row: Row, stored: Row, where: str) -> None:
+        self._items_of(row, where)
+        self.contents.goldens[row["golden_id"]] = row["name"]
+
+    def _items_of(self, row: Row, where: str) -> frozenset[str]:
+        if row["golden_id"] not in self._item_ids:
+            raise _nowhere(where, "golden set", row["golden_id"])
+        return self._item_ids[row["golden_id"]]
+
+    # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self, row: Row, stored: Row, where: str) -> None:
+        run_id, kind = row["run_id"], row["kind"]
+        if not _RUN.fullmatch(run_id) or run_id in self._runs:
+            raise ArchiveError(f"{where}: {run_id[:40]!r} is no id of a run, or stands there twice.")
+        if row["status"] not in _STATUSES:
+            raise ArchiveError(f"{where}: the run is {row['status']!r}; a run that leaves is {', '.join(_STATUSES)}.")
+        self._items_of(row, where)
+        self._runs[run_id] = (kind, row["golden_id"])
+        _be(Usage, row["usage"], where)
+        _be(self._shapes.get((kind, "request"), dict[str, Any]), row["request"], where)
+        if any(one != "" for one in _values_of("project_id", row["request"])):
+            raise ArchiveError(f"{where}: the run's request names a project; a project's file names none but itself.")
+        self._names(stored["request"], where)
+        self.contents.judges_asked.add(row["judge_spec"])
+
+    def _kind_of(self, row: Row, where: str) -> tuple[str, str]:
+        if row["run_id"] not in self._runs:
+            raise _nowhere(where, "run", row["run_id"])
+        return self._runs[row["run_id"]]
+
+    def _document(self, row: Row, stored: Row, where: str) -> None:
+        kind, _ = self._kind_of(row, where)
+        body = json.loads(stored["body"])
+        _be(self._shapes.get((kind, row["name"]), Any), body, where, len(stored["blob"]) // 8)
+        self._names(stored["body"], where)
+
+    def _step(self, row: Row, stored: Row, where: str) -> None:
+        self._kind_of(row, where)
+        json.loads(stored["body"])
+
+    def _scores(self, row: Row, stored: Row, where: str) -> None:
+        n_items = len(self._item_ids[self._kind_of(row, where)[1]])
+        if len(stored["blob"]) != 8 * n_items:
+            raise ArchiveError(f"{where}: there are {len(stored['blob']) / 8:g} scores for {n_items} items.")
+        _be(_Reasons, row["body"], where)
+
+    # ── criteria and judges ──────────────────────────────────────────────────────────────────────────────────
+
+    def _one_criteria(self, row: Row, stored: Row, where: str) -> None:
+        self._items_of(row, where)
+        _be(_CriteriaBody, row["body"], where)
+        own = Criteria(row["body"]["text"], row["aspect"]).criteria_id
+        if own != row["criteria_id"]:
+            raise ArchiveError(f"{where}: the text has the id {own}, not {row['criteria_id'][:40]!r}.")
+        self._criteria.add(own)
+
+    def _edit(self, row: Row, stored: Row, where: str) -> None:
+        for column in ("parent_id", "criteria_id"):
+            if row[column] not in self._criteria:
+                raise _nowhere(where, "criteria", row[column])
+
+    def _alignment(self, row: Row, stored: Row, where: str) -> None:
+        self._kind_of(row, where)
+        if row["criteria_id"] not in self._criteria:
+            raise _nowhere(where, "criteria", row["criteria_id"])
+        _be(Alignment, row["body"], where)
+
+    def _judge(self, row: Row, stored: Row, where: str) -> None:
+        n_items = len(self._items_of(row, where))
+        _be(JudgeScores, row["body"], where, len(stored["blob"]) // 8)
+        body = row["body"]
+        if body["values"]["shape"] != [n_items] or any(not 0 <= k < n_items for k in body.get("seen", ())):
+            raise ArchiveError(f"{where}: its scores, or the items it has seen, are not those of its golden set.")
+        if body.get("run_id") and body["run_id"] not in self._runs:
+            raise _nowhere(where, "run", body["run_id"])
+        if row["replies"] is not None:
+            _be(dict[str, tuple[str, ...]], row["replies"], where)
+
+    # ── people ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _label(self, row: Row, stored: Row, where: str) -> None:
+        if row["item_id"] not in self._items_of(row, where):
+            raise _nowhere(where, "item", row["item_id"])
+        self.contents.people.add(row["rater"])
+
+    def _event(self, row: Row, stored: Row, where: str) -> None:
+        kind, body = row["kind"], row["body"]
+        if row["role"].removesuffix(IMPORTED) not in ROLES:
+            raise ArchiveError(f"{where}: {row['role']!r} is no role; it is one of {', '.join(ROLES)}.")
+        if row["number"] <= self._last_event or not isinstance(body, dict):
+            raise ArchiveError(f"{where}: entries of the log stand in order of their numbers, and say an object.")
+        self._last_event = row["number"]
+        if problem := event_problem(kind, body):
+            raise ArchiveError(f"{where}: {problem}.")
+        if kind == "comment":
+            self._comments.add(row["number"])
+        if kind == "comment settled" and body["comment"] not in self._comments:
+            raise _nowhere(where, "comment", str(body["comment"]))
+        if kind != AUDIT:
+            self._names(stored["body"] + json.dumps(row["subject"]), where)
+            self._names(str(body.get("evidence")), where)
+        self.contents.people.add(row["actor"])
+
+    # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _asked(self, row: Row, stored: Row, where: str) -> None:
+        self._kind_of(row, where)
+        self._asked_for.add(row["reply_key"])
+
+    def _reply(self, row: Row, stored: Row, where: str) -> None:
+        _be(_Reply, row["body"], where)
+        self._replied.add(row["reply_key"])
+
+    def _names(self, text: str, where: str) -> None:
+        """Keep the runs and golden sets that stored JSON names, for the end."""
+        for name in _NAMED.findall(text):
+            self._named.setdefault(name, where)
+
+
+def _be(kind: Any, value: Any, where: str, n_floats: int = 0) -> None:
+    if problem := mismatch(kind, value, n_floats):
+        raise ArchiveError(f"{where}: {problem}.")
+
+
+def _values_of(name: str, value: Any) -> list[Any]:
+    """What stands under `name` anywhere in parsed JSON."""
+    if isinstance(value, dict):
+        own = [value[name]] if name in value else []
+        return own + [found for one in value.values() for found in _values_of(name, one)]
+    return [found for one in value for found in _values_of(name, one)] if isinstance(value, list) else []
+
+
+def _nowhere(where: str, what: str, name: str) -> ArchiveError:
+    return ArchiveError(
+        f"{where}: it refers to the {what} {name[:40]!r}, which is not in the file; a project refers to nothing else."
+    )

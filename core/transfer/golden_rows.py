@@ -1,0 +1,80 @@
+"""Golden sets of a project's file: rebuilt from their rows, and their content hash computed again.
+
+A golden set is shared by everybody who has the same content, so nobody may bring one under a hash that is not its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
+
+from core.errors import ArchiveError
+from core.records import AspectLabels, GoldenSet, ItemKind
+from core.store.goldens import golden_row, item_rows, rebuilt
+from core.store.layout import LAYOUT, decode
+from core.transfer.shapes import mismatch
+
+_ITEM: Any = tuple[str, str, str, str, str, str, tuple[str, ...]]
+_BODY: tuple[tuple[str, Any], ...] = (
+    ("aspects", dict[str, AspectLabels]),
+    ("metrics", dict[str, tuple[float | None, ...]]),
+    ("given_split", tuple[str, ...]),
+)
+_INTS, _TEXTS = tuple[int, ...], tuple[str, ...]
+_RATINGS: tuple[tuple[str, Any], ...] = (
+    *((name, _INTS) for name in ("item_id", "rater_id", "aspect")),
+    *((name, _TEXTS) for name in ("item_ids", "rater_ids", "aspects")),
+    ("value", tuple[float, ...]),
+    ("comment", dict[str, str]),
+)
+
+
+def checked_golden(row: dict[str, Any], items: Sequence[dict[str, Any]]) -> GoldenSet:
+    """The golden set of a row of `goldens` and its rows of `golden_items`, in order.
+
+    ArchiveError where the rows are no golden set, or not the one whose hash they carry.
+    """
+    where = f"golden set {row['golden_id'][:24]}"
+    problems = [*_shapes(row["body"], _BODY), *_shapes(row["ratings"], _RATINGS)]
+    problems += [mismatch(_ITEM, one["body"], at=f"item {k}") for k, one in enumerate(items)]
+    problems += [] if row["kind"] in get_args(ItemKind) else [f"kind is {row['kind']!r}"]
+    if wrong := next((one for one in problems if one), ""):
+        raise ArchiveError(f"{where}: {wrong}.")
+    if [one["position"] for one in items] != list(range(len(items))):
+        raise ArchiveError(f"{where}: its items do not stand at positions 0 to {len(items) - 1}.")
+    try:
+        stored, bodies = decode(LAYOUT["goldens"], row), [decode(LAYOUT["golden_items"], one)["body"] for one in items]
+        golden = rebuilt(stored, bodies)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ArchiveError(f"{where}: its rows cannot be read ({error!r:.80}).") from error
+    _check_content(golden, stored, bodies, where)
+    return golden
+
+
+def _shapes(value: Any, wanted: tuple[tuple[str, Any], ...]) -> Iterator[str]:
+    names = {name for name, _ in wanted}
+    if not isinstance(value, dict) or set(value) != names:
+        yield f"it does not hold {', '.join(sorted(names))}"
+        return
+    yield from (mismatch(kind, value[name], at=name) for name, kind in wanted)
+
+
+def _check_content(golden: GoldenSet, stored: dict[str, Any], bodies: list[str], where: str) -> None:
+    for name, labels in golden.aspects.items():
+        if labels.aspect != name or len(labels.values) != len(golden.items):
+            raise ArchiveError(f"{where}: the labels of {name[:40]!r} are not one an item.")
+    if any(len(values) != len(golden.items) for values in golden.metrics.values()):
+        raise ArchiveError(f"{where}: a metric has not one value an item.")
+    if len(set(golden.item_ids)) != len(golden.items):
+        raise ArchiveError(f"{where}: two items have the same id.")
+    if golden.digest != stored["golden_id"]:
+        raise ArchiveError(
+            f"{where}: the content has another hash ({golden.digest[:24]}…). The file was damaged or changed."
+        )
+    ours = golden_row(golden, stored["created_at"])
+    texts = ("aspects", "body", "ratings")
+    same = all(ours[name] == stored[name] for name in ours if name not in texts)
+    same = same and all(json.loads(ours[name]) == json.loads(stored[name]) for name in texts)
+    if not same or [json.loads(one["body"]) for one in item_rows(golden)] != [json.loads(one) for one in bodies]:
+        raise ArchiveError(f"{where}: its counts are not those of its content.")

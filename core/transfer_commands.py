@@ -1,0 +1,88 @@
+"""The commands that take a project away and bring it in (export-project, import-project)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from core.commands import JsonFlag, tell
+from core.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from core.jobs.views import ProjectView
+    from core.store.store import Store
+
+moving = typer.Typer(add_completion=False)
+
+
+@moving.command("export-project")
+def export_project(
+    project: Annotated[str, typer.Argument(help="The project's name, or its id.")],
+    out: Annotated[Path, typer.Option(help="The zip to write.")],
+    without_replies: Annotated[
+        bool, typer.Option("--without-replies", help="Leave out the replies that endpoints gave.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a whole project to one zip: golden sets, runs, criteria, labels, decisions, log. Never a key."""
+    from core.jobs import tasks
+    from core.settings import Settings
+
+    settings = Settings.from_environment()
+    store = tasks.open_store(settings)
+    chosen = _project_named(store, project)
+    told = tasks.export_project(store, settings, chosen.project_id, out, replies=not without_replies)
+    body = {
+        **{"project": chosen.project_id, "name": told.project, "out": str(out), "bytes": told.size},
+        **{"digest": told.digest, "holds": asdict(told.holds), "unfinished_runs": told.unfinished},
+        **{"replies_without_run": told.replies_without_run},
+    }
+    lines = [f"{told.project}: {told.holds.words}.", f"Written to {out}, {told.size / 1e3:,.1f} kB."]
+    if told.unfinished:
+        lines.append(f"Note: runs that are not over leave as cancelled: {told.unfinished}.")
+    if told.replies_without_run:
+        lines.append(f"Note: replies that belong to no run stay here: {told.replies_without_run:,}.")
+    tell(body, as_json, lambda _: lines)
+
+
+@moving.command("import-project")
+def import_project(
+    file: Annotated[Path, typer.Argument(help="A zip that export-project wrote.")],
+    name: Annotated[str, typer.Option(help="The project's name here; default: the name it had.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a new project of such a zip; nothing that is here changes, and a file that cannot be trusted is refused."""
+    from core.jobs import tasks
+    from core.settings import Settings
+
+    settings = Settings.from_environment()
+    store = tasks.open_store(settings)
+    told = tasks.import_project(store, settings, file, name=name)
+    body: dict[str, Any] = {
+        **{"project": told.project_id, "name": told.project.name, "renamed": told.renamed, "digest": told.digest},
+        **{"holds": asdict(told.holds), "runs_renamed": told.runs_renamed, "home": str(settings.home)},
+    }
+    lines = [f"{told.project.name}: {told.holds.words}."]
+    if told.renamed:
+        lines.append("Its name was taken here, so it got another.")
+    if told.runs_renamed:
+        lines.append(f"Runs that have a new id, since theirs is taken here: {told.runs_renamed}.")
+    tell(body, as_json, lambda _: lines)
+
+
+def _project_named(store: Store, wanted: str) -> ProjectView:
+    """The project of that id, else the only one of that name."""
+    from core.jobs import tasks
+
+    projects = tasks.list_projects(store)
+    found = [one for one in projects if one.project_id == wanted] or [one for one in projects if one.name == wanted]
+    if not found:
+        known = ", ".join(repr(one.name) for one in projects[:20]) or "none"
+        raise NotFoundError(f"There is no project {wanted[:80]!r} in this store; there is {known}.")
+    if len(found) > 1:
+        ids = ", ".join(one.project_id for one in found)
+        raise UsageError(f"{len(found)} projects are named {wanted[:80]!r}; name one by its id: {ids}.")
+    return found[0]

@@ -1,0 +1,166 @@
+"""A whole project as one file: prepared and downloaded; brought in from another installation, after a look inside."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from pathlib import Path
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import GoldenView
+from core.jobs.views.transfer import Arriving, Exported
+from pages.components import people, state
+from pages.components.page import Opened, plain, stop_with
+
+MOST_NAMES = 12  # of golden sets, people and judges; the rest is counted
+
+
+def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
+    """Export the project, or import another; the golden set and the aspect do not matter to either."""
+    left, right = st.columns(2, gap="large")
+    with left:
+        _export(page)
+    with right:
+        bring_in_project(page)
+
+
+# ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _export(page: Opened) -> None:
+    st.subheader("Take this project away", anchor=False)
+    st.markdown(
+        "One zip with golden sets, runs, criteria with their versions, judges, labels, decisions and the log, to keep "
+        "or to import in another installation. It holds the texts and the names of people, and never a key."
+    )
+    replies = st.checkbox(
+        "With the replies that were paid for",
+        value=True,
+        key=state.widget("transfer_replies"),
+        help="With them a run that is resumed or repeated elsewhere pays nothing again. They can be large.",
+    )
+    gate = people.gate(page, "admin", help="The log is part of it, so only an admin takes a project away.")
+    if st.button("Prepare the file", icon=":material/package_2:", key=state.widget("transfer_prepare"), **gate):
+        _prepare(page, replies)
+    kept = st.session_state.get(state.widget("transfer_prepared"))
+    if kept is not None and kept[:2] == (page.project.project_id, replies) and kept[2].is_file():
+        _offer(page, kept[2], kept[3])
+
+
+def _prepare(page: Opened, replies: bool) -> None:
+    project_id = page.project.project_id
+    path = page.settings.home / "exports" / f"{project_id}{'' if replies else '-without-replies'}.zip"
+    try:
+        with st.spinner("Writing the file …"):
+            told = tasks.export_project(page.store, page.settings, project_id, path, replies=replies)
+    except ConcordError as error:
+        stop_with("The project was not exported.", str(error))
+    st.session_state[state.widget("transfer_prepared")] = (project_id, replies, path, told)
+
+
+def _offer(page: Opened, path: Path, told: Exported) -> None:
+    st.success(f"Ready: {size_words(told.size)}.", icon=":material/check:")
+    st.text(told.holds.words)
+    if told.unfinished:
+        st.warning(f"{told.unfinished} of its runs are not over: in the file they are cancelled, and can be resumed.")
+    if told.replies_without_run:
+        st.caption(
+            f"{told.replies_without_run:,} replies of this installation belong to no run (asked on the command line, "
+            "or before runs kept count) and stay here."
+        )
+    st.download_button(
+        "Download the project",
+        data=path.read_bytes,
+        file_name=f"{re.sub(r'[^A-Za-z0-9]+', '-', told.project).strip('-') or 'project'}.zip",
+        mime="application/zip",
+        icon=":material/download:",
+        type="primary",
+        on_click="ignore",
+        key=state.widget("transfer_download"),
+        **people.gate(page, "admin"),
+    )
+
+
+# ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bring_in_project(page: Opened) -> None:
+    """Upload → what is in it → a project of its own.  Also part of the screen where a newcomer begins."""
+    st.subheader("Bring in a project", anchor=False)
+    st.markdown(
+        "A zip that somebody took away from another installation. It becomes a project of its own; nothing that is "
+        "here changes."
+    )
+    if not people.may(page, "admin"):
+        st.info(f"Projects are brought in by an admin; your role here is {page.actor.role}.", icon=":material/lock:")
+        return
+    upload = st.file_uploader(
+        "The file of a project",
+        type=["zip"],
+        key=state.widget("transfer_upload"),
+        max_upload_size=page.settings.max_upload_mb,
+    )
+    if upload is None:
+        return
+    data = upload.getvalue()
+    try:
+        arriving = _looked_into(hashlib.sha256(data).hexdigest(), page, data)
+    except ConcordError as error:
+        stop_with("This file was refused; nothing of it was kept.", str(error))
+    _show(arriving)
+    _take_in(page, arriving, data)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Looking into the file …")
+def _looked_into(digest: str, _page: Opened, _data: bytes) -> Arriving:
+    return tasks.preview_project(_page.store, _page.settings, io.BytesIO(_data))
+
+
+def _show(arriving: Arriving) -> None:
+    st.text(arriving.project)
+    st.caption(plain(f"Exported {arriving.exported} by Concord {arriving.concord}, {size_words(arriving.size)}."))
+    st.text(arriving.holds.words)
+    if arriving.golden_names:
+        st.text(f"Golden sets: {_listed(arriving.golden_names)}")
+    if arriving.people:
+        st.text(f"People in its log and labels: {_listed(arriving.people)}")
+    asked = [one for one in arriving.judges_asked if one != "offline"]
+    if asked:
+        st.warning(
+            "Its runs asked these judges. Whoever resumes such a run here, or scores anew with its judge, sends texts "
+            "and the key of this installation there.",
+            icon=":material/key:",
+        )
+        st.code("\n".join(asked[:MOST_NAMES]) + ("\n…" if len(asked) > MOST_NAMES else ""), language=None)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(" ".join(name.split())[:60] for name in names[:MOST_NAMES]) + more
+
+
+def _take_in(page: Opened, arriving: Arriving, data: bytes) -> None:
+    key = state.widget(f"transfer_name_{arriving.digest[:16]}")
+    name = st.text_input("Name of the project here", value=arriving.project[:80], max_chars=80, key=key)
+    gate = people.gate(page, "admin", disabled=not name.strip())
+    if not st.button("Import this project", type="primary", icon=":material/input:", **gate):
+        return
+    try:
+        with st.spinner("Importing …"):
+            told = tasks.import_project(page.store, page.settings, io.BytesIO(data), name=name)
+    except ConcordError as error:
+        stop_with("The project was not imported; nothing of it was kept.", str(error))
+    under = f" as {told.project.name}, since its name is taken" if told.renamed else ""
+    state.leave_notice(f"{name.strip()} was imported{under}: {told.holds.words}.", good=True)
+    state.leave_project()
+    state.remember_project(told.project_id)
+    st.rerun()
+
+
+def size_words(size: int) -> str:
+    """Bytes for people: in MB, or in kB where that would be 0."""
+    return f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"

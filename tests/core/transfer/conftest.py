@@ -1,0 +1,194 @@
+"""A project with something on every shelf, its file, and ways to bend that file."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.calibration.settings import CalibrationSettings
+from core.jobs import tasks
+from core.jobs.views import CalibrationRequest
+from core.jobs.views.labelling import PassRequest
+from core.jobs.views.meetings import AgendaItem
+from core.labelling.plan import LabelAspect
+from core.people import Actor
+from core.records import (
+    Alignment,
+    AspectLabels,
+    Criteria,
+    GoldenSet,
+    Interval,
+    Item,
+    JudgeScores,
+    Provenance,
+    Rating,
+    Scale,
+    Unscored,
+)
+from core.settings import Settings
+from core.store.codec import pack
+from core.store.criteria import Stood
+from core.store.rows import CriteriaScores, NewRun, StepRow
+from core.store.store import Store
+from core.transfer.archive import Archive, Writer
+
+ANN, BO = Actor("Ann", "reviewer"), Actor("Bo \x00", "reviewer", "bo@example.org")
+SCALE = Scale(1, 5, 1, True)
+GOLDEN = GoldenSet(
+    "set \x00",
+    "source_target",
+    (
+        Item("a", "one \x00 two", "s1", "m1", "source\n'; DROP TABLE runs; --", references=("r1", 'r"2')),
+        Item("b", "𝔘nicode 🙂 \u2028", "s1", "m2", "", "context"),
+        Item("ä", "<b>x</b>" * 50, "s2", ""),
+    ),
+    {"coherence": AspectLabels("coherence", SCALE, (1, 2.5, None))},
+    (Rating("a", "ann 1", "coherence", 1, "why\x00"), Rating("b", "ann 2", "coherence", 0.1 + 0.2)),
+    {"rouge": (None, 0.5, 2)},
+    ("x", "", "y"),
+)
+REPLY = json.dumps({"text": "4 \x00", "finish": "stop", "usage": {"requests": 1, "prompt_tokens": 7}})
+
+
+def _fill(store: Store, name: str = "Project ä") -> str:
+    project_id = tasks.create_project(store.acting(Actor("Ada", "admin")), name).project_id
+    golden_id = tasks.add_golden(store, project_id, GOLDEN)
+    run_id = _run(store, project_id, golden_id)
+    _criteria(store, project_id, golden_id, run_id)
+    values = np.array([3.0, np.nan, 4.25])
+    judge = JudgeScores("judge", "calibrated", "coherence", values, (Unscored("b", "empty"),), (0,), run_id=run_id)
+    tasks.add_judge(store, project_id, golden_id, judge, {"a": ["3", "3 \x00"]})
+    _people(store, project_id, golden_id, run_id)
+    return project_id
+
+
+def _run(store: Store, project_id: str, golden_id: str) -> str:
+    request = CalibrationRequest(project_id, golden_id, "coherence", settings=CalibrationSettings(seed=7))
+    new = NewRun(
+        project_id, golden_id, "calibration", "title \x00", "coherence", "openai:m@http://h/v1", pack(request).body
+    )
+    run_id = store.runs.add(new)
+    store.runs.claim(run_id, 1, "a worker's host")
+    store.results.put_step(run_id, StepRow(0, "step:0", pack({"values": np.array([1.0, np.nan, -0.0])})))
+    store.results.put_document(run_id, "judge", pack({"state": {"spec": "offline", "weights": [0.1, 2]}}))
+    reasons = (Unscored("b", "no verdict", "detail", ("raw \x00",)),)
+    store.results.add_scores(run_id, [CriteriaScores("c1", (0, 1), (0.1 + 0.2, float("nan")), reasons)])
+    store.replies.of_run(run_id, project_id).put_replies([("reply:1", REPLY)])
+    store.replies.put_replies([("reply:of somebody else", REPLY)])
+    store.runs.finish(run_id, "a worker's host", "failed", message="m", error="e")
+    return run_id
+
+
+def _criteria(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
+    one = Criteria("Reward order.", "coherence", Provenance("draft", 1, item_ids=("a",)))
+    store.criteria.add(project_id, golden_id, [one])
+    found = Alignment("spearman", "dataset", 0.5, 2, interval=Interval(0.1, 0.9, 0.95, "bootstrap"))
+    store.criteria.record(project_id, run_id, [Stood(one.criteria_id, "calibration", "kept", found)])
+    edited = tasks.save_edit(store.acting(ANN), project_id, one.criteria_id, "Reward order and links.", note="why \x00")
+    tasks.save_edit(store.acting(BO), project_id, edited, "Reward links.")
+
+
+def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
+    ann, bo = store.acting(Actor("Ann", "annotator")), store.acting(BO)
+    criteria_id = Criteria("Reward order.", "coherence").criteria_id
+    tasks.add_comment(ann, project_id, criteria_id, "Unclear <b>", line=1)
+    tasks.add_comment(ann, project_id, criteria_id, "Second")
+    (first, _) = tasks.review_of(store, project_id, criteria_id).comments
+    tasks.settle_comment(bo, project_id, criteria_id, first.number)
+    tasks.set_state(bo, project_id, criteria_id, "proposed", reason="good", seen=0)
+    seen = tasks.review_of(store, project_id, criteria_id).seen
+    tasks.set_state(bo, project_id, criteria_id, "approved", reason="good", seen=seen, run_id=run_id)
+    aspect = LabelAspect("coherence", SCALE)
+    pass_id = tasks.start_pass(bo, PassRequest(project_id, golden_id, "pass", (aspect,)))
+    tasks.sit_down(ann, project_id, pass_id)
+    for k, value in enumerate((2.0, 3.0, None)):
+        tasks.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")
+    agenda = [AgendaItem("change", "Take it?", subject_id=criteria_id, run_id="")]
+    meeting = tasks.start_meeting(bo, project_id, "m", golden_id=golden_id, aspect="coherence", agenda=agenda)
+    tasks.cast_vote(bo, project_id, meeting, 0, voter="Cy", choice="for")
+    tasks.decide(bo, project_id, meeting, 0, verdict="accepted", reason="fine")
+    tasks.save_triage(
+        ann, project_id, golden_id, aspect="coherence", item_id="a", subject_id="", verdict="ambiguous", note="n",
+        picked=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'here.sqlite'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Store]:
+    """Another installation."""
+    with Store(f"sqlite:///{tmp_path / 'elsewhere.sqlite'}") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a filled project."""
+    folder = tmp_path_factory.mktemp("exported")
+    with Store(f"sqlite:///{folder / 's.sqlite'}") as store:
+        tasks.export_project(store, Settings(home=folder), _fill(store), folder / "p.zip")
+    return (folder / "p.zip").read_bytes()
+
+
+@pytest.fixture(scope="session")
+def fill() -> Callable[..., str]:
+    """Makes a project in which everything that can be kept is kept; returns its id."""
+    return _fill
+
+
+Tables = dict[str, list[Any]]
+
+
+@pytest.fixture(scope="session")
+def tables_of() -> Callable[[bytes], Tables]:
+    """Table → rows of a project's file."""
+    return _tables_of
+
+
+def _tables_of(data: bytes) -> Tables:
+    with Archive(io.BytesIO(data)) as archive:
+        return {one.table: [row for _, row in archive.rows(one.table)] for one in archive.manifest.files}
+
+
+@pytest.fixture
+def bent(exported: bytes) -> Callable[[Callable[[Tables], None]], bytes]:
+    """A project's file whose rows somebody changed, with hashes and counts that fit."""
+
+    def bend(change: Callable[[Tables], None]) -> bytes:
+        tables = _tables_of(exported)
+        change(tables)
+        with Archive(io.BytesIO(exported)) as archive:
+            manifest = archive.manifest
+        out = io.BytesIO()
+        with Writer(out) as writer:
+            for table, rows in tables.items():
+                writer.add(table, rows)
+            writer.finish(replace(manifest, files=tuple(writer.files)))
+        return out.getvalue()
+
+    return bend
+
+
+@pytest.fixture
+def members(exported: bytes) -> dict[str, bytes]:
+    """Name → content of a project's zip."""
+    with zipfile.ZipFile(io.BytesIO(exported)) as found:
+        return {name: found.read(name) for name in found.namelist()}

@@ -1,0 +1,207 @@
+"""Rows in a file whose hashes all fit, and that would do harm: refused where they stand, in words."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.errors import ArchiveError, StoreError
+from core.jobs import tasks
+from core.records import Criteria, GoldenSet, Item
+from core.settings import Settings
+from core.store.store import Store
+
+Tables = dict[str, list[Any]]
+Bent = Callable[[Callable[[Tables], None]], bytes]
+OTHER_RUN, OTHER_GOLDEN = "r" + "0" * 12, "golden:" + "0" * 64
+
+
+def _event(tables: Tables, kind: str) -> dict[str, Any]:
+    return next(row for row in tables["events"] if row["kind"] == kind)
+
+
+def _put(table: str, column: str, value: Any, at: int = 0) -> Callable[[Tables], None]:
+    return lambda tables: tables[table][at].__setitem__(column, value)
+
+
+def _in_body(table: str, key: str, value: Any) -> Callable[[Tables], None]:
+    return lambda tables: tables[table][0]["body"].__setitem__(key, value)
+
+
+def _of_event(kind: str, key: str, value: Any) -> Callable[[Tables], None]:
+    return lambda tables: _event(tables, kind)["body"].__setitem__(key, value)
+
+
+def _drop(table: str) -> Callable[[Tables], None]:
+    return lambda tables: tables[table].clear()
+
+
+def _again(table: str) -> Callable[[Tables], None]:
+    return lambda tables: tables[table].append(tables[table][0])
+
+
+HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
+    # wrong kinds
+    "a column more": (lambda t: t["runs"][0].update(worker_id="w"), "runs.jsonl, line 1: the row has worker_id"),
+    "its project": (lambda t: t["labels"][0].update(project_id="p1"), "has project_id, which labels has not"),
+    "a column less": (lambda t: t["labels"][0].pop("form"), "line 1: the row lacks form"),
+    "no row": (lambda t: t["runs"].__setitem__(0, [1]), "a row is an object, not a list"),
+    "text for a number": (_put("runs", "calls", "5"), "line 1, calls: is 5, not a whole number"),
+    "true for a number": (_put("runs", "calls", True), "calls: is True"),
+    "below zero": (_put("runs", "calls", -1), "calls: is -1"),
+    "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt: is 2147483648"),
+    "a number for text": (_put("runs", "title", 5), "title: is a number, not text"),
+    "nothing for text": (_put("runs", "title", None), "title: nothing is there"),
+    "a long key": (_put("runs", "kind", "k" * 41), "kind: has 41 characters and may have 40"),
+    "a line end in a key": (_put("events", "form", "a\nb"), "form: holds characters"),
+    "NUL in a key": (_put("runs", "kind", "a\0"), "kind: holds characters"),
+    "no moment": (_put("runs", "created_at", 1e300), "created_at: is 1e.300, not a moment"),
+    "before time": (_put("events", "created_at", -1.0), "not a moment"),
+    "no base64": (_put("run_scores", "blob", "????"), "is not base64"),
+    "half a float": (_put("run_scores", "blob", base64.b64encode(bytes(12)).decode()), "1.5 scores for 3 items"),
+    "scores of other items": (_put("run_scores", "blob", base64.b64encode(bytes(32)).decode()), "4 scores for 3 items"),
+    "usage": (_put("runs", "usage", {"requests": "many"}), "requests is 'many', not int"),
+    "a request of another shape": (lambda t: t["runs"][0]["request"].pop("aspect"), "lacks aspect"),
+    "a result of another shape": (lambda t: t["run_documents"][0].update(name="result"), "Calibration lacks"),
+    "an array beyond its blob": (
+        lambda t: t["judges"][0]["body"]["values"].update(shape=[10**12]),
+        "values is .*, not an array within its blob",
+    ),
+    "an array before its blob": (lambda t: t["judges"][0]["body"]["values"].update(offset=-1), "within its blob"),
+    "a judge of another length": (lambda t: t["judges"][0]["body"]["values"].update(shape=[2]), "not those of its"),
+    "seen beyond": (lambda t: t["judges"][0]["body"].update(seen=[3]), "the items it has seen"),
+    "an alignment": (_in_body("criteria_alignments", "statistic", "made up"), "statistic is 'made up'"),
+    "a status": (_put("runs", "status", "running"), "the run is 'running'; a run that leaves is done"),
+    "a reply": (_put("replies", "body", {"text": 5}), "text is 5, not str"),
+    "replies of a judge": (_put("judges", "replies", {"a": "3"}), "not a list"),
+    # golden sets
+    "a golden set under another hash": (
+        lambda t: t["golden_items"][0]["body"].__setitem__(1, "poisoned"),
+        "content has another hash",
+    ),
+    "an item that is no text": (lambda t: t["golden_items"][0]["body"].__setitem__(1, 5), "is 5, not str"),
+    "items out of order": (lambda t: t["golden_items"].reverse(), "do not stand at positions 0 to 2"),
+    "an item less": (lambda t: t["golden_items"].pop(), "not one an item"),
+    "counts that do not fit": (_put("goldens", "n_items", 999), "counts are not those of its content"),
+    "aspects that do not fit": (lambda t: t["goldens"][0]["aspects"]["rows"].clear(), "counts are not those"),
+    "ratings by negative codes": (lambda t: t["goldens"][0]["ratings"]["item_id"].__setitem__(0, -2), "counts are not"),
+    "ratings beyond": (lambda t: t["goldens"][0]["ratings"]["item_id"].__setitem__(0, 99), "cannot be read"),
+    "a kind": (_put("goldens", "kind", "made up"), "kind is 'made up'"),
+    "a golden set twice": (_again("goldens"), "stands there twice"),
+    "a body that is text": (_put("goldens", "body", "NaN"), "does not hold aspects"),
+    # references
+    "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "the golden set 'golden:0"),
+    "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "which is not in the file"),
+    "a run on a golden set of the target": (_put("runs", "golden_id", OTHER_GOLDEN), "which is not in the file"),
+    "labels on one": (_put("labels", "golden_id", OTHER_GOLDEN), "which is not in the file"),
+    "criteria on one": (_put("criteria", "golden_id", OTHER_GOLDEN), "which is not in the file"),
+    "steps of a run of the target": (_put("run_steps", "run_id", OTHER_RUN), "the run 'r0000"),
+    "scores of one": (_put("run_scores", "run_id", OTHER_RUN), "the run 'r0000"),
+    "documents of one": (_put("run_documents", "run_id", OTHER_RUN), "the run 'r0000"),
+    "replies of one": (_put("run_replies", "run_id", OTHER_RUN), "the run 'r0000"),
+    "alignments of one": (_put("criteria_alignments", "run_id", OTHER_RUN), "the run 'r0000"),
+    "a request in another project": (
+        lambda t: t["runs"][0]["request"].update(project_id="p123"),
+        "request names a project",
+    ),
+    "a request on another golden set": (
+        lambda t: t["runs"][0]["request"].update(golden_id=OTHER_GOLDEN),
+        "the golden set 'golden:0000",
+    ),
+    "a request with another run": (lambda t: t["runs"][0]["request"].update(run_id=OTHER_RUN), "the run 'r0000"),
+    "a judge of another run": (_in_body("judges", "run_id", OTHER_RUN), "the run 'r0000"),
+    "a pass on another golden set": (
+        _of_event("labelling pass", "golden_id", OTHER_GOLDEN),
+        "the golden set 'golden:0",
+    ),
+    "a decision about another run": (
+        lambda t: _event(t, "state").update(subject=f"{OTHER_RUN}:c1"),
+        "the run 'r0000",
+    ),
+    "evidence of another run": (
+        lambda t: [r for r in t["events"] if r["kind"] == "state"][-1]["body"].update(
+            evidence='{"run_id":"' + OTHER_RUN + '"}'
+        ),
+        "the run 'r0000",
+    ),
+    "no such item": (_put("labels", "item_id", "elsewhere"), "the item 'elsewhere'"),
+    "no such comment": (_of_event("comment settled", "comment", 10**6), "the comment '1000000'"),
+    "edits of what is not there": (_put("criteria_edits", "parent_id", "c0"), "the criteria 'c0'"),
+    "replies that are not there": (_drop("replies"), "Runs name 1 replies"),
+    "runs that are not there": (_drop("runs"), "which is not in the file"),
+    # ids
+    "criteria under another id": (_in_body("criteria", "text", "Reward length."), "the text has the id"),
+    "a run twice": (_again("runs"), "stands there twice"),
+    "a run by another kind of id": (_put("runs", "run_id", "sample"), "'sample' is no id of a run"),
+    # people
+    "a role that there is not": (_put("events", "role", "owner"), "'owner' is no role"),
+    "events out of order": (lambda t: t["events"].reverse(), "in order of their numbers"),
+    "an event that says nothing": (_put("events", "body", [1]), "say an object"),
+    "a comment without words": (lambda t: _event(t, "comment")["body"].pop("text"), "kind 'comment' lacks text"),
+    "a vote on no point": (_of_event("vote", "point", "first"), "point is 'first', not int"),
+}
+
+
+@pytest.mark.parametrize("name", HARM)
+def test_refused(name: str, bent: Bent, elsewhere: Store, settings: Settings) -> None:
+    change, words = HARM[name]
+    data = bent(change)
+    with pytest.raises(ArchiveError, match=words):
+        tasks.preview_project(elsewhere, settings, io.BytesIO(data))
+    with pytest.raises(ArchiveError, match=words):
+        tasks.import_project(elsewhere, settings, io.BytesIO(data))
+    assert elsewhere.projects.all() == []
+
+
+def test_an_unchanged_file_passes(bent: Bent, elsewhere: Store, settings: Settings) -> None:
+    tasks.import_project(elsewhere, settings, io.BytesIO(bent(lambda tables: None)))
+
+
+def test_rows_with_one_key_are_taken_back(bent: Bent, elsewhere: Store, settings: Settings) -> None:
+    for table in ("run_steps", "labels", "judges", "run_scores"):
+        with pytest.raises(StoreError, match="same key"):
+            tasks.import_project(elsewhere, settings, io.BytesIO(bent(_again(table))))
+    assert elsewhere.projects.all() == []
+    assert elsewhere.runs.all() == []
+
+
+def test_nobody_reads_a_golden_set_by_knowing_its_hash(bent: Bent, elsewhere: Store, settings: Settings) -> None:
+    """The target has a golden set of somebody's; a file that only names it must not open it."""
+    project_id = elsewhere.projects.add("theirs")
+    secret = elsewhere.goldens.add(project_id, GoldenSet("s", "single", (Item("i", "secret"),), {}))
+
+    def name_it(tables: Tables) -> None:
+        tables["project_goldens"].append({"golden_id": secret, "name": "mine now", "created_at": 1.0})
+
+    with pytest.raises(ArchiveError, match="which is not in the file"):
+        tasks.import_project(elsewhere, settings, io.BytesIO(bent(name_it)))
+
+
+def test_a_forged_author_is_marked(bent: Bent, elsewhere: Store, settings: Settings) -> None:
+    """Nothing can stop a file from saying that Ada did it; the log says that this was not seen here."""
+
+    def forge(tables: Tables) -> None:
+        for row in tables["events"]:
+            row |= {"actor": "Ada", "role": "admin"}
+
+    new = tasks.import_project(elsewhere, settings, io.BytesIO(bent(forge))).project_id
+    assert {one.role for one in tasks.list_events(elsewhere, new)[:-1]} == {"admin (imported)"}
+
+
+def test_text_of_any_kind_survives(bent: Bent, elsewhere: Store, settings: Settings) -> None:
+    """Half a surrogate pair, NUL and a form feed: no encoding takes the first as it is."""
+    text = "\ud800 \0 \x0c 🙂"
+
+    def write(tables: Tables) -> None:
+        tables["runs"][0]["title"] = text
+        _event(tables, "comment")["body"]["text"] = text
+        tables["run_documents"][0]["body"]["state"]["note"] = text
+
+    new = tasks.import_project(elsewhere, settings, io.BytesIO(bent(write))).project_id
+    assert elsewhere.runs.all(new)[0].title == text
+    criteria_id = Criteria("Reward order.", "coherence").criteria_id
+    assert tasks.review_of(elsewhere, new, criteria_id).comments[0].text == text

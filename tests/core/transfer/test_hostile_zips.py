@@ -1,0 +1,252 @@
+"""Zips that somebody built to do harm, or that were damaged: refused in words, with nothing kept."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import stat
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.errors import ArchiveError
+from core.jobs import tasks
+from core.settings import Settings
+from core.store.schema import HEAD
+from core.store.store import Store
+from core.transfer.archive import Archive, Limits, Writer
+
+Members = dict[str, bytes]
+
+
+def _zipped(members: Members, how: int = zipfile.ZIP_DEFLATED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", how) as file:
+        for name, data in members.items():
+            file.writestr(name, data)
+    return out.getvalue()
+
+
+def _with_manifest(members: Members, change: Callable[[dict[str, object]], None]) -> Members:
+    manifest = json.loads(members["manifest.json"])
+    change(manifest)
+    return members | {"manifest.json": json.dumps(manifest).encode()}
+
+
+def _refused(data: bytes, words: str, limits: Limits | None = None) -> None:
+    with pytest.raises(ArchiveError, match=words), Archive(io.BytesIO(data), limits) as archive:
+        for one in archive.manifest.files:
+            for _ in archive.rows(one.table):
+                pass
+
+
+def test_a_zip_made_by_others_is_read(members: Members) -> None:
+    for how in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        with Archive(io.BytesIO(_zipped(members, how))) as archive:
+            assert sum(1 for one in archive.manifest.files for _ in archive.rows(one.table)) > 20
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../up", "tables/../../up", "tables\\runs.jsonl", "C:runs", "c:/x", "a/..", ".."]
+)
+def test_paths_that_lead_out(members: Members, name: str) -> None:
+    _refused(_zipped(members | {name: b"x"}), "lead out of a folder")
+
+
+def test_a_name_cut_by_nul(members: Members) -> None:
+    data = _zipped(members | {"tables/runs.jsonlX": b""}).replace(b"runs.jsonlX", b"runs.jsonl\0")
+    _refused(data, "lead out of a folder")
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFDIR, stat.S_IFIFO, stat.S_IFCHR])
+def test_links_and_devices(members: Members, kind: int) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = ((kind if name == "tables/runs.jsonl" else stat.S_IFREG) | 0o644) << 16
+            file.writestr(info, data)
+    _refused(out.getvalue(), "link, a folder or a device")
+
+
+def test_a_folder(members: Members) -> None:
+    _refused(_zipped(members | {"tables/": b""}), "link, a folder or a device")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_twice(members: Members) -> None:
+    out = io.BytesIO(_zipped(members))
+    with zipfile.ZipFile(out, "a") as file:
+        file.writestr("tables/runs.jsonl", b"other")
+    _refused(out.getvalue(), "'tables/runs.jsonl' twice")
+
+
+def test_a_file_that_the_manifest_does_not_name(members: Members) -> None:
+    _refused(_zipped(members | {"tables/extra.jsonl": b"{}"}), "'tables/extra.jsonl', which its manifest does not name")
+
+
+def test_a_file_that_is_missing(members: Members) -> None:
+    _refused(_zipped({n: d for n, d in members.items() if n != "tables/runs.jsonl"}), "runs.jsonl, which is not in")
+
+
+def test_no_manifest(members: Members) -> None:
+    _refused(_zipped({n: d for n, d in members.items() if n != "manifest.json"}), "no manifest.json")
+    _refused(_zipped({"word/document.xml": b"<x/>"}), "no manifest.json")
+
+
+def test_content_that_was_changed(members: Members) -> None:
+    own = members["tables/labels.jsonl"]
+    same_length = own.replace(b'"rater":"Ann"', b'"rater":"Bob"')
+    assert own != same_length
+    _refused(_zipped(members | {"tables/labels.jsonl": same_length}), "labels.jsonl is not what the manifest says")
+    _refused(_zipped(members | {"tables/labels.jsonl": own + own}), "bytes and the manifest says")
+
+
+def test_encrypted(members: Members) -> None:
+    data = bytearray(_zipped(members))
+    at = data.index(b"PK\x01\x02")
+    data[at + 8] |= 1  # the flag in the directory
+    _refused(bytes(data), "is encrypted")
+
+
+def test_another_method(members: Members) -> None:
+    _refused(_zipped(members, zipfile.ZIP_BZIP2), "a method that a project's zip does not use")
+
+
+def test_a_bomb_that_says_so(members: Members) -> None:
+    bomb = _zipped(members | {"tables/runs.jsonl": bytes(60_000_000)})
+    assert len(bomb) < 200_000
+    _refused(bomb, "unpacks to 60 MB")
+    _refused(_zipped(members), "unpacks to", Limits(unpacked=1_000))
+
+
+def test_a_bomb_that_lies(members: Members) -> None:
+    """The directory says few bytes, many come out: reading ends where the directory says, and the hash does not fit."""
+    honest = len(members["tables/runs.jsonl"])
+    data = bytearray(_zipped(members | {"tables/runs.jsonl": members["tables/runs.jsonl"] + bytes(60_000_000)}))
+    wrong = struct.pack("<L", honest + 60_000_000)
+    assert data.count(wrong) == 2
+    _refused(bytes(data.replace(wrong, struct.pack("<L", honest))), "Bad CRC|is not what the manifest says|unpacked")
+
+
+def test_too_many_files_are_not_even_listed(members: Members) -> None:
+    many = members | {f"f{k}": b"" for k in range(200)}
+    _refused(_zipped(many), "216 files or more; a project has at most 64")
+    lying = bytearray(_zipped(many))
+    lying[-12:-10] = lying[-14:-12] = struct.pack("<H", 16)  # says 16; the directory is as long as it is
+    _refused(bytes(lying), "at most 64|does not name|no zip")
+
+
+def test_a_second_end_hidden_before_the_first(members: Members) -> None:
+    data = _zipped(members)
+    end64 = b"PK\x06\x06" + struct.pack("<QHHLLQQQQ", 44, 45, 45, 0, 0, 9**9, 9**9, 9**9, 0)
+    locator = b"PK\x06\x07" + struct.pack("<LQL", 0, len(data) - 22, 1)
+    _refused(data[:-22] + end64 + locator + data[-22:], "at most 64")
+
+
+def test_cut_short_and_no_zip_at_all(exported: bytes) -> None:
+    for data in (exported[:-1], exported[: len(exported) // 2], b"", b"PK\x05\x06", b"hello" * 100, exported + b"\0"):
+        _refused(data, "no zip, or it was cut short")
+    damaged = bytearray(exported)
+    damaged[60:400] = bytes(340)
+    _refused(bytes(damaged), "cannot be unpacked|no zip that can be read|is not what")
+
+
+def test_too_large(exported: bytes, store: Store, settings: Settings) -> None:
+    _refused(exported, "are allowed .CONCORD_MAX_UPLOAD_MB", Limits(packed=len(exported) - 1))
+
+
+def test_a_huge_line(members: Members) -> None:
+    _refused(_zipped(members), "has a line of more than 300 bytes", Limits(line=300))
+
+
+def _reworded(members: Members, table: str, data: bytes, rows: int = 1) -> bytes:
+    def change(manifest: dict[str, object]) -> None:
+        files = manifest["files"]
+        assert isinstance(files, list)
+        (entry,) = (one for one in files if one["table"] == table)
+        entry |= {"bytes": len(data), "rows": rows, "sha256": hashlib.sha256(data).hexdigest()}
+
+    return _zipped(_with_manifest(members | {f"tables/{table}.jsonl": data}, change))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"nonsense\n",
+        b'{"a": NaN}\n',
+        b"[" * 200_000 + b"\n",
+        b'{"a": ' + b"9" * 5000 + b"}\n",
+        b"\xff\xfe\n",
+        b"\n",
+    ],
+)
+def test_lines_that_are_no_json(members: Members, line: bytes) -> None:
+    _refused(_reworded(members, "runs", line), "tables/runs.jsonl, line 1: is no JSON")
+
+
+# ── the manifest ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("version", 2, "newer Concord .0.1.0, format 2"),
+        ("schema", "9999", "newer Concord .*schema 9999.* up to schema " + HEAD),
+        ("version", "1", "version '1'"),
+        ("version", True, "version 'True'"),
+        ("version", 0, "version '0'"),
+        ("format", "zip", "no file of a Concord project"),
+        ("files", [], "damaged"),
+        ("files", [{"name": 1}], "damaged"),
+        ("project", None, "damaged"),
+        ("project", {"name": "", "created_at": 1}, "1 to 400"),
+        ("project", {"name": "x", "created_at": 1e300}, "no moment"),
+        ("project", {"name": 5, "created_at": 1}, "no str"),
+        ("replies", "yes", "no bool"),
+    ],
+)
+def test_manifests(members: Members, key: str, value: object, words: str) -> None:
+    _refused(_zipped(_with_manifest(members, lambda manifest: manifest.__setitem__(key, value))), words)
+
+
+def test_manifests_that_are_none(members: Members) -> None:
+    for data, words in [
+        (b"[]", "no file of"),
+        (b"{", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        (bytes(1_000_001), "than"),
+    ]:
+        _refused(_zipped(members | {"manifest.json": data}), words)
+
+
+def test_a_manifest_that_names_other_files(members: Members) -> None:
+    def aside(manifest: dict[str, object]) -> None:
+        files = manifest["files"]
+        assert isinstance(files, list)
+        files[0]["name"] = "../goldens.jsonl"
+
+    _refused(_zipped(_with_manifest(members, aside)), "files name '../goldens.jsonl' for the table 'goldens'")
+
+
+# ── nothing is kept ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_is_kept_of_a_refused_file(store: Store, settings: Settings, members: Members, tmp_path: Path) -> None:
+    path = tmp_path / "p.zip"
+    path.write_bytes(_zipped(members | {"tables/labels.jsonl": members["tables/labels.jsonl"][::-1]}))
+    with pytest.raises(ArchiveError):
+        tasks.import_project(store, settings, path)
+    assert store.projects.all() == []
+    with pytest.raises(ArchiveError, match="cannot be read"):
+        tasks.import_project(store, settings, tmp_path / "none.zip")
+
+
+def test_nothing_is_written_that_no_import_would_take() -> None:
+    with pytest.raises(ArchiveError, match="too large for a file"), Writer(io.BytesIO(), Limits(line=50)) as writer:
+        writer.add("labels", [{"comment": "x" * 50}])

@@ -1,0 +1,253 @@
+"""Out and in again: the same content, nothing of anybody else's touched, on both kinds of stores."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.jobs import tasks
+from core.people import Actor
+from core.providers.cached import reply_from_json
+from core.records import Criteria, content_digest
+from core.settings import Settings
+from core.store.layout import LAYOUT
+from core.store.store import Store
+from core.store.transfer import IMPORTED
+from core.transfer.manifest import VERSION
+
+Fill = Callable[..., str]
+TablesOf = Callable[[bytes], dict[str, list[Any]]]
+ADA = Actor("Ada", "admin")
+
+
+@pytest.fixture(
+    params=[
+        "sqlite to sqlite",
+        pytest.param("sqlite to postgres", marks=pytest.mark.postgres),
+        pytest.param("postgres to sqlite", marks=pytest.mark.postgres),
+    ]
+)
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+    """Where the project comes from, and where it goes."""
+    kinds = request.param.split(" to ")
+    urls = [
+        f"sqlite:///{tmp_path / str(k)}.sqlite" if kind == "sqlite" else str(request.getfixturevalue("postgres_url"))
+        for k, kind in enumerate(kinds)
+    ]
+    with Store(urls[0]) as first, Store(urls[1]) as second:
+        yield first, second
+
+
+def _without_marks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries of the log as they were before the import, which marks their roles and adds one of its own."""
+    return [row | {"role": row["role"].removesuffix(IMPORTED)} for row in rows][:-1]
+
+
+def test_what_comes_in_is_what_went_out(
+    stores: tuple[Store, Store], settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
+) -> None:
+    here, there = stores
+    first, second = tmp_path / "1.zip", tmp_path / "2.zip"
+    told = tasks.export_project(here, settings, fill(here), first)
+    came = tasks.import_project(there.acting(ADA), settings, first)
+    again = tasks.export_project(there, settings, came.project_id, second)
+    one, two = tables_of(first.read_bytes()), tables_of(second.read_bytes())
+    assert _without_marks(two.pop("events")) == one.pop("events")
+    assert one == two
+    assert all(one[table] for table in one), "a table of the test's project is empty"
+    assert (told.holds, told.unfinished, came.renamed, came.runs_renamed) == (came.holds, 0, False, 0)
+    assert again.holds.log == told.holds.log + 1
+
+
+def test_every_shelf_reads_the_same_afterwards(
+    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
+) -> None:
+    old = fill(store)
+    tasks.export_project(store, settings, old, tmp_path / "p.zip")
+    new = tasks.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
+    assert new != old
+    for shelf in (_goldens, _criteria, _judges, _labels, _reviews, _meetings, _runs):
+        assert shelf(elsewhere, new) == shelf(store, old)
+
+
+def _goldens(store: Store, project_id: str) -> Any:
+    return [(one.name, store.goldens.load(one.golden_id)) for one in store.goldens.all(project_id)]
+
+
+def _criteria(store: Store, project_id: str) -> Any:
+    rows = store.criteria.all(project_id)
+    ids = sorted(row.criteria.criteria_id for row in rows)
+    stood = [(a.criteria_id, a.run_id, a.side, a.alignment) for a in store.criteria.alignments(project_id)]
+    return (
+        [(r.criteria, r.criteria.provenance, r.created_at) for r in rows],
+        [store.criteria.edits(project_id, one) for one in ids],
+        stood,
+    )
+
+
+def _judges(store: Store, project_id: str) -> Any:
+    return [
+        (row.judge.values.tobytes(), row.judge.unscored, row.judge.run_id, row.created_at,
+         store.judges.replies(project_id, row.judge_id))
+        for row in store.judges.all(project_id)
+    ]  # fmt: skip
+
+
+def _labels(store: Store, project_id: str) -> Any:
+    (golden,) = store.goldens.all(project_id)
+    return store.labels.history(project_id, golden.golden_id, "a"), store.labels.current(project_id, golden.golden_id)
+
+
+def _reviews(store: Store, project_id: str) -> Any:
+    review = tasks.review_of(store, project_id, Criteria("Reward order.", "coherence").criteria_id)
+    remarks = [(one.text, one.line, one.actor, one.at, one.settled_by) for one in review.comments]
+    return remarks, [(one.state, one.actor, one.at, one.evidence) for one in review.changes]
+
+
+def _meetings(store: Store, project_id: str) -> Any:
+    (meeting,) = tasks.list_meetings(store, project_id)
+    return tasks.meeting_minutes(store, project_id, meeting.meeting_id)
+
+
+def _runs(store: Store, project_id: str) -> Any:
+    (run,) = store.runs.all(project_id)
+    request = tasks.run_view(store, run.run_id).request
+    assert request.project_id == project_id
+    step = store.results.step(run.run_id, 0)
+    scores = store.results.scores(run.run_id, ["a", "b", "ä"])
+    told = (run.run_id, run.title, run.status, run.message, run.error, run.calls, run.finished_at)
+    return told, step, scores.values.tobytes(), scores.unscored, request.settings  # type: ignore[attr-defined]
+
+
+def test_numbers_of_events_follow(
+    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
+) -> None:
+    """Elsewhere numbers have run on, so no event keeps its own; the settled comment must still be the first."""
+    other = elsewhere.projects.add("other")
+    for _ in range(20):
+        elsewhere.events.add(other, "comment", "c", ADA, {"text": "", "line": None})
+    tasks.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    new = tasks.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
+    review = tasks.review_of(elsewhere, new, Criteria("Reward order.", "coherence").criteria_id)
+    assert [(one.text, one.settled_by) for one in review.comments] == [("Unclear <b>", "Bo \x00"), ("Second", "")]
+    assert min(one.number for one in review.comments) > 20
+    tasks.settle_comment(elsewhere, new, review.criteria_id, review.comments[1].number)
+    again = tasks.review_of(elsewhere, new, review.criteria_id).comments
+    assert all(one.settled_by for one in again)
+
+
+def test_an_import_beside_the_original_changes_nothing_of_it(
+    store: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
+) -> None:
+    old = fill(store)
+    tasks.export_project(store, settings, old, tmp_path / "1.zip")
+    copy = tasks.import_project(store.acting(ADA), settings, tmp_path / "1.zip")
+    third = tasks.import_project(store, settings, tmp_path / "1.zip")
+    assert (copy.project.name, third.project.name, copy.renamed) == ("Project ä (2)", "Project ä (3)", True)
+    (run,) = store.runs.all(copy.project_id)
+    (original,) = store.runs.all(old)
+    assert (copy.runs_renamed, run.run_id == original.run_id) == (1, False)
+    tasks.export_project(store, settings, old, tmp_path / "2.zip")  # and logs that it did, behind what was there
+    one, two = (tables_of((tmp_path / f"{k}.zip").read_bytes()) for k in (1, 2))
+    assert two.pop("events")[: len(one["events"])] == one.pop("events")
+    assert one == two
+    tasks.export_project(store, settings, copy.project_id, tmp_path / "3.zip")
+    three = tables_of((tmp_path / "3.zip").read_bytes())
+    del three["events"]
+    assert json.loads(json.dumps(three).replace(run.run_id, original.run_id)) == one  # every reference followed
+    assert original.run_id not in json.dumps(three)
+    evidence = tasks.review_of(store, copy.project_id, Criteria("Reward order.", "coherence").criteria_id).changes[-1]
+    assert evidence.evidence is not None and evidence.evidence.run_id == run.run_id
+
+
+def test_the_log_says_what_was_done_here_and_what_came(
+    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
+) -> None:
+    told = tasks.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    new = tasks.import_project(elsewhere.acting(ADA), settings, tmp_path / "p.zip", name=" Theirs ").project_id
+    *came, own = tasks.list_events(elsewhere, new)
+    assert {one.role for one in came} == {f"{role} (imported)" for role in ("annotator", "reviewer", "admin")}
+    assert (own.actor, own.role, own.sentence) == ("Ada", "admin", "imported the project Project ä")
+    assert own.body["digest"] == told.digest
+    tasks.export_project(elsewhere, settings, new, tmp_path / "q.zip")
+    third = tasks.import_project(elsewhere, settings, tmp_path / "q.zip").project_id
+    *came, own = tasks.list_events(elsewhere, third)
+    assert all(one.role.endswith(" (imported)") and one.role.count("(") == 1 for one in came)
+
+
+# ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_paid_replies_come_along_and_serve_that_project_alone(
+    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
+) -> None:
+    told = tasks.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    assert (told.holds.replies, told.replies_without_run) == (1, 1)
+    new = tasks.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
+    (run,) = elsewhere.runs.all(new)
+    found = elsewhere.replies.of_run(run.run_id, new).get_replies(["reply:1", "reply:2"])
+    assert {key: reply_from_json(body) for key, body in found.items()} == {
+        key: reply_from_json(body) for key, body in store.replies.get_replies(["reply:1"]).items()
+    }
+    other = elsewhere.projects.add("other")
+    assert elsewhere.replies.get_replies(["reply:1"]) == {}
+    assert elsewhere.replies.of_run(run.run_id, other).get_replies(["reply:1"]) == {}
+
+
+def test_without_replies(
+    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
+) -> None:
+    told = tasks.export_project(store, settings, fill(store), tmp_path / "p.zip", replies=False)
+    tables = tables_of((tmp_path / "p.zip").read_bytes())
+    assert (told.holds.replies, tables["replies"], tables["run_replies"]) == (None, [], [])
+    assert tasks.import_project(elsewhere, settings, tmp_path / "p.zip").holds.replies is None
+
+
+# ── runs that are not over ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_that_is_not_over_leaves_as_cancelled_and_can_be_resumed(
+    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
+) -> None:
+    old = fill(store)
+    (run,) = store.runs.all(old)
+    store.runs.requeue(run.run_id)
+    told = tasks.export_project(store, settings, old, tmp_path / "p.zip")
+    assert told.unfinished == 1
+    assert store.runs.get(run.run_id).status == "queued"
+    new = tasks.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
+    (came,) = elsewhere.runs.all(new)
+    assert (came.status, came.worker_id, came.handed_over) == ("cancelled", "", came.attempt)
+    assert "not over" in came.message
+    elsewhere.runs.requeue(came.run_id)
+    assert elsewhere.runs.get(came.run_id).handed_over < elsewhere.runs.get(came.run_id).attempt
+    assert elsewhere.results.n_steps(came.run_id) == 1
+
+
+# ── what leaves ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_row_leaves_with_its_project_a_host_or_another_project(exported: bytes, tables_of: TablesOf) -> None:
+    text = json.dumps(tables_of(exported))
+    assert "a worker's host" not in text
+    assert "somebody else" not in text
+    assert '"project_id": ""' in text
+    assert text.count('"project_id"') == text.count('"project_id": ""')
+
+
+def test_the_form_is_pinned() -> None:
+    """Another column or kind is another format: raise `manifest.VERSION`, bring version 1 up to it, then this."""
+    told = {name: [(one.name, one.kind, one.nullable) for one in layout.columns] for name, layout in LAYOUT.items()}
+    assert ("value", "real", True) in told["labels"]
+    assert content_digest("layout", told)[:23] == "layout:225a381c8f8587ee"
+    assert VERSION == 1
+
+
+def test_a_file_is_bytes_or_a_path(store: Store, settings: Settings, exported: bytes) -> None:
+    assert tasks.preview_project(store, settings, io.BytesIO(exported)).project == "Project ä"
+    assert store.projects.all() == []

@@ -1,0 +1,165 @@
+"""A project out and in on screen, against a real store: prepared, downloaded, looked into, imported, refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import tasks
+from core.people import Actor
+from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.settings import Settings
+from core.store.rows import NewRun
+from core.store.store import Store
+
+HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example)"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    st.cache_resource.clear()
+    opened = tasks.open_store(settings)
+    project = tasks.create_project(opened, "Mine")
+    items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
+    labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
+    tasks.add_golden(opened, project.project_id, GoldenSet("set", "single", items, {"wit": labels}))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> bytes:
+    """The file of somebody else's project."""
+    with Store(f"sqlite:///{tmp_path / 'foreign.sqlite'}") as other:
+        project_id = tasks.create_project(other.acting(Actor("Eve", "admin")), HOSTILE).project_id
+        golden = GoldenSet("their set", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
+        golden_id = tasks.add_golden(other, project_id, golden)
+        other.runs.add(NewRun(project_id, golden_id, "unknown kind", "t", "a", "openai:m@http://evil.example/v1", "{}"))
+        tasks.export_project(other, Settings(home=tmp_path), project_id, tmp_path / "f.zip")
+    return (tmp_path / "f.zip").read_bytes()
+
+
+def a_page(home: str, role: str) -> None:
+    """A screen that holds the component alone."""
+    from pathlib import Path
+
+    from core.jobs import tasks
+    from core.people import Actor
+    from core.settings import Settings
+    from pages.components import state, transfer_view
+    from pages.components.page import Opened, draw_notice
+
+    settings = Settings(home=Path(home), worker="external", worker_id="w")
+    store = tasks.open_store(settings).acting(Actor("Ann", role))  # type: ignore[arg-type]
+    projects = {one.project_id: one for one in tasks.list_projects(store)}
+    draw_notice()
+    chosen = projects.get(state.project() or "") or next(iter(projects.values()))
+    transfer_view.draw(Opened(settings, store, chosen), None, "")
+
+
+def opened(settings: Settings, role: str = "admin") -> AppTest:
+    screen = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home), role)).run()
+    assert not screen.exception
+    return screen
+
+
+def button(screen: AppTest, label: str) -> Any:
+    (found,) = (one for one in screen.button if one.label == label)
+    return found
+
+
+def told(screen: AppTest) -> str:
+    kinds = ("error", "warning", "caption", "success", "markdown", "text", "info", "code")
+    return " ".join(str(one.value) for kind in kinds for one in screen.get(kind)).replace("\\", "")
+
+
+def upload(screen: AppTest, data: bytes) -> AppTest:
+    screen.get("file_uploader")[0].set_value(("p.zip", data, "application/zip")).run()
+    assert not screen.exception
+    return screen
+
+
+def test_out_and_in_again(store: Store, settings: Settings) -> None:
+    screen = opened(settings)
+    assert not screen.get("download_button")
+    button(screen, "Prepare the file").click().run()
+    assert not screen.exception
+    assert "1 golden set with 4 items, 0 runs" in told(screen)
+    assert "kB" in told(screen)
+    (file,) = (settings.home / "exports").iterdir()
+    (download,) = screen.get("download_button")
+    assert download.proto.label == "Download the project"
+    upload(screen, file.read_bytes())
+    assert "Mine" in told(screen)
+    assert "Golden sets: set" in told(screen)
+    button(screen, "Import this project").click().run()
+    assert not screen.exception
+    assert "Mine was imported as Mine (2), since its name is taken" in told(screen)
+    new = tasks.list_projects(store)[-1]
+    assert screen.query_params["project"] == new.project_id
+    assert [one.name for one in tasks.list_goldens(store, new.project_id)] == ["set"]
+
+
+def test_another_choice_is_another_file(store: Store, settings: Settings) -> None:
+    screen = opened(settings)
+    button(screen, "Prepare the file").click().run()
+    screen.checkbox[0].uncheck().run()
+    assert not screen.get("download_button")
+    button(screen, "Prepare the file").click().run()
+    assert "no replies" in told(screen)
+
+
+def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings: Settings, foreign: bytes) -> None:
+    screen = upload(opened(settings), foreign)
+    assert len(tasks.list_projects(store)) == 1
+    said = told(screen)
+    assert HOSTILE in [one.value for one in screen.text]
+    for words in ("Golden sets: their set", "People in its log and labels: Eve", "1 run", "Exported 20"):
+        assert words in said
+    assert [one.value for one in screen.code] == ["openai:m@http://evil.example/v1"]
+    assert all("onerror" not in str(one.value) for one in [*screen.markdown, *screen.warning, *screen.caption])
+
+
+def test_a_file_that_is_refused(store: Store, settings: Settings, foreign: bytes) -> None:
+    screen = upload(opened(settings), foreign[:-30])
+    assert "refused; nothing of it was kept" in told(screen)
+    assert "cut short" in told(screen)
+    assert not any(one.label == "Import this project" for one in screen.button)
+
+
+@pytest.mark.parametrize("role", ["viewer", "annotator", "reviewer"])
+def test_admins_only(store: Store, settings: Settings, role: str) -> None:
+    screen = opened(settings, role)
+    assert button(screen, "Prepare the file").disabled
+    assert not screen.get("file_uploader")
+    assert f"your role here is {role}" in told(screen)
+
+
+def test_a_newcomer_finds_it(store: Store, settings: Settings) -> None:
+    """The golden set screen offers it where a file is brought in."""
+
+    def bringing(home: str) -> None:
+        from pathlib import Path
+
+        from core.jobs import tasks
+        from core.settings import Settings
+        from pages.components import golden_view
+        from pages.components.page import Opened
+
+        settings = Settings(home=Path(home), worker="external", worker_id="w")
+        store = tasks.open_store(settings)
+        golden_view.bring_in(Opened(settings, store, tasks.list_projects(store)[0]))
+
+    screen = AppTest.from_function(bringing, default_timeout=20, args=(str(settings.home),)).run()
+    assert not screen.exception
+    assert [one.label for one in screen.expander] == ["A whole project from another installation"]
