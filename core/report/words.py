@@ -1,0 +1,133 @@
+"""Numbers, dates and foreign text as the report writes them.  Undefined is "—", never 0."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from core.figures.style import measure_name
+from core.records import Alignment, Interval
+
+DASH = "—"
+KIND_WORDS = {
+    "single": "single texts",
+    "source_target": "texts with their source",
+    "source_context_target": "texts with source and context",
+    "conversation": "conversations",
+    "data_text": "texts about data",
+}
+ORIGIN_WORDS = {
+    "draft": "drafted by the judge from labelled examples",
+    "refine": "refined by the judge",
+    "edit": "edited by hand",
+    "given": "written or brought in by hand",
+    "none": "without criteria",
+}
+RUN_WORDS = {
+    "calibration": "calibrations",
+    "rescore": "scoring of edits",
+    "round": "refinement rounds",
+    "styles": "judging styles",
+    "ablation": "ablations",
+    "metrics": "baseline metrics",
+    "repeval": "RepEval",
+    "fusion": "fusion",
+    "recheck": "rechecks of an exported judge",
+}
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]")
+"""Characters that no document may hold, and those that turn the writing direction of what stands behind them."""
+
+
+def bounded(text: str, limit: int) -> str:
+    """`text` of at most `limit` characters, saying so where it was longer; control characters made visible."""
+    cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened, {len(text):,} characters)"
+    return _CONTROL.sub("\ufffd", cut.replace("\r\n", "\n").replace("\r", "\n")).encode("utf-8", "replace").decode()
+
+
+def number(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
+    """``"0.47"``, ``"−0.05"`` or "—"; signed ``"+0.05"``."""
+    if value is None:
+        return DASH
+    rounded = round(value, digits) + 0.0  # no "-0.00"
+    return (f"{rounded:+.{digits}f}" if signed else f"{rounded:.{digits}f}").replace("-", "−")
+
+
+def range_words(interval: Interval | None, *, signed: bool = False) -> str:
+    """``"[0.37, 0.57]"`` or "—"."""
+    if interval is None:
+        return DASH
+    return f"[{number(interval.low, signed=signed)}, {number(interval.high, signed=signed)}]"
+
+
+def told(alignment: Alignment | None) -> str:
+    """``"0.47 [0.37, 0.57]"``; "(no interval)" where there is none; "—" for what is undefined."""
+    if alignment is None or alignment.value is None:
+        return DASH
+    interval = range_words(alignment.interval) if alignment.interval else "(no interval)"
+    return f"{number(alignment.value)} {interval}"
+
+
+def measure(alignment: Alignment) -> str:
+    """``"Spearman rho, sample level"``."""
+    return measure_name(alignment.statistic, alignment.level)
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    """``"1 item"``, ``"1,600 items"``."""
+    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+
+
+def basis_words(alignment: Alignment) -> str:
+    """What `n` counts: ``"72 items"``, ``"72 items in 12 sources"``, ``"16 systems"``."""
+    if alignment.level == "system":
+        return counted(alignment.n, "system")
+    groups = f" in {counted(alignment.n_groups, 'source')}" if alignment.level == "sample" else ""
+    return f"{counted(alignment.n, 'item')}{groups}"
+
+
+def percent(part: float | None) -> str:
+    """``"30 %"`` or "—"; never "0 %" for what is there nor "100 %" for what is not all."""
+    if part is None:
+        return DASH
+    if 0 < part < 0.005:
+        return "under 1 %"
+    return "over 99 %" if 0.995 < part < 1 else f"{part * 100:.0f} %"
+
+
+def day(at: datetime | None) -> str:
+    """``"22 November 2026"`` or "—"."""
+    return DASH if at is None else f"{at.day} {at:%B %Y}"
+
+
+def duration(seconds: float | None) -> str:
+    """``"4 s"``, ``"2 min 10 s"``, ``"3 h 5 min"`` or "—"."""
+    if seconds is None:
+        return DASH
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def money(cost: float | None) -> str:
+    """Dollars, or "—" where the price is not known."""
+    if cost is None:
+        return DASH
+    return f"${cost:,.2f}" if cost >= 0.01 or cost == 0 else "under $0.01"
+
+
+def p_words(p: float | None) -> str:
+    """``"0.012"``, ``"< 0.001"`` or "—"."""
+    if p is None:
+        return DASH
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def named(names: list[str], most: int = 6) -> str:
+    """``"a, b and c"``; beyond `most` the rest is counted."""
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} others"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

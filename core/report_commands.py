@@ -1,0 +1,100 @@
+"""The command that writes the report on a calibrated judge (report)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from core.commands import AspectOption, JsonFlag, tell
+from core.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from core.jobs.views import GoldenView, ProjectView
+    from core.store.store import Store
+
+reporting = typer.Typer(add_completion=False)
+
+
+@reporting.command()
+def report(
+    *,
+    project: Annotated[str, typer.Option("--project", help="The project's name, or its id.")],
+    aspect: AspectOption,
+    out: Annotated[Path, typer.Option(help="Folder for report.html, report.md and figures.csv.")],
+    golden: Annotated[str, typer.Option(help="Name or id; default: the newest with a finished calibration.")] = "",
+    run: Annotated[str, typer.Option(help="Id of a calibration; default: the newest finished one.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Write all that is known of a calibrated judge as one HTML page, as Markdown, and every figure as CSV."""
+    from core.export import write_text
+    from core.jobs import tasks
+    from core.report import figures_csv, headline, html_page, limits, markdown_page
+    from core.settings import Settings
+
+    store = tasks.open_store(Settings.from_environment())
+    chosen = _project(store, project)
+    view = _golden(store, chosen, golden, aspect)
+    found = tasks.report(store, chosen.project_id, view.golden_id, aspect, run or None)
+    files = {
+        "html": (out / "report.html", html_page(found)),
+        "markdown": (out / "report.md", markdown_page(found)),
+        "csv": (out / "figures.csv", figures_csv(found)),
+    }
+    for path, text in files.values():
+        write_text(path, text)
+    head, told = headline(found), limits(found)
+    people = found.labelling.ceiling
+    body: dict[str, Any] = {
+        "project": chosen.name,
+        "golden": {"name": view.name, "digest": view.golden_id},
+        "aspect": aspect,
+        "run": found.result.run_id,
+        "headline": head.sentence,
+        "standing": head.standing,
+        "calibration": found.result.final.calibration.as_json(),
+        "held_out": found.result.final.held_out.as_json(),
+        "ceiling": None if people is None else people.as_json(),
+        "limits": [{"title": one.title, "text": one.text} for one in told],
+        "files": {kind: str(path) for kind, (path, _) in files.items()},
+        "bytes": {kind: path.stat().st_size for kind, (path, _) in files.items()},
+        "out": str(out),
+    }
+    lines = [head.sentence, *head.details, *(f"Keep in mind: {one.title}. {one.text}" for one in told)]
+    tell(body, as_json, lambda b: [*lines, f"Written: {', '.join(b['files'].values())}"])
+
+
+def _project(store: Store, wanted: str) -> ProjectView:
+    """The project of that id, else of that name.  NotFoundError lists those there are."""
+    from core.jobs import tasks
+
+    listed = tasks.list_projects(store)
+    found = [one for one in listed if one.project_id == wanted] or [one for one in listed if one.name == wanted]
+    if not found:
+        known = ", ".join(repr(one.name) for one in listed[:10]) or "none"
+        raise NotFoundError(f"There is no project {wanted[:80]!r} here; there is {known}.")
+    if len(found) > 1:
+        ids = ", ".join(one.project_id for one in found)
+        raise UsageError(f"{len(found)} projects are called {wanted!r}. Name one by its id: {ids}.")
+    return found[0]
+
+
+def _golden(store: Store, project: ProjectView, wanted: str, aspect: str) -> GoldenView:
+    """The golden set of that id or name; without one the newest that has a finished calibration of the aspect."""
+    from core.jobs import tasks
+
+    listed = tasks.list_goldens(store, project.project_id)
+    if not listed:
+        raise NotFoundError(f"The project {project.name!r} has no golden set, so there is nothing to report.")
+    if not wanted:
+        ready = (one for one in listed if tasks.calibrations_of(store, project.project_id, one.golden_id, aspect))
+        return next(ready, listed[0])
+    found = [one for one in listed if wanted in (one.golden_id, one.name)]
+    if not found:
+        known = ", ".join(repr(one.name) for one in listed[:10])
+        raise NotFoundError(f"There is no golden set {wanted[:80]!r} in {project.name!r}; there is {known}.")
+    if len(found) > 1:
+        ids = ", ".join(one.golden_id for one in found)
+        raise UsageError(f"{len(found)} golden sets are called {wanted!r}. Name one by its id: {ids}.")
+    return found[0]

@@ -1,0 +1,288 @@
+"""The report on screen, in short: the result to read aloud, what limits it, plots, criteria; and the files of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from core.jobs import tasks
+from core.jobs.views import GoldenView, RunSummary
+from core.jobs.views.reports import Report
+from core.report import figures_csv, headline, html_page, limits, markdown_page, plots
+from core.report.words import (
+    ORIGIN_WORDS,
+    RUN_WORDS,
+    basis_words,
+    bounded,
+    counted,
+    day,
+    duration,
+    measure,
+    money,
+    number,
+    p_words,
+    range_words,
+    told,
+)
+from pages.components import state
+from pages.components.chosen import choose_in_url
+from pages.components.page import Opened, link_to, plain
+
+_LONGEST_CRITERIA, _NAME = 20_000, 120
+_WEAK = ("open", "none", "undefined", "below")
+
+
+@dataclass(frozen=True)
+class Files:
+    """The report as it is handed out."""
+
+    report: Report
+    html: str
+    markdown: str
+    csv: str
+
+
+def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+    """The report on the newest calibration, or the one chosen; without any, what to do first."""
+    run = choose_run(page, golden, aspect)
+    if run is None:
+        return
+    files = kept_files(page, golden, aspect, run)
+    _draw_result(files)
+    _draw_files(files, aspect)
+    _draw_limits(files.report)
+    _draw_agreement(files.report)
+    _draw_criteria(files.report)
+    _draw_history(files.report)
+    _draw_costs(files.report)
+
+
+def choose_run(page: Opened, golden: GoldenView, aspect: str) -> RunSummary | None:
+    """The calibration in the URL, else the newest; None, with what to do, where none has come to a result."""
+    runs = {
+        one.run_id: one for one in tasks.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
+    }
+    if not runs:
+        _draw_empty(page, golden, aspect)
+        return None
+    if len(runs) == 1:
+        return next(iter(runs.values()))
+    linked = state.url_id("run")
+    wanted = linked if linked in runs else next(iter(runs))
+    words = {one.run_id: f"{one.judge_spec}, {one.created_at.astimezone():%d %b %Y %H:%M:%S}" for one in runs.values()}
+    return runs[choose_in_url("Calibration", "run", wanted, words)]
+
+
+def _draw_empty(page: Opened, golden: GoldenView, aspect: str) -> None:
+    going = [
+        one
+        for one in tasks.list_runs(page.store, page.project.project_id)
+        if (one.kind, one.golden_id, one.aspect) == ("calibration", golden.golden_id, aspect) and not one.finished
+    ]
+    st.info(
+        f"A calibration of {plain(aspect)} is going on; its report stands here as soon as it is done."
+        if going
+        else f"No calibration of {plain(aspect)} on this golden set has come to a result, so there is no judge to "
+        "report on. Run one; a few minutes later its report stands here.",
+        icon=":material/summarize:",
+    )
+    if going:
+        link_to("calibrate", "Watch it", icon=":material/visibility:", run=going[0].run_id)
+    else:
+        link_to("calibrate", "Start a calibration", icon=":material/tune:", golden=golden.golden_id, aspect=aspect)
+
+
+def kept_files(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -> Files:
+    """The report of a run, gathered anew only where something of the project has changed."""
+    store, project_id = page.store, page.project.project_id
+    judges = tasks.list_judges(store, project_id, golden.golden_id, aspect)
+    key = (
+        run.run_id,
+        page.project.name,
+        tasks.log_page(store, project_id, limit=1).n,
+        tuple((one.run_id, one.status) for one in tasks.list_runs(store, project_id)),
+        tuple((one.judge_id, one.name) for one in judges),
+    )
+    return _gathered(key, page, golden.golden_id, aspect, run.run_id)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Gathering the report …")
+def _gathered(key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str) -> Files:
+    found = tasks.report(_page.store, _page.project.project_id, golden_id, aspect, run_id)
+    return Files(found, html_page(found), markdown_page(found), figures_csv(found))
+
+
+def file_stem(aspect: str) -> str:
+    """``"report-coherence"``: letters and digits only, whatever the aspect is called."""
+    return "report-" + ("-".join(re.findall(r"[a-z0-9]+", aspect.lower()))[:40] or "judge")
+
+
+# ── the parts ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_result(files: Files) -> None:
+    report = files.report
+    head, held, people = headline(report), report.result.final.held_out, report.labelling.ceiling
+    box = st.warning if head.standing in _WEAK else st.success
+    box(f"#### {plain(head.sentence)}", icon=":material/record_voice_over:")
+    st.markdown("\n".join(f"- {plain(one)}" for one in head.details))
+    columns = st.columns(4, gap="medium")
+    approved = sum(one.state == "approved" for one in report.history.chosen)
+    figures = (
+        ("Judge and people, held-out", number(held.value), f"{range_words(held.interval)}, {basis_words(held)}"),
+        (
+            "People with each other",
+            number(None if people is None else people.value),
+            range_words(None if people is None else people.interval),
+        ),
+        ("Labels", f"{report.judged.n_labelled:,}", f"{report.result.n_held_out:,} held out"),
+        (
+            "Criteria approved",
+            f"{approved} of {len(report.history.chosen)}",
+            f"held-out opened {counted(len(report.openings), 'time')}",
+        ),
+    )
+    for column, (name, value, beside) in zip(columns, figures, strict=True):
+        column.metric(name, value)
+        column.caption(plain(beside))
+
+
+def _draw_files(files: Files, aspect: str) -> None:
+    stem = file_stem(aspect)
+    offered = (
+        ("Report as one page (HTML)", files.html, "html", "text/html", "primary"),
+        ("For a wiki (Markdown)", files.markdown, "md", "text/markdown", "secondary"),
+        ("Every figure (CSV)", files.csv, "csv", "text/csv", "secondary"),
+    )
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for label, text, ending, mime, kind in offered:
+            st.download_button(
+                label,
+                data=text,
+                file_name=f"{stem}.{ending}",
+                mime=mime,
+                icon=":material/download:",
+                type="primary" if kind == "primary" else "secondary",
+                on_click="ignore",
+            )
+        st.caption("The page opens without a network, holds no script, and prints on A4.", width="content")
+
+
+def _draw_limits(report: Report) -> None:
+    found = limits(report)
+    st.subheader("What to keep in mind", anchor=False)
+    if not found:
+        st.markdown("Nothing is known against this result beyond what its intervals say.")
+    st.markdown("\n".join(f"- **{plain(one.title)}.** {plain(one.text)}" for one in found))
+
+
+def _draw_agreement(report: Report) -> None:
+    st.subheader("How well it agrees", anchor=False)
+    st.markdown("**Held-out beside calibration**")
+    st.image(plots.sides_plot(report), width="stretch")
+    st.caption("Filled: held-out. Hollow: the items that chose the judge, which flatter. Lines: 95 % intervals.")
+    st.markdown("**Beside every other judge**, on items that none has seen")
+    if report.result.shelf.problem:
+        st.warning(plain(report.result.shelf.problem), icon=":material/rule:")
+    else:
+        st.image(plots.shelf_plot(report), width="stretch")
+        st.caption(f"{measure(report.result.final.held_out)}, {counted(report.result.shelf.n_items, 'item')}.")
+    with st.expander("The figures"):
+        _draw_table(report)
+
+
+def _draw_table(report: Report) -> None:
+    result = report.result
+    st.dataframe(
+        pd.DataFrame(
+            [
+                {
+                    "judge": one.name,
+                    "held-out": told(one.held_out),
+                    "n held-out": one.held_out.n,
+                    "calibration": told(one.calibration),
+                    "n calibration": one.calibration.n,
+                }
+                for one in (result.final, result.best_single, result.no_criteria)
+            ]
+        ),
+        hide_index=True,
+    )
+    st.dataframe(
+        pd.DataFrame(
+            [
+                {
+                    "judge": bounded(one.name, _NAME),
+                    "kind": one.kind,
+                    "agreement": told(one.alignment),
+                    "ours minus it": f"{number(one.difference, signed=True)} {range_words(one.interval, signed=True)}",
+                    "p (Holm)": p_words(one.p),
+                }
+                for one in result.shelf.rows
+            ]
+        ),
+        hide_index=True,
+    )
+
+
+def _draw_criteria(report: Report) -> None:
+    st.subheader("The criteria in full", anchor=False)
+    for one in report.history.chosen:
+        by = f" by {one.author}" if one.author else ""
+        signed = (
+            f"approved by {one.approval.actor or 'somebody'} on {day(one.approval.at)}: {one.approval.reason}"
+            if one.approval
+            else f"{one.state}, nobody has approved it"
+        )
+        with st.container(border=True):
+            st.caption(plain(bounded(f"{one.criteria_id}, {ORIGIN_WORDS[one.origin]}{by}; {signed}", 600)))
+            st.text(bounded(one.text, _LONGEST_CRITERIA))
+    if not report.history.chosen:
+        st.markdown("The judge holds no criteria: it knows the name of the aspect alone.")
+
+
+def _draw_history(report: Report) -> None:
+    history, apart = report.history, report.misaligned
+    made = ", ".join(f"{n:,} {ORIGIN_WORDS[origin]}" for origin, n in history.made.items())
+    points = [point for one in history.meetings for point in one.points]
+    lines = [
+        f"Versions: {made or 'none'}.",
+        f"Meetings: {len(history.meetings)}, with {sum(point.decision is not None for point in points)} of "
+        f"{counted(len(points), 'point')} decided. Refinement rounds that people asked for: {len(history.rounds)}.",
+        f"Misaligned: {apart.n_apart:,} of {counted(apart.n_scored, 'calibration item')}; people looked at "
+        f"{sum(apart.by_verdict.values())}"
+        + "".join(f", {verdict}: {n}" for verdict, n in apart.by_verdict.items())
+        + ".",
+    ]
+    st.subheader("How it came about", anchor=False)
+    st.markdown("\n".join(f"- {plain(one)}" for one in lines))
+
+
+def _draw_costs(report: Report) -> None:
+    costs, again = report.costs, report.reproduce
+    with st.expander("What it cost, and how to get the same again"):
+        st.dataframe(
+            pd.DataFrame(
+                [
+                    {
+                        "runs": name,
+                        "calls": one.calls,
+                        "tokens in": one.usage.prompt_tokens,
+                        "tokens out": one.usage.completion_tokens,
+                        "money": money(one.usage.cost),
+                        "time": duration(one.seconds),
+                    }
+                    for name, one in [
+                        ("this calibration", costs.this),
+                        *((f"all {RUN_WORDS.get(one.kind, one.kind)}", one) for one in costs.every),
+                    ]
+                ]
+            ),
+            hide_index=True,
+        )
+        st.code(again.command, language="bash", wrap_lines=True)
+        st.text(f"Golden set: {again.golden_digest}\nJudge: {again.judge_digest}")

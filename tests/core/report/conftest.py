@@ -1,0 +1,148 @@
+"""Reports on a real calibration: one as people would leave it, one in which every text is hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.calibration.settings import CalibrationSettings
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.views import CalibrationRequest
+from core.jobs.views.meetings import AgendaItem
+from core.jobs.views.reports import Report
+from core.people import Actor
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
+from core.settings import Settings
+from core.store.store import Store
+
+EVIL = (
+    "<script>alert('x')</script><img src=http://evil.example/a.png onerror=alert(1)> & \"quoted\" "
+    "[link](javascript:alert(1)) **bold** | pipe `tick` ```` =1+1 www.evil.example a@evil.example "
+    "\u202eright to left\u0007 \U0001f600 אבג </title></style>--> {{ 7*7 }} $x$"
+)
+LONG = "word " * 40_000
+FENCE = "```\n~~~~\n" + "`" * 9 + "\n# not a heading"
+
+
+@dataclass(frozen=True)
+class World:
+    """A store with one finished calibration and what people did around it."""
+
+    store: Store
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+
+
+@pytest.fixture(scope="session")
+def evil() -> str:
+    return EVIL
+
+
+def some_sources(golden: GoldenSet, n: int) -> GoldenSet:
+    """The items of the first `n` sources, coherence alone."""
+    kept = int(np.flatnonzero(golden.source_codes < n)[-1]) + 1
+    ids = set(golden.item_ids[:kept])
+    labels = golden.aspects["coherence"]
+    return replace(
+        golden,
+        items=golden.items[:kept],
+        aspects={"coherence": replace(labels, values=labels.values[:kept])},
+        ratings=tuple(one for one in golden.ratings if one.item_id in ids and one.aspect == "coherence"),
+        given_split=(),
+        metrics={},
+    )
+
+
+def made_hostile(golden: GoldenSet) -> GoldenSet:
+    """The same labels under hostile names and texts; one text is very long."""
+    items = tuple(
+        Item(f"{one.item_id} {EVIL}", f"{one.target} {EVIL}", one.source_id, f"{one.system_id} {EVIL}", one.source)
+        for one in golden.items
+    )
+    items = (replace(items[0], target=LONG, source=EVIL), *items[1:])
+    new = dict(zip(golden.item_ids, (one.item_id for one in items), strict=True))
+    labels = golden.aspects["coherence"]
+    ratings = tuple(Rating(new[one.item_id], f"{one.rater_id} {EVIL}", EVIL, one.value) for one in golden.ratings)
+    return GoldenSet(EVIL, golden.kind, items, {EVIL: AspectLabels(EVIL, labels.scale, labels.values)}, ratings)
+
+
+def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[..., str], say: str) -> World:
+    """Calibrate, edit, triage, meet and approve; people say `say` wherever they can say something."""
+    (aspect,) = golden.aspects
+    ann = store.acting(Actor(f"Ann {say}"[:200].strip(), "reviewer"))
+    project = tasks.create_project(store, f"Project {say}"[:200]).project_id
+    golden_id = tasks.add_golden(ann, project, golden)
+    chosen = CalibrationSettings(preset="quick", resamples=60, seed=1)
+    asked = CalibrationRequest(project, golden_id, aspect, "offline", chosen, f"A definition. {say}".strip())
+    run_id = tasks.start_calibration(ann, settings, asked)
+    assert drive(store, settings, run_id) in ("done", "budget")
+    best = tasks.load_calibration(store, run_id).chosen[0].criteria_id
+    text = store.criteria.get(project, best).criteria.text
+    tasks.save_edit(ann, project, best, f"{text}\n{FENCE}\n{say}", note=f"A note. {say}")
+    for one, verdict in zip(
+        tasks.item_scores(store, run_id, best)[:3], ("judge wrong", "label wrong", "ambiguous"), strict=True
+    ):
+        tasks.save_triage(
+            ann,
+            project,
+            golden_id,
+            aspect=aspect,
+            item_id=one.item_id,
+            subject_id=best,
+            verdict=verdict,  # type: ignore[arg-type]
+            note=f"Looked at. {say}",
+        )
+    first = tasks.item_scores(store, run_id, best)[0].item_id
+    agenda = [AgendaItem("disagreement", f"A point? {say}", item_id=first, subject_id=best)]
+    meeting = tasks.start_meeting(ann, project, "Review", golden_id=golden_id, aspect=aspect, agenda=agenda)
+    tasks.cast_vote(ann, project, meeting, 0, voter=f"Bo {say}"[:80], choice="for", note=f"Yes. {say}")
+    tasks.decide(ann, project, meeting, 0, verdict="accepted", reason=f"Because. {say}")
+    for state in ("proposed", "approved"):
+        seen = tasks.review_of(store, project, best).seen
+        tasks.set_state(ann, project, best, state, reason=f"A reason. {say}", seen=seen, run_id=run_id)  # type: ignore[arg-type]
+    labels = golden.labels(aspect)
+    noise = np.random.default_rng(0).normal(size=labels.size)
+    metric = JudgeScores(f"metric {say}"[:120], "metric", aspect, labels + 2 * noise, on_scale=False)
+    tasks.add_judge(ann, project, golden_id, metric)
+    return World(store, project, golden_id, aspect, run_id)
+
+
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Settings]]:
+    settings = Settings(home=tmp_path_factory.mktemp("report") / "home", worker="external", worker_id="w")
+    store = tasks.open_store(settings)
+    yield store, settings
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def sample(repository: Path) -> GoldenSet:
+    return some_sources(load_golden(repository / "sample_data" / "summaries.jsonl"), 16)
+
+
+@pytest.fixture(scope="session")
+def world(kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[..., str]) -> World:
+    return build(*kept, sample, drive, "")
+
+
+@pytest.fixture(scope="session")
+def told(world: World) -> Report:
+    """What is known of the plain calibration."""
+    return tasks.report(world.store, world.project_id, world.golden_id, world.aspect)
+
+
+@pytest.fixture(scope="session")
+def hostile(kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[..., str]) -> Report:
+    """What is known of a calibration in which every name and text is hostile, one of them 200 kB long."""
+    golden = made_hostile(sample)
+    made = build(*kept, golden, drive, EVIL)
+    which = {"aspect": EVIL, "item_id": golden.item_ids[0], "subject_id": EVIL}
+    tasks.save_triage(made.store, made.project_id, made.golden_id, **which, verdict="ambiguous", note=EVIL)
+    return tasks.report(made.store, made.project_id, made.golden_id, made.aspect)

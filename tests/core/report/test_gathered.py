@@ -1,0 +1,266 @@
+"""What a report holds is what the run, the labels and the log hold: compared to them, never to numbers by hand."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.__main__ import main
+from core.calibration.settings import CalibrationSettings
+from core.calibration.steps import Calibration
+from core.errors import JobError, NotFoundError
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.tasks.reporting.people import label_bars
+from core.jobs.views import CalibrationRequest
+from core.jobs.views.reports import LabelBar, Report
+from core.public import ceiling
+from core.records import GoldenSet, Scale
+from core.settings import Settings
+from core.stats import leave_one_out, rater_table
+from core.store.store import Store
+
+
+@pytest.fixture(scope="module")
+def run(world: Any) -> Calibration:
+    return tasks.load_calibration(world.store, world.run_id)
+
+
+@pytest.fixture(scope="module")
+def held_out(run: Calibration) -> np.ndarray[Any, np.dtype[np.intp]]:
+    return np.array(run.split.held_out)
+
+
+def test_alignments_are_those_of_the_run(told: Report, run: Calibration) -> None:
+    result = told.result
+    assert (result.final.calibration, result.final.held_out) == (run.calibration, run.held_out)
+    for side, found in (("calibration", result.no_criteria.calibration), ("held_out", result.no_criteria.held_out)):
+        assert found == run.no_criteria[side]
+    assert result.best_single.held_out == run.best_single["held_out"]
+    assert result.optimism == run.optimism
+    assert (result.n_calibration, result.n_held_out) == (len(run.split.calibration), len(run.split.held_out))
+    assert result.warnings == run.warnings
+
+
+def test_the_ceiling_is_one_rater_left_out_on_the_held_out_items(
+    told: Report, run: Calibration, sample: GoldenSet, held_out: Any
+) -> None:
+    table = rater_table(sample, "coherence")
+    own = leave_one_out(
+        table.values[:, held_out],
+        sample.source_codes[held_out],
+        sample.system_codes[held_out],
+        statistic=run.held_out.statistic,
+        level=run.held_out.level,
+        generator=np.random.default_rng(0),
+        resamples=0,
+    ).alignment
+    found = told.labelling.ceiling
+    assert found is not None
+    assert (found.value, found.n) == (own.value, own.n)
+    assert found.interval is not None
+
+
+def test_agreement_of_raters_is_that_of_the_ceiling_command(told: Report, sample: GoldenSet) -> None:
+    own = ceiling(sample, "coherence", bootstrap=0)
+    people = told.labelling
+    assert (people.alpha, people.alpha_n) == (own.alpha.value, own.alpha.n_items)
+    assert {one.name: one.n for one in people.raters} == dict.fromkeys(("r1", "r2", "r3"), len(sample.items))
+    assert people.alpha_interval is not None
+    assert people.alpha_interval.low < own.alpha.value < people.alpha_interval.high  # type: ignore[operator]
+
+
+def test_the_shelf_compares_on_the_items_that_nobody_saw(told: Report, run: Calibration) -> None:
+    shelf = told.result.shelf
+    rows = {one.kind: one for one in shelf.rows}
+    ours, bare = rows["calibrated"], rows["no criteria"]
+    assert ours.ours and not bare.ours
+    assert shelf.n_items == run.held_out.n  # all judges scored everything, and only this one has seen labels
+    assert (ours.alignment.value, bare.alignment.value) == (run.held_out.value, run.no_criteria["held_out"].value)
+    assert bare.difference == pytest.approx(ours.alignment.value - bare.alignment.value)  # type: ignore[operator]
+    assert (ours.difference, ours.p) == (None, None)
+    assert {"calibrated", "no criteria", "metric"} == set(rows)
+
+
+def test_sources_average_to_the_judge_and_systems_add_up(
+    told: Report, run: Calibration, sample: GoldenSet, held_out: Any
+) -> None:
+    spread = told.result.sources
+    assert run.held_out.level == "sample"
+    assert spread.n_defined == run.held_out.n_groups  # every sample source has six items
+    assert np.mean(spread.values) == pytest.approx(run.held_out.value)
+    systems = told.result.systems
+    assert sum(one.alignment.n for one in systems) == run.held_out.n
+    labels = sample.labels("coherence")
+    for one in systems:
+        own = [k for k in held_out if sample.items[k].system_id == one.name]
+        assert one.mean_label == pytest.approx(labels[own].mean())
+    assert [one.mean_label for one in systems] == sorted((one.mean_label for one in systems), reverse=True)  # type: ignore[type-var]
+
+
+def test_scores_on_the_scale_are_the_held_out_ones(told: Report, run: Calibration, sample: GoldenSet) -> None:
+    found, labels = told.result.on_the_scale, sample.labels("coherence")
+    scores = dict(zip(run.scores.item_ids, run.scores.values[0], strict=True))
+    own = [(float(scores[sample.item_ids[k]]), float(labels[k])) for k in run.split.held_out]
+    assert sorted((one.score, one.label) for one in found.points) == sorted(own)
+    assert found.mae == pytest.approx(np.mean([abs(score - label) for score, label in own]))
+    assert found.bias == pytest.approx(np.mean([score - label for score, label in own]))
+    assert sum(band.n for band in found.bands) == found.n == len(own)
+
+
+def test_what_was_judged(told: Report, sample: GoldenSet) -> None:
+    judged = told.judged
+    assert judged.golden_id == sample.digest == told.reproduce.golden_digest
+    assert sum(bar.n for bar in judged.bars) == judged.n_labelled == len(sample.items)
+    assert judged.mean == pytest.approx(np.mean(sample.labels("coherence")))
+    assert judged.added_by == "Ann"
+    assert judged.definition == "A definition."
+
+
+def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths() -> None:
+    # three labels of 1, one of 3: a scale of steps keeps its empty step
+    assert label_bars(np.array([1.0, 1, 1, 3]), Scale(1, 3, 1)) == (
+        LabelBar(1, 1, 3),
+        LabelBar(2, 2, 0),
+        LabelBar(3, 3, 1),
+    )
+    # means of raters lie between the steps: [0, 0.1) … [0.9, 1], so 0.5 falls into the sixth tenth and 1 into the last
+    counts = [bar.n for bar in label_bars(np.array([0.0, 0.5, 1.0, 1.0]), Scale(0, 1, 1))]
+    assert counts == [1, 0, 0, 0, 0, 1, 0, 0, 0, 2]
+    assert [bar.n for bar in label_bars(np.array([0.0, 1.0, 1.0]), Scale(0, 1, 1))] == [1, 2]
+
+
+def test_simulated_labels_are_known_under_any_name(
+    told: Report, kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[..., str]
+) -> None:
+    assert told.judged.simulated
+    store, settings = kept
+    labels = sample.aspects["coherence"]
+    changed = replace(labels, values=(4.5, *labels.values[1:]))  # one label that a person gave
+    golden = replace(sample, name="another", aspects={"coherence": changed}, ratings=())
+    project = tasks.create_project(store, "by people").project_id
+    golden_id = tasks.add_golden(store, project, golden)
+    chosen = CalibrationSettings(preset="quick", resamples=0, rounds=0)
+    for seed in (0, 1):
+        asked = CalibrationRequest(project, golden_id, "coherence", "offline", replace(chosen, seed=seed))
+        drive(store, settings, tasks.start_calibration(store, settings, asked))
+    newest, older = tasks.calibrations_of(store, project, golden_id, "coherence")
+    found = tasks.report(store, project, golden_id, "coherence")
+    assert not found.judged.simulated
+    assert found.labelling.ceiling is None and found.labelling.alpha is None and not found.labelling.raters
+    assert "one label an item" in found.labelling.ceiling_reason
+    assert found.result.run_id == newest.run_id
+    assert tasks.report(store, project, golden_id, "coherence", older.run_id).result.run_id == older.run_id
+    assert len(found.openings) == 2
+    assert found.costs.every[0].n_runs == 2
+
+
+def test_how_the_criteria_came_about(told: Report, run: Calibration, world: Any) -> None:
+    history = told.history
+    assert {one.criteria_id for one in history.chosen} == {one.criteria_id for one in run.chosen}
+    (edit,) = (one for one in history.versions if one.origin == "edit")
+    assert (edit.author, edit.note, edit.parents) == ("Ann", "A note.", (run.chosen[0].criteria_id,))
+    places = {one.criteria_id: k for k, one in enumerate(history.versions)}
+    for one in history.versions:
+        assert all(places[parent] < places[one.criteria_id] for parent in one.parents)  # ancestors first, all there
+    approved = next(one for one in history.versions if one.criteria_id == run.chosen[0].criteria_id)
+    assert approved.approval is not None
+    assert (approved.approval.actor, approved.approval.reason) == ("Ann", "A reason.")
+    assert [change.state for change in approved.changes] == ["proposed", "approved"]
+    listed = tasks.list_criteria(world.store, world.project_id, world.aspect, world.golden_id)
+    assert sum(history.made.values()) == sum(one.origin != "none" for one in listed)
+    (point,) = history.meetings[0].points
+    assert [vote.voter for vote in point.votes] == ["Bo"]
+    assert told.others_approved == ()
+
+
+def test_approved_criteria_that_the_judge_does_not_use_are_named(world: Any, told: Report) -> None:
+    store, (edit,) = world.store, (one for one in told.history.versions if one.origin == "edit")
+    store.events.add(
+        world.project_id,
+        "state",
+        edit.criteria_id,
+        store.actor,
+        {"to": "approved", "reason": "r", "evidence": None},
+        form="approved for a test",
+    )
+    again = tasks.report(store, world.project_id, world.golden_id, world.aspect)
+    assert again.others_approved == (edit.criteria_id,)
+
+
+def test_where_judge_and_people_part(told: Report, run: Calibration, sample: GoldenSet) -> None:
+    apart = told.misaligned
+    at = list(run.split.calibration)
+    place = {item_id: k for k, item_id in enumerate(run.scores.item_ids)}
+    scores = np.array([run.scores.values[0, place[sample.item_ids[k]]] for k in at])
+    labels = sample.labels("coherence")[at]
+    gaps = (scores - scores.mean()) / scores.std() - (labels - labels.mean()) / labels.std()
+    assert apart.n_apart == int((np.abs(gaps) >= run.settings.min_gap).sum())
+    own = dict(zip((sample.item_ids[k] for k in at), gaps, strict=True))
+    assert all(one.gap == pytest.approx(own[one.item_id]) for one in apart.examples)
+    looked = [one for one in apart.examples if one.verdict is not None]
+    assert looked == list(apart.examples[:3])  # those that people looked at come first
+    assert apart.by_verdict == dict.fromkeys(("judge wrong", "label wrong", "ambiguous"), 1)
+    assert sum(one.decided == "accepted" and one.decided_why == "Because." for one in looked) == 1
+    assert len(apart.examples) == 3 + 5
+    assert all(one.side == "calibration" for one in apart.examples)
+
+
+def test_costs_are_those_of_the_run(told: Report, run: Calibration) -> None:
+    this = told.costs.this
+    assert (this.calls, this.usage, this.n_runs) == (run.calls, run.usage, 1)
+    assert this.seconds is not None and this.seconds > 0
+    assert [one.kind for one in told.costs.every] == ["calibration"]
+
+
+def test_the_command_gets_the_same_again(
+    kept: tuple[Store, Settings], repository: Path, drive: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, settings = kept
+    file = repository / "sample_data" / "data_to_text.csv"
+    project = tasks.create_project(store, "again").project_id
+    golden_id = tasks.add_golden(store, project, load_golden(file))
+    chosen = CalibrationSettings(preset="quick", rounds=0, ensemble=2, statistic="kendall", seed=7, resamples=1000)
+    asked = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen, "It's fluent; isn't it?")
+    drive(store, settings, tasks.start_calibration(store, settings, asked))
+    found = tasks.report(store, project, golden_id, "naturalness")
+    words = shlex.split(found.reproduce.command, comments=True)
+    assert words[:3] == ["python", "-m", "core"]
+    assert main([str(file) if word == "GOLDEN" else word for word in words[3:]] + ["--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["held_out"] == found.result.final.held_out.as_json()
+    assert again["calls"] == found.costs.this.calls
+
+
+def test_settings_without_an_option_are_named_behind_the_command(told: Report) -> None:
+    command, _, rest = told.reproduce.command.partition("  # ")
+    assert "--preset quick --seed 1" in command
+    assert rest == "and, set on the screen: resamples 60"
+
+
+def test_the_judge_has_a_hash_of_its_own(told: Report, hostile: Report) -> None:
+    assert told.reproduce.judge_digest.startswith("judge:")
+    assert told.reproduce.judge_digest != hostile.reproduce.judge_digest
+
+
+def test_nothing_to_report_is_told(world: Any, kept: tuple[Store, Settings], sample: GoldenSet) -> None:
+    store, _ = kept
+    project = tasks.create_project(store, "empty").project_id
+    golden_id = tasks.add_golden(store, project, sample)
+    with pytest.raises(JobError, match="No calibration of coherence on summaries has come to a result yet"):
+        tasks.report(store, project, golden_id, "coherence")
+    with pytest.raises(JobError, match=r"is no finished calibration of coherence"):
+        tasks.report(store, project, golden_id, "coherence", world.run_id)  # another project's
+    with pytest.raises(NotFoundError):
+        tasks.report(store, project, golden_id, "coherence", "r-unknown")
+    with pytest.raises(NotFoundError):
+        tasks.report(store, "p-unknown", golden_id, "coherence")
+    with pytest.raises(NotFoundError):
+        tasks.report(store, project, "golden:unknown", "coherence")

@@ -1,0 +1,217 @@
+"""The page is valid, complete in itself and harmless, whatever people, models and files say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from lxml import etree
+
+from core.jobs.views.reports import Report
+from core.records import Alignment
+from core.report import html_page, limits
+from core.report.words import bounded, number
+from core.report.words import told as in_words
+
+VOID = set("area base br col embed hr img input link meta source track wbr".split())
+PHRASING = set("a bdi br code del em ins small span strong".split())
+"""Elements of the page that may stand in a paragraph."""
+NO_BLOCKS = {"p", "h1", "h2", "h3", "dt", "figcaption", "caption", *PHRASING - {"br"}}
+CHILDREN = {
+    "table": {"caption", "thead", "tbody"},
+    "thead": {"tr"},
+    "tbody": {"tr"},
+    "tr": {"th", "td"},
+    "ul": {"li"},
+    "ol": {"li"},
+    "dl": {"dt", "dd", "div"},
+}
+
+
+class Checked(HTMLParser):
+    """What a validator would say of the elements used here: balance, nesting, ids, attributes."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.problems: list[str] = []
+        self.ids: list[str] = []
+        self.named: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        parent = self.open[-1] if self.open else ""
+        in_svg = "svg" in self.open or tag == "svg"
+        if parent in CHILDREN and tag not in CHILDREN[parent]:
+            self.problems.append(f"<{tag}> in <{parent}>")
+        if not in_svg and tag not in PHRASING and any(one in NO_BLOCKS for one in self.open):
+            self.problems.append(f"<{tag}> inside {[one for one in self.open if one in NO_BLOCKS]}")
+        names = [name for name, _ in attrs]
+        if len(names) != len(set(names)):
+            self.problems.append(f"an attribute twice in <{tag}>")
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.append((tag, name, value or ""))
+            if name == "id":
+                self.ids.append(value or "")
+            if name == "aria-labelledby":
+                self.named += (value or "").split()
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open[-1] != tag:
+            self.problems.append(f"</{tag}> closes {self.open[-1:]}")
+        else:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text.append(data)
+
+
+def checked(page: str) -> Checked:
+    parser = Checked()
+    parser.feed(page)
+    parser.close()
+    return parser
+
+
+@pytest.fixture(scope="module")
+def plain_html(told: Report) -> str:
+    return html_page(told)
+
+
+@pytest.fixture(scope="module")
+def hostile_html(hostile: Report) -> str:
+    return html_page(hostile)
+
+
+@pytest.mark.parametrize("name", ["plain_html", "hostile_html"])
+def test_valid(name: str, request: pytest.FixtureRequest) -> None:
+    text = request.getfixturevalue(name)
+    found = checked(text)
+    assert found.problems == []
+    assert found.open == []
+    assert len(found.ids) == len(set(found.ids))
+    assert set(found.named) <= set(found.ids)
+    assert text.startswith("<!DOCTYPE html>\n<html lang=")
+    # libxml2's own parser of HTML, told to be strict; it does not know the elements of HTML 5
+    parser = etree.HTMLParser(recover=True)
+    etree.fromstring(text.encode(), parser)
+    complaints = [one.message for one in parser.error_log if "invalid" in one.message and "Tag" not in one.message]
+    assert complaints == []
+    for drawing in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL):
+        etree.fromstring(drawing)  # well-formed XML
+
+
+@pytest.mark.parametrize("name", ["plain_html", "hostile_html"])
+def test_nothing_runs_and_nothing_is_asked_for(name: str, request: pytest.FixtureRequest) -> None:
+    text = request.getfixturevalue(name)
+    found = checked(text)
+    assert not found.tags & {"script", "img", "iframe", "object", "embed", "link", "base", "form", "audio", "video"}
+    assert not [one for one in found.attributes if one[1].startswith("on") or one[1] in ("src", "style", "srcset")]
+    assert not [one for one in found.attributes if one[1] in ("href", "xlink:href", "action")]
+    assert "url(" not in text.split("</style>")[0]
+    assert "@import" not in text
+    assert len(text.encode()) < 1_000_000  # 5 MB are allowed
+
+
+def test_the_policy_allows_its_own_style_and_nothing_else(plain_html: str) -> None:
+    policy = html.unescape(re.findall(r'Content-Security-Policy" content="([^"]*)"', plain_html)[0])
+    (css,) = re.findall(r"<style>(.*?)</style>", plain_html, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert plain_html.index("Content-Security-Policy") < plain_html.index("<style>")
+
+
+def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile_html: str, evil: str) -> None:
+    shown = "".join(checked(hostile_html).text)
+    assert "<script>alert('x')</script>" in shown
+    assert "{{ 7*7 }}" in shown
+    assert "(shortened, 200,000 characters)" in shown
+    assert "word " * 200 not in shown
+    assert "\x07" not in hostile_html
+    assert evil.replace("\x07", "\ufffd").replace("\u202e", "\ufffd") in shown  # a whole one: the definition
+    assert hostile_html.count("<bdi>") > 20
+
+
+def test_every_part_stands_on_the_page_with_its_figures(plain_html: str, told: Report) -> None:
+    shown = re.sub(r"\s+", " ", "".join(checked(plain_html).text))
+    result = told.result
+    for one in (result.final, result.best_single, result.no_criteria):
+        for side in (one.calibration, one.held_out):
+            assert number(side.value) in shown
+            assert in_words(side) in shown  # on the plots
+    for row in result.shelf.rows:
+        assert row.name in shown
+    for version in told.history.chosen:
+        assert re.sub(r"\s+", " ", version.text) in shown
+        assert version.criteria_id in shown
+    for limit in limits(told):
+        assert limit.text in shown
+    for example in told.misaligned.examples:
+        assert example.item_id in shown
+    for opening in told.openings:
+        assert opening.why in shown
+    assert told.reproduce.golden_digest in shown
+    assert told.reproduce.judge_digest in shown
+    assert re.sub(r"\s+", " ", told.reproduce.command) in shown
+    assert "Looked at." in shown
+    assert "accepted: Because." in shown
+    assert "A note." in shown
+
+
+def test_undefined_is_a_dash(told: Report) -> None:
+    nothing = Alignment("spearman", "sample", None, 0, reason="all labels are equal")
+    result = told.result
+    empty = replace(
+        told,
+        result=replace(
+            result,
+            final=replace(result.final, held_out=nothing, calibration=nothing),
+            shelf=replace(result.shelf, rows=(), problem="Nothing is common."),
+            systems=(),
+            sources=replace(result.sources, values=()),
+            on_the_scale=replace(result.on_the_scale, points=(), bands=(), n=0, mae=None, bias=None),
+            optimism=None,
+        ),
+        labelling=replace(told.labelling, ceiling=None, raters=(), alpha=None, alpha_interval=None),
+        judged=replace(told.judged, mean=None, largest_share=None),
+        history=replace(told.history, versions=(), meetings=(), rounds=()),
+        misaligned=replace(told.misaligned, examples=(), by_verdict={}),
+        openings=(),
+    )
+    text = html_page(empty)
+    found = checked(text)
+    assert found.problems == []
+    shown = "".join(found.text)
+    assert "nan" not in shown.lower().replace("finance", "")
+    assert "None" not in shown
+    assert "all labels are equal" in shown
+    assert "Nothing is common." in shown
+
+
+def test_changes_are_marked(plain_html: str, told: Report) -> None:
+    (edit,) = (one for one in told.history.versions if one.origin == "edit")
+    place = plain_html.index(f"<code>{edit.criteria_id}</code></strong>")
+    assert "<ins>" in plain_html[place : place + 4_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("short", 10, "short"),
+        ("a" * 12, 10, f"{'a' * 10} … (shortened, 12 characters)"),
+        ("a\x00b\x1bc\ud800d\r\ne\u202ef", 20, "a\ufffdb\ufffdc?d\ne\ufffdf"),
+    ],
+)
+def test_bounded(text: str, limit: int, shown: str) -> None:
+    assert bounded(text, limit) == shown

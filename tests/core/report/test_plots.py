@@ -1,0 +1,103 @@
+"""Plots put figures where they belong, and say them in words too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from lxml import etree
+
+from core.jobs.views.reports import Report
+from core.report import plots
+from core.report.svg import WIDTH, Axis, element, snapped
+from core.report.words import told as in_words
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_an_axis_maps_and_ticks() -> None:
+    axis = Axis(0, 1, 100, 300)
+    assert [axis(value) for value in (0, 0.5, 1)] == [100, 200, 300]
+    assert axis(7) == 300  # held within
+    assert axis.ticks() == pytest.approx((0, 0.2, 0.4, 0.6, 0.8, 1))
+    assert Axis(1, 5, 0, 1).ticks() == pytest.approx((1, 2, 3, 4, 5))
+    assert Axis(-1, 1, 0, 1).ticks(4) == pytest.approx((-1, -0.5, 0, 0.5, 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [([], (0, 0.2)), ([0.41], (0, 0.6)), ([-0.05, 0.9], (-0.2, 1.0)), ([-0.99, 1.0], (-1.0, 1.0))],
+)
+def test_ends_of_an_axis(values: list[float], ends: tuple[float, float]) -> None:
+    assert snapped(values) == pytest.approx(ends)
+
+
+def test_elements_escape_what_they_hold() -> None:
+    assert element("text", "<b>&", fill='"x"', stroke_width=1.5, id=None) == (
+        '<text fill="&#34;x&#34;" stroke-width="1.5">&lt;b&gt;&amp;</text>'
+    )
+
+
+def test_dots_stand_in_the_order_of_the_figures(told: Report) -> None:
+    drawing = etree.fromstring(plots.shelf_plot(told))
+    dots = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle")]
+    values = [one.alignment.value for one in told.result.shelf.rows]
+    assert len(dots) == len(values)
+    assert sorted(dots, reverse=True) == dots  # best first
+    # the same scale for all: distances of dots are in proportion to distances of values
+    first, second, third = values
+    assert (dots[0] - dots[1]) / (dots[0] - dots[2]) == pytest.approx((first - second) / (first - third), abs=1e-3)  # type: ignore[operator]
+    assert all(0 < x < WIDTH for x in dots)
+    described = drawing.findtext(f"{SVG}desc")
+    for one in told.result.shelf.rows:
+        assert in_words(one.alignment) in described
+
+
+def test_an_undefined_judge_has_a_row_and_no_dot(told: Report) -> None:
+    rows = told.result.shelf.rows
+    gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None))
+    changed = replace(
+        told, result=replace(told.result, shelf=replace(told.result.shelf, rows=(rows[0], gone, *rows[2:])))
+    )
+    drawing = etree.fromstring(plots.shelf_plot(changed))
+    assert len(list(drawing.iter(f"{SVG}circle"))) == len(rows) - 1
+    assert "—" in [one.text for one in drawing.iter(f"{SVG}text")]
+
+
+def test_bars_are_as_high_as_their_counts(told: Report) -> None:
+    drawing = etree.fromstring(plots.labels_plot(told.judged))
+    heights = [float(one.get("height")) for one in drawing.iter(f"{SVG}rect")]
+    counts = [bar.n for bar in told.judged.bars]
+    most = max(heights)
+    assert [height / most for height in heights] == pytest.approx([n / max(counts) for n in counts], abs=1e-3)
+
+
+def test_sources_are_counted_in_fifths(told: Report) -> None:
+    spread = replace(told.result.sources, values=(-0.5, 0.0, 0.19, 0.2, 1.0))
+    drawing = etree.fromstring(plots.sources_plot(spread))
+    texts = [one.text for one in drawing.iter(f"{SVG}text")]
+    counted = dict(zip(texts[1::2], texts[0::2], strict=True))
+    # from −1 in fifths: −0.5 in [−0.6, −0.4), 0 and 0.19 in [0, 0.2), 0.2 in [0.2, 0.4), 1 in the last
+    assert {name: n for name, n in counted.items() if n != "0"} == {
+        "-0.6 to -0.4": "1",
+        "0 to 0.2": "2",
+        "0.2 to 0.4": "1",
+        "0.8 to 1": "1",
+    }
+
+
+def test_every_item_is_a_point(told: Report) -> None:
+    drawing = etree.fromstring(plots.scores_plot(told.result.on_the_scale, told.judged.scale))
+    assert len(list(drawing.iter(f"{SVG}circle"))) == told.result.on_the_scale.n + len(
+        told.result.on_the_scale.bands
+    ) + len(("an item", "the line"))
+
+
+def test_of_many_judges_the_best_are_drawn_and_always_our_own(told: Report) -> None:
+    (ours,) = (one for one in told.result.shelf.rows if one.ours)
+    other = next(one for one in told.result.shelf.rows if not one.ours)
+    rows = (*(replace(other, name=f"judge {k}") for k in range(40)), ours)
+    drawing = plots.shelf_plot(replace(told, result=replace(told.result, shelf=replace(told.result.shelf, rows=rows))))
+    texts = [one.text for one in etree.fromstring(drawing).iter(f"{SVG}text")]
+    names = [text for text in texts if text.startswith(("judge ", "offline"))]
+    assert names == [*(f"judge {k}" for k in range(plots.MOST_JUDGES - 1)), ours.name]
