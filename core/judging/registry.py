@@ -26,6 +26,7 @@ from core.providers.registry import OPENAI_URL, checked_base_url, openai_provide
 from core.providers.scripted import ScriptedProvider
 from core.settings import Settings
 
+_ROOT = Path(__file__).parents[2]
 FORMS = ("offline", "openai:MODEL", "openai:MODEL@BASE_URL", "recorded:FILE", "scripted", "scripted:SEED")
 
 
@@ -98,11 +99,13 @@ def _model_and_url(rest: str) -> tuple[str, str]:
 
 
 def _recorded(path: Path, sampling: Sampling | None) -> Judge:
-    if not path.is_file():
+    """What ships with Concord is named from its root, wherever the program was started."""
+    file = path if path.is_file() or path.is_absolute() else _ROOT / path
+    if not file.is_file():
         raise UsageError(f"recorded: there is no file {path}.")
-    if path.suffix != ".jsonl" or not _is_recording(path):
-        return RecordedJudge.from_file(path)
-    recording = read_recording(path)
+    if file.suffix != ".jsonl" or not _is_recording(file):
+        return RecordedJudge.from_file(file)
+    recording = read_recording(file)
     return LLMJudge(RecordedProvider(recording, path.name), recording.model, spec=f"recorded:{path}", sampling=sampling)
 
 

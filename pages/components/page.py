@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn
@@ -17,12 +18,15 @@ from streamlit.errors import StreamlitPageNotFoundError
 from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views import ProjectView
+from core.jobs.views.demo import is_demo
 from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import people, state
+from pages.components import people, state, tour
 
-Screen = Literal["golden_set", "label", "calibrate", "criteria", "misaligned", "compare", "repeval", "fusion", "runs"]
+Screen = Literal[
+    "golden_set", "label", "calibrate", "criteria", "misaligned", "compare", "repeval", "fusion", "report", "runs"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ SCREENS: dict[Screen, Entry] = {
     "compare": Entry("pages/6_compare.py", "Compare", ":material/leaderboard:"),
     "repeval": Entry("pages/7_repeval.py", "RepEval", ":material/grid_on:"),
     "fusion": Entry("pages/8_fusion.py", "Fusion", ":material/merge:"),
+    "report": Entry("pages/9_report.py", "Report", ":material/summarize:"),
     "runs": Entry("pages/10_runs.py", "Runs", ":material/list_alt:"),
 }
 _MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=^\"'])")
@@ -78,10 +83,21 @@ def start_up() -> Kept:
     """
     settings = Settings.from_environment()
     store = tasks.open_store(settings)
+    _welcome(settings, store)
     tasks.ensure_sample_project(store)
     gc.collect()
     gc.freeze()
     return Kept(settings, store)
+
+
+def _welcome(settings: Settings, store: Store) -> None:
+    """A new store gets the demo; without it Concord works as well, so that a damaged file stops nobody."""
+    if not settings.demo:
+        return
+    try:
+        tasks.welcome(store, settings)
+    except ConcordError as error:
+        logging.getLogger("concord").error("the demo project was not brought in: %s", error)
 
 
 def open_page(screen: Screen, *, intro: str = "") -> Opened:
@@ -107,6 +123,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     if intro:
         st.markdown(intro)
     draw_notice()
+    tour.draw(kept.settings, store, project.project_id)
     people.draw_role(store.actor)
     return Opened(kept.settings, store, project)
 
@@ -129,7 +146,7 @@ def _choose_project(store: Store) -> ProjectView:
     projects = {project.project_id: project for project in tasks.list_projects(store)}
     wanted = state.project() or _project_of_run(store)
     if wanted is None or wanted not in projects:
-        wanted = next(iter(projects))
+        wanted = next(filter(is_demo, projects), next(iter(projects)))
     st.session_state[state.PROJECT_PICKER] = wanted  # always: another screen's widget may have left its value there
     with st.sidebar:
         st.selectbox(

@@ -288,8 +288,19 @@ def test_words_name_statistic_level_n_and_interval(
 def test_demo(run: Run) -> None:
     code, body = run("demo")
     assert code == 0
-    assert len(body["golden_sets"]) == 3
+    assert (body["project"], body["golden_sets"], body["runs"]) == ("demo", ["summaries"], 8)
     assert run("demo")[1] == body  # loading it twice changes nothing
+    assert run("demo", "--reset") == (0, body)
+    code, refused = run("demo", "--replay", "--reset")
+    assert (code, refused["error"]["type"]) == (2, "UsageError")
+
+
+def test_the_replay_tells_what_the_recording_gave(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("core.providers.recorded.time.sleep", lambda _: None)
+    code, body = run("demo", "--replay")
+    assert (code, body["calls"], body["held_out"]["n"]) == (0, 1148, 72)
+    assert body["held_out"].keys() >= ALIGNMENT_KEYS
+    assert not (tmp_path / "home" / "concord.sqlite").exists()  # nothing is kept
 
 
 def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

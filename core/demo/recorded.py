@@ -1,0 +1,136 @@
+"""A calibration whose every reply was written beforehand: kept as a table, expanded into a recorded session.
+
+`sample_data/recorded/` holds what a large language model wrote: `ratings.tsv` (one row an item: its rating without
+criteria and under each criteria it was asked with, and the reason) and `criteria.json` (the texts of the twelve drafts,
+D01 …, and of the eight refinements, R01 …, in the order in which they are asked for).  `record` runs the calibration
+over a provider that answers from these, and keeps each reply by the key of its request, as `core.providers.recorded`
+reads it.  When a prompt changes, so do the keys: record again.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.calibration.drive import run_inline
+from core.calibration.loop import calibration
+from core.calibration.settings import CalibrationSettings
+from core.calibration.steps import Calibration
+from core.errors import ProviderError
+from core.golden import load_golden
+from core.judging.llm import LLMJudge
+from core.judging.render import score_messages
+from core.providers.base import Completion, Message, Reply, Request
+from core.providers.cached import reply_to_json
+from core.providers.recorded import write_recording
+from core.public import judge_state, split_for, task_of
+from core.records import GoldenSet, Task, Usage
+
+SAMPLES = Path(__file__).parents[2] / "sample_data"
+FOLDER = SAMPLES / "recorded"
+GOLDEN = SAMPLES / "summaries.jsonl"
+SESSION = "consistency_session.jsonl"
+"""The recorded session: `recorded:sample_data/recorded/consistency_session.jsonl` is its judge."""
+REPLIES = "consistency_replies.jsonl"
+"""The replies without criteria, as any judge's replies come in a file: to be brought in on Compare."""
+MODEL, ENDPOINT = "recorded-llm", "a recording in sample_data"
+PACE = 25.0
+"""Replies a second at which the session is replayed, so that people can watch it."""
+
+ASPECT = "consistency"
+DEFINITION = "Every statement of the text is supported by its source."
+CHOSEN = CalibrationSettings(preset="quick", rounds=1, keep=2, ensemble=3)
+"""Settings of the recorded calibration; others ask for replies that were never written."""
+_BARE = "none"
+
+
+@dataclass(frozen=True)
+class Written:
+    """`criteria`: name → text, in the order of the requests; `ratings`: (name or "none", item id) → rating as text."""
+
+    criteria: Mapping[str, str]
+    ratings: Mapping[tuple[str, str], str]
+    reasons: Mapping[str, str]
+
+    def reply(self, name: str, item_id: str) -> str | None:
+        """The judge's reply in the form that the prompt asks for; None where no rating was written."""
+        rating = self.ratings.get((name, item_id))
+        return None if rating is None else f"Score: {rating}\n{self.reasons[item_id]}"
+
+
+def read_written(folder: Path = FOLDER) -> Written:
+    """The table and the texts in `folder`."""
+    criteria = json.loads((folder / "criteria.json").read_text("utf-8"))
+    with (folder / "ratings.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return Written(
+        criteria,
+        {(name, row["item_id"]): row[name] for row in rows for name in (_BARE, *criteria) if row[name]},
+        {row["item_id"]: row["reason"] for row in rows},
+    )
+
+
+@dataclass
+class WrittenProvider:
+    """Answers what `written` holds an answer to and remembers it; `kept` is key → stored reply."""
+
+    written: Written
+    asked: Mapping[tuple[Message, ...], tuple[str, str]]
+    kept: dict[str, str] = field(default_factory=dict)
+    induced: int = 0
+    endpoint: str = ENDPOINT
+
+    @classmethod
+    def of(cls, written: Written, golden: GoldenSet, task: Task) -> WrittenProvider:
+        named = {_BARE: "", **written.criteria}
+        pairs = ((name, text, item) for name, text in named.items() for item in golden.items)
+        return cls(written, {score_messages(task, item, text): (name, item.item_id) for name, text, item in pairs})
+
+    def complete(
+        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
+    ) -> list[Reply]:
+        """ProviderError names what nobody has written."""
+        texts = [self._text(request) for request in requests]
+        if missing := [said for text, said in texts if text is None]:
+            raise ProviderError(f"{len(missing)} replies are not written: {', '.join(missing)}.")
+        replies: list[Reply] = []
+        for index, (request, (text, _)) in enumerate(zip(requests, texts, strict=True)):
+            reply = Completion(text or "", "stop", Usage(requests=1))
+            self.kept[request.key(self.endpoint)] = reply_to_json(reply)
+            replies.append(reply)
+            if on_reply is not None:
+                on_reply(index, reply)
+        return replies
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _text(self, request: Request) -> tuple[str | None, str]:
+        """(the reply, what was asked in short)."""
+        if pair := self.asked.get(request.messages):
+            return self.written.reply(*pair), "/".join(pair)
+        self.induced += 1
+        names = list(self.written.criteria)
+        if self.induced > len(names):
+            return None, f"criteria {self.induced}: {request.messages[-1].content}"
+        return self.written.criteria[names[self.induced - 1]], names[self.induced - 1]
+
+
+def record(folder: Path = FOLDER, out: Path | None = None) -> Calibration:
+    """Expand what is written into `SESSION` and `REPLIES` in `out` (default: `folder`); the calibration it gives."""
+    golden, written = load_golden(GOLDEN), read_written(folder)
+    task = task_of(golden, ASPECT, DEFINITION)
+    provider = WrittenProvider.of(written, golden, task)
+    judge = LLMJudge(provider, MODEL, spec="recorded")
+    split = split_for(golden, ASPECT, CHOSEN)
+    result = run_inline(calibration(golden, task, split, CHOSEN, judge_state=judge_state(judge)), judge, golden, task)
+    into = out or folder
+    write_recording(into / SESSION, ENDPOINT, MODEL, provider.kept.items(), pace=PACE)
+    with (into / REPLIES).open("w", encoding="utf-8") as file:
+        for item in golden.items:
+            row = {"item_id": item.item_id, "responses": [written.reply(_BARE, item.item_id)]}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    return result

@@ -1,0 +1,106 @@
+"""The command that opens the demo: `demo`, with its replay and its way back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from core.commands import JsonFlag, tell
+from core.errors import UsageError
+
+if TYPE_CHECKING:
+    from core.calibration.steps import Calibration, Standing
+
+showing = typer.Typer(add_completion=False)
+_ROOT = Path(__file__).parents[1]
+_SHOWN = 8
+_WIDTH = 60
+
+
+@showing.command()
+def demo(
+    reset: Annotated[bool, typer.Option("--reset", help="Put the demo project back as it came.")] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Watch a calibration from recorded replies; nothing is kept of it.")
+    ] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Start the app on it.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Bring in the finished demo project: simulated labels, every screen filled; no key, no network."""
+    from core.jobs import tasks
+    from core.settings import Settings
+
+    if replay:
+        if reset or open_:
+            raise UsageError("--replay stands alone: it runs in the terminal and keeps nothing.")
+        _replay(as_json)
+        return
+    settings = Settings.from_environment()
+    store = tasks.open_store(settings)
+    project = tasks.reset_demo(store, settings) if reset else tasks.ensure_demo(store, settings)
+    tasks.ensure_sample_project(store)
+    sets = [one.name for one in tasks.list_goldens(store, project.project_id)]
+    body = {"project": project.project_id, "golden_sets": sets, "runs": project.n_runs, "home": str(settings.home)}
+    words = [
+        f"{project.name}: {project.n_runs} finished runs on {', '.join(sets)}, in {settings.home}.",
+        "Its labels are simulated and its people made up: it shows how Concord works, not how good a judge is.",
+        *([] if open_ else ["Open it: streamlit run app.py"]),
+    ]
+    tell(body, as_json, lambda _: words)
+    if open_:
+        command = [sys.executable, "-m", "streamlit", "run", str(_ROOT / "app.py")]
+        raise typer.Exit(subprocess.run(command, cwd=_ROOT, check=False).returncode)
+
+
+def _replay(as_json: bool) -> None:
+    """The recorded calibration in this process, its ranking redrawn as it fills."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from core.demo.recorded import ASPECT, CHOSEN, DEFINITION, GOLDEN
+    from core.golden import load_golden
+    from core.jobs.tasks.demo import REPLAY_SPEC
+    from core.public import calibrate
+
+    golden = load_golden(GOLDEN)
+    with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
+        result = calibrate(
+            *(golden, ASPECT, REPLAY_SPEC),
+            settings=CHOSEN,
+            definition=DEFINITION,
+            on_standing=lambda now: live.update(_ranking(now)),
+        )
+    body = {
+        **{"aspect": ASPECT, "calls": result.calls, "held_out": result.held_out.as_json()},
+        "no_criteria": {side: one.as_json() for side, one in result.no_criteria.items()},
+    }
+    tell(body, as_json, lambda _: _words_of(result))
+
+
+def _ranking(now: Standing) -> Any:
+    from rich.table import Table
+
+    table = Table(title=f"{now.message} · {now.calls:,} of about {now.calls_expected:,} calls", expand=False)
+    table.add_column("alignment", justify="right")
+    table.add_column("stands")
+    table.add_column("criteria", no_wrap=True)
+    for one in now.candidates[:_SHOWN]:
+        value = None if one.alignment is None else one.alignment.value
+        words = " ".join(one.criteria.text.split()) or "(no criteria)"
+        table.add_row("—" if value is None else f"{value:.3f}", one.status, words[:_WIDTH])
+    return table
+
+
+def _words_of(result: Calibration) -> list[str]:
+    from core.commands import in_words
+
+    return [
+        f"Held-out: {in_words(result.held_out)}",
+        f"Held-out, no criteria: {in_words(result.no_criteria['held_out'])}",
+        *(f"Note: {warning}" for warning in result.warnings),
+        "The labels are simulated; the replies were written by a language model that read each item.",
+    ]

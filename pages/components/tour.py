@@ -1,0 +1,252 @@
+"""The demo's bar on top of every screen: what the demo is, its replay, the way back, and a tour that can be left.
+
+Where no demo project is open nothing is drawn.  The tour's place stands in the URL and, for whoever walks off by the
+menu, in the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import RunSummary
+from core.jobs.views.demo import is_demo
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import people, state
+
+PLACE = "tour_place"
+WHAT = "Demo: articles and people are made up, labels simulated. It shows how Concord works, not how good a judge is."
+SECOND = "relevance"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What the demo holds, for links: its golden set, and its finished runs, oldest first."""
+
+    golden_id: str
+    aspect: str
+    runs: tuple[RunSummary, ...]
+
+    def run(self, kind: str, spec: str = "") -> str:
+        """The oldest finished run of a kind (by a judge), "" for none: the one that came with the demo."""
+        return next((one.run_id for one in self.runs if one.kind == kind and one.judge_spec.startswith(spec)), "")
+
+    @property
+    def both(self) -> dict[str, str]:
+        return {"golden": self.golden_id, "aspect": self.aspect}
+
+
+Ids = Callable[[Finished], dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stop of the tour: its screen, what to look at there, and the ids of the link to it."""
+
+    screen: str
+    words: str
+    ids: Ids = lambda found: found.both
+
+
+STEPS = (
+    Step(
+        "golden_set",
+        "A golden set: 144 summaries, each rated by three raters. Everything is measured against these labels. "
+        "How well the raters agree with each other is the ceiling that a judge can be expected to reach.",
+        lambda found: {"golden": found.golden_id},
+    ),
+    Step(
+        "label",
+        "Here people rate, blind to judges and to each other, by the number keys: press a name to try. Progress shows "
+        "how their agreement grows, Decide the items on which they part.",
+        lambda found: {},
+    ),
+    Step(
+        "calibrate",
+        "A finished calibration: criteria drafted from labelled examples, ranked by how well the judge then agrees "
+        "with people, the best refined. The figure to trust is the one on held-out items, which chose nothing.",
+        lambda found: {"run": found.run("calibration", "offline")},
+    ),
+    Step(
+        "criteria",
+        "Criteria are documents: versions with word by word changes, comments, sign-off, meetings with votes. Somebody "
+        "changed a rule by hand here; the new text was scored beside the old.",
+        lambda found: {"rescore": found.run("rescore")},
+    ),
+    Step(
+        "misaligned",
+        "The items on which judge and people part most. Some were looked at: was the judge wrong, or the label? "
+        "Those that were picked fed the next round of refinement.",
+        lambda found: {"run": found.run("calibration", "offline")},
+    ),
+    Step(
+        "compare",
+        "Every judge on the same unseen items, with intervals. The offline judge sees words, not meaning; the language "
+        "model, whose replies were recorded, agrees with the raters as well as one rater does with the others.",
+    ),
+    Step(
+        "repeval",
+        "Relevance read out of a small model's hidden states, without a single call: which layer and which token know "
+        "it, and what do random directions reach?",
+        lambda found: {"run": found.run("repeval")},
+    ),
+    Step(
+        "fusion",
+        "On relevance: what costs nothing (the offline judge, a metric, RepEval) joined into one judge, beside each of "
+        "its parts.",
+        lambda found: {"golden": found.golden_id, "aspect": SECOND},
+    ),
+    Step(
+        "report",
+        "One page to hand on: what was judged, how the criteria came about, what the judge reaches, and its limits. "
+        "Here the calibrated judge leaves as a file, to be used anywhere.",
+    ),
+    Step(
+        "runs",
+        "What ran, what it cost, and the log of who changed what. Under “Demo” above you can replay a calibration "
+        "of a language model from its recorded replies. To start with your own data, make a new project at the left.",
+        lambda found: {},
+    ),
+)
+
+
+def draw(settings: Settings, store: Store, project_id: str) -> None:
+    """The bar, in the demo project; elsewhere nothing."""
+    if not is_demo(project_id):
+        return
+    from pages.components.page import SCREENS  # that module knows this one
+
+    steps = [one for one in STEPS if one.screen in SCREENS]
+    place = _place(len(steps))
+    if place is not None:
+        _draw_step(store, steps, place)
+    first = st.session_state.get(state.SCREEN) == "golden_set" and place is None
+    with st.container() if first else st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(WHAT, width="stretch")
+        if first:
+            with st.container(horizontal=True):
+                _offer_tour(store, steps, primary=True)
+                _draw_own(store)
+                _draw_more(settings, store)
+            return
+        if place is None:
+            _offer_tour(store, steps, primary=False)
+        _draw_more(settings, store)
+
+
+def _offer_tour(store: Store, steps: list[Step], *, primary: bool) -> None:
+    kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
+    if st.button("Take the tour", icon=":material/signpost:", type=kind, key=state.widget("tour_start")):
+        _walk(store, steps, 0)
+
+
+def _place(n_steps: int) -> int | None:
+    """Where the tour is, from 0; None while nobody is on it."""
+    said = state.url_id("tour")
+    if said is not None and said.isdecimal() and 1 <= int(said) <= n_steps:
+        st.session_state[PLACE] = int(said) - 1
+    found = st.session_state.get(PLACE)
+    return min(found, n_steps - 1) if isinstance(found, int) else None
+
+
+def _draw_step(store: Store, steps: list[Step], place: int) -> None:
+    step, last = steps[place], place == len(steps) - 1
+    here = step.screen == st.session_state.get(state.SCREEN)
+    with st.container(border=True):
+        words = step.words if here else "The tour waits while you look around."
+        st.markdown(f":blue-badge[Tour {place + 1} of {len(steps)}] {words}")
+        with st.container(horizontal=True):
+            if place and st.button("Back", icon=":material/arrow_back:", key=state.widget("tour_back")):
+                _walk(store, steps, place - 1)
+            if not here and st.button("Go on with the tour", type="primary", key=state.widget("tour_again")):
+                _walk(store, steps, place)
+            key = state.widget("tour_next")
+            if here and not last and st.button("Next", icon=":material/arrow_forward:", type="primary", key=key):
+                _walk(store, steps, place + 1)
+            st.button("Leave the tour", key=state.widget("tour_leave"), on_click=_leave)
+
+
+def _leave() -> None:
+    st.session_state.pop(PLACE, None)
+    state.put_in_url(tour=None)
+
+
+def _walk(store: Store, steps: list[Step], place: int) -> None:
+    step = steps[place]
+    st.session_state[PLACE] = place
+    ids = {name: value for name, value in step.ids(_finished(store)).items() if value}
+    _go(step.screen, **ids, tour=str(place + 1))
+
+
+def _finished(store: Store) -> Finished:
+    project_id = state.project() or ""
+    runs = [one for one in reversed(tasks.list_runs(store, project_id)) if one.status == "done"]
+    first = next((one for one in runs if one.kind == "calibration"), None)
+    return Finished(first.golden_id if first else "", first.aspect if first else "", tuple(runs))
+
+
+def _go(screen: str, **ids: str) -> None:
+    """To a screen, within the session; where this screen's file was opened on its own, the URL alone changes."""
+    from pages.components.page import SCREENS
+
+    wanted = {"project": state.project() or "", **ids}
+    try:
+        st.switch_page(SCREENS[screen].file, query_params=wanted)  # type: ignore[index]
+    except StreamlitAPIException:
+        st.link_button("Go there", f"/{screen}?" + "&".join(f"{name}={value}" for name, value in wanted.items()))
+
+
+# ── what can be done with the demo ───────────────────────────────────────────────────────────────────────────
+
+
+def _draw_more(settings: Settings, store: Store) -> None:
+    with st.popover("Demo", icon=":material/science:"):
+        _draw_actions(settings, store)
+
+
+def _draw_actions(settings: Settings, store: Store) -> None:
+    st.caption("Watch a whole calibration, answered from recorded replies: no key, no network, under a minute.")
+    gate = people.gate(store, "reviewer")
+    replay = st.button("Replay this calibration", icon=":material/replay:", key=state.widget("demo_replay"), **gate)
+    st.caption("Put the demo back as it came. What was done in it is lost; other projects are left alone.")
+    gate = people.gate(store, "admin")
+    again = st.button("Reset the demo", icon=":material/restart_alt:", key=state.widget("demo_reset"), **gate)
+    try:
+        if replay:
+            _go("calibrate", run=tasks.start_replay(store, settings))
+        if again:
+            tasks.reset_demo(store, settings)
+            state.leave_project()
+            state.leave_notice("The demo is as it came.", good=True)
+            _go("golden_set")
+    except ConcordError as error:
+        _refused(error)
+
+
+def _draw_own(store: Store) -> None:
+    gate = people.gate(store, "admin", help="Makes a new project, for a file of items with human labels.")
+    key = state.widget("demo_own")
+    if not st.button("Start with your own data", icon=":material/upload_file:", key=key, **gate):
+        return
+    try:
+        created = tasks.create_project(store, "My project")
+    except ConcordError as error:
+        _refused(error)
+        return
+    state.leave_project()
+    state.remember_project(created.project_id)
+    state.leave_notice("This is your project. Bring in a file with human labels to begin.", good=True)
+    _go("golden_set")
+
+
+def _refused(error: ConcordError) -> None:
+    from pages.components.page import plain
+
+    st.warning(plain(str(error)), icon=":material/warning:")

@@ -1,0 +1,199 @@
+"""The demo project: what it holds, that today's program gives the same, its replay and its way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.calibration.steps import Calibration
+from core.demo import build, recorded
+from core.errors import AccessError, ArchiveError, NotFoundError
+from core.fusion.stack import StackSettings
+from core.golden import load_golden
+from core.jobs import tasks
+from core.jobs.tasks.demo import DEMO_FILE, DEMO_NAME
+from core.jobs.views import GoldenView, RunSummary
+from core.jobs.views.demo import DEMO_PROJECT, is_demo
+from core.people import Actor
+from core.public import calibrate
+from core.settings import Settings
+from core.store.store import Store
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", worker="external", worker_id="w", demo=True)
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    opened = tasks.open_store(settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store with the demo, to be looked at."""
+    settings = Settings(home=tmp_path_factory.mktemp("demo") / "home", worker="external", worker_id="w")
+    opened = tasks.open_store(settings)
+    tasks.ensure_demo(opened, settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def golden(demo: Store) -> GoldenView:
+    (only,) = tasks.list_goldens(demo, DEMO_PROJECT)
+    return only
+
+
+@pytest.fixture(scope="module")
+def runs(demo: Store) -> list[RunSummary]:
+    return tasks.list_runs(demo, DEMO_PROJECT)
+
+
+def calibration_of(demo: Store, runs: list[RunSummary], aspect: str, spec: str) -> Calibration:
+    (run_id,) = (
+        one.run_id
+        for one in runs
+        if one.kind == "calibration" and one.aspect == aspect and one.judge_spec.startswith(spec)
+    )
+    return tasks.load_calibration(demo, run_id)
+
+
+# ── what it holds ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_screen_has_something_to_show(demo: Store, golden: GoldenView, runs: list[RunSummary]) -> None:
+    where = (demo, DEMO_PROJECT, golden.golden_id)
+    assert {one.kind for one in runs} >= {"calibration", "rescore", "round", "ablation", "metrics", "repeval"}
+    assert {one.status for one in runs} == {"done"}
+    (labelling,) = tasks.list_passes(*where)
+    seen = tasks.harvest(demo, DEMO_PROJECT, labelling.pass_id)
+    assert sorted(seen.done.values()) == [build.PASS_ITEMS - build.LEFT_OPEN, build.PASS_ITEMS, build.PASS_ITEMS]
+    assert seen.decided
+    assert [one.author for one in tasks.list_criteria(demo, DEMO_PROJECT) if one.author] == [build.CHI]
+    assert any(review.approval for review in tasks.list_reviews(demo, DEMO_PROJECT).values())
+    (meeting,) = tasks.list_meetings(demo, DEMO_PROJECT)
+    assert meeting.closed_at is not None
+    assert {point.decision.verdict for point in meeting.points if point.decision} >= {"accepted", "rejected"}
+    assert all(len(point.votes) == 3 for point in meeting.points)
+    triage = tasks.list_triage(*where, recorded.ASPECT).values()
+    assert {one.verdict for one in triage} >= {"judge wrong", "label wrong"}
+    kinds = {one.judge.kind for one in tasks.list_judges(*where)}
+    assert kinds >= {"calibrated", "no criteria", "metric", "repeval", "fused"}
+
+
+def test_everybody_in_it_is_called_a_demo(demo: Store) -> None:
+    assert "simulated" in DEMO_NAME
+    people = tasks.list_people(demo, DEMO_PROJECT)
+    assert people
+    assert all(name.endswith("(demo)") for name in people)
+
+
+def test_its_golden_set_is_that_of_sample_data(golden: GoldenView) -> None:
+    assert golden.golden_id == load_golden(recorded.GOLDEN).digest
+
+
+# ── it has not gone stale: `python sample_data/make_demo.py` builds it anew ─────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("aspect", "definition"),
+    [(recorded.ASPECT, recorded.DEFINITION), (build.SECOND, build.SECOND_DEFINITION)],
+)
+def test_the_offline_calibrations_come_out_the_same_today(
+    demo: Store, runs: list[RunSummary], aspect: str, definition: str
+) -> None:
+    kept = calibration_of(demo, runs, aspect, "offline")
+    now = calibrate(load_golden(recorded.GOLDEN), aspect, settings=build.OFFLINE, definition=definition)
+    assert [one.text for one in now.chosen] == [one.text for one in kept.chosen]
+    for mine, its in ((now.held_out, kept.held_out), (now.calibration, kept.calibration)):
+        assert mine.value == pytest.approx(its.value, abs=1e-9)
+        assert (mine.n, mine.statistic, mine.level) == (its.n, its.statistic, its.level)
+
+
+def test_the_recorded_calibration_comes_out_the_same_today(demo: Store, runs: list[RunSummary], tmp_path: Path) -> None:
+    kept, now = calibration_of(demo, runs, recorded.ASPECT, "recorded:"), recorded.record(out=tmp_path)
+    assert (now.held_out, now.no_criteria, now.calls) == (kept.held_out, kept.no_criteria, kept.calls)
+
+
+def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenView) -> None:
+    where = (demo, DEMO_PROJECT, golden.golden_id, build.SECOND)
+    judges = tasks.list_judges(*where)
+    (fused,) = (one for one in judges if one.judge.kind == "fused")
+    kept = tasks.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
+    names = {part.name for part in kept.parts}
+    parts = [one.judge_id for one in judges if one.name in names]
+    now = tasks.fuse_judges(*where, judge_ids=parts, settings=StackSettings(method="nnls", level="sample"))
+    assert now.fused.value == pytest.approx(kept.told["fused"]["value"], abs=1e-9)
+    assert now.fused.n == kept.told["fused"]["n"]
+
+
+# ── coming and going ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_store_is_welcomed_with_it_and_no_other(store: Store, settings: Settings) -> None:
+    tasks.welcome(store, replace(settings, demo=False))
+    assert tasks.list_projects(store) == []
+    tasks.create_project(store, "mine")
+    tasks.welcome(store, settings)  # somebody works here already
+    assert [one.name for one in tasks.list_projects(store)] == ["mine"]
+    demo = tasks.ensure_demo(store, settings)
+    assert (demo.project_id, demo.name) == (DEMO_PROJECT, DEMO_NAME)
+    assert tasks.ensure_demo(store, settings) == demo
+
+
+def test_a_new_store_opens_on_the_demo(store: Store, settings: Settings) -> None:
+    tasks.welcome(store, settings)
+    tasks.ensure_sample_project(store)
+    assert [is_demo(one.project_id) for one in tasks.list_projects(store)] == [True, False]
+
+
+def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: Settings) -> None:
+    tasks.ensure_demo(store, settings)
+    mine = tasks.create_project(store, "mine").project_id
+    golden = load_golden(recorded.GOLDEN)
+    tasks.add_golden(store, mine, golden)  # the same set, under the same hash
+    judges = [one.name for one in tasks.list_judges(store, DEMO_PROJECT)]
+    first = tasks.list_judges(store, DEMO_PROJECT)[0]
+    tasks.remove_judge(store, DEMO_PROJECT, first.judge_id)
+    waiting = tasks.start_replay(store, settings)
+    with pytest.raises(AccessError):
+        tasks.reset_demo(store.acting(Actor("Bo", "reviewer")), settings)
+    ada = store.acting(Actor("Ada", "admin"))
+    again = tasks.reset_demo(ada, settings)
+    assert again.project_id == DEMO_PROJECT
+    assert [one.name for one in tasks.list_judges(store, DEMO_PROJECT)] == judges
+    assert waiting not in {one.run_id for one in tasks.list_runs(store, DEMO_PROJECT)}
+    last = tasks.list_events(store, DEMO_PROJECT)[-1]
+    assert (last.actor, last.sentence) == ("Ada", "put the demo back")
+    assert tasks.load_golden_set(store, tasks.list_goldens(store, mine)[0].golden_id) == golden
+    assert [one.name for one in tasks.list_projects(store)] == ["mine", DEMO_NAME]
+
+
+def test_a_damaged_file_leaves_the_demo_as_it_is(store: Store, settings: Settings, tmp_path: Path) -> None:
+    tasks.ensure_demo(store, settings)
+    broken = tmp_path / "demo.zip"
+    broken.write_bytes(DEMO_FILE.read_bytes()[:-2000])
+    with pytest.raises(ArchiveError):
+        tasks.reset_demo(store, settings, broken)
+    assert tasks.get_project(store, DEMO_PROJECT).n_runs == 8
+
+
+def test_the_replay_runs_in_the_demo(
+    store: Store, settings: Settings, drive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NotFoundError, match="python -m core demo"):
+        tasks.start_replay(store, settings)
+    tasks.ensure_demo(store, settings)
+    monkeypatch.setattr("core.providers.recorded.time.sleep", lambda _: None)
+    run_id = tasks.start_replay(store, settings)
+    assert drive(store, settings, run_id) == "done"
+    came = next(one for one in tasks.list_runs(store, DEMO_PROJECT) if one.judge_spec.startswith("recorded:"))
+    assert came.run_id == run_id  # the newest
+    assert tasks.load_calibration(store, run_id).calls == 1148

@@ -1,0 +1,101 @@
+"""The demo's bar: there in the demo alone, a tour to begin, walk and leave, roles on what changes something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import tasks
+from core.jobs.views.demo import DEMO_PROJECT
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import tour
+from pages.components.page import SCREENS
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A new store, as the first start of the app leaves it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONCORD_HOME", str(tmp_path_factory.mktemp("tour") / "home"))
+        patch.setenv("CONCORD_WORKER", "external")
+        patch.setenv("CONCORD_DEMO", "on")
+        st.cache_resource.clear()
+        opened = tasks.open_store(Settings.from_environment())
+        yield opened
+        st.cache_resource.clear()
+        opened.close()
+
+
+def opened(**ids: str) -> AppTest:
+    screen = AppTest.from_file(ROOT / "app.py", default_timeout=60)
+    for name, value in ids.items():
+        screen.query_params[name] = value
+    screen.run()
+    assert not screen.exception, screen.exception
+    return screen
+
+
+def labels(screen: AppTest) -> list[str]:
+    return [one.label for one in screen.button]
+
+
+def test_the_first_start_lands_in_the_demo_and_says_what_it_is(store: Store) -> None:
+    screen = opened()
+    assert screen.selectbox(key="project_picker").value == DEMO_PROJECT
+    assert tour.WHAT in [one.value for one in screen.caption]
+    assert {"Take the tour", "Start with your own data", "Replay this calibration", "Reset the demo"} <= set(
+        labels(screen)
+    )
+    assert not any("Tour 1 of" in one.value for one in screen.markdown)  # nobody is led who did not ask
+
+
+def test_other_projects_have_no_bar(store: Store) -> None:
+    screen = opened(project="sample")
+    assert "Take the tour" not in labels(screen)
+    assert tour.WHAT not in [one.value for one in screen.caption]
+
+
+def test_the_tour_can_be_left_at_any_time(store: Store) -> None:
+    screen = opened(tour="1")
+    assert f"Tour 1 of {len(tour.STEPS)}" in screen.markdown[0].value + "".join(one.value for one in screen.markdown)
+    assert {"Next", "Leave the tour"} <= set(labels(screen))
+    assert not {"Back", "Take the tour"} & set(labels(screen))
+    screen.button(key="form_tour_leave").click().run()
+    assert "Take the tour" in labels(screen)
+    assert not any("Tour 1 of" in one.value for one in screen.markdown)
+
+
+def test_whoever_walks_off_is_waited_for(store: Store) -> None:
+    screen = opened(tour="3")  # a stop on another screen
+    assert any("waits while you look around" in one.value for one in screen.markdown)
+    assert "Go on with the tour" in labels(screen)
+    assert "Next" not in labels(screen)
+
+
+@pytest.mark.parametrize("said", ["0", "99", "x", "-1", "1e3"])
+def test_a_place_that_there_is_not_begins_no_tour(store: Store, said: str) -> None:
+    assert "Take the tour" in labels(opened(tour=said))
+
+
+def test_every_stop_is_a_screen_with_something_of_the_demo(store: Store) -> None:
+    assert [step.screen for step in tour.STEPS] == list(SCREENS)  # in the order of the menu, none left out
+    runs = tuple(reversed(tasks.list_runs(store, DEMO_PROJECT)))
+    found = tour.Finished(runs[0].golden_id, runs[0].aspect, runs)
+    for step in tour.STEPS:
+        assert all(step.ids(found).values()), step.screen
+    assert found.run("calibration", "offline") == runs[0].run_id
+
+
+def test_own_data_begin_in_a_new_project(store: Store) -> None:
+    screen = opened()
+    screen.button(key="form_demo_own").click().run()
+    assert not screen.exception
+    assert "My project" in [one.name for one in tasks.list_projects(store)]
+    assert "Take the tour" not in labels(screen)
