@@ -7,10 +7,11 @@
     result = core.calibrate(golden, "coherence", judge="offline")
     result.held_out                       # Alignment: statistic, level, value, n, interval
     judge = core.load_judge("judge.yaml")
-    judge.score(items)                    # list of Scored | Unscored
+    judge.score(items)                    # list of Scored | Unscored; judge.marks must stand beside them
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
     core.ceiling(golden, "coherence")     # how well the people agree with each other
+    core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
 
 The rooms: `golden` (files → frozen golden sets, splits), `judging` and `providers` (judges and the endpoints behind
 them), `calibration` (AutoCalibrate), `stats` (alignment and its intervals), `export` (judge files), `store` and
@@ -25,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.calibration.settings import CalibrationSettings
+    from core.drift.recheck import recheck
     from core.golden import load_golden, load_items
-    from core.public import align, align_all, calibrate, ceiling, compare, estimate, load_judge
+    from core.public import align, align_all, calibrate, ceiling, compare, estimate, judge_schema, load_judge
 
 __all__ = [
     "CalibrationSettings",
@@ -36,9 +38,11 @@ __all__ = [
     "ceiling",
     "compare",
     "estimate",
+    "judge_schema",
     "load_golden",
     "load_items",
     "load_judge",
+    "recheck",
 ]
 
 _HOMES = {
@@ -49,8 +53,10 @@ _HOMES = {
     "ceiling": "core.public",
     "compare": "core.public",
     "estimate": "core.public",
+    "judge_schema": "core.public",
     "load_golden": "core.golden",
     "load_items": "core.golden",
+    "recheck": "core.drift.recheck",
     "load_judge": "core.public",
 }
 

@@ -12,12 +12,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.exceptions import TyperException
 
+from core.adapt_commands import adapting
 from core.commands import (
     AspectOption,
     Golden,
@@ -31,11 +33,15 @@ from core.commands import (
     tell,
 )
 from core.data_commands import bringing
+from core.demo_commands import showing
 from core.errors import ConcordError, UsageError
-from core.fusion_commands import fusing, score_fused
+from core.fusion_commands import fusing
 from core.repeval_commands import reading
-from core.settings import Settings
+from core.report_commands import reporting
+from core.score_commands import scoring
+from core.settings import Settings, capability_named
 from core.style_commands import styling
+from core.transfer_commands import moving
 
 if TYPE_CHECKING:
     from core.calibration.steps import Estimate, Standing
@@ -87,7 +93,7 @@ def calibrate(
     from core.golden import load_golden
     from core.judging.registry import restore_judge
     from core.public import calibrate as run
-    from core.public import estimate
+    from core.public import estimate, known_of
 
     chosen = CalibrationSettings(
         preset=preset,
@@ -115,73 +121,38 @@ def calibrate(
         return
     again = restore_judge(result.judge_state, settings, replies)
     try:
-        body = write_run(out, result, final_verdicts(result, loaded, again), seconds)
+        body = write_run(out, result, final_verdicts(result, loaded, again), seconds, **known_of(loaded, result))
     finally:
         again.close()
     tell(body, as_json, _words_of_calibration)
 
 
-@app.command()
-def score(
-    golden: Golden,
-    judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml.")],
-    out: Annotated[Path, typer.Option(help="Verdicts, one JSON object a line.")],
-    explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Apply a calibrated judge to items; labels are not needed."""
-    from core.export import read_card, verdict_lines, write_text
-    from core.export.fused_file import is_fused_file
-    from core.golden import load_items
-    from core.public import load_judge
-    from core.records import Scored
-
-    if is_fused_file(judge_file):
-        score_fused(golden, judge_file, out, as_json=as_json)
-        return
-    items = load_items(golden).items
-    spec = str(read_card(judge_file)["judge"].get("spec", "offline"))
-    loaded = load_judge(judge_file, replies=_replies(spec, Settings.from_environment()))
-    try:
-        verdicts = loaded.score(items, explain=explain)
-    finally:
-        loaded.close()
-    write_text(out, "".join(verdict_lines(verdicts)))
-    n_scored = sum(isinstance(verdict, Scored) for verdict in verdicts)
-    body = {"n_items": len(items), "n_scored": n_scored, "n_unscored": len(items) - n_scored, "out": str(out)}
-    tell(
-        body, as_json, lambda b: [f"{b['n_scored']} of {b['n_items']} items scored, {b['n_unscored']} unscored: {out}"]
-    )
-
-
+app.add_typer(scoring)  # score, recheck
 app.add_typer(measuring)  # align, compare, ceiling, read-ratings
 app.add_typer(bringing)  # fetch
 app.add_typer(styling)  # styles
 app.add_typer(fusing)  # fuse
 app.add_typer(reading)  # repeval
+app.add_typer(adapting)  # adapt
+app.add_typer(showing)  # demo
+app.add_typer(moving)  # export-project, import-project
+app.add_typer(reporting)  # report
 
 
 @app.command()
-def worker(as_json: JsonFlag = False) -> None:
-    """Run the worker that takes calibrations from the store, until it is stopped."""
+def worker(
+    capability: Annotated[
+        str, typer.Option(help="What it computes on: cpu, gpu, cuda or mps.  Empty: what this machine has.")
+    ] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Run the worker that takes runs from the store, until it is stopped."""
     from core.jobs.worker import run_worker
 
-    run_worker(Settings.from_environment())
-    tell({"stopped": True}, as_json, lambda _: ["worker stopped"])
-
-
-@app.command()
-def demo(as_json: JsonFlag = False) -> None:
-    """Load the sample project into the store."""
-    from core.jobs import tasks
-
     settings = Settings.from_environment()
-    store = tasks.open_store(settings)
-    project = tasks.ensure_sample_project(store)
-    sets = [one.name for one in tasks.list_goldens(store, project.project_id)]
-    body = {"project": project.project_id, "golden_sets": sets, "home": str(settings.home)}
-    words = [f"Sample project with {', '.join(sets)} is in {settings.home}.", "Open it: streamlit run app.py"]
-    tell(body, as_json, lambda _: words)
+    asked = capability_named(capability, "--capability")
+    run_worker(replace(settings, capability=asked or settings.capability))
+    tell({"stopped": True}, as_json, lambda _: ["worker stopped"])
 
 
 # ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────

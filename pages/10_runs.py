@@ -6,10 +6,12 @@ import streamlit as st
 
 from core.jobs import tasks
 from core.jobs.views import RunSummary
+from core.jobs.views.recheck import RecheckRequest
 from pages.components import live, log_view, run_view, state, tables
-from pages.components.page import Opened, link_to, open_page
+from pages.components.page import Opened, link_to, open_page, plain
 
 RUNS, LOG = "Runs", "Log"
+LOOK_SECONDS = 2.0
 
 
 def draw(page: Opened, runs: list[RunSummary]) -> None:
@@ -43,6 +45,7 @@ def columns() -> dict[str, Any]:
     return {
         "run": config.TextColumn(width=230),
         "judge": config.TextColumn(width=110),
+        "worker": config.TextColumn(width=110),
         "progress": config.ProgressColumn(format="%.0f %%", min_value=0, max_value=100, width=110),
         "calls": config.NumberColumn(format="localized", width=80),
         "error": config.TextColumn(width="medium"),
@@ -50,8 +53,13 @@ def columns() -> dict[str, Any]:
 
 
 def draw_worker(page: Opened) -> None:
-    if tasks.worker_alive(page.store):
-        st.badge("a worker is alive", icon=":material/check_circle:", color="green")
+    workers = tasks.list_workers(page.store)
+    if workers:
+        told = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
+        with st.container(horizontal=True, gap="small"):
+            st.badge(told, icon=":material/check_circle:", color="green")
+            for worker in workers:
+                st.badge(plain(f"{worker.worker_id} · {worker.capability}"), icon=":material/memory:", color="gray")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("no worker is alive", icon=":material/error:", color="red")
@@ -67,13 +75,26 @@ def draw_picked(page: Opened, run: RunSummary) -> None:
         run_view.draw_status(page, run)
         if run.kind == "calibration":
             link_to("calibrate", "Open in Calibrate", icon=":material/tune:", run=run.run_id)
+        if run.kind == "round":
+            link_to("misaligned", "Open its proposals", icon=":material/account_tree:", round=run.run_id)
         if run.kind == "repeval":
             link_to("repeval", "Open in RepEval", icon=":material/grid_on:", run=run.run_id)
-        if run.kind == "rescore":
+        if run.kind == "recheck":
+            _link_to_drift(page, run)
+        elif run.kind == "rescore":
             link_to("criteria", "Open in Criteria", icon=":material/rule:", rescore=run.run_id)
         elif run.status in ("done", "budget"):
             compare = {"golden": run.golden_id, "aspect": run.aspect}
             link_to("compare", "Compare its judges", icon=":material/leaderboard:", **compare)
+
+
+def _link_to_drift(page: Opened, run: RunSummary) -> None:
+    """To the history of the judge that was rechecked, which stands with the golden set it was calibrated on."""
+    asked = run_view.read_run(page, run.run_id).request
+    if isinstance(asked, RecheckRequest):
+        home = run_view.read_run(page, asked.run_id)
+        where = {"golden": home.golden_id, "aspect": home.aspect, "section": "drift"}
+        link_to("report", "Open in Report, Drift", icon=":material/monitoring:", **where)
 
 
 page = open_page("runs", intro="Runs go on in the worker, with this tab open or not.")
@@ -87,4 +108,5 @@ else:
         lambda: tasks.list_runs(page.store, page.project.project_id),
         lambda runs: all(run.finished for run in runs),
         lambda runs: draw(page, runs),
+        every=LOOK_SECONDS,
     )

@@ -18,6 +18,7 @@ ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
     "styles": ("asked a judge in several styles", "compare", ("golden", "aspect")),
     "repeval": ("read quality out of hidden states", "repeval", ("run",)),
     "fusion": ("fused judges", "fusion", ("run",)),
+    "recheck": ("rechecked a judge on newer labels", "runs", ("run",)),
 }
 """Run of another kind → what it did, the screen of its result, and the ids by which that screen finds it."""
 

@@ -28,11 +28,15 @@ KEPT = "CONCORD_TEST_POSTGRES_URL"
 MARKER_OF_FIXTURE = {
     "shared_data": "shared",
     "postgres_url": "postgres",
+    "adapters_python": "adapters",
+    "promptfoo": "adapters",
     "chromium": "browser",
     "browser": "browser",
     "context": "browser",
     "page": "browser",
+    "lone_namespace": "ray",
 }
+BROWSER = "tests/browser/"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_FLAGS = (
     "--no-sandbox",
@@ -55,15 +59,38 @@ def pytest_configure(config: pytest.Config) -> None:
     home = tempfile.mkdtemp(prefix="concord-tests-")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     os.environ |= {"CONCORD_HOME": home, "HF_HUB_OFFLINE": "1", "HF_HOME": f"{home}/huggingface"}
+    os.environ["CONCORD_DEMO"] = "off"  # a new store holds the plain sample project alone
     hypothesis.settings.load_profile("ci" if IN_CI else "developer")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark tests by the outside fixtures they use, so that `-m "not browser"` needs no care by the author."""
-    for item in items:
-        for fixture in getattr(item, "fixturenames", ()):
-            if fixture in MARKER_OF_FIXTURE:
-                item.add_marker(MARKER_OF_FIXTURE[fixture])
+    for fixture in getattr(item, "fixturenames", ()):
+        if fixture in MARKER_OF_FIXTURE:
+            item.add_marker(MARKER_OF_FIXTURE[fixture])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The browser tests take the longest, so they come first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(BROWSER))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: whoever drives a browser or another process mostly waits."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file stays in one process, and all browser tests do: one server, worker and Chromium at a time are enough."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class BrowserTogether(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return BROWSER if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
+
+    return BrowserTogether(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -146,7 +173,6 @@ def drive() -> Callable[..., str]:
     """`drive(store, settings, run_id)` does a run's work here, step by step, as a worker would; its final status."""
 
     def driven(store: Any, settings: Settings, run_id: str) -> str:
-        from core.calibration.steps import Standing
         from core.jobs.tasks.run_kinds import open_program
 
         store.runs.claim(run_id, store.runs.get(run_id).attempt, "w")
@@ -158,7 +184,7 @@ def drive() -> Callable[..., str]:
             except StopIteration as end:
                 status = program.finish(end.value)
                 break
-            if isinstance(step, Standing):
+            if not program.question(step):  # a snapshot of where the run is
                 reply = None
             else:
                 reply = program.read(step, program.work(step, lambda done, asked: None))

@@ -31,6 +31,7 @@ PREVIEWS = (
     "core.judging.render",
     "core.judging.recordings",
     "core.comparison",
+    "core.drift.outcome",
     "core.labelling",
     "core.repeval",
     "core.fusion.assistants",
@@ -41,6 +42,7 @@ PREVIEWS = (
     "core.stats",
     "core.wording",
     "core.quotes",
+    "core.report",
 )  # pure
 SCREENS = (
     *("core.jobs.tasks", "core.jobs.views", "core.store", "core.figures", "core.settings", "core.people"),
@@ -55,8 +57,11 @@ FACE = ("core.calibration", "core.export", "core.golden", "core.judging", "core.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "app": ("pages.components", *SCREENS),
     "pages": ("pages.components", *SCREENS),
-    "core": ("core.public", "core.golden", *CHOICES),  # core/__init__.py alone: its sub-packages have their own entries
-    "core.public": (*FACE, "core.settings"),
+    # core/__init__.py alone: its sub-packages have their own entries
+    "core": ("core.public", "core.golden", "core.drift", *CHOICES),
+    "core.public": (*FACE, "core.judge_loading", "core.settings"),
+    "core.judge_loading": ("core.export", "core.judging", "core.providers.base", "core.settings"),
+    "core.version": (),
     "core.__main__": (
         *SCREENS,
         "core.commands",
@@ -64,6 +69,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.repeval_commands",
         "core.style_commands",
         "core.fusion_commands",
+        "core.score_commands",
+        "core.transfer_commands",
+        "core.demo_commands",
+        "core.adapt_commands",
+        "core.report_commands",
         "core.public",
         "core.export",
         "core.judging.registry",
@@ -72,6 +82,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.commands": ("core.public", "core.export", "core.golden", "core.stats"),
     "core.data_commands": ("core.benchmarks", "core.commands", "core.golden", "core.settings"),
+    "core.adapt_commands": ("core.commands", "core.export"),
     "core.style_commands": (
         "core.commands",
         "core.public",
@@ -84,6 +95,28 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.providers.base",
         "core.settings",
     ),
+    "core.scoring": ("core.public", "core.export", "core.golden", "core.judging", "core.providers.base"),
+    "core.drift": (
+        "core.calibration",
+        "core.export",
+        "core.golden",
+        "core.judging.base",
+        "core.providers.base",
+        "core.public",
+        "core.stats",
+    ),
+    "core.score_commands": (
+        "core.commands",
+        "core.drift",
+        "core.export",
+        "core.fusion_commands",
+        "core.golden",
+        "core.jobs.tasks",
+        "core.providers.base",
+        "core.public",
+        "core.scoring",
+        "core.settings",
+    ),
     "core.fusion_commands": (
         "core.commands",
         "core.comparison",
@@ -91,10 +124,33 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.fusion",
         "core.golden",
         "core.jobs.tasks",
+        "core.public",
+        "core.scoring.batch",
         "core.calibration.settings",
         "core.providers.base",
         "core.settings",
     ),
+    "core.report": (
+        "core.jobs.views",
+        "core.calibration.settings",
+        "core.export.cells",
+        "core.figures.style",
+        "core.wording",
+    ),
+    "core.report_commands": (
+        *("core.commands", "core.export", "core.jobs.tasks", "core.jobs.views"),
+        *("core.report", "core.settings", "core.store"),
+    ),
+    "core.demo_commands": (
+        "core.calibration.steps",
+        "core.commands",
+        "core.demo",
+        "core.golden",
+        "core.jobs.tasks",
+        "core.public",
+        "core.settings",
+    ),
+    "core.transfer_commands": ("core.commands", "core.jobs.tasks", "core.jobs.views", "core.settings", "core.store"),
     "core.repeval_commands": (
         "core.commands",
         "core.export",
@@ -113,6 +169,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.stats": (),
     "core.figures": (),
     "core.store": ("core.people",),
+    "core.transfer": ("core.people", "core.store"),
     "core.providers": (),
     "core.judging": ("core.providers.base",),
     "core.judging.recordings": ("core.judging", "core.golden"),
@@ -130,10 +187,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.judging",
         "core.jobs.views",
         "core.stats",
+        "core.version",
         "core.wording",
     ),
+    "core.demo": EVERYTHING,  # makes a project as a person would: over the tasks
     "core.jobs": ("core.store", "core.settings", "not core.jobs.tasks"),  # durable runs know no domain
-    "core.jobs.views": ("core.jobs.views", "core.labelling", "core.repeval", *CHOICES),
+    "core.jobs.views": ("core.jobs.views", "core.drift.outcome", "core.labelling", "core.repeval", *CHOICES),
     "core.jobs.tasks": EVERYTHING,
     "core.jobs.worker": ("core.jobs", "core.store", "core.settings"),
 }
@@ -148,9 +207,10 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         ("core.providers",),
     ),
     **dict.fromkeys(
-        ("torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
+        ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
         ("core.repeval.states", "core.providers.transformers_local", "core.fusion.assistants"),
     ),
+    "ray": ("core.repeval.states.shards",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }
 HEAVY = {"torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}

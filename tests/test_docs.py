@@ -90,6 +90,15 @@ def test_the_settings_are_those_of_the_code() -> None:
     assert {row[0].strip("`") for row in documented} == read
 
 
+def test_the_messages_are_those_of_the_code() -> None:
+    """What the README quotes a person as seeing is said somewhere, word for word (a literal may go over two lines)."""
+    sources = [*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py")]
+    said = "\n".join(re.sub(r'"\s*\n\s*f?"', "", path.read_text("utf-8")) for path in sources)
+    quoted = [one for row in table(section("When something goes wrong")) for one in re.findall(r'"([^"]+)"', row[0])]
+    assert quoted
+    assert [one for one in quoted if one not in said] == []
+
+
 def test_every_figure_has_its_command() -> None:
     rows = table(section("Measured"))
     assert rows

@@ -22,7 +22,7 @@ from core.store.store import Store
 from pages.components import people, state
 
 PLACE = "tour_place"
-WHAT = "Demo: articles and people are made up, labels simulated. It shows how Concord works, not how good a judge is."
+WHAT = "Demo: made-up texts, labels simulated. It shows how Concord works, not how good a judge is."
 SECOND = "relevance"
 
 

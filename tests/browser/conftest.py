@@ -15,10 +15,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS, STEP_SECONDS = 60.0, 60.0
+expect.set_options(timeout=20_000)  # a loaded machine draws late; a pass is not slowed by a long wait
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
@@ -107,3 +109,24 @@ def act_as(page: Page, settle: Callable[..., None]) -> Callable[..., None]:
         expect(box).to_have_value(name)
 
     return said
+
+
+@pytest.fixture
+def choose(page: Page) -> Callable[..., None]:
+    """Takes an option of a select box; opens its list again when a rerun has closed it in between."""
+
+    def chosen(box: str, option: str, on: Page = page) -> None:
+        field = on.get_by_role("combobox", name=box)
+        wanted = on.get_by_role("option", name=re.compile(option))
+        end = time.monotonic() + STEP_SECONDS
+        while True:
+            try:
+                field.click(timeout=5000)
+                wanted.first.click(timeout=5000)
+                break
+            except PlaywrightError:
+                if time.monotonic() > end:
+                    raise
+        expect(field).to_have_value(re.compile(option))
+
+    return chosen

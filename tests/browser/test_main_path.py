@@ -116,10 +116,8 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, ac
 def test_a_tab_closed_in_mid_run_finds_its_run_again(
     page: Page, context: BrowserContext, app_url: str, settle: Settle
 ) -> None:
-    run_id = start_calibration(page, app_url, settle, rounds=15)
-    settle("Ranking on the calibration items")
-    assert not page.get_by_text("Download judge.yaml").count(), "the run was over before the tab was closed"
-    page.close()
+    run_id = start_calibration(page, app_url, settle, rounds=20)
+    page.close()  # at once: the run takes several times as long as the next screen
     again = context.new_page()
     again.goto(f"{app_url}/calibrate")
     settle("going on", again)

@@ -23,20 +23,19 @@ def opened_item(page: Page) -> str:
     return re.search(r"item=([^&]+)", page.url)[1]  # type: ignore[index]
 
 
-def calibrate(page: Page, url: str, settle: Settle) -> None:
+def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None]) -> None:
     """A quick calibration of the sample project's first aspect."""
     page.goto(f"{url}/calibrate?rater=Ann")
     settle("Before the start")
     page.get_by_text("Advanced: presets").click()
-    page.get_by_role("combobox", name="Preset").click()
-    page.get_by_role("option", name=re.compile("quick")).click()
+    choose("Preset", "quick")
     settle("Held-out items")
     page.get_by_role("button", name="Start the calibration").click()
     settle("Where judge and people part")
 
 
-def test_triage_refine_and_accept(page: Page, app_url: str, settle: Settle) -> None:
-    calibrate(page, app_url, settle)
+def test_triage_refine_and_accept(page: Page, app_url: str, settle: Settle, choose: Callable[..., None]) -> None:
+    calibrate(page, app_url, settle, choose)
     page.get_by_text("Where judge and people part").click()
     settle("What moved the score")
     page.wait_for_url(re.compile("item="))

@@ -6,22 +6,30 @@ import re
 from collections.abc import Callable
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
 RUN_MS = 240_000
-N_LAYERS, TOKENS = 7, ("mean", "-1")
+N_LAYERS, TOKENS, TRIES = 7, ("mean", "-1"), 6
 
 
-def click_cell(page: Page, layer: int, token: int) -> None:
-    """A click in the middle of a cell of the map: layers across, tokens down."""
+def click_cell(page: Page, layer: int, token: int, settle: Settle) -> None:
+    """A click in the middle of a cell of the map (layers across, tokens down); again where a redrawing swallowed it."""
+    said = f"Layer {layer}, token {TOKENS[token]}"
     area = page.locator(".js-plotly-plot .nsewdrag").first
-    area.scroll_into_view_if_needed()
-    box = area.bounding_box()
-    assert box is not None
-    x = box["x"] + box["width"] * (layer + 0.5) / N_LAYERS
-    page.mouse.click(x, box["y"] + box["height"] * (token + 0.5) / len(TOKENS))
+    for _ in range(TRIES):
+        try:
+            box = area.bounding_box(timeout=5000)
+            assert box is not None
+            place = {"x": box["width"] * (layer + 0.5) / N_LAYERS, "y": box["height"] * (token + 0.5) / len(TOKENS)}
+            area.click(position=place, force=True, timeout=5000)
+            expect(page.get_by_text(said).first).to_be_visible(timeout=10_000)
+            break
+        except (PlaywrightError, AssertionError):
+            page.wait_for_timeout(500)
+    settle(said)
 
 
 def facts(page: Page) -> Locator:
@@ -46,12 +54,10 @@ def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle:
     expect(page.get_by_text("Where quality shows")).to_be_visible(timeout=RUN_MS)
     settle("averaged into the score")
 
-    click_cell(page, layer=3, token=0)
-    settle("Layer 3, token mean")
+    click_cell(page, layer=3, token=0, settle=settle)
     expect(facts(page)).to_contain_text(re.compile(r"test.*-?\d\.\d{3} \[.+\], n = \d+"))
     expect(page.get_by_text("Highest test items")).to_be_visible()
-    click_cell(page, layer=5, token=1)
-    settle("Layer 5, token -1")
+    click_cell(page, layer=5, token=1, settle=settle)
     page.get_by_text("Against random directions", exact=True).click()
     settle("2,000 random directions")
     assert not page.get_by_test_id("stException").count()

@@ -42,6 +42,7 @@ from core.jobs.views import (
     RunView,
 )
 from core.jobs.views.reviews import Review
+from core.jobs.views.workers import WorkerView
 from core.people import LOCAL, Actor
 from core.records import (
     Alignment,
@@ -220,6 +221,9 @@ class World:
     def worker_alive(self, store: object) -> bool:
         return self.alive
 
+    def list_workers(self, store: object) -> list[WorkerView]:
+        return [WorkerView("w", "here", "cpu", NOW)] if self.alive else []
+
     def list_projects(self, store: object) -> list[ProjectView]:
         return self.projects
 
@@ -320,6 +324,9 @@ class World:
 
     def list_judges(self, store: object, project_id: str, *of: Any) -> list[Any]:
         return []  # Compare is tested against a real store
+
+    def calibrations_of(self, store: object, project_id: str, golden_id: str, aspect: str) -> list[Any]:
+        return []  # so is the report
 
     def review_of(self, store: object, project_id: str, criteria_id: str) -> Review:
         return Review(criteria_id, "draft", (), ())  # what people decide on is tested against a real store

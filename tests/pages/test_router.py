@@ -19,6 +19,7 @@ SCREENS = {
     "pages/4_criteria.py": "Criteria",
     "pages/5_misaligned.py": "Misaligned",
     "pages/6_compare.py": "Compare",
+    "pages/9_report.py": "Report",
     "pages/10_runs.py": "Runs",
 }
 Open = Callable[..., AppTest]

@@ -10,6 +10,8 @@ from urllib.parse import quote_plus
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.jobs import tasks
+from core.jobs.views.workers import WorkerView
 from core.records import Usage
 from pages.components import tables
 from pages.components.page import plain
@@ -141,3 +143,25 @@ def test_plain_breaks_what_would_become_a_link() -> None:
     assert "http\\:\u2060//" in plain("see http://evil.example")
     assert "www\u2060" in plain("www.evil.example")
     assert "\u2060@" in plain("a@b.example")
+
+
+def test_which_worker_has_a_run_and_why_another_waits(world: Any, open_screen: Open, texts: Texts) -> None:
+    why = "waiting for a GPU worker: gpu-1 (cuda) takes it when free"
+    world.add_run("q", "queued", worker_id="", waits=why, started_at=None, calls=0, calls_expected=0)
+    world.add_run("g", "running", worker_id="gpu-1", capability="cuda")
+    world.add_run("p", "running", placed="on a worker without a GPU, because none with a GPU was there")
+    screen = open_screen(SCREEN, run="q")
+    assert list(screen.dataframe[0].value["worker"].fillna("—")) == ["—", "gpu-1 (cuda)", "w"]
+    assert "Waiting for a GPU worker: gpu-1 (cuda) takes it when free." in texts(screen)
+    assert "on a worker without a GPU" in texts(open_screen(SCREEN, run="p"))
+
+
+def test_live_workers_are_named_with_what_they_compute_on(
+    world: Any, open_screen: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "w · cpu" in texts(open_screen(SCREEN))
+    two = [WorkerView(name, "here", kind, datetime.now(UTC)) for name, kind in (("a", "cpu"), ("b-1", "cuda"))]
+    monkeypatch.setattr(tasks, "list_workers", lambda store: two)
+    shown = texts(open_screen(SCREEN))
+    assert "2 workers are alive" in shown
+    assert "b-1 · cuda" in shown

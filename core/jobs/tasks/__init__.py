@@ -9,6 +9,8 @@ functions that need them.  Signatures at a glance::
     create_project(store, name) -> ProjectView
     get_project(store, project_id) -> ProjectView
     ensure_sample_project(store) -> ProjectView            loads sample_data/ once; idempotent
+    ensure_demo(store, settings) -> ProjectView            the finished demo; welcome(store, settings): for a new store
+    reset_demo(store, settings) -> ProjectView             start_replay(store, settings) -> run_id
 
     add_golden(store, project_id, golden) -> golden_id
     list_goldens(store, project_id) -> list[GoldenView]
@@ -25,11 +27,12 @@ functions that need them.  Signatures at a glance::
     run_version(store, run_id) -> int                      changes when run_view would
     load_calibration(store, run_id) -> Calibration
     judge_file(store, run_id) -> str                       the text of judge.yaml
+    judge_adapters(store, project_id, golden_id, aspect, run_id=None) -> JudgeAdapters | None      for other tools
     load_scores(store, run_id) -> ScoreMatrix              all scores of the run over all items of its golden set
     item_scores(store, run_id, criteria_id) -> tuple[ItemScore, ...]                  calibration items only
     item_changes(store, run_id, criteria_id, parent_id) -> tuple[ChangedItem, ...]    items that changed sides
     explain_item(store, settings, run_id, criteria_id, item_id) -> ItemView           which clauses or reasons
-    worker_alive(store) -> bool     ensure_worker(settings)
+    worker_alive(store) -> bool     list_workers(store) -> [WorkerView]     ensure_worker(settings)
 
     list_criteria(store, project_id, aspect=None, golden_id=None, run_id=None) -> list[CriteriaSummary]
     get_criteria(store, project_id, criteria_id) -> CriteriaView
@@ -51,6 +54,8 @@ functions that need them.  Signatures at a glance::
     import_judge(store, project_id, preview, name) -> judge_id
     start_metrics(store, settings, request) -> run_id                       baseline metrics, each entered as a judge
 
+    start_recheck(store, settings, request) -> run_id       list_rechecks(store, project_id, aspect, calibration_id="")
+
     estimate_repeval(store, settings, request) -> RepEvalEstimate      start_repeval(store, settings, request) -> run_id
 
     fuse_judges(store, project_id, golden_id, aspect, judge_ids, settings) -> Fusion         no call, nothing stored
@@ -63,6 +68,11 @@ functions that need them.  Signatures at a glance::
     add_judge(store, project_id, golden_id, judge, replies=None) -> judge_id
     get_judge(store, project_id, judge_id) -> JudgeView     judge_replies(...) -> {item_id: replies}
     rename_judge(store, project_id, judge_id, name)         remove_judge(store, project_id, judge_id)
+
+    export_project(store, settings, project_id, path, *, replies=True) -> Exported        one zip; admins only
+    preview_project(store, settings, file) -> Arriving      import_project(…, file, *, name="") -> Imported
+
+    report(store, project_id, golden_id, aspect, run_id=None) -> Report                  all facts on a calibrated judge
 
     list_events(store, project_id, kind=None, subject=None) -> list[Entry]                   who did what, and when
     log_page(…, *, actor=None, kind=None, offset=0, limit=50) -> LogPage                     newest first
@@ -88,6 +98,7 @@ functions that need them.  Signatures at a glance::
 
     round_cost(store, run_id, n_parents, settings) -> int       start_round(store, settings, request) -> run_id
     list_proposals(store, run_id) -> list[ProposalView]         decide_proposal(store, run_id, criteria_id, *, …)
+    edit_proposal(store, settings, run_id, criteria_id, text, *, note) -> edited_id
     family_tree(store, project_id, aspect, golden_id) -> list[Relative]
 
 Whoever acts through the store (`Store.acting`) needs the role that a task names, else AccessError.  Unknown ids raise
@@ -95,6 +106,7 @@ NotFoundError; every error raised on purpose is a ConcordError.
 """
 
 from core.jobs.launch import ensure_worker
+from core.jobs.tasks.adapters import judge_adapters
 from core.jobs.tasks.analyses import (
     analyse_candidates,
     calibrations_of,
@@ -106,6 +118,7 @@ from core.jobs.tasks.analyses import (
 )
 from core.jobs.tasks.calibration import estimate, judge_file, load_calibration, start_calibration
 from core.jobs.tasks.criteria import get_criteria, list_criteria, save_edit
+from core.jobs.tasks.demo import ensure_demo, reset_demo, start_replay, welcome
 from core.jobs.tasks.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
 from core.jobs.tasks.fusion_plans import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
 from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set
@@ -119,6 +132,7 @@ from core.jobs.tasks.labelling import (
     get_pass,
     harvest,
     list_passes,
+    others_said,
     save_label,
     sit_down,
     start_pass,
@@ -139,7 +153,9 @@ from core.jobs.tasks.metrics import start_metrics
 from core.jobs.tasks.opening import open_store
 from core.jobs.tasks.people import list_events, list_people, log_csv, log_page
 from core.jobs.tasks.projects import create_project, ensure_sample_project, get_project, list_projects
+from core.jobs.tasks.recheck import list_rechecks, start_recheck
 from core.jobs.tasks.repeval import estimate_repeval, start_repeval
+from core.jobs.tasks.reports import report
 from core.jobs.tasks.rescore import start_rescore
 from core.jobs.tasks.reviews import (
     add_comment,
@@ -151,10 +167,18 @@ from core.jobs.tasks.reviews import (
     set_state,
     settle_comment,
 )
-from core.jobs.tasks.rounds import decide_proposal, family_tree, list_proposals, round_cost, start_round
+from core.jobs.tasks.rounds import (
+    decide_proposal,
+    edit_proposal,
+    family_tree,
+    list_proposals,
+    round_cost,
+    start_round,
+)
 from core.jobs.tasks.runs import (
     cancel_run,
     list_runs,
+    list_workers,
     load_scores,
     resume_run,
     run_version,
@@ -162,9 +186,20 @@ from core.jobs.tasks.runs import (
     worker_alive,
 )
 from core.jobs.tasks.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
+from core.jobs.tasks.transfer import export_project, import_project, preview_project
 from core.jobs.tasks.triage import list_openings, list_triage, save_triage
 
 __all__ = [
+    "list_rechecks",
+    "start_recheck",
+    "ensure_demo",
+    "reset_demo",
+    "start_replay",
+    "welcome",
+    "report",
+    "export_project",
+    "import_project",
+    "preview_project",
     "estimate_repeval",
     "start_repeval",
     "compare_fusions",
@@ -178,6 +213,7 @@ __all__ = [
     "keep_fusion",
     "kept_fusion",
     "decide_proposal",
+    "edit_proposal",
     "family_tree",
     "list_proposals",
     "round_cost",
@@ -196,6 +232,7 @@ __all__ = [
     "copy_criteria",
     "list_reviews",
     "merge_criteria",
+    "others_said",
     "review_of",
     "set_lock",
     "set_state",
@@ -250,11 +287,13 @@ __all__ = [
     "golden_page",
     "item_changes",
     "item_scores",
+    "judge_adapters",
     "judge_file",
     "list_criteria",
     "list_goldens",
     "list_projects",
     "list_runs",
+    "list_workers",
     "load_calibration",
     "load_golden_set",
     "load_scores",

@@ -23,6 +23,7 @@ from core.store.rows import NewLabel
 from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet
+OPEN |= {"list_workers", "ensure_demo", "welcome"}
 READING = """
     decisions estimate explain_item family_tree get_criteria get_golden get_judge get_meeting get_pass get_project
     golden_page item_changes item_scores judge_file judge_replies list_criteria list_events list_goldens list_judges
@@ -32,29 +33,34 @@ READING = """
     load_golden_set load_scores meeting_minutes review_of round_cost run_version run_view
     estimate_styles find_steps run_steps styles_so_far
     analyse_candidates calibrations_of case_study estimate_ablation last_ablation list_refinements
-    preview_import
+    preview_import list_rechecks
     suggest_agenda
     estimate_repeval
+    report
     compare_fusions fuse_judges fused_file kept_fusion
     estimate_fusion list_plans propose_plan
+    judge_adapters
 """
-SPEAKING = "add_comment cast_vote save_label save_triage settle_comment sit_down"
+SPEAKING = "add_comment cast_vote others_said save_label save_triage settle_comment sit_down"
 CHANGING = """
-    add_golden add_judge adjudicate cancel_run close_meeting copy_criteria decide decide_proposal freeze_labels harvest
+    add_golden add_judge adjudicate cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
+    freeze_labels harvest
     merge_criteria remove_judge rename_judge resume_run save_edit set_lock set_state start_calibration start_meeting
     start_pass start_rescore start_round
     save_steps start_styles
     start_ablation
     import_judge start_metrics
-    start_repeval
+    start_repeval start_recheck
     come_to set_table
     keep_fusion save_plan start_fusion
+    start_replay
 """
 LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),
     **dict.fromkeys(SPEAKING.split(), "annotator"),
     **dict.fromkeys(CHANGING.split(), "reviewer"),
-    **dict.fromkeys(["create_project", "log_csv"], "admin"),
+    **dict.fromkeys(["create_project", "log_csv", "export_project", "preview_project", "import_project"], "admin"),
+    "reset_demo": "admin",
 }
 
 
