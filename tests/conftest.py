@@ -59,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     home = tempfile.mkdtemp(prefix="concord-tests-")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     os.environ |= {"CONCORD_HOME": home, "HF_HUB_OFFLINE": "1", "HF_HOME": f"{home}/huggingface"}
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run on all cores already
     os.environ["CONCORD_DEMO"] = "off"  # a new store holds the plain sample project alone
     hypothesis.settings.load_profile("ci" if IN_CI else "developer")
 
@@ -73,12 +74,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The browser tests take the longest, so they come first."""
     items.sort(key=lambda item: not item.nodeid.startswith(BROWSER))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: whoever drives a browser or another process mostly waits."""
-    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

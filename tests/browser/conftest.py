@@ -87,7 +87,7 @@ def serve(chromium: str) -> Callable[[Path], AbstractContextManager[str]]:
 def settle(page: Page) -> Callable[..., None]:
     """Waits until the script rests *and* a text stands that the rerun was to bring."""
 
-    def waited(text: str, on: Page = page) -> None:
+    def waited(text: str | re.Pattern[str], on: Page = page) -> None:
         expect(on.get_by_text(text).first).to_be_visible(timeout=1000 * STEP_SECONDS)
         on.wait_for_selector(SETTLED, timeout=1000 * STEP_SECONDS)
 

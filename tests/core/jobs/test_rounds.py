@@ -126,6 +126,18 @@ def test_an_edit_can_be_accepted_in_its_place(
     assert states == ["proposed", "draft"]
 
 
+def test_an_edit_of_a_proposal_is_scored_by_the_judge_of_the_rounds_calibration(
+    store: Store, settings: Settings, asked: RoundRequest, round_id: str
+) -> None:
+    ann, name = store.acting(Actor("Ann", "reviewer")), tasks.list_proposals(store, round_id)[0].criteria.criteria_id
+    edited = tasks.save_edit(ann, asked.project_id, name, "Reward short sentences.", "Ann")
+    where = (asked.project_id, asked.golden_id, asked.aspect)
+    request = RescoreRequest(*where, criteria_id=edited, parent_id=name, run_id=round_id)
+    kept = tasks.run_view(store, tasks.start_rescore(ann, settings, request)).request
+    assert isinstance(kept, RescoreRequest)
+    assert (kept.run_id, kept.criteria_id) == (asked.run_id, edited)
+
+
 def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
     store: Store, settings: Settings, asked: RoundRequest, round_id: str
 ) -> None:
