@@ -137,9 +137,13 @@ def _words_of_recheck(found: Recheck) -> list[str]:
             f"  fallen, one-sided: {probability(change.p)}; {change.interval.method if change.interval else ''}"
         )
     if change.detectable is not None:
-        n = f"{change.n_needed:,} items" if change.n_needed is not None else "no number of items"
+        n = (
+            f"takes {change.n_needed:,} items"
+            if change.n_needed is not None
+            else "cannot be told by any number of them"
+        )
         told = f"told with 80 % power: a fall of {change.detectable:.3f}"
-        lines.append(f"  {told}; a fall of {change.fall:g} needs {n}")
+        lines.append(f"  {told}; a fall of {change.fall:g} {n}")
     for name, one in ((f"the judge minus {found.against_name}", found.against), ("now minus before", found.paired)):
         if one is not None and one.value is not None:
             ends = f" [{one.interval.low:+.3f}, {one.interval.high:+.3f}]" if one.interval else ""
