@@ -1,4 +1,4 @@
-"""The commands that measure (align, compare, ceiling, read-ratings); the options and words that all share."""
+"""The commands that measure (align, compare, ceiling, read-ratings); options, words and look-ups that all share."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.errors import UsageError
+from core.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
+    from core.jobs.views import ProjectView
     from core.records import Alignment, Level, Scale
     from core.stats import Ceiling, Comparison, WholeTable
+    from core.store.store import Store
 
 Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
 AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
@@ -161,6 +163,21 @@ def tell(body: dict[str, Any], as_json: bool, words: Callable[[dict[str, Any]], 
         typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False))
     else:
         typer.echo("\n".join(words(body)))
+
+
+def project_named(store: Store, wanted: str) -> ProjectView:
+    """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
+    from core.jobs import tasks
+
+    listed = tasks.list_projects(store)
+    found = [one for one in listed if one.project_id == wanted] or [one for one in listed if one.name == wanted]
+    if not found:
+        known = ", ".join(repr(one.name) for one in listed[:20]) or "none"
+        raise NotFoundError(f"There is no project {wanted[:80]!r} here; there is {known}.")
+    if len(found) > 1:
+        ids = ", ".join(one.project_id for one in found)
+        raise UsageError(f"{len(found)} projects are called {wanted[:80]!r}. Name one by its id: {ids}.")
+    return found[0]
 
 
 def in_words(found: Alignment) -> str:

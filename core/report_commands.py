@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.commands import AspectOption, JsonFlag, tell
+from core.commands import AspectOption, JsonFlag, project_named, tell
 from core.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def report(
     from core.settings import Settings
 
     store = tasks.open_store(Settings.from_environment())
-    chosen = _project(store, project)
+    chosen = project_named(store, project)
     view = _golden(store, chosen, golden, aspect)
     found = tasks.report(store, chosen.project_id, view.golden_id, aspect, run or None)
     files = {
@@ -63,21 +63,6 @@ def report(
     }
     lines = [head.sentence, *head.details, *(f"Keep in mind: {one.title}. {one.text}" for one in told)]
     tell(body, as_json, lambda b: [*lines, f"Written: {', '.join(b['files'].values())}"])
-
-
-def _project(store: Store, wanted: str) -> ProjectView:
-    """The project of that id, else of that name.  NotFoundError lists those there are."""
-    from core.jobs import tasks
-
-    listed = tasks.list_projects(store)
-    found = [one for one in listed if one.project_id == wanted] or [one for one in listed if one.name == wanted]
-    if not found:
-        known = ", ".join(repr(one.name) for one in listed[:10]) or "none"
-        raise NotFoundError(f"There is no project {wanted[:80]!r} here; there is {known}.")
-    if len(found) > 1:
-        ids = ", ".join(one.project_id for one in found)
-        raise UsageError(f"{len(found)} projects are called {wanted!r}. Name one by its id: {ids}.")
-    return found[0]
 
 
 def _golden(store: Store, project: ProjectView, wanted: str, aspect: str) -> GoldenView:

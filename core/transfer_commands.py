@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.commands import JsonFlag, tell
-from core.errors import NotFoundError, UsageError
+from core.commands import JsonFlag, project_named, tell
 
 if TYPE_CHECKING:
-    from core.jobs.views import ProjectView
-    from core.store.store import Store
+    pass
 
 moving = typer.Typer(add_completion=False)
 
@@ -33,7 +31,7 @@ def export_project(
 
     settings = Settings.from_environment()
     store = tasks.open_store(settings)
-    chosen = _project_named(store, project)
+    chosen = project_named(store, project)
     told = tasks.export_project(store, settings, chosen.project_id, out, replies=not without_replies)
     body = {
         **{"project": chosen.project_id, "name": told.project, "out": str(out), "bytes": told.size},
@@ -71,18 +69,3 @@ def import_project(
     if told.runs_renamed:
         lines.append(f"Runs that have a new id, since theirs is taken here: {told.runs_renamed}.")
     tell(body, as_json, lambda _: lines)
-
-
-def _project_named(store: Store, wanted: str) -> ProjectView:
-    """The project of that id, else the only one of that name."""
-    from core.jobs import tasks
-
-    projects = tasks.list_projects(store)
-    found = [one for one in projects if one.project_id == wanted] or [one for one in projects if one.name == wanted]
-    if not found:
-        known = ", ".join(repr(one.name) for one in projects[:20]) or "none"
-        raise NotFoundError(f"There is no project {wanted[:80]!r} in this store; there is {known}.")
-    if len(found) > 1:
-        ids = ", ".join(one.project_id for one in found)
-        raise UsageError(f"{len(found)} projects are named {wanted[:80]!r}; name one by its id: {ids}.")
-    return found[0]

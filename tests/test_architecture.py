@@ -80,7 +80,15 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.jobs.worker",
         "core.providers.base",
     ),
-    "core.commands": ("core.public", "core.export", "core.golden", "core.stats"),
+    "core.commands": (
+        "core.public",
+        "core.export",
+        "core.golden",
+        "core.jobs.tasks",
+        "core.jobs.views",
+        "core.stats",
+        "core.store",
+    ),
     "core.data_commands": ("core.benchmarks", "core.commands", "core.golden", "core.settings"),
     "core.adapt_commands": ("core.commands", "core.export"),
     "core.style_commands": (

@@ -188,8 +188,8 @@ def test_commands_that_cannot_be_done(store: Store, project: str, tmp_path: Path
     store.projects.add("Summaries")
     out = str(tmp_path / "p.zip")
     for arguments, exit_code, words in [
-        (("export-project", "None", "--out", out), 1, "no project 'None' in this store; there is 'Summaries'"),
-        (("export-project", "Summaries", "--out", out), 2, f"2 projects are named 'Summaries'.*{project}"),
+        (("export-project", "None", "--out", out), 1, "no project 'None' here; there is 'Summaries'"),
+        (("export-project", "Summaries", "--out", out), 2, f"2 projects are called 'Summaries'.*{project}"),
         (("export-project", project, "--out", "/proc/none/p.zip"), 1, "cannot be written"),
         (("import-project", str(tmp_path)), 1, "cannot be read"),
         (("import-project", str(tmp_path / "none")), 1, "cannot be read"),
