@@ -7,6 +7,7 @@ double click) carries the same `form` id and is kept once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +15,8 @@ import sqlalchemy as sa
 from core.store.database import Database
 from core.store.rows import LabelRow, NewLabel
 from core.store.schema import labels
+
+_COLUMNS = tuple(labels.c[one.name] for one in fields(LabelRow))
 
 
 class Labels:
@@ -41,11 +44,12 @@ class Labels:
         )
         return self._select(labels.c.number.in_(newest))
 
-    def newest(self, project_id: str, golden_id: str, rater: str) -> int:
-        """The number of the rater's newest label of a golden set, 0 for none: it moves whenever they say something."""
-        query = sa.select(sa.func.max(labels.c.number)).where(*_of(project_id, golden_id, rater))
+    def since(self, project_id: str, golden_id: str, rater: str, number: int) -> list[tuple[int, LabelRow]]:
+        """What a rater said of a golden set after row `number` (0: everything), oldest first, each with its number."""
+        where = sa.and_(*_of(project_id, golden_id, rater), labels.c.number > number)
+        query = sa.select(labels.c.number, *_COLUMNS).where(where).order_by(labels.c.number)
         with self._db.read() as connection:
-            return int(connection.scalar(query) or 0)
+            return [(number, LabelRow(*rest)) for number, *rest in connection.execute(query)]
 
     def history(self, project_id: str, golden_id: str, item_id: str) -> list[LabelRow]:
         """Everything ever said of one item, oldest first."""
@@ -58,10 +62,9 @@ class Labels:
             return sorted(connection.scalars(query))
 
     def _select(self, where: sa.ColumnElement[bool]) -> list[LabelRow]:
-        names = ("rater", "item_id", "aspect", "value", "comment", "created_at")
-        query = sa.select(*(labels.c[name] for name in names)).where(where).order_by(labels.c.number)
+        query = sa.select(*_COLUMNS).where(where).order_by(labels.c.number)
         with self._db.read() as connection:
-            return [LabelRow(**row._mapping) for row in connection.execute(query)]
+            return [LabelRow(*row) for row in connection.execute(query)]
 
 
 def _of(project_id: str, golden_id: str, rater: str | None) -> list[Any]:

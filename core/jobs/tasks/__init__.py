@@ -119,6 +119,7 @@ from core.jobs.tasks.analyses import (
 from core.jobs.tasks.calibration import estimate, judge_file, load_calibration, start_calibration
 from core.jobs.tasks.criteria import get_criteria, list_criteria, save_edit
 from core.jobs.tasks.demo import ensure_demo, reset_demo, start_replay, welcome
+from core.jobs.tasks.desks import sit_down
 from core.jobs.tasks.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
 from core.jobs.tasks.fusion_plans import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
 from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set
@@ -134,7 +135,6 @@ from core.jobs.tasks.labelling import (
     list_passes,
     others_said,
     save_label,
-    sit_down,
     start_pass,
 )
 from core.jobs.tasks.meetings import (

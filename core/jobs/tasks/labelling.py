@@ -1,10 +1,9 @@
-"""Labelling passes: begin one, sit down at it, save labels, see agreement grow, adjudicate, freeze the result."""
+"""Labelling passes: begin one, save labels, see agreement grow, adjudicate, freeze the result (desks: `desks`)."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
@@ -16,12 +15,10 @@ from core.jobs.tasks.convert import moment
 from core.jobs.tasks.triage import list_triage
 from core.jobs.views.labelling import (
     AspectAgreement,
-    DeskView,
     HarvestView,
     OthersSaid,
     PassRequest,
     PassView,
-    SavedLabel,
 )
 from core.jobs.views.reviews import Triage
 from core.labelling.harvest import (
@@ -41,12 +38,10 @@ from core.store.rows import EventRow, LabelRow, NewLabel
 from core.store.store import Store
 
 PASS, JOINED, ADJUDICATED = "labelling pass", "joined", "adjudicated"
-_REMARK = ""
+REMARK = ""
 """Stands in an aspect's place for a comment that was typed before any label was given."""
 _LONGEST_COMMENT = 5_000
 _LONGEST_NAME = 120
-_PAUSE_SECONDS = 600.0
-"""A longer gap between two saves is a break, and says nothing about a rater's pace."""
 
 
 @requires("reviewer")
@@ -93,47 +88,6 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> PassView:
 
 
 @requires("annotator")
-def sit_down(store: Store, project_id: str, pass_id: str, *, seen: tuple[PassView, DeskView] | None = None) -> DeskView:
-    """What the person who acts has to rate in a pass, and what they have saved; the first call makes them a rater.
-
-    `seen` is what an earlier call gave, with the pass as it was: the same comes back unless something was saved since.
-    UsageError when nobody said who they are.
-    """
-    rater = _rater(store)
-    if seen is not None and (seen[1].pass_id, seen[1].rater) == (pass_id, rater):
-        version = store.labels.newest(project_id, seen[0].golden_id, rater)
-        return seen[1] if seen[1].version == version else _desk(store, seen[0], seen[1].assigned, version)
-    found = get_pass(store, project_id, pass_id)
-    if rater not in found.raters:
-        form = f"joined:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"
-        store.events.add(project_id, JOINED, pass_id, store.actor, {"did": f"joined {found.name}"}, form=form)
-        found = get_pass(store, project_id, pass_id)
-    golden = store.goldens.load(found.golden_id)
-    assigned = tuple(golden.items[k].item_id for k in found.plan.assigned(found.raters.index(rater)))
-    return _desk(store, found, assigned, store.labels.newest(project_id, found.golden_id, rater))
-
-
-def _desk(store: Store, found: PassView, assigned: tuple[str, ...], version: int) -> DeskView:
-    """The desk of who acts; `version` was read before the labels, so that a save in between is seen the next time."""
-    rater = _rater(store)
-    rows = store.labels.current(found.project_id, found.golden_id, rater)
-    said = _said(rows, found.plan.aspects, set(assigned))
-    n_aspects = len(found.plan.aspects)
-    saved = {item_id: one for item_id, one in said.items() if len(one.values) == n_aspects}
-    open_ones = [item_id for item_id in assigned if item_id not in saved]
-    return DeskView(
-        pass_id=found.pass_id,
-        rater=rater,
-        assigned=assigned,
-        saved=saved,
-        first_open=open_ones[0] if open_ones else None,
-        seconds_left=_seconds_left([row for row in rows if row.item_id in saved], len(open_ones)),
-        begun={item_id: one for item_id, one in said.items() if item_id not in saved},
-        version=version,
-    )
-
-
-@requires("annotator")
 def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> OthersSaid:
     """What other raters and the judges said of an item, where the pass shows it; AccessError where it is blind."""
     found = get_pass(store, project_id, pass_id)
@@ -170,10 +124,11 @@ def save_label(
     earlier ones of the same rater stay in the history.  UsageError for a label outside the scale, an aspect or item
     that is no part of the pass, or an endless comment.
     """
-    rater = _rater(store)
+    rater = named_rater(store)
     found = get_pass(store, project_id, pass_id)
     golden = store.goldens.load(found.golden_id)
-    if not any(golden.items[k].item_id == item_id for k in found.plan.positions):
+    ids = golden.item_ids
+    if item_id not in ids or ids.index(item_id) not in found.plan.positions:
         raise UsageError(f"Item {item_id[:60]!r} is no part of {found.name}.")
     if len(comment) > _LONGEST_COMMENT:
         raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {len(comment):,}.")
@@ -183,7 +138,7 @@ def save_label(
     for name, value in values.items():
         if value is not None and not known[name].scale.holds(value):
             raise UsageError(f"The label of {name} is {value:g}; the scale is {known[name].scale}.")
-    new = [NewLabel(item_id, name, value, comment.strip()) for name, value in (values or {_REMARK: None}).items()]
+    new = [NewLabel(item_id, name, value, comment.strip()) for name, value in (values or {REMARK: None}).items()]
     store.labels.add(project_id, found.golden_id, rater, form, new)
 
 
@@ -261,6 +216,13 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
     return store.goldens.add(project_id, frozen)
 
 
+def named_rater(store: Store) -> str:
+    """The name of who acts; UsageError when nobody said who they are."""
+    if not store.actor.name.strip():
+        raise UsageError("Say who you are first: labels are kept by rater. Pick a name in the menu.")
+    return store.actor.name
+
+
 # ── from rows to views ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -310,12 +272,6 @@ def _parting(labels: Sequence[Label], aspect: str, item_id: str) -> Parting:
     return Parting(item_id, aspect, said, 0.0)
 
 
-def _rater(store: Store) -> str:
-    if not store.actor.name.strip():
-        raise UsageError("Say who you are first: labels are kept by rater. Pick a name in the menu.")
-    return store.actor.name
-
-
 def _labels(store: Store, found: PassView, golden: GoldenSet) -> list[Label]:
     """What everybody thinks now of the items and aspects of the pass."""
     items = {golden.items[k].item_id for k in found.plan.positions}
@@ -325,34 +281,7 @@ def _labels(store: Store, found: PassView, golden: GoldenSet) -> list[Label]:
 
 
 def _label(row: LabelRow) -> Label:
-    values = asdict(row)
-    values.pop("created_at")
-    return Label(**values)
-
-
-def _said(rows: Sequence[LabelRow], aspects: Sequence[LabelAspect], assigned: set[str]) -> dict[str, SavedLabel]:
-    """Item id → what was said so far of each assigned item; the comment is that of the newest row."""
-    names = {one.aspect for one in aspects}
-    by_item: dict[str, dict[str, LabelRow]] = {}
-    for row in rows:
-        if row.item_id in assigned and (row.aspect in names or row.aspect == _REMARK):
-            by_item.setdefault(row.item_id, {})[row.aspect] = row
-    return {
-        item_id: SavedLabel(
-            {name: row.value for name, row in said.items() if name != _REMARK}, list(said.values())[-1].comment
-        )
-        for item_id, said in by_item.items()
-    }
-
-
-def _seconds_left(rows: Sequence[LabelRow], n_open: int) -> float | None:
-    """The rater's median time between items, breaks left out, for each item that is open; None before three items."""
-    finished: dict[str, float] = {}
-    for row in rows:
-        finished[row.item_id] = max(row.created_at, finished.get(row.item_id, row.created_at))
-    gaps = np.diff(np.unique(list(finished.values())))
-    gaps = gaps[(gaps > 0) & (gaps < _PAUSE_SECONDS)]
-    return float(np.median(gaps) * n_open) if gaps.size >= 2 else None
+    return Label(row.rater, row.item_id, row.aspect, row.value, row.comment)
 
 
 def _agreement(

@@ -73,7 +73,8 @@ class DeskView:
     """One rater's work in a pass: `assigned` item ids in order, what was `saved`, and the first unfinished.
 
     `begun` holds what was said of items on which an aspect is open still.  `seconds_left` is None until enough was
-    saved to tell.  `version` moves with every save.
+    saved to tell; `finished` holds when each saved item was last rated (seconds since 1970).  `version` moves with
+    every save.
     """
 
     pass_id: str
@@ -83,6 +84,7 @@ class DeskView:
     first_open: str | None
     seconds_left: float | None
     begun: Mapping[str, SavedLabel] = field(default_factory=dict)
+    finished: Mapping[str, float] = field(default_factory=dict)
     version: int = 0
 
     @property

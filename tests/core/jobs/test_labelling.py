@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -125,6 +126,25 @@ def test_a_desk_that_was_seen_comes_back_until_something_is_saved(
     assert now == tasks.sit_down(ann, *where)
     assert now.said("i0").values == {"a": 3.0}
     assert tasks.sit_down(bo, *where, seen=seen).rater == "Bo"  # what somebody else saw is not taken
+
+
+def test_a_desk_brought_up_press_by_press_is_the_desk_read_whole(
+    store: Store, request_: PassRequest, pass_id: str
+) -> None:
+    ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
+    seen, desk = tasks.get_pass(store, *where), tasks.sit_down(ann, *where)
+    chance, choices = random.Random(5), {"a": (1.0, 4.0), "b": (0.0, 1.0)}
+    for k in range(60):
+        said = {name: chance.choice([None, *choices[name]]) for name in chance.sample(["a", "b"], chance.randint(0, 2))}
+        comment = chance.choice(["", "odd"]) if said else "alone"
+        tasks.save_label(ann, *where, chance.choice(desk.assigned), said, comment=comment, form=f"f{k}")
+        desk = tasks.sit_down(ann, *where, seen=(seen, desk))
+    assert desk == tasks.sit_down(ann, *where)
+    rows = store.labels.current(request_.project_id, request_.golden_id, "Ann")
+    for item_id in desk.assigned:  # the desk says what the newest rows say
+        newest = [row for row in rows if row.item_id == item_id]
+        assert desk.said(item_id).values == {row.aspect: row.value for row in newest if row.aspect}
+        assert desk.said(item_id).comment == (newest[-1].comment if newest else "")
 
 
 def test_only_a_pass_that_is_not_blind_shows_what_others_said(
