@@ -85,7 +85,10 @@ TABLES: tuple[Layout, ...] = (
     _layout(schema.run_replies),
     _layout(schema.replies),
 )
-"""Every table of a project, each after those that it refers to."""
+"""Every table of a project, each after those that it refers to.
+
+`drafts` is none of them: what somebody has typed and not saved is theirs, and no part of what a project hands on.
+"""
 LAYOUT: dict[str, Layout] = {one.name: one for one in TABLES}
 
 

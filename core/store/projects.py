@@ -13,6 +13,7 @@ from core.store.schema import (
     alignments,
     criteria,
     documents,
+    drafts,
     edits,
     events,
     judges,
@@ -27,7 +28,10 @@ from core.store.schema import (
 )
 
 _OF_RUNS = (documents, steps, scores, run_replies)
-_OF_PROJECT = (alignments, edits, criteria, judges, labels, events, project_replies, runs, project_goldens, projects)
+_OF_PROJECT = (
+    *(alignments, edits, criteria, judges, labels, drafts, events),
+    *(project_replies, runs, project_goldens, projects),
+)
 """In the order in which rows can go: each table before those that it refers to."""
 
 

@@ -202,3 +202,16 @@ class EventRow:
     role: str
     body: Mapping[str, Any]
     created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRow:
+    """What `author` has typed of `subject` and not saved; `base` is the version they began from."""
+
+    project_id: str
+    subject: str
+    author: str
+    text: str
+    base: str
+    began_at: float
+    kept_at: float

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0006"
+HEAD = "0007"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
@@ -217,6 +217,18 @@ events = sa.Table(
     _column("created_at", _time),
     sa.UniqueConstraint("project_id", "form", name="events_once"),
     sa.Index("events_of_kind", "project_id", "kind"),
+)
+
+drafts = sa.Table(
+    "drafts",
+    metadata,
+    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
+    _column("subject", SafeText, primary_key=True),
+    _column("author", SafeText, primary_key=True),
+    _column("text", SafeText),
+    _column("base", _key),
+    _column("began_at", _time),
+    _column("kept_at", _time),
 )
 
 replies = sa.Table(

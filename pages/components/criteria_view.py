@@ -14,7 +14,7 @@ from core.jobs.views import CriteriaView, DifferenceView, RescoreRequest, Rescor
 from core.jobs.views.reviews import Review
 from core.records import Alignment
 from core.wording import Piece, word_diff
-from pages.components import people, review_view, state, tables
+from pages.components import drafts, people, review_view, state, tables
 from pages.components.page import Opened, link_to, plain
 
 MOST_NUMBERED = 400
@@ -163,14 +163,17 @@ def draw_diff(pieces: Sequence[Piece], *, mark: str = "") -> None:
 
 def edit_form(page: Opened, view: CriteriaView, run_id: str | None) -> None:
     """Edit by hand: saves a new version that names its parent and author, then re-scores it beside its parent."""
+    subject, name = drafts.of_criteria(view.criteria_id), state.widget(f"edit_{view.criteria_id}")
     if locked_by := review_view.locked_words(page, view):
         st.info(plain(locked_by), icon=":material/lock:")
+        drafts.draw_left(page, subject)
         return
-    bases = st.session_state.setdefault(state.EDIT_BASE, {})
-    base = bases.setdefault(view.criteria_id, view.head)
+    editing = drafts.begin(page, subject, view.text, name, base=view.head)
+    drafts.draw_kept(page, editing, view.head)
+    drafts.draw_others(page, subject)
     with st.form(f"edit_form_{view.criteria_id}"):
         st.markdown("**Edit by hand** (saved as a new version; this one stays as it is)")
-        text = st.text_area("Criteria", value=view.text, height=320, key=state.widget(f"edit_{view.criteria_id}"))
+        text = st.text_area("Criteria", value=editing.text, height=320, key=editing.key)
         note = st.text_input("Note (optional)", max_chars=300, key=state.widget(f"note_{view.criteria_id}"))
         held_out = st.checkbox(
             "Also compare on held-out items",
@@ -181,9 +184,10 @@ def edit_form(page: Opened, view: CriteriaView, run_id: str | None) -> None:
             "Save and re-score", type="primary", icon=":material/save:", **people.gate(page, "reviewer")
         )
     if submitted and (author := review_view.named(page, "version")) is not None:
-        _save(page, view, _Edit(text or "", author, (note or "").strip(), held_out, run_id), base)
+        _save(page, view, _Edit(text or "", author, (note or "").strip(), held_out, run_id), editing, editing.base)
+    drafts.watch(page, editing)
     if (clash := st.session_state.get(state.CONFLICT)) and clash.criteria_id == view.criteria_id:
-        _draw_conflict(page, view, clash)
+        _draw_conflict(page, view, clash, editing)
 
 
 def draw_rescore(page: Opened, view: RunView) -> None:
@@ -325,7 +329,7 @@ def _draw_changed(result: RescoreView) -> None:
         )
 
 
-def _save(page: Opened, view: CriteriaView, edit: _Edit, expected_head: str) -> None:
+def _save(page: Opened, view: CriteriaView, edit: _Edit, editing: drafts.Editing, expected_head: str) -> None:
     """Saves and sets the re-scoring going; a conflict is kept for `_draw_conflict` instead."""
     st.session_state.pop(state.CONFLICT, None)
     try:
@@ -344,7 +348,7 @@ def _save(page: Opened, view: CriteriaView, edit: _Edit, expected_head: str) -> 
     except ConcordError as error:
         st.error(plain(str(error)), title="Nothing was saved", icon=":material/error:")
         return
-    st.session_state[state.EDIT_BASE].pop(view.criteria_id, None)
+    drafts.done(page, editing)
     state.leave_notice("Saved as a new version.", good=True)
     state.put_in_url(criteria=new_id, rescore=_start(page, view, edit, new_id))
     st.rerun()
@@ -371,7 +375,7 @@ def _start(page: Opened, view: CriteriaView, edit: _Edit, new_id: str) -> str | 
         return None
 
 
-def _draw_conflict(page: Opened, view: CriteriaView, clash: _Conflict) -> None:
+def _draw_conflict(page: Opened, view: CriteriaView, clash: _Conflict, editing: drafts.Editing) -> None:
     """Both texts and the words between them; nothing is lost and nothing is decided by itself."""
     with st.container(border=True):
         st.warning(
@@ -389,8 +393,8 @@ def _draw_conflict(page: Opened, view: CriteriaView, clash: _Conflict) -> None:
         with st.container(horizontal=True):
             gate = people.gate(page, "reviewer")
             if st.button("Save mine as a version of its own", type="primary", key="conflict_save", **gate):
-                _save(page, view, clash.edit, view.head)
+                _save(page, view, clash.edit, editing, view.head)
             if st.button("Drop mine", key="conflict_drop"):
                 del st.session_state[state.CONFLICT]
-                st.session_state[state.EDIT_BASE].pop(view.criteria_id, None)
+                drafts.done(page, editing)
                 st.rerun()

@@ -10,7 +10,7 @@ from core.jobs.views import GoldenView
 from core.jobs.views.labelling import PassRequest
 from core.labelling.plan import MOST_RATERS, LabelAspect, Order
 from core.records import Scale
-from pages.components import label_view, people, state
+from pages.components import drafts, label_view, people, state
 from pages.components.page import Opened, link_to, plain
 
 ORDER_WORDS: dict[Order, str] = {
@@ -122,9 +122,10 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
     )
     blind = st.toggle("Blind: nobody sees judges or what others said", value=True, key=state.widget("label_blind"))
     name = st.text_input("Name of the pass", value="First pass", max_chars=120, key=state.widget("label_name"))
-    instructions = st.text_area(
-        "Instructions, shown to everybody who labels", height=90, max_chars=5_000, key=state.widget("label_words")
-    )
+    words = _instructions(page)
+    label = "Instructions, shown to everybody who labels"
+    instructions = st.text_area(label, value=words.text, height=90, max_chars=5_000, key=words.key)
+    drafts.watch(page, words, "until the pass begins")
     return PassRequest(
         project_id=page.project.project_id,
         golden_id=golden.golden_id,
@@ -138,6 +139,10 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
         blind=blind,
         instructions=instructions,
     )
+
+
+def _instructions(page: Opened) -> drafts.Editing:
+    return drafts.begin(page, "instructions", "", state.widget("label_words"))
 
 
 def _what_it_means(request: PassRequest, golden: GoldenView) -> str:
@@ -157,6 +162,7 @@ def _begin(page: Opened, request: PassRequest) -> None:
     except ConcordError as error:
         state.leave_notice(f"The pass was not begun: {error}", good=False)
         return
+    drafts.done(page, _instructions(page))
     state.leave_notice(
         f"{' '.join(request.name.split())} has begun. Under Progress stands the address to send.", good=True
     )

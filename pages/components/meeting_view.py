@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
 from core.jobs.views.rounds import ProposalView
-from pages.components import meeting_start, meeting_table, people, review_view, state
+from pages.components import drafts, meeting_start, meeting_table, people, review_view, state
 from pages.components.page import Opened, plain
 
 PROBLEM = state.widget("meeting_problem")
@@ -24,6 +24,7 @@ CHANGE_WORDS: dict[Verdict, str] = {
     "postponed": "Postpone",
 }
 ANSWER_WORDS: dict[Verdict, str] = {"accepted": "Yes, agreed", "rejected": "No", "postponed": "Postpone"}
+REASON, TEXT = "Decision: the reason, for the minutes", "Text"
 COLOURS = {"accepted": "green", "rejected": "red", "postponed": "gray"}
 ICONS = {"accepted": ":material/check_circle:", "rejected": ":material/cancel:", "postponed": ":material/schedule:"}
 KEYS: dict[Choice, str] = {"for": "F", "against": "A", "abstain": "X"}
@@ -238,11 +239,16 @@ def _draw_decision_form(page: Opened, meeting: MeetingView, point: Point, seen: 
     words = CHANGE_WORDS if point.item.kind == "change" else ANSWER_WORDS
     key = state.widget(f"decide_{meeting.meeting_id}_{meeting.at}_{seen}")
     proposal = meeting_table.proposal_of(page, point)
+    subject = f"reason:{meeting.meeting_id}:{meeting.at}"
+    typed = {REASON: drafts.begin(page, subject, "", f"{key}_reason")}
+    if proposal is not None:
+        typed[TEXT] = drafts.begin(page, drafts.of_proposal(proposal), proposal.criteria.text, f"{key}_text")
+        drafts.draw_kept(page, typed[TEXT])
     with st.form(f"{key}_form", border=False):
-        st.text_area("Decision: the reason, for the minutes", key=f"{key}_reason", height=80, max_chars=2_000)
-        if proposal is not None:
+        st.text_area(REASON, value=typed[REASON].text, key=typed[REASON].key, height=80, max_chars=2_000)
+        if TEXT in typed:
             with st.expander("Change the text before accepting", icon=":material/edit:"):
-                st.text_area("Text", value=proposal.criteria.text, key=f"{key}_text", height=200, max_chars=8_000)
+                st.text_area(TEXT, value=typed[TEXT].text, key=typed[TEXT].key, height=200, max_chars=8_000)
         with st.container(horizontal=True, gap="small"):
             for verdict, label in words.items():
                 st.form_submit_button(
@@ -250,10 +256,13 @@ def _draw_decision_form(page: Opened, meeting: MeetingView, point: Point, seen: 
                     type="primary" if verdict == "accepted" else "secondary",
                     icon=ICONS[verdict],
                     on_click=_decide,
-                    args=(page, meeting, verdict, key),
+                    args=(page, meeting, verdict, typed),
                     kwargs={"seen": seen, "proposal": proposal},
                     **people.gate(page, "reviewer"),
                 )
+    with st.container(horizontal=True):
+        for name, editing in typed.items():
+            drafts.watch(page, editing, "not yet decided" if name == REASON else "not yet a version")
 
 
 # ── what a press does ────────────────────────────────────────────────────────────────────────────────────────
@@ -283,11 +292,16 @@ def _seat(page: Opened, meeting: MeetingView, key: str) -> None:
 
 
 def _decide(
-    page: Opened, meeting: MeetingView, verdict: Verdict, key: str, *, seen: int, proposal: ProposalView | None
+    page: Opened,
+    meeting: MeetingView,
+    verdict: Verdict,
+    typed: Mapping[str, drafts.Editing],
+    *,
+    seen: int,
+    proposal: ProposalView | None,
 ) -> None:
     """`seen` is the decision as the screen showed it, and so is `proposal`; its text may have been changed here."""
-    reason = str(st.session_state.get(f"{key}_reason") or "")
-    text = str(st.session_state.get(f"{key}_text") or "")
+    reason, text = (str(st.session_state.get(typed[one].key) or "") if one in typed else "" for one in (REASON, TEXT))
     where = (*_where(page, meeting), meeting.at)
 
     def act() -> None:
@@ -300,7 +314,10 @@ def _decide(
             page.store, *where, verdict=verdict, reason=reason, seen=seen, proposal_seen=shown, edited_id=edited_id
         )
 
-    _do(page, act)
+    if _do(page, act):
+        for name, editing in typed.items():
+            if name == REASON or verdict == "accepted":
+                drafts.done(page, editing)
 
 
 # ── minutes ──────────────────────────────────────────────────────────────────────────────────────────────────

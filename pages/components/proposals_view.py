@@ -12,7 +12,7 @@ from core.jobs import tasks
 from core.jobs.views import DifferenceView, RunView
 from core.jobs.views.rounds import ProposalState, ProposalView, RoundRequest
 from core.wording import word_diff
-from pages.components import criteria_view, people, state, tables
+from pages.components import criteria_view, drafts, people, state, tables
 from pages.components.misaligned_looked import ITEMS, Looked
 from pages.components.page import link_to, plain
 from pages.components.run_view import BadgeColour
@@ -196,15 +196,18 @@ def _draw_edit(looked: Looked, one: ProposalView, key: str) -> None:
     if not part.open:
         return
     with part:
-        st.text_area("Text", value=one.criteria.text, height=220, max_chars=LONGEST_TEXT, key=f"{key}_text")
+        editing = drafts.begin(looked.page, drafts.of_proposal(one), one.criteria.text, f"{key}_text")
+        drafts.draw_kept(looked.page, editing)
+        st.text_area("Text", value=editing.text, height=220, max_chars=LONGEST_TEXT, key=editing.key)
         st.button(
             "Accept the edited text",
             key=f"{key}_accept_edited",
             icon=":material/check:",
             on_click=_decide_edited,
-            args=(looked, one, key),
+            args=(looked, one, key, editing),
             **people.gate(looked.page, "reviewer", help=EDIT_HELP),
         )
+        drafts.watch(looked.page, editing)
 
 
 def _decide(looked: Looked, one: ProposalView, key: str, *, accepted: bool, edited_id: str = "") -> None:
@@ -230,12 +233,13 @@ def _decide(looked: Looked, one: ProposalView, key: str, *, accepted: bool, edit
     st.toast(said, icon=":material/check:")
 
 
-def _decide_edited(looked: Looked, one: ProposalView, key: str) -> None:
-    text, reason = st.session_state[f"{key}_text"], st.session_state.get(f"{key}_reason", "")
+def _decide_edited(looked: Looked, one: ProposalView, key: str, editing: drafts.Editing) -> None:
+    text, reason = st.session_state[editing.key], st.session_state.get(f"{key}_reason", "")
     page, which = looked.page, (one.run_id, one.criteria.criteria_id)
     try:
         edited_id = tasks.edit_proposal(page.store, page.settings, *which, text, note=reason)
     except ConcordError as error:
         st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}"
         return
+    drafts.done(page, editing)
     _decide(looked, one, key, accepted=True, edited_id=edited_id)

@@ -334,6 +334,15 @@ class World:
     def list_reviews(self, store: object, project_id: str) -> dict[str, Review]:
         return {}
 
+    def draft_of(self, store: object, project_id: str, subject: str) -> None:
+        return None  # what is typed and not saved is tested against a real store
+
+    def others_drafting(self, store: object, project_id: str, subject: str) -> list[Any]:
+        return []
+
+    def drop_draft(self, store: object, project_id: str, subject: str) -> None:
+        return None
+
     def get_criteria(self, store: object, project_id: str, criteria_id: str) -> CriteriaView:
         if criteria_id not in self.criteria:
             raise NotFoundError(f"There are no criteria {criteria_id}.")

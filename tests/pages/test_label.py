@@ -141,6 +141,17 @@ def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label
     assert "The pass was not begun: A labelling pass has a name" in texts(screen)
 
 
+def test_instructions_are_kept_until_the_pass_begins(store: Store, asked: PassRequest, open_label: Open) -> None:
+    ann = store.acting(Actor("Ann"))
+    tasks.keep_draft(ann, asked.project_id, "instructions", f"Read {HOSTILE} first.")
+    screen = open_label(rater="Ann")
+    assert [one.value for one in screen.text_area] == [f"Read {HOSTILE} first."]
+    press(screen, "Begin this pass")
+    (begun,) = tasks.list_passes(store, asked.project_id)
+    assert begun.plan.instructions == f"Read {HOSTILE} first."
+    assert tasks.draft_of(ann, asked.project_id, "instructions") is None
+
+
 def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
     known = tasks.start_pass(store, asked)
     screen = open_label(labelling="<b>gone</b>", rater="Ann")

@@ -38,6 +38,9 @@ functions that need them.  Signatures at a glance::
     get_criteria(store, project_id, criteria_id) -> CriteriaView
     save_edit(store, project_id, parent_id, text, author="", *, note="", expected_head=None) -> criteria_id
 
+    keep_draft(store, project_id, subject, text, *, base="") -> DraftView                what is typed and not saved
+    draft_of(store, project_id, subject) -> DraftView | None      others_drafting(…)      drop_draft(…)
+
     estimate_styles(store, settings, request) -> StylesEstimate           the grid of judging styles, by cell
     start_styles(store, settings, request) -> run_id
     styles_so_far(store, run_id) -> StylesView | None
@@ -120,6 +123,7 @@ from core.jobs.tasks.calibration import estimate, judge_file, load_calibration, 
 from core.jobs.tasks.criteria import get_criteria, list_criteria, save_edit
 from core.jobs.tasks.demo import ensure_demo, reset_demo, start_replay, welcome
 from core.jobs.tasks.desks import sit_down
+from core.jobs.tasks.drafts import draft_of, drop_draft, keep_draft, others_drafting
 from core.jobs.tasks.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
 from core.jobs.tasks.fusion_plans import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
 from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set
@@ -190,6 +194,10 @@ from core.jobs.tasks.transfer import export_project, import_project, preview_pro
 from core.jobs.tasks.triage import list_openings, list_triage, save_triage
 
 __all__ = [
+    "draft_of",
+    "drop_draft",
+    "keep_draft",
+    "others_drafting",
     "list_rechecks",
     "start_recheck",
     "ensure_demo",

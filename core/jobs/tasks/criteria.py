@@ -10,7 +10,8 @@ from core.jobs.views import CriteriaAlignment, CriteriaSummary, CriteriaView
 from core.records import Criteria, Provenance
 from core.store.store import Store
 
-_LONGEST_TEXT = 20_000
+LONGEST_TEXT = 20_000
+"""Characters of criteria at most."""
 
 
 @requires("viewer")
@@ -85,8 +86,8 @@ def save_edit(
     trimmed = text.strip()
     if not trimmed:
         raise CriteriaError("Criteria need a text. To judge without criteria, choose the baseline.")
-    if len(trimmed) > _LONGEST_TEXT:
-        raise CriteriaError(f"Criteria may have {_LONGEST_TEXT:,} characters; these have {len(trimmed):,}.")
+    if len(trimmed) > LONGEST_TEXT:
+        raise CriteriaError(f"Criteria may have {LONGEST_TEXT:,} characters; these have {len(trimmed):,}.")
     author = store.actor.name if store.actor.subject else author.strip() or store.actor.name
     provenance = Provenance("edit", parent.provenance.round, (parent_id,), author=author, note=note.strip())
     edit = Criteria(trimmed, parent.aspect, provenance)

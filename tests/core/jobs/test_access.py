@@ -40,6 +40,7 @@ READING = """
     compare_fusions fuse_judges fused_file kept_fusion
     estimate_fusion list_plans propose_plan
     judge_adapters
+    draft_of others_drafting
 """
 SPEAKING = "add_comment cast_vote others_said save_label save_triage settle_comment sit_down"
 CHANGING = """
@@ -54,6 +55,7 @@ CHANGING = """
     come_to set_table
     keep_fusion save_plan start_fusion
     start_replay
+    drop_draft keep_draft
 """
 LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),

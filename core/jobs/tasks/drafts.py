@@ -1,0 +1,64 @@
+"""What people are typing and have not saved, kept at every pause, so that no closed tab and no restart takes it along.
+
+A draft is nobody's record and is not logged: the log says who saved which version.  It belongs to one person and one
+text (its *subject*, such as ``criteria:ID``), and saving or dropping the text takes it away.
+"""
+
+from __future__ import annotations
+
+from core.errors import UsageError
+from core.jobs.tasks.access import requires
+from core.jobs.tasks.convert import moment
+from core.jobs.tasks.criteria import LONGEST_TEXT
+from core.jobs.views.drafts import DraftView
+from core.store.rows import DraftRow
+from core.store.store import Store
+
+_LONGEST_SUBJECT = 200
+_NOBODY = ""
+
+
+@requires("reviewer")
+def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> DraftView:
+    """Keep what whoever acts has typed so far of `subject`; overwrites what they had typed there before.
+
+    What was begun on this machine before a name was picked carries the name from now on.  UsageError for a text that
+    could not be saved for its length, StoreError for an unknown project.
+    """
+    if len(text.strip()) > LONGEST_TEXT:
+        raise UsageError(f"A text may have {LONGEST_TEXT:,} characters; this one has {len(text.strip()):,}.")
+    if not 0 < len(subject) <= _LONGEST_SUBJECT:
+        raise UsageError(f"A draft says what it is of, in 1 to {_LONGEST_SUBJECT} characters; {len(subject)} came.")
+    readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair could not be shown again
+    authors = _mine(store)
+    return _view(store.drafts.keep(project_id, subject, authors[0], readable, base, also=authors[-1]))
+
+
+@requires("viewer")
+def draft_of(store: Store, project_id: str, subject: str) -> DraftView | None:
+    """The newest text that whoever acts has typed of `subject` and not saved; None for none."""
+    authors = _mine(store)
+    return next((_view(row) for row in store.drafts.of(project_id, subject) if row.author in authors), None)
+
+
+@requires("viewer")
+def others_drafting(store: Store, project_id: str, subject: str) -> list[DraftView]:
+    """What everybody else has typed of `subject` and not saved, the newest first; names are known to all."""
+    mine = _mine(store)
+    return [_view(row) for row in store.drafts.of(project_id, subject) if row.author and row.author not in mine]
+
+
+@requires("reviewer")
+def drop_draft(store: Store, project_id: str, subject: str) -> None:
+    """Take away what whoever acts has typed of `subject`: it was saved, or they begin again."""
+    store.drafts.drop(project_id, subject, _mine(store))
+
+
+def _mine(store: Store) -> tuple[str, ...]:
+    """Under which names drafts are one's own; whoever signed in has one name only."""
+    actor = store.actor
+    return (actor.name,) if actor.subject or not actor.name else (actor.name, _NOBODY)
+
+
+def _view(row: DraftRow) -> DraftView:
+    return DraftView(row.subject, row.author, row.text, row.base, moment(row.began_at), moment(row.kept_at))

@@ -1,0 +1,111 @@
+"""What people type and have not saved: whose it is, what is refused, and that saving tells who was faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.errors import ConflictError, StoreError, UsageError
+from core.jobs import tasks
+from core.jobs.tasks.criteria import LONGEST_TEXT
+from core.people import Actor
+from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
+from core.settings import Settings
+from core.store.store import Store
+
+PARENT = Criteria("Reward order.", "a", Provenance("draft"))
+SUBJECT = f"criteria:{PARENT.criteria_id}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = tasks.open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def project_id(store: Store) -> str:
+    made = tasks.create_project(store, "p").project_id
+    golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
+    store.criteria.add(made, tasks.add_golden(store, made, golden), [PARENT])
+    return made
+
+
+def test_a_draft_is_its_authors_alone(store: Store, project_id: str) -> None:
+    ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
+    kept = tasks.keep_draft(ann, project_id, SUBJECT, " Reward links.\n", base="h1")
+    assert (kept.author, kept.text, kept.base) == ("Ann", " Reward links.\n", "h1")
+    assert tasks.draft_of(ann, project_id, SUBJECT) == kept
+    assert tasks.draft_of(bo, project_id, SUBJECT) is None
+    assert tasks.draft_of(store, project_id, SUBJECT) is None
+    assert tasks.others_drafting(bo, project_id, SUBJECT) == [kept]
+    assert tasks.others_drafting(ann, project_id, SUBJECT) == []
+    tasks.drop_draft(bo, project_id, SUBJECT)
+    assert tasks.draft_of(ann, project_id, SUBJECT) == kept
+    tasks.drop_draft(ann, project_id, SUBJECT)
+    assert tasks.draft_of(ann, project_id, SUBJECT) is None
+
+
+def test_what_was_begun_without_a_name_goes_on_under_the_name_picked(store: Store, project_id: str) -> None:
+    ann = store.acting(Actor("Ann"))
+    tasks.keep_draft(store, project_id, SUBJECT, "nameless")
+    found = tasks.draft_of(ann, project_id, SUBJECT)
+    assert found is not None
+    assert (found.author, found.text) == ("", "nameless")
+    assert tasks.others_drafting(store.acting(Actor("Bo")), project_id, SUBJECT) == []  # of nobody, nobody is told
+    tasks.keep_draft(ann, project_id, SUBJECT, "named")
+    assert tasks.draft_of(store, project_id, SUBJECT) is None
+    tasks.keep_draft(store, project_id, SUBJECT, "nameless again")
+    tasks.drop_draft(ann, project_id, SUBJECT)
+    assert tasks.draft_of(store, project_id, SUBJECT) is None
+
+
+def test_who_signed_in_sees_no_draft_of_nobody(store: Store, project_id: str) -> None:
+    tasks.keep_draft(store, project_id, SUBJECT, "typed before accounts were turned on")
+    ann = store.acting(Actor("Ann", "reviewer", "ann@example.org"))
+    assert tasks.draft_of(ann, project_id, SUBJECT) is None
+    tasks.keep_draft(ann, project_id, SUBJECT, "hers")
+    tasks.drop_draft(ann, project_id, SUBJECT)
+    assert tasks.draft_of(store, project_id, SUBJECT) is not None
+
+
+def test_a_text_that_could_not_be_saved_is_not_kept(store: Store, project_id: str) -> None:
+    longest = "x" * LONGEST_TEXT
+    assert tasks.keep_draft(store, project_id, SUBJECT, f"  {longest}\n").text == f"  {longest}\n"
+    with pytest.raises(UsageError, match="may have 20,000 characters; this one has 20,001"):
+        tasks.keep_draft(store, project_id, SUBJECT, longest + "x")
+    assert tasks.draft_of(store, project_id, SUBJECT) is not None  # the last one that could be kept stays
+    for strange in ("", "s" * 201):
+        with pytest.raises(UsageError, match="in 1 to 200 characters"):
+            tasks.keep_draft(store, project_id, strange, "x")
+    with pytest.raises(StoreError):
+        tasks.keep_draft(store, "p-none", SUBJECT, "x")
+
+
+def test_letters_that_cannot_be_sent_back_are_replaced(store: Store, project_id: str) -> None:
+    kept = tasks.keep_draft(store, project_id, SUBJECT, "<b>\x00 🙂 half \ud83d one")
+    assert kept.text == "<b>\x00 🙂 half ? one"
+    assert tasks.draft_of(store, project_id, SUBJECT) == kept
+
+
+def test_pauses_are_not_logged(store: Store, project_id: str) -> None:
+    before = len(tasks.list_events(store, project_id))
+    tasks.keep_draft(store, project_id, SUBJECT, "one")
+    tasks.drop_draft(store, project_id, SUBJECT)
+    assert len(tasks.list_events(store, project_id)) == before
+
+
+def test_a_draft_from_an_older_head_is_told_when_it_is_saved(store: Store, project_id: str) -> None:
+    ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
+    began = tasks.get_criteria(ann, project_id, PARENT.criteria_id).head
+    tasks.keep_draft(ann, project_id, SUBJECT, "Ann's.", base=began)
+    tasks.save_edit(bo, project_id, PARENT.criteria_id, "Bo's.", expected_head=began)
+    found = tasks.draft_of(ann, project_id, SUBJECT)
+    assert found is not None
+    with pytest.raises(ConflictError) as clash:
+        tasks.save_edit(ann, project_id, PARENT.criteria_id, found.text, expected_head=found.base)
+    assert (clash.value.theirs, clash.value.yours) == ("Bo's.", "Ann's.")
+    assert tasks.draft_of(ann, project_id, SUBJECT) == found  # still there
