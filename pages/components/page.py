@@ -115,7 +115,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
         store = kept.store.acting(people.actor_of(account, kept.settings))
         _draw_menu()
         project = _choose_project(store)
-        people.draw_who(store, project.project_id)
+        people.draw_who(kept.settings, store, project.project_id)
     except ConcordError as error:
         st.title(title)
         stop_with("Concord cannot start as it is set up.", str(error))

@@ -1,8 +1,9 @@
 """Who acts: the name picked in the sidebar on one's own machine, or the account that a team's people sign in with.
 
 Where Streamlit's secrets hold an `[auth]` section, nothing is shown before somebody has signed in, and their role comes
-from the settings.  Elsewhere whoever sits at the machine may do everything, under the name they pick; browsers of other
-machines are turned away.  Roles are enforced in `core.jobs.tasks`; here they are only said before a button is pressed.
+from the settings.  Elsewhere whoever sits at the machine may do everything, under the name they pick and their browser
+remembers; browsers of other machines are turned away.  Roles are enforced in `core.jobs.tasks`; here they are only said
+before a button is pressed.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import streamlit as st
-from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError
+from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError, StreamlitPageNotFoundError
 
 from core.jobs import tasks
 from core.people import Actor, Role
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import state
+from pages.components import remembered, state
 
 LONGEST = 60
 _LONGEST_CLAIM = 120
@@ -69,27 +70,37 @@ def let_in() -> Account | None:
         _refuse("Your account came without an e-mail address, and what people may do here goes by that.")
     if str(st.user.get("email_verified", True)).lower() == "false":
         _refuse("The e-mail address of this account has not been verified. Verify it there, then sign in again.")
+    _go_where_they_wanted()
     return account
 
 
 def actor_of(account: Account | None, settings: Settings) -> Actor:
     """Who acts.  The address is part of an account's name, for anybody can choose to be called like somebody else."""
     if account is None:
-        return Actor(picked())
+        return Actor(picked(settings))
     known = f"{account.name} ({account.email})" if account.name not in ("", account.email) else account.email
     return Actor(known, settings.role_of(account.email), account.email)
 
 
-def picked() -> str:
-    """The name picked in this session, "" for none; the link of a desk brings its own."""
-    if state.RATER not in st.session_state and (linked := tidy(state.url_id("rater") or "")):
-        st.session_state[state.RATER] = linked
+def picked(settings: Settings) -> str:
+    """The name picked in this session, "" for none.
+
+    A session begins with the name in the link of a desk, else with the one that this browser remembers.  A link's name
+    holds in its tab; it is remembered once somebody picks it, for anybody can send a link.
+    """
+    if state.RATER not in st.session_state and (known := _linked() or tidy(remembered.name(settings))):
+        st.session_state[state.RATER] = known
     return str(st.session_state.get(state.RATER, ""))
 
 
+def _linked() -> str:
+    return tidy(state.url_id("rater") or "")
+
+
 def pick(name: str) -> None:
-    """From now on this person acts; with "" nobody is named."""
+    """From now on this person acts, here and in tabs yet to be opened; with "" nobody is named."""
     st.session_state[state.RATER] = tidy(name)
+    remembered.keep_name(tidy(name))
     if state.url_id("rater") is not None:  # the link's name has had its turn
         state.put_in_url(rater=tidy(name) or None)
 
@@ -108,27 +119,36 @@ def tidy(name: str, longest: int = LONGEST) -> str:
 # ── in the sidebar ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_who(store: Store, project_id: str) -> None:
+def draw_who(settings: Settings, store: Store, project_id: str) -> None:
     """Says in the sidebar who acts: a picker with the names used so far, or the account with the way out of it."""
-    actor = store.actor
     with st.sidebar:
-        if actor.subject:
-            st.caption(f"Signed in as {actor.role}")
-            st.text(actor.name)
-            st.button("Sign out", key=state.widget("sign_out"), icon=":material/logout:", on_click=st.logout)
-            return
-        known = {*_names(project_id, store), *([actor.name] if actor.name else ())}
-        st.session_state[state.NAME_PICKER] = actor.name or None  # always: the page before may have left a value
-        st.selectbox(
-            "You are",
-            sorted(known, key=str.casefold),
-            index=None,
-            key=state.NAME_PICKER,
-            accept_new_options=True,
-            placeholder="Type your name",
-            on_change=_take_name,
-            help="What you change carries this name. Labels and votes need one.",
-        )
+        if store.actor.subject:
+            _draw_account(store.actor)
+        else:
+            _draw_picker(store, project_id)
+        remembered.draw(settings)  # last, so that nothing moves when it leaves again
+
+
+def _draw_account(actor: Actor) -> None:
+    st.caption(f"Signed in as {actor.role}")
+    st.text(actor.name)
+    st.button("Sign out", key=state.widget("sign_out"), icon=":material/logout:", on_click=st.logout)
+
+
+def _draw_picker(store: Store, project_id: str) -> None:
+    actor = store.actor
+    known = {*_names(project_id, store), *([actor.name] if actor.name else ())}
+    st.session_state[state.NAME_PICKER] = actor.name or None  # always: the page before may have left a value
+    st.selectbox(
+        "You are",
+        sorted(known, key=str.casefold),
+        index=None,
+        key=state.NAME_PICKER,
+        accept_new_options=True,
+        placeholder="Type your name",
+        on_change=_take_name,
+        help="What you change carries this name; labels and votes need one. This browser remembers it.",
+    )
 
 
 @st.cache_data(ttl=60, max_entries=256, show_spinner=False)
@@ -177,7 +197,7 @@ def _providers() -> tuple[str, ...] | None:
 
 
 def _ask_to_sign_in(offered: Sequence[str]) -> NoReturn:
-    from pages.components.page import draw_notice, plain  # that module knows this one
+    from pages.components.page import SCREENS, draw_notice, plain  # that module knows this one
 
     st.title("Concord", anchor=False)
     draw_notice()
@@ -188,7 +208,23 @@ def _ask_to_sign_in(offered: Sequence[str]) -> NoReturn:
         label = "Sign in" if provider == _DEFAULT else f"Sign in with {plain(provider)}"
         key = state.widget(f"sign_in_{provider}")
         st.button(label, type="primary", icon=":material/login:", key=key, on_click=_log_in, args=(provider,))
+    remembered.draw_wanted(str(st.session_state[state.SCREEN]), next(iter(SCREENS)))
     st.stop()
+
+
+def _go_where_they_wanted() -> None:
+    """Providers send everybody back to the root: from there on to the screen that signing in interrupted, once."""
+    from pages.components.page import SCREENS  # that module knows this one
+
+    wanted = remembered.take_wanted(SCREENS)
+    at_the_root = st.session_state[state.SCREEN] == next(iter(SCREENS)) and not st.query_params
+    if wanted is None or not at_the_root:
+        return
+    file = next(entry.file for screen, entry in SCREENS.items() if screen == wanted.screen)
+    try:
+        st.switch_page(file, query_params=wanted.ids)
+    except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
+        _log.info("the screen wanted before signing in, %s, is not served here", wanted.screen)
 
 
 def _log_in(provider: str) -> None:

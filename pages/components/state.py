@@ -50,6 +50,8 @@ LINEAGE = "lineage_table"
 LINEAGE_IDS = "lineage_ids"
 IMPORTED = "judges_imported"
 METRICS_RUN = "metrics_run"
+COOKIE = "cookie"
+ARRIVED = "arrived"
 
 URL_IDS = (
     "project",

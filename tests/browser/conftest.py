@@ -53,11 +53,12 @@ def end_workers(home: Path) -> None:
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[str]:
-    """URL of an app on what lies in `home`; server and worker end with the block."""
-    port = free_port()
+def serving(home: Path, *options: str, port: int | None = None) -> Iterator[str]:
+    """URL of an app on what lies in `home`; server and worker end with the block.  `options` are Streamlit's."""
+    port = port or free_port()
     home.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
+    command += options
     environment = {**os.environ, "CONCORD_HOME": str(home), "OMP_NUM_THREADS": "1"}
     with (home / "web.log").open("wb") as log:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
@@ -78,8 +79,8 @@ def app_url(tmp_path_factory: pytest.TempPathFactory, chromium: str) -> Iterator
 
 
 @pytest.fixture(scope="session")
-def serve(chromium: str) -> Callable[[Path], AbstractContextManager[str]]:
-    """Serves a home that a test has filled."""
+def serve(chromium: str) -> Callable[..., AbstractContextManager[str]]:
+    """Serves a home that a test has filled; `options` and `port` as of `serving`."""
     return serving
 
 
