@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,36 @@ def chromium() -> str:
 def browser_type_launch_args(browser_type_launch_args: dict[str, Any], chromium: str) -> dict[str, Any]:
     """pytest-playwright's launch arguments: the machine's Chromium, quiet and without background traffic."""
     return {**browser_type_launch_args, "executable_path": chromium, "args": list(CHROMIUM_FLAGS)}
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite store without a row, which the migrations made in this session."""
+    from core.store.store import Store
+
+    file = tmp_path_factory.mktemp("migrated") / "concord.sqlite"
+    Store(f"sqlite:///{file}").close()
+    return file
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables_copied(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A new SQLite store starts as a copy of one that was migrated here; modules with `MIGRATES` run the migrations."""
+    database = sys.modules.get("core.store.database")
+    if database is None or hasattr(request.module, "MIGRATES"):
+        yield
+        return
+    file, migrate = request.getfixturevalue("migrated_file"), database.Database._migrate
+
+    def copied(self: Any) -> None:
+        if self.is_sqlite and not Path(self.engine.url.database).exists():
+            with suppress(OSError):  # what cannot be written is told of by the store
+                shutil.copyfile(file, self.engine.url.database)
+        migrate(self)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(database.Database, "_migrate", copied)
+        yield
 
 
 @pytest.fixture

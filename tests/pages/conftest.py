@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from core.calibration.settings import CalibrationSettings
@@ -215,7 +216,7 @@ class World:
     def ensure_sample_project(self, store: object) -> ProjectView:
         return self.projects[0]
 
-    def ensure_worker(self, settings: Settings) -> None:
+    def ensure_worker(self, settings: Settings, *, after: float = 0.0) -> None:
         return None
 
     def worker_alive(self, store: object) -> bool:
@@ -379,6 +380,15 @@ class World:
         self.add_criteria(edited, None)
         self.saved.append((parent_id, text, author))
         return edited.criteria_id
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_read_once() -> Iterator[None]:
+    """Streamlit reads what every installed package says of itself for each new `AppTest`; here once for all."""
+    found = manifest_scanner.scan_component_manifests()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(manifest_scanner, "scan_component_manifests", lambda: list(found))
+        yield
 
 
 @pytest.fixture

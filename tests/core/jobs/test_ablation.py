@@ -21,7 +21,7 @@ from core.errors import JobError, NotFoundError
 from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.run_kinds import open_program
-from core.jobs.views import CalibrationRequest
+from core.jobs.views import FINISHED, CalibrationRequest
 from core.jobs.views.analyses import AblationRequest
 from core.judging.registry import make_judge
 from core.people import Actor
@@ -273,7 +273,7 @@ def test_the_worker_does_it(
     tmp_path: Path, store: Store, settings: Settings, scripted: AblationRequest, until: Callable[..., None]
 ) -> None:
     run_id = tasks.start_ablation(store, replace(settings, worker="auto"), scripted)
-    until(lambda: tasks.run_view(store, run_id).finished, 120)
+    until(lambda: store.runs.get(run_id).status in FINISHED, 120)
     view = tasks.run_view(store, run_id)
     assert (view.status, view.error) == ("done", "")
     assert isinstance(view.outcome, Ablation)

@@ -18,6 +18,7 @@ from core.fusion.assistants.base import item_by_item
 from core.jobs import tasks
 from core.jobs.tasks import metrics_program
 from core.jobs.tasks.metrics_program import MetricsProgram, MetricStep
+from core.jobs.views import FINISHED
 from core.jobs.views.metrics import MetricsRequest, MetricsView
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
@@ -263,7 +264,7 @@ def test_a_worker_computes_them(store: Store, settings: Settings, until: Callabl
     golden_id = tasks.add_golden(store, project.project_id, a_golden(900))
     request = MetricsRequest(project.project_id, golden_id, "wit", ("overlap", "rouge1_source_p", "bleu"))
     run_id = tasks.start_metrics(store, auto, request)
-    until(lambda: tasks.run_view(store, run_id).finished, 120)
+    until(lambda: store.runs.get(run_id).status in FINISHED, 120)
     view = tasks.run_view(store, run_id)
     assert (view.status, view.error, view.calls, view.calls_expected) == ("done", "", 2700, 2700)
     assert isinstance(view.outcome, MetricsView)

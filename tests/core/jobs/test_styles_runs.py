@@ -21,7 +21,7 @@ from core.jobs import tasks
 from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
 from core.jobs.tasks.style_grid.seen import criteria_saw
 from core.jobs.tasks.styles import steps_document
-from core.jobs.views import CalibrationRequest, RunView
+from core.jobs.views import FINISHED, CalibrationRequest, RunView
 from core.jobs.views.styles import StyleCell, StylesRequest, StylesView
 from core.judging.styles import Style
 from core.public import split_for
@@ -90,7 +90,7 @@ def _sent(tmp_path: Path) -> Counter[str]:
 
 
 def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunView:
-    until(lambda: tasks.run_view(store, run_id).finished, 120)
+    until(lambda: store.runs.get(run_id).status in FINISHED, 120)
     return tasks.run_view(store, run_id)
 
 

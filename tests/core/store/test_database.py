@@ -19,6 +19,9 @@ from core.store.rows import NewRun, Progress
 from core.store.schema import HEAD, metadata
 from core.store.store import Store
 
+MIGRATES = True
+"""Stores of this module run the migrations (see `tables_copied` in tests/conftest.py)."""
+
 OLDEST = {  # rows as the first schema held them, written out by hand; never changed when the schema moves on
     "projects": {"project_id": "p1", "name": '"old \\u0000 name"', "created_at": 1.5},
     "goldens": {
