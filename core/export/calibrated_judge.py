@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -231,17 +232,11 @@ def joined_verdicts(
 ) -> list[Verdict]:
     """Verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` tells why there is none."""
     joined = ensemble_scores(members)
-    mapped = None if isotonic is None else isotonic.apply(joined)
-    read = (~np.isnan(members)).sum(axis=0)
+    mapped = [None] * len(item_ids) if isotonic is None else np.asarray(isotonic.apply(joined)).tolist()
+    read = (~np.isnan(members)).sum(axis=0).tolist()
     return [
         unread.get(item_id, Unscored(item_id, "no verdict"))
-        if np.isnan(joined[i])
-        else Scored(
-            item_id,
-            float(joined[i]),
-            n_read=int(read[i]),
-            n_unread=len(members) - int(read[i]),
-            calibrated=None if mapped is None else float(mapped[i]),
-        )
-        for i, item_id in enumerate(item_ids)
+        if math.isnan(value)
+        else Scored(item_id, value, n_read=n_read, n_unread=len(members) - n_read, calibrated=calibrated)
+        for item_id, value, calibrated, n_read in zip(item_ids, joined.tolist(), mapped, read, strict=True)
     ]

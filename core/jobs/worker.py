@@ -35,9 +35,11 @@ from core.store.store import Store
 
 LINGER_SECONDS = 120.0
 """How long a worker that the app started stays after the web process is gone and every run is over."""
-_TICK = 0.3
+_TICK = 0.1
 _BEAT = 2.0
 
+BEHIND_THE_SCREENS = 5
+"""Niceness of a worker that shares its machine with the web process: whoever presses a key comes first."""
 log = logging.getLogger("concord.jobs")
 
 
@@ -148,6 +150,8 @@ def main() -> None:
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     log.setLevel(logging.INFO)
     settings = settings_from_json(sys.stdin.read())
+    if hasattr(os, "nice"):
+        os.nice(BEHIND_THE_SCREENS)
     try:
         run_worker(settings, linger=LINGER_SECONDS)
     except ConcordError as error:

@@ -1,7 +1,8 @@
 """Scoring on several cores: processes that each open the judge file and take batches in turn.
 
 Only for judges that compute (the offline judge): one that waits for an endpoint needs no second core.  The processes
-are started afresh, talk through pipes, and end when the pipe does, so that none is left behind a killed parent.
+are copies of a server process that imported what they need and nothing else (each is started afresh where the system
+has no such copies); they talk through pipes, and end when the pipe does, so that none is left behind a killed parent.
 """
 
 from __future__ import annotations
@@ -17,13 +18,26 @@ from core.records import Item
 from core.scoring.batch import Batch
 
 Scorer = Callable[[Sequence[Item]], Batch]
+_START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+
+def get_ready(make: Callable[..., Scorer], *late: str) -> None:
+    """Start the server of a crew that will call `make`, so that it imports while this process does something else.
+
+    `late` are modules that `make` imports only when it is called: imported once here, and not in every process.
+    """
+    if _START == "forkserver":
+        from multiprocessing import forkserver
+
+        forkserver.set_forkserver_preload([make.__module__, *late])
+        forkserver.ensure_running()
 
 
 class Crew:
     """`n` processes, each with a scorer of its own, which ``make(*arguments)`` gives."""
 
     def __init__(self, n: int, make: Callable[..., Scorer], *arguments: Any) -> None:
-        context = multiprocessing.get_context("spawn")
+        context: Any = multiprocessing.get_context(_START)  # each kind has a Process of its own
         self._hands: list[tuple[Any, Connection]] = []
         for _ in range(n):
             ours, theirs = context.Pipe()

@@ -17,7 +17,7 @@ from core.providers.base import ReplyStore
 from core.public import load_judge
 from core.records import Finding, Item
 from core.scoring.batch import Batch, form_of, header_of, score_batch
-from core.scoring.crew import Crew, Scorer
+from core.scoring.crew import Crew, Scorer, get_ready
 from core.scoring.ledger import Done, Ledger
 from core.scoring.survey import ItemFile, check_needs, file_digest, survey
 
@@ -29,6 +29,9 @@ REMOTE_BATCH = 100
 
 WORTH_A_CREW = 4_000
 """Items from which starting further processes pays."""
+
+SMALL_ITEM = 250
+"""Bytes that even a short item takes in a file."""
 
 MOST_WORKERS = 16
 
@@ -109,6 +112,8 @@ def score_file(
     watch = on_pace or _watch_nothing
     judge = open_judge(request, replies)
     try:
+        if _may_want_a_crew(request, judge):
+            get_ready(scorer_of, "jsonschema")
         items = survey(request.items, lambda n: watch(Pace("reading", n, None)))
         check_needs(items, judge.needs)
         _allowed(request.budget, len(judge.criteria))
@@ -221,6 +226,19 @@ def _allowed(budget: int | None, n_criteria: int) -> int | None:
             f"--budget {budget} pays for no item: each takes {n_criteria} calls, one for each of the judge's criteria."
         )
     return budget // n_criteria
+
+
+def _may_want_a_crew(request: ScoreRequest, judge: CalibratedJudge) -> bool:
+    """Whether a look at the size of the file says that several processes will score it."""
+    try:
+        size = request.items.stat().st_size
+    except OSError:  # the survey says it in words
+        return False
+    return (
+        judge.judge.spec == "offline"
+        and size >= WORTH_A_CREW * SMALL_ITEM
+        and _workers(request.workers, WORTH_A_CREW) > 1
+    )
 
 
 def _workers(asked: int | None, n_items: int) -> int:

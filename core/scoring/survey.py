@@ -27,7 +27,6 @@ from core.scoring.rows import HEAD_ROWS, Row, RowFile, streams
 OnRows = abc.Callable[[int], None]
 """Called with the number of rows looked at so far."""
 
-_PARTS = ("source", "context", "references")
 _TEXTS = ("item_id", "target", "source", "context", "references", "source_id", "system_id")
 _TOLD = 5_000
 _BATCH = 2_000
@@ -114,7 +113,8 @@ def _whole(path: Path) -> ItemFile:
 
 
 def _filled(item: Item) -> list[str]:
-    return [part for part in _PARTS if "".join(getattr(item, part)).strip()]
+    found = [part for part, text in (("source", item.source), ("context", item.context)) if text and not text.isspace()]
+    return [*found, "references"] if "".join(item.references).strip() else found
 
 
 def _surveyed(rows: RowFile, digest: str, on_rows: OnRows | None) -> ItemFile:

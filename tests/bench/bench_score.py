@@ -6,7 +6,8 @@ The items are SummEval's (its 1,600 summaries with their sources; the sample pro
 written again and again, each with a number of its own in the text so that no two are equal.  Each size is scored by
 the whole command in a process of its own.  Told are: items a second from start to end, the CPU seconds an item takes
 (what matters where other work shares the cores), and the peak resident memory of the command and of the processes it
-starts, added up.  `--kill` ends the command half way with SIGKILL, starts it again, and compares the outputs.
+starts, added up (what they share counts in each).  `--kill` ends the command half way with SIGKILL, starts it again,
+and compares the outputs.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,7 +44,7 @@ def measure_reply(text: Text, dialogue: Dialogue) -> Features:
     """Use of the fact, of the last turn and of the history; empty for a reply without words."""
     if not text.words:
         return {}
-    content = Counter(text.content_stems)
+    content = text.counts
     total = max(1, sum(content.values()))
     history, fact = dialogue.history, dialogue.fact
     neither = sum(n for s, n in content.items() if s not in history.vocabulary and s not in fact.vocabulary)
@@ -65,7 +64,7 @@ def measure_reply(text: Text, dialogue: Dialogue) -> Features:
             "fact_precision": sum(content[s] for s in shared) / total,
             "log_fact_words": math.log1p(len(shared)),
             "log_fresh_fact_words": math.log1p(len(fresh)),
-            "fact_recall": len(shared) / max(1, len(fact.shares)),
+            "fact_recall": len(shared) / max(1, len(fact.content)),
             "log_fact_copy": math.log1p(_longest(text, fact)),
             "fact_salience": sum(s in content for s in fact.salient[:8]) / max(1, len(fact.salient[:8])),
         }

@@ -42,14 +42,14 @@ def forget_items() -> None:
 
 
 _EMPTY: FloatArray = np.empty((0, len(FEATURES)))
+_ABSENT: FloatArray = np.full(len(FEATURES), np.nan)
 
 
 @lru_cache(maxsize=_VECTORS)
 def _vector(target: str, source: str, context: str, kind: ItemKind) -> FloatArray:
     found = _measure(target, source, context, kind)
-    vector = np.full(len(FEATURES), np.nan)
-    for name, value in found.items():
-        vector[INDEX[name]] = value
+    vector = _ABSENT.copy()
+    vector[[INDEX[name] for name in found]] = [*found.values()]
     vector.flags.writeable = False
     return vector
 

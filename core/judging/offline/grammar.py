@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from itertools import pairwise
+from operator import eq
 
 from core.judging.offline.lexicon import ARTICLES, FUNCTION_WORDS, PREPOSITIONS
 from core.judging.offline.text import Text
@@ -36,10 +37,10 @@ _NEVER_AFTER = {
 def _bad_pairs(words: tuple[str, ...]) -> int:
     """Pairs of neighbouring words that good English hardly ever has, and "a" or "an" before the wrong sound."""
     count = 0
-    for one, other in pairwise(words):
-        after = _NEVER_AFTER.get(one)
+    for i, after in enumerate(map(_NEVER_AFTER.get, words[:-1])):
         if after is None:
             continue
+        one, other = words[i], words[i + 1]
         count += other in after
         if one == "a":
             count += len(other) > 1 and other[0] in "aeio" and not other.startswith(("one", "once", "eu"))
@@ -57,7 +58,15 @@ _ANY_CASE = (
 )
 """A word left hanging before punctuation, a subject split from its verb, two verbs for one subject."""
 _HANGING, _SPLIT_VERB, _TWO_VERBS = (re.compile(pattern, re.IGNORECASE) for pattern in _ANY_CASE)
-_HANGING_LOW, _SPLIT_VERB_LOW, _TWO_VERBS_LOW = map(re.compile, _ANY_CASE)
+_SPLIT_VERB_LOW = re.compile(_ANY_CASE[1])
+_HANGING_LOW = re.compile(
+    r"[atomy](?<!\w.)(?:(?:(?<=t)(?:he|heir)|(?<=a)(?:n|nd)|(?<=o)(?:f|r)|(?<=m)y|(?<=y)our)\s*[,.;:!?]"
+    r"|(?<=a)\s*[,;:!?])(?!\w)"
+)
+_TWO_VERBS_LOW = re.compile(
+    r"[ia](?<!\w.)(?:(?<=i)s|(?<=a)re)\s+(?!(?:that|what|which|who|it|how|there|where)\b)\w+\s+(?:is|are)\b"
+)
+"""The same for lower case, each beginning with a set of letters: so they are searched for faster."""
 _VERB_AFTER_COMMA = re.compile(r",\s(?:is|are|was|were|has|have)\b")
 _AGREEMENT = re.compile(
     r"\b\w{3,30}[^\Wsui]s that (?:is|was|does|has)\b|\bthere is (?:two|three|four|many|several|\d{2,})\b"
@@ -94,10 +103,12 @@ def _ignoring_case(raw: str) -> int:
 def doubled(text: Text) -> int:
     """How often a word, or a pair of words, follows right after itself ("the the", "restaurant restaurants")."""
     words, stems = text.words, text.stems
-    once = sum(
+    same = map(eq, stems, stems[1:])
+    once: int = sum(
         words[i] not in _MAY_DOUBLE and (words[i] == words[i + 1] or words[i] not in FUNCTION_WORDS)
-        for i, (one, other) in enumerate(pairwise(stems))
-        if one == other
+        for i in itertools.compress(itertools.count(), same)
     )
-    fours = zip(words, words[1:], words[2:], words[3:], strict=False)
-    return once + sum(b == d and a != b for a, b, c, d in fours if a == c)
+    again: list[bool] = list(map(eq, words, words[2:]))  # two in a row: a pair that follows itself
+    if True not in again:
+        return once
+    return once + sum(again[i] and again[i + 1] and words[i] != words[i + 1] for i in range(len(again) - 1))

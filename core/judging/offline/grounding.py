@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.judging.offline.lexicon import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS
 from core.judging.offline.text import Sentence, Text, cut, names, numbers
@@ -22,6 +23,14 @@ LEAD_SENTENCES = 3
 SALIENT_WORDS = 25
 MAX_STARTS = 24
 """Source positions tried for a fragment; later ones of a very frequent pair are left out."""
+
+
+class Weighed(NamedTuple):
+    """A content stem of a source: how much it matters, its share of the content words, its first sentence."""
+
+    weight: float
+    share: float
+    sentence: int
 
 
 @dataclass(frozen=True)
@@ -35,10 +44,9 @@ class Source:
     pairs: dict[tuple[str, str], list[int]]
     triples: frozenset[tuple[str, str, str]]
     first_at: dict[str, int]
-    weights: dict[str, float]
+    content: dict[str, Weighed]
     weight: float
     salient: tuple[str, ...]
-    shares: dict[str, float]
     contents: tuple[frozenset[str], ...]
     lead: frozenset[str]
     sentences_of: dict[str, list[int]]
@@ -81,10 +89,9 @@ def prepare(raw: str) -> Source:
         pairs=pairs,
         triples=frozenset(zip(stems, stems[1:], stems[2:], strict=False)),
         first_at=first_at,
-        weights=weights,
+        content={stem: Weighed(weights[stem], n / n_content, sentences_of[stem][0]) for stem, n in counts.items()},
         weight=sum(weights.values()),
         salient=tuple(sorted(weights, key=lambda stem: (-weights[stem], stem))[:SALIENT_WORDS]),
-        shares={stem: n / n_content for stem, n in counts.items()},
         contents=contents,
         lead=frozenset().union(*contents[:LEAD_SENTENCES]),
         sentences_of=sentences_of,
@@ -92,8 +99,7 @@ def prepare(raw: str) -> Source:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(NamedTuple):
     """`length` words of the text from `start` that stand at `source_start` in the source."""
 
     start: int
@@ -104,20 +110,24 @@ class Fragment:
 def fragments(stems: Sequence[str], source: Source) -> list[Fragment]:
     """The greedy longest matches, left to right; single words count as fragments of length 1."""
     found, i, n = [], 0, len(stems)
-    whole = source.text.stems
+    whole, pairs, first_at = source.text.stems, source.pairs, source.first_at
+    ours = list(itertools.pairwise(stems))
+    size_of_source = len(whole)
     while i < n:
         best, where = 0, -1
-        for start in source.pairs.get((stems[i], stems[i + 1]), ())[:MAX_STARTS] if i + 1 < n else ():
+        starts = pairs.get(ours[i], ()) if i + 1 < n else ()
+        for start in starts if len(starts) <= MAX_STARTS else starts[:MAX_STARTS]:
             size = 2
-            while i + size < n and start + size < len(whole) and stems[i + size] == whole[start + size]:
+            while i + size < n and start + size < size_of_source and stems[i + size] == whole[start + size]:
                 size += 1
             if size > best:
                 best, where = size, start
-        if not best and stems[i] in source.first_at:
-            best, where = 1, source.first_at[stems[i]]
+        if not best:
+            where = first_at.get(stems[i], -1)
+            best = int(where >= 0)
         if best:
             found.append(Fragment(i, best, where))
-        i += max(best, 1)
+        i += best or 1
     return found
 
 
@@ -126,12 +136,13 @@ def copying(text: Text, source: Source) -> Features:
     stems, n = text.stems, len(text.stems)
     parts = fragments(stems, source)
     pieces = [part for part in parts if part.length > 1]
-    pairs = list(itertools.pairwise(stems))
-    triples = list(zip(stems, stems[1:], stems[2:], strict=False))
+    pairs, triples = text.pairs, text.triples
     places = [part.source_start / max(1, source.size) for part in pieces]
     steps = [b >= a for a, b in itertools.pairwise(places)]
-    new = [pair for pair in pairs if pair not in source.pairs]
-    spliced = sum([a in source.vocabulary and b in source.vocabulary for a, b in new])
+    known = source.pairs
+    new = [pair for pair in pairs if pair not in known]
+    vocabulary = source.vocabulary
+    spliced = sum([a in vocabulary and b in vocabulary for a, b in new])
     longest = max((part.length for part in parts), default=0)
     return {
         "fragment_coverage": sum(part.length for part in parts) / n,
@@ -161,10 +172,13 @@ def unseen_names(text: Text, source: Source) -> list[str]:
 
 def unseen_words(text: Text, source: Source) -> list[str]:
     """Content words of the text whose stem the source does not hold, each once, in order."""
+    vocabulary, known = source.vocabulary, source.known
     seen = dict.fromkeys(
-        word
-        for word, stem in zip(text.words, text.stems, strict=True)
-        if stem not in source.vocabulary and word not in FUNCTION_WORDS and word not in source.known
+        [
+            word
+            for word, stem in zip(text.words, text.stems, strict=True)
+            if stem not in vocabulary and word not in FUNCTION_WORDS and word not in known
+        ]
     )
     return list(seen)
 
@@ -192,14 +206,13 @@ def support(text: Text, source: Source) -> Features:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Aligned:
+class Aligned(NamedTuple):
     """A sentence beside the source sentence (and its neighbours) that shares most content with it.
 
     `misplaced` counts its names and numbers that stand elsewhere in the source but not there.
     """
 
-    index: int
+    best: int
     share: float
     pair_share: float
     misplaced: int
@@ -210,9 +223,10 @@ def align(sentence: Sentence, source: Source) -> Aligned:
     """The best source sentence for a sentence with content words."""
     content = sentence.content
     votes: dict[int, int] = {}
-    for stem in content:
-        for i in source.sentences_of.get(stem, ()):
-            votes[i] = votes.get(i, 0) + 1
+    vote = votes.get
+    for places in filter(None, map(source.sentences_of.get, content)):
+        for i in places:
+            votes[i] = vote(i, 0) + 1
     if not votes:
         return Aligned(0, 0.0, 0.0, 0, 0)
     shared = max(votes.values())
@@ -221,7 +235,7 @@ def align(sentence: Sentence, source: Source) -> Aligned:
     negated = not NEGATIONS.isdisjoint(sentence.words)
     source_negated = not NEGATIONS.isdisjoint(source.text.sentences[best].words)
     return Aligned(
-        index=best,
+        best=best,
         share=shared / len(content),
         pair_share=sum(map(source.pairs.__contains__, pairs)) / max(1, len(pairs)),
         misplaced=_misplaced(sentence, source, best),
@@ -231,55 +245,60 @@ def align(sentence: Sentence, source: Source) -> Aligned:
 
 def _misplaced(sentence: Sentence, source: Source, best: int) -> int:
     """Names and numbers of the sentence that the source holds, but not its sentence `best` or a neighbour of it."""
+    stems, surface, content, vocabulary = sentence.stems, sentence.surface, sentence.content, source.vocabulary
     marked = {
         stem
-        for at, (stem, word) in enumerate(zip(sentence.stems, sentence.surface, strict=True))
-        if ((word[0].isupper() and at) or word[0].isdigit()) and stem in sentence.content and stem in source.vocabulary
+        for at in sentence.marked
+        if (stem := stems[at]) in content and stem in vocabulary and (at or surface[0][0].isdigit())
     }
     return len(marked.difference(*source.contents[max(0, best - 1) : best + 2])) if marked else 0
 
 
 def _jump(aligned: list[Aligned], source: Source) -> float:
-    steps = [abs(b.index - a.index) for a, b in itertools.pairwise(aligned)]
+    steps = [abs(b.best - a.best) for a, b in itertools.pairwise(aligned)]
     return math.log1p(_mean([float(step) for step in steps], 0.0)) if source.contents else 0.0
 
 
 def coverage(text: Text, source: Source) -> Features:
     """How much of what matters in the source is told: weighted recall, the lead, divergence, compression."""
-    content = Counter(text.content_stems)
-    told = content.keys()
-    total = sum(content.values())
-    weights, places = source.weights, source.sentences_of
-    used = {places[stem][0] for stem in told if stem in places}
+    content, told, total = text.counts, text.counts.keys(), len(text.content_stems)
+    known = source.content
+    recall, salience, in_lead, used = 0.0, 0.0, 0, set[int]()
+    divergence, met = 0.0, 0.0  # Jensen-Shannon in bits; words of the source alone add what `met` lacks to 1
+    for stem, n in content.items():
+        weighed, p = known.get(stem), n / total
+        if weighed is None:
+            divergence += p
+            continue
+        weight, q, sentence = weighed
+        recall += weight
+        salience += weight * n
+        in_lead += n if sentence < LEAD_SENTENCES else 0
+        used.add(sentence)
+        middle = (p + q) / 2
+        divergence += p * _log2(p / middle) + q * _log2(q / middle)
+        met += q
     return {
         "salient_recall": sum([stem in told for stem in source.salient]) / max(1, len(source.salient)),
-        "weighted_recall": sum([weights.get(stem, 0.0) for stem in told]) / max(source.weight, 1e-9),
+        "weighted_recall": recall / max(source.weight, 1e-9),
         "top_words": sum([stem in told for stem in source.salient[:6]]) / max(1, len(source.salient[:6])),
-        "salience": sum([weights.get(stem, 0.0) * n for stem, n in content.items()]) / max(1, total),
-        "lead_share": sum([n for stem, n in content.items() if stem in source.lead]) / max(1, total),
+        "salience": salience / max(1, total),
+        "lead_share": in_lead / max(1, total),
         "lead_recall": len(source.lead & told) / max(1, len(source.lead)),
         "first_sentence_recall": _recall(source.contents[:1], told),
-        "divergence": _divergence(content, total, source.shares),
+        "divergence": (divergence + (1 - met)) / 2,
         "log_compression": math.log(source.size / max(1, len(text.stems))) if source.size else 0.0,
         "length_gap": abs(math.log(max(1, source.size) / max(1, len(text.stems)))),
         "source_sentences_used": math.log1p(len(used)),
     }
 
 
+_log2 = math.log2
+
+
 def _recall(contents: Sequence[frozenset[str]], told: AbstractSet[str]) -> float:
     wanted = frozenset().union(*contents)
     return len(wanted & told) / len(wanted) if wanted else 0.0
-
-
-def _divergence(content: Counter[str], total: int, shares: dict[str, float]) -> float:
-    """Jensen-Shannon divergence in bits, in [0, 1], of the content words of text and source."""
-    result, met = 0.0, 0.0
-    for stem, n in content.items():
-        p, q = n / total, shares.get(stem, 0.0)
-        middle = (p + q) / 2
-        result += p * math.log2(p / middle) + (q * math.log2(q / middle) if q else 0.0)
-        met += q
-    return (result + (1 - met)) / 2
 
 
 def _mean(values: Sequence[float], empty: float) -> float:

@@ -10,6 +10,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from core.judging.offline.grammar import doubled, slips
 from core.judging.offline.lexicon import (
@@ -28,17 +30,70 @@ from core.judging.offline.lexicon import (
     SECOND_PERSON,
     THIRD_PERSON,
 )
-from core.judging.offline.text import Sentence, Text, syllables
+from core.judging.offline.text import KEPT_WORDS, Sentence, Text, syllables
 
 Features = dict[str, float]
 
-_TERMINAL = re.compile(r"[.!?。！？؟…][\"'”’)\]\s]*$|''\s*$")
-_STRAY = re.compile(
-    r"^\s*[,.;:!?)]|[,;:]\s*[.,;:!?]|(?<![.])[.!?]\s+[.,;]|\(\s*\)|\s-\s*$|[,;:(\-]\s*$|\.\s*\.(?!\s*\.)"
+_CLOSING = "\"'”’)] \t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
 )
-_JUNK = re.compile(r"<[a-z_/]+>|@-@|-[lr][rsc]b-|\[unk\]|&[a-z]+;|#\s?#|\\[a-z]|[_|~^]{2,}|�", re.IGNORECASE)
+"""What may stand behind the end of a sentence: quotes, brackets and all white space."""
+# Each begins with one set of characters, which is searched for faster than an alternation.
+_STRAY = re.compile(
+    r"[,;:.!?(\-](?:(?<=[,;:])\s*[.,;:!?]|(?<=[.!?])(?<!\..)\s+[.,;]|(?<=\()\s*\)|(?<=[,;:(\-])\s*$"
+    r"|(?<=\.)\s*\.(?!\s*\.))"
+)
+_JUNK = re.compile(
+    r"[<@\-\[&#\\_|~^�](?:(?<=<)[a-z_/]+>|(?<=@)-@|(?<=-)[lr][rsc]b-|(?<=\[)unk\]|(?<=&)[a-z]+;|(?<=\#)\s?\#"
+    r"|(?<=\\)[a-z]|(?<=[_|~^])[_|~^]+|(?<=�))",
+    re.IGNORECASE,
+)
 _VERB_LIKE = re.compile(r"(?:ed|es|ing|s|n't)$")
-_QUOTES = re.compile(r"[\"“”]|``|''")
+
+_FIELD = 32
+"""Bits of a count in `_traits`: more than any text of `MAX_CHARS` needs, even where normalising makes it longer."""
+_CLASSES = (
+    FUNCTION_WORDS,
+    CONNECTIVES,
+    NEGATIONS,
+    OPINIONS,
+    FIRST_PERSON,
+    SECOND_PERSON,
+    GREETINGS,
+    JUNK_TOKENS,
+)
+
+
+class Totals(NamedTuple):
+    """Over the words of a text: how many are of each class, their letters and syllables, how many are long."""
+
+    function: int
+    connectives: int
+    negations: int
+    opinions: int
+    first_person: int
+    second_person: int
+    greetings: int
+    junk: int
+    letters: int
+    syllables: int
+    long: int
+
+
+@lru_cache(maxsize=KEPT_WORDS)
+def _traits(word: str) -> int:
+    """A word's part in `Totals`, all fields side by side in one integer: adding such integers adds every field."""
+    parts = [*(word in words for words in _CLASSES), len(word), syllables(word), len(word) > 7]
+    return sum(part << (_FIELD * place) for place, part in enumerate(parts))
+
+
+def totals(words: Sequence[str]) -> Totals:
+    """The counts over `words`, in one pass."""
+    packed = sum(map(_traits, words))
+    return Totals(*[packed >> place & ((1 << _FIELD) - 1) for place in _PLACES])
+
+
+_PLACES = range(0, _FIELD * len(Totals._fields), _FIELD)
 
 
 def length(text: Text) -> Features:
@@ -59,14 +114,13 @@ def length(text: Text) -> Features:
 def repetition(text: Text) -> Features:
     """What is said twice: words, pairs, triples, sentences, a word right after itself."""
     content = text.content_stems
-    stems, _words = text.stems, text.words
     return {
         "repeated_words": _repeated(content),
-        "repeated_pairs": _repeated(list(itertools.pairwise(stems))),
-        "repeated_triples": _repeated(list(zip(stems, stems[1:], stems[2:], strict=False))),
+        "repeated_pairs": _repeated(text.pairs),
+        "repeated_triples": _repeated(text.triples),
         "doubled_words": math.log1p(doubled(text)),
         "most_similar_sentences": _most_similar(text.sentences),
-        "most_used_word": max(Counter(content).values()) / math.sqrt(len(content)) if content else 0.0,
+        "most_used_word": max(text.counts.values()) / math.sqrt(len(content)) if content else 0.0,
     }
 
 
@@ -85,18 +139,18 @@ def _most_similar(sentences: tuple[Sentence, ...]) -> float:
     return best
 
 
-def connection(text: Text) -> Features:
+def connection(text: Text, n: Totals) -> Features:
     """How sentences hang together: shared words of neighbours, connectives, pronouns, one thread of subjects."""
     sentences = text.sentences
     sets = [sentence.content for sentence in sentences]
     pairs = list(itertools.pairwise(sets))
     later = sentences[1:]
-    counts = Counter(stem for content in sets for stem in content)
+    counts = Counter(itertools.chain.from_iterable(sets))
     first = sentences[0].words[0]
     return {
         "neighbour_overlap": _mean([len(a & b) / math.sqrt(len(a) * len(b)) for a, b in pairs if a and b]),
         "linked_sentences": _mean([float(bool(a & b)) for a, b in pairs]) if pairs else 1.0,
-        "connectives": _count(CONNECTIVES, text.words) / len(text.words),
+        "connectives": n.connectives / len(text.words),
         "pronoun_links": _mean([float(not THIRD_PERSON.isdisjoint(s.words[:6])) for s in later]),
         "connective_starts": _mean([float(s.words[0] in CONNECTIVES) for s in later]),
         "thread": max(counts.values()) / len(sets) if counts and len(sets) > 1 else 1.0,
@@ -106,68 +160,92 @@ def connection(text: Text) -> Features:
     }
 
 
-def fluency(text: Text) -> Features:
+def fluency(text: Text, n: Totals) -> Features:
     """Cues of broken language; each counts occurrences (logarithm of 1 + n) or is a share or a flag."""
     raw, words = text.raw.strip(), text.words
-    last, unfinished = words[-1], _TERMINAL.search(raw) is None
+    last, unfinished = words[-1], not _ends(raw)
     return {
         "unfinished": float(unfinished),
         "dangling_end": float(last in DANGLING_ENDS),
         "cut_word_end": float(unfinished and len(last) <= 2),
-        "stray_punctuation": math.log1p(len(_STRAY.findall(raw))),
-        "junk": math.log1p(len(_JUNK.findall(raw)) + _count(JUNK_TOKENS, words)),
+        "stray_punctuation": math.log1p(_stray(raw)),
+        "junk": math.log1p(len(_JUNK.findall(raw)) + n.junk),
         "lower_case_starts": _mean([float(s.surface[0][0].islower()) for s in text.sentences]),
         "grammar_slips": math.log1p(slips(text)),
-        "function_words_odd": abs(_count(FUNCTION_WORDS, words) / len(words) - 0.45),
+        "function_words_odd": abs(n.function / len(words) - 0.45),
         "dangling_sentences": _mean([float(s.words[-1] in DANGLING_ENDS) for s in text.sentences]),
         "verbless_sentences": _mean([float(not _has_verb(s)) for s in text.sentences]),
-        "unbalanced": float(raw.count("(") != raw.count(")")) + len(_QUOTES.findall(raw)) % 2,
+        "unbalanced": float(raw.count("(") != raw.count(")")) + quotes(raw) % 2,
         "starts_with_punctuation": float(bool(raw) and raw[0] in ",.;:!?)-'"),
     }
 
 
+def _ends(raw: str) -> bool:
+    """Whether a text that ends in no white space ends as a sentence does, quotes and brackets aside."""
+    return raw.rstrip(_CLOSING)[-1:] in _TERMINALS or raw.endswith("''")
+
+
+_TERMINALS = frozenset(".!?。！？؟…")
+
+
+def _stray(raw: str) -> int:
+    """Punctuation where none should be, in a text that begins and ends in no white space."""
+    opens = raw[:1] in _OPENING
+    return opens + len(_STRAY.findall(raw, int(opens)))
+
+
+_OPENING = frozenset(",.;:!?)")
+
+
+def quotes(raw: str) -> int:
+    """Quotation marks; two grave accents or apostrophes together are one."""
+    count = raw.count('"') + raw.count("``") + raw.count("''")
+    return count if raw.isascii() else count + raw.count("“") + raw.count("”")
+
+
 def _has_verb(sentence: Sentence) -> bool:
-    return any(word in AUXILIARIES or (len(word) > 3 and _VERB_LIKE.search(word)) for word in sentence.words)
+    return any(map(_may_be_verb, sentence.words))
 
 
-def wording(text: Text) -> Features:
+@lru_cache(maxsize=KEPT_WORDS)
+def _may_be_verb(word: str) -> bool:
+    return word in AUXILIARIES or (len(word) > 3 and _VERB_LIKE.search(word) is not None)
+
+
+def wording(text: Text, total: Totals) -> Features:
     """Readability (Flesch 1948), word length, variety, names, numbers and commas."""
-    words, n = text.words, len(text.words)
-    per_word = sum(map(syllables, words)) / n
-    flesch = 206.835 - 1.015 * n / len(text.sentences) - 84.6 * per_word
-    capitals = sum([w[0].isupper() for s in text.sentences for w in s.surface[1:]])
+    n = len(text.words)
+    flesch = 206.835 - 1.015 * n / len(text.sentences) - 84.6 * (total.syllables / n)
+    marks = [s.surface[i][0] for s in text.sentences for i in s.marked if i]
+    openers = [s.words[0][0] for s in text.sentences]
+    digits = sum(map(str.isdigit, marks)) + sum(map(str.isdigit, openers))
     return {
         "readability": max(-200.0, min(200.0, flesch)) / 100,
-        "word_length": sum(map(len, words)) / n,
-        "long_words": sum([len(word) > 7 for word in words]) / n,
-        "content_share": (n - _count(FUNCTION_WORDS, words)) / n,
-        "number_share": sum([word[0].isdigit() for word in words]) / n,
-        "name_share": capitals / n,
+        "word_length": total.letters / n,
+        "long_words": total.long / n,
+        "content_share": (n - total.function) / n,
+        "number_share": digits / n,
+        "name_share": sum(map(str.isupper, marks)) / n,
         "commas": text.raw.count(",") / n,
-        "negations": _count(NEGATIONS, words) / n,
-        "quotes": math.log1p(len(_QUOTES.findall(text.raw))),
-        "log_content_words": math.log1p(len(set(text.content_stems))),
+        "negations": total.negations / n,
+        "quotes": math.log1p(quotes(text.raw)),
+        "log_content_words": math.log1p(len(text.counts)),
     }
 
 
-def tone(text: Text) -> Features:
+def tone(text: Text, total: Totals) -> Features:
     """How a speaker sounds: asking, exclaiming, giving opinions, speaking of oneself, evading."""
     raw, words, n = text.raw, text.words, len(text.words)
     joined = " ".join(words)
     return {
         "asks": float("?" in raw or words[0] in QUESTION_WORDS),
         "exclaims": float("!" in raw),
-        "opinions": math.log1p(_count(OPINIONS, words)),
-        "first_person": _count(FIRST_PERSON, words) / n,
-        "second_person": _count(SECOND_PERSON, words) / n,
-        "greetings": _count(GREETINGS, words) / n,
+        "opinions": math.log1p(total.opinions),
+        "first_person": total.first_person / n,
+        "second_person": total.second_person / n,
+        "greetings": total.greetings / n,
         "non_committal": float(any(phrase in joined for phrase in NON_COMMITTAL)),
     }
-
-
-def _count(words: frozenset[str], among: Sequence[str]) -> int:
-    """How many of `among` are one of `words`."""
-    return sum(map(words.__contains__, among))
 
 
 def _mean(values: list[float]) -> float:
@@ -178,4 +256,12 @@ def measure(text: Text) -> Features:
     """All features of a text by itself; empty for a text without words."""
     if not text.words:
         return {}
-    return length(text) | repetition(text) | connection(text) | fluency(text) | wording(text) | tone(text)
+    n = totals(text.words)
+    return {
+        **length(text),
+        **repetition(text),
+        **connection(text, n),
+        **fluency(text, n),
+        **wording(text, n),
+        **tone(text, n),
+    }

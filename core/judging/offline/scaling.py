@@ -99,11 +99,16 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     """The matrix product (n, k) × (k, m), every element summed in the order of k.
 
     A library product sums in an order that depends on the shapes: an item's last bits would depend on its batch.
+    `left` must be finite: where `right` is 0 nothing is added.
     """
     total = np.zeros((left.shape[0], right.shape[1]))
     for column, row in zip(left.T, right, strict=True):
-        if row.any():
+        there = np.flatnonzero(row)
+        if there.size * 4 > row.size:
             total += column[:, None] * row
+        else:  # most features belong to one or two of the concepts
+            for k in there:
+                total[:, k] += column * row[k]
     return total
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from core.judging.offline.lexicon import ABBREVIATIONS, FUNCTION_WORDS
 
@@ -20,19 +22,23 @@ MAX_CHARS = 60_000
 KEPT_WORDS = 30_000
 """Words whose stem and syllables are remembered: most of what a language uses, in a few megabytes."""
 
-# Every repetition is bounded, so that no hostile text makes a search quadratic.
-_CLITIC = re.compile(r"\s(?=['’](?:s|re|ve|ll|d|m)\b)|(?<=\w)\s(?=n\s?['’]t\b)|(?<=n)\s(?=['’]t\b)", re.IGNORECASE)
+# Every repetition is bounded, so that no hostile text makes a search quadratic.  A pattern that begins with one set of
+# characters is searched for several times as fast as an alternation, so what must stand before is looked at behind.
+_CLITIC = re.compile(r"\s(?:(?=['’](?:s|re|ve|ll|d|m)\b)|(?<=\w\s)(?=n\s?['’]t\b)|(?<=n\s)(?=['’]t\b))", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_END = re.compile(r"(?:[.!?。！？؟]{1,3}[\"'”’)\]]{0,3}|\n)(?=\s|$)|[。！？]")
+_END = re.compile(r"[.!?。！？؟\n](?:(?<!\n)[.!?。！？؟]{0,2}[\"'”’)\]]{0,3}(?=\s|$)|(?<=\n)(?=\s|$)|(?<=[。！？]))")
+_NO_WORD = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "'"}
+"""Of ASCII, what stands in no word."""
+
 _LAST_WORD = re.compile(r"([^\W\d_]+)\W*$")
 _VOWELS = re.compile(r"[aeiouy]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence: its text, and its words as they stand, in lower case and as stems (three equally long tuples).
 
-    `content` are the stems of the words that are not function words.
+    `content` are the stems of the words that are not function words, `content_stems` the same in order and as often as
+    they come; `marked` the positions of the words that begin with a capital letter or a digit.
     """
 
     text: str
@@ -40,9 +46,11 @@ class Sentence:
     words: tuple[str, ...]
     stems: tuple[str, ...]
     content: frozenset[str]
+    content_stems: tuple[str, ...]
+    marked: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text:
     """A text cut up.  `words`, `stems` and `content_stems` (no function words) run over all of it in order."""
 
@@ -52,16 +60,31 @@ class Text:
     stems: tuple[str, ...]
     content_stems: tuple[str, ...]
 
+    @cached_property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Neighbouring stems."""
+        return tuple(itertools.pairwise(self.stems))
+
+    @cached_property
+    def triples(self) -> tuple[tuple[str, str, str], ...]:
+        """Three stems in a row."""
+        return tuple(zip(self.stems, self.stems[1:], self.stems[2:], strict=False))
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How often each content stem comes, in order of first occurrence."""
+        return Counter(self.content_stems)
+
 
 def cut(raw: str) -> Text:
     """`raw` as sentences, words and stems.  Empty and wordless texts give no sentences."""
     clipped = raw[:MAX_CHARS]
     normal = clipped if clipped.isascii() else unicodedata.normalize("NFKC", clipped)
     joined = _CLITIC.sub("", normal) if "'" in normal or "’" in normal else normal
-    sentences = tuple(s for part in split_sentences(joined) if (s := _sentence(part)).words)
-    words = tuple(itertools.chain.from_iterable(s.words for s in sentences))
-    stems = tuple(itertools.chain.from_iterable(s.stems for s in sentences))
-    content = tuple([s for s, w in zip(stems, words, strict=True) if w not in FUNCTION_WORDS])
+    sentences = tuple([s for part in split_sentences(joined) if (s := _sentence(part)).words])
+    words = tuple(itertools.chain.from_iterable([s.words for s in sentences]))
+    stems = tuple(itertools.chain.from_iterable([s.stems for s in sentences]))
+    content = tuple(itertools.chain.from_iterable([s.content_stems for s in sentences]))
     return Text(clipped, sentences, words, stems, content)
 
 
@@ -69,31 +92,46 @@ def split_sentences(text: str) -> list[str]:
     """Pieces that end in ``. ! ?`` before white space or at a line break; abbreviations and initials end none."""
     pieces, start = [], 0
     for match in _END.finditer(text):
-        if match.group()[0] == "." and _is_abbreviation(text[start : match.start()]):
+        at, end = match.span()
+        if text[at] == "." and _is_abbreviation(text[max(start, at - 24) : at]):
             continue
-        pieces.append(text[start : match.end()])
-        start = match.end()
+        pieces.append(text[start:end])
+        start = end
     pieces.append(text[start:])
-    return [piece.strip() for piece in pieces if piece.strip()]
+    return [stripped for piece in pieces if (stripped := piece.strip())]
 
 
 def _is_abbreviation(before: str) -> bool:
-    match = _LAST_WORD.search(before[-24:])
-    if match is None or match.end(1) != len(before[-24:]):
+    if not before[-1:].isalnum():
+        return False
+    match = _LAST_WORD.search(before)
+    if match is None or match.end(1) != len(before):
         return False
     word = match.group(1)
     return word.lower() in ABBREVIATIONS or (len(word) == 1 and word.isupper() and word != "I")
 
 
 def _sentence(text: str) -> Sentence:
-    surface = tuple(_WORD.findall(text))
+    surface = tuple(_surface(text))
     if text.isascii():
         words = tuple(map(str.lower, surface))
+        marked = tuple([i for i, word in enumerate(surface) if word < "a"])  # digits, then capitals, stand before "a"
     else:
         words = tuple([word.lower().replace("’", "'") for word in surface])
+        marked = tuple([i for i, word in enumerate(surface) if word[0].isupper() or word[0].isdigit()])
     stems = tuple(map(stem, words))
-    content = frozenset([s for s, w in zip(stems, words, strict=True) if w not in FUNCTION_WORDS])
-    return Sentence(text, surface, words, stems, content)
+    content = tuple([s for s, w in zip(stems, words, strict=True) if w not in FUNCTION_WORDS])
+    return Sentence(text, surface, words, stems, frozenset(content), content, marked)
+
+
+def _surface(text: str) -> list[str]:
+    """What `_WORD` finds in a text; in ASCII everything between words is turned to spaces first, which is faster."""
+    if not text.isascii():
+        return _WORD.findall(text)
+    pieces = text.translate(_NO_WORD).split()
+    if "'" not in text:
+        return pieces
+    return [word for piece in pieces for word in (_WORD.findall(piece) if "'" in piece else (piece,))]
 
 
 @lru_cache(maxsize=KEPT_WORDS)
@@ -128,7 +166,7 @@ def syllables(word: str) -> int:
 
 def numbers(text: Text) -> list[str]:
     """Numbers in digits, in order, as words of the text (``"28"``, ``"1966"``, ``"15-year-old"`` gives ``"15"``)."""
-    return [word for word in text.words if word[0].isdigit()]
+    return [s.words[i] for s in text.sentences for i in s.marked if s.words[i][0].isdigit()]
 
 
 def names(text: Text) -> list[str]:
@@ -136,13 +174,8 @@ def names(text: Text) -> list[str]:
 
     A text written in capitals or in Title Case throughout says nothing about names: the list is empty.
     """
-    found = [
-        sentence.words[i]
-        for sentence in text.sentences
-        for i, word in enumerate(sentence.surface)
-        if i and word[0].isupper()
-    ]
-    inner = sum(len(sentence.words) - 1 for sentence in text.sentences)
+    found = [s.words[i] for s in text.sentences for i in s.marked if i and s.surface[i][0].isupper()]
+    inner = len(text.words) - len(text.sentences)
     if inner >= 4 and len(found) > 0.7 * inner:
         return []
     return [name for name in found if name not in FUNCTION_WORDS]
