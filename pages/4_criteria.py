@@ -20,6 +20,8 @@ from pages.components import (
 )
 from pages.components.page import Opened, link_to, open_page, plain, stop_with
 
+SOON = 0.3
+"""Seconds between two looks at a re-scoring: an offline judge is done within two."""
 READ, VERSIONS, MEETING = VIEWS = ("Read & edit", "Versions", "Meeting")
 
 
@@ -45,7 +47,7 @@ def show_rescore(page: Opened, rescore_id: str) -> None:
             run_view.draw_status(page, now)
         criteria_view.draw_rescore(page, now)
 
-    live.follow(lambda: run_view.read_run(page, rescore_id), lambda now: now.finished, draw)
+    live.follow(lambda: run_view.read_run(page, rescore_id), lambda now: now.finished, draw, every=SOON)
 
 
 def choose_view() -> str:
