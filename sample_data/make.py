@@ -1,4 +1,4 @@
-"""Make the three sample golden sets from the hand-written texts: ``python sample_data/make.py [--out DIR] [--seed N]``.
+"""Make the sample golden sets from the hand-written texts: ``python sample_data/make.py [--out DIR] [--seed N]``.
 
 With the default seed the files equal the committed ones byte for byte.  README.md says how labels come about.
 """
@@ -46,11 +46,15 @@ def _cell(value: object) -> object:
 
 
 def make(out: Path, seed: int) -> None:
-    """Write the three sets into `out`, which is made if need be."""
+    """Write the three sets, and the newer batches beside them, into `out`, which is made if need be."""
     out.mkdir(parents=True, exist_ok=True)
-    write_jsonl(out / "summaries.jsonl", summaries.build(read_texts("articles"), seed))
+    articles = read_texts("articles")
+    write_jsonl(out / "summaries.jsonl", summaries.build(articles, seed))
     write_jsonl(out / "dialogue.jsonl", dialogues.build(read_texts("dialogues"), seed))
     write_csv(out / "data_to_text.csv", verbalisations.build(read_texts("records"), seed))
+    (out / "newer").mkdir(exist_ok=True)
+    for name, rows in summaries.newer(articles, seed).items():
+        write_jsonl(out / "newer" / f"{name}.jsonl", rows)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from core.calibration.settings import CalibrationSettings, RoundSettings
@@ -26,6 +26,7 @@ from core.jobs.views.demo import DEMO_PROJECT
 from core.jobs.views.labelling import PassRequest
 from core.jobs.views.meetings import AgendaItem, Choice, Verdict
 from core.jobs.views.metrics import MetricsRequest
+from core.jobs.views.recheck import RecheckRequest
 from core.jobs.views.repeval import RepEvalRequest
 from core.jobs.views.reviews import ReviewState, TriageVerdict
 from core.jobs.views.rounds import ProposalView, RoundRequest
@@ -45,6 +46,8 @@ ODD_RULE = "Strongly reward texts that vary their words and openings."
 NEW_RULE = "How the text is worded does not count."
 """What the person takes out, and puts in; the offline judge's drafts are sentences from a fixed list."""
 METRICS = ("overlap", "similarity")
+NEWER = ("summaries_second_batch", "summaries_new_systems")
+"""Golden sets of sample_data/newer, in the order in which the judges are rechecked on them."""
 SECOND, SECOND_DEFINITION = "relevance", "The text tells the main points of its source, and nothing beside them."
 """An aspect on which what costs nothing does well, so that a fusion has something to join."""
 
@@ -57,7 +60,9 @@ class Build:
     settings: Settings
     golden: GoldenSet
     golden_id: str = ""
+    newer_ids: dict[str, str] = field(default_factory=dict)
     run_id: str = ""
+    second_id: str = ""
     recorded_id: str = ""
     best: str = ""
     round_id: str = ""
@@ -82,8 +87,14 @@ def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = 
     """Fill the empty `store` with the demo project; takes about two minutes, most of it the replay's pace."""
     store.projects.add(DEMO_NAME, DEMO_PROJECT)
     made = Build(store, settings, load_golden(recorded.GOLDEN))
+    for name in reversed(NEWER):  # screens open on the set that came last, and that is to be the calibrated one
+        newer = load_golden(recorded.SAMPLES / "newer" / f"{name}.jsonl")
+        made.newer_ids[name] = tasks.add_golden(made.as_(ADA), DEMO_PROJECT, newer)
     made.golden_id = tasks.add_golden(made.as_(ADA), DEMO_PROJECT, made.golden)
-    chapters = (_label, _calibrate, _second_aspect, _replay, _triage, _refine, _edit, _meet, _sign_off, _ablate)
+    chapters = (
+        *(_label, _calibrate, _second_aspect, _replay, _triage, _refine, _edit, _meet, _sign_off, _ablate),
+        _recheck,
+    )
     for chapter in chapters:
         say(chapter.__name__.strip("_"))
         chapter(made)
@@ -282,6 +293,7 @@ def _second_aspect(made: Build) -> None:
     made.done(tasks.start_metrics(ada, made.settings, MetricsRequest(*where, METRICS)))
     request = CalibrationRequest(*where, "offline", OFFLINE, SECOND_DEFINITION)
     run_id = made.done(tasks.start_calibration(ada, made.settings, request))
+    made.second_id = run_id
     made.done(tasks.start_repeval(ada, made.settings, RepEvalRequest(*where, split_of=run_id)))
     parts = [one.judge_id for one in tasks.list_judges(made.store, *where) if one.judge.kind != "no criteria"]
     settings = StackSettings(method="nnls", level="sample")
@@ -291,3 +303,11 @@ def _second_aspect(made: Build) -> None:
 def _ablate(made: Build) -> None:
     request = AblationRequest(*made.where, made.run_id, with_steps=False)
     made.done(tasks.start_ablation(made.as_(ADA), made.settings, request))
+
+
+def _recheck(made: Build) -> None:
+    """Both offline judges on both newer batches, as somebody would who brings in newer labels every few weeks."""
+    for aspect, run_id in ((recorded.ASPECT, made.run_id), (SECOND, made.second_id)):
+        for name in NEWER:
+            request = RecheckRequest(DEMO_PROJECT, made.newer_ids[name], aspect, run_id)
+            made.done(tasks.start_recheck(made.as_(BEN), made.settings, request))

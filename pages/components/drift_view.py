@@ -11,6 +11,7 @@ import streamlit as st
 from core.drift.outcome import Recheck
 from core.errors import ConcordError
 from core.figures.recheck import Point, history_figure
+from core.figures.style import measure_name
 from core.jobs import tasks
 from core.jobs.views import GoldenView, RunSummary, RunView
 from core.jobs.views.recheck import RecheckRequest, RecheckView
@@ -24,7 +25,7 @@ FALLS = (0.05, 0.1, 0.15, 0.2)
 
 
 def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
-    """The form, progress while a recheck runs, the newest answer in full, and all of them as a plot and a table.
+    """Progress while a recheck runs, the newest answer in full, all of them as a plot and a table, and the form.
 
     `golden` is the golden set whose calibrations are offered; without one, or without any calibration, what to do.
     """
@@ -43,17 +44,31 @@ def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
         "The judge scores items that were labelled after its calibration. Its alignment there stands beside the one "
         "it was exported with; the interval of the change decides."
     )
-    run = _choose_run(runs)
-    _draw_form(page, golden, aspect, run)
+    history = tasks.list_rechecks(page.store, page.project.project_id, aspect)
+    run = _choose_run(runs, history)
     _draw_run(page, run)
-    _draw_history(page, aspect, run)
+    found = [one for one in history if one.calibration_id == run.run_id]
+    if found:
+        _draw_history(found, run)
+        st.subheader("Recheck again", anchor=False)
+    else:
+        st.caption("This judge was not rechecked yet.")
+    _draw_form(page, golden, aspect, run)
 
 
-def _choose_run(runs: Sequence[RunSummary]) -> RunSummary:
+def _choose_run(runs: Sequence[RunSummary], history: Sequence[RecheckView]) -> RunSummary:
+    """The judge to look at; first the one that was rechecked last."""
     by_id = {run.run_id: run for run in runs}
     words = {run.run_id: f"{run.title} ({run.created_at:%Y-%m-%d %H:%M})" for run in runs}
-    chosen = st.selectbox("Judge", list(by_id), format_func=lambda one: words[one], key=widget("drift_run"))
-    return by_id[chosen or runs[0].run_id]
+    last = next((one.calibration_id for one in reversed(history) if one.calibration_id in by_id), runs[0].run_id)
+    chosen = st.selectbox(
+        "Judge",
+        list(by_id),
+        index=list(by_id).index(last),
+        format_func=lambda one: words[one],
+        key=widget("drift_run"),
+    )
+    return by_id[chosen or last]
 
 
 def _draw_form(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -> None:
@@ -166,11 +181,8 @@ def _cancel(page: Opened, run_id: str) -> None:
 # ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_history(page: Opened, aspect: str, run: RunSummary) -> None:
-    found = tasks.list_rechecks(page.store, page.project.project_id, aspect, run.run_id)
-    if not found:
-        st.caption("This judge was not rechecked yet.")
-        return
+def _draw_history(found: Sequence[RecheckView], run: RunSummary) -> None:
+    """The newest answer in full; below it all of them, `found` oldest first."""
     _draw_newest(found[-1].outcome)
     points = [Point(one.created_at, one.outcome.golden_name, one.outcome.now, one.outcome.decision) for one in found]
     charts.place(
@@ -186,6 +198,9 @@ def _draw_newest(found: Recheck) -> None:
     show = {"holds": st.success, "fallen": st.error}.get(found.decision, st.warning)
     icons = {"holds": ":material/check_circle:", "fallen": ":material/trending_down:"}
     show(plain(found.words), icon=icons.get(found.decision, ":material/help:"))
+    narrower = found.labels is not None and found.labels.narrower
+    if found.labels is not None and narrower:
+        st.warning(plain(found.labels.words), icon=":material/compress:")
     left, middle, right = st.columns(3)
     left.metric("Now, on newer labels", tables.DASH if found.now.value is None else f"{found.now.value:.3f}")
     left.caption(plain(_beside(found.now)))
@@ -194,14 +209,16 @@ def _draw_newest(found: Recheck) -> None:
     share = found.unread_share
     right.metric("Unscored", tables.DASH if share is None else f"{share:.1%}")
     right.caption(plain(f"of {found.n_labelled:,} labelled items"))
-    lines = [*_tests(found), *(one.words for one in (found.labels, found.scores) if one is not None), *found.notes]
+    shifts = (None if narrower else found.labels, found.scores)
+    lines = [*_tests(found), *(one.words for one in shifts if one is not None), *found.notes]
     for line in lines:
         st.caption(plain(line))
 
 
 def _beside(one: Alignment) -> str:
     """What belongs to the number: statistic, level, interval, n."""
-    return f"{one.statistic}, {one.level} level; 95 % interval {tables.interval_of(one)}; n = {one.n:,}"
+    left_out = f" ({one.n_left_out:,} groups do not vary and are left out)" if one.n_left_out else ""
+    return f"{measure_name(one.statistic, one.level)}; 95 % interval {tables.interval_of(one)}; n = {one.n:,}{left_out}"
 
 
 def _tests(found: Recheck) -> list[str]:
@@ -241,7 +258,7 @@ def _row(one: RecheckView) -> dict[str, Any]:
         tables.measure_heading(found.now): tables.DASH if found.now.value is None else f"{found.now.value:.3f}",
         "95 % interval": tables.interval_of(found.now),
         "change": tables.DASH if change.value is None else f"{change.value:+.3f}",
-        "p, fallen": tables.DASH if change.p is None else f"{change.p:.3f}",
+        "p, fallen": _probability(change.p).removeprefix("p ").removeprefix("= "),
         "unscored": found.now.n_unscored,
         "decision": found.decision,
     }

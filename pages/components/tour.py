@@ -106,7 +106,8 @@ STEPS = (
     Step(
         "report",
         "One page to hand on: what was judged, how the criteria came about, what the judge reaches, and its limits. "
-        "Here the calibrated judge leaves as a file, to be used anywhere.",
+        "Here the calibrated judge leaves as a file, to be used anywhere. Drift tells whether it still agrees with "
+        "people on labels that came later.",
     ),
     Step(
         "runs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypedDict
@@ -50,6 +50,15 @@ SYSTEMS = {
     "wren-draft": Habit((0.20, 0.36, 0.30, 0.14), {"shuffle": 3.0, "repeat": 2.0, "swap": 2.0}),
 }
 
+NEWER_SYSTEMS = {
+    "heron-next": Habit((0.30, 0.52, 0.18, 0.00), {"falsify_hidden": 9.0, "swap": 6.0}),
+    "lark-3": Habit((0.34, 0.50, 0.16, 0.00), {"falsify_hidden": 6.0, "swap": 9.0}),
+    "plover-2": Habit((0.40, 0.48, 0.12, 0.00), {"falsify_hidden": 8.0, "swap": 8.0}),
+}
+"""Systems that write well and hardly fail but where it is hard to see: made for the drift check of the demo."""
+NEWER_ELSE = 0.1
+"""Weight of an operation that a newer system does not lean to."""
+
 
 @dataclass
 class Draft:
@@ -69,33 +78,57 @@ class Desk:
     rng: Random
 
 
-def build(articles: Sequence[Article], seed: int) -> list[dict[str, object]]:
-    """One row an item, article by article, systems in the order of `SYSTEMS`; no two targets of an article alike."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is made of the articles: by which systems, under which name, and without the texts of which earlier rows.
+
+    `name` stands in the item ids and in the seeds; `otherwise` weighs the operations that a system does not lean to.
+    """
+
+    systems: Mapping[str, Habit]
+    name: str = ""
+    earlier: Sequence[Mapping[str, object]] = ()
+    otherwise: float = 0.5
+
+
+def build(articles: Sequence[Article], seed: int, batch: Batch | None = None) -> list[dict[str, object]]:
+    """One row an item, article by article, systems in their order; no two targets of an article alike."""
+    batch = batch or Batch(SYSTEMS)
     rows: list[dict[str, object]] = []
     for article in articles:
         others = [other for other in articles if other["id"] != article["id"]]
-        taken: set[str] = set()
-        for system, habit in SYSTEMS.items():
-            rng = Random(f"{seed}/summaries/{article['id']}/{system}")
-            written = _write(Desk(article, others, rng), habit)
+        taken = {str(row["target"]) for row in batch.earlier if row["source_id"] == article["id"]}
+        for system, habit in batch.systems.items():
+            place = f"{article['id']}/{batch.name}{'/' if batch.name else ''}{system}"
+            rng = Random(f"{seed}/summaries/{place}")
+            written = _write(Desk(article, others, rng), habit, batch.otherwise)
             while written.text in taken:
-                written = _write(Desk(article, others, rng), habit)
+                written = _write(Desk(article, others, rng), habit, batch.otherwise)
             taken.add(written.text)
-            rows.append(_row(article, system, written, rng))
+            rows.append(_row(article, system, place, written, rng))
     return rows
 
 
-def _row(article: Article, system: str, written: Written, rng: Random) -> dict[str, object]:
-    place = {"item_id": f"{article['id']}/{system}", "source_id": article["id"], "system_id": system}
+def newer(articles: Sequence[Article], seed: int) -> dict[str, list[dict[str, object]]]:
+    """Two later batches, name → rows: three of the systems again, then three newer ones; no text of before again."""
+    first = build(articles, seed)
+    again = {name: SYSTEMS[name] for name in ("heron-large", "lark-2", "plover")}
+    second = build(articles, seed, Batch(again, "second", first))
+    third = build(articles, seed, Batch(NEWER_SYSTEMS, "third", [*first, *second], NEWER_ELSE))
+    return {"summaries_second_batch": second, "summaries_new_systems": third}
+
+
+def _row(article: Article, system: str, place_id: str, written: Written, rng: Random) -> dict[str, object]:
+    place = {"item_id": place_id, "source_id": article["id"], "system_id": system}
     texts = {"source": article["article"], "target": written.text}
     return place | texts | label_columns(rate(written, SCALES, rng))
 
 
-def _write(desk: Desk, habit: Habit) -> Written:
+def _write(desk: Desk, habit: Habit, otherwise: float) -> Written:
     rng = desk.rng
     draft = Draft([rng.choice(pair) for pair in desk.article["summary"]], list(range(len(desk.article["summary"]))))
     n = rng.choices((0, 1, 2, 3), weights=habit.n_operations)[0]
-    weights = {name: habit.leaning.get(name, 0.5) for name in OPERATIONS}
+    weights = {name: habit.leaning.get(name, otherwise) for name in OPERATIONS}
     chosen = wording.pick_weighted(weights, n, rng)
     for name in sorted(chosen, key=list(OPERATIONS).index):
         damage = OPERATIONS[name](draft, desk)

@@ -9,7 +9,13 @@ from types import ModuleType
 
 import pytest
 
-NAMES = ("summaries.jsonl", "dialogue.jsonl", "data_to_text.csv")
+NAMES = (
+    "summaries.jsonl",
+    "dialogue.jsonl",
+    "data_to_text.csv",
+    "newer/summaries_second_batch.jsonl",
+    "newer/summaries_new_systems.jsonl",
+)
 
 
 def run_make(repository: Path, out: Path, *options: str) -> None:
@@ -19,7 +25,7 @@ def run_make(repository: Path, out: Path, *options: str) -> None:
 
 def test_the_script_reproduces_the_committed_files(repository: Path, tmp_path: Path) -> None:
     run_make(repository, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(NAMES)
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")} == set(NAMES)
     for name in NAMES:
         assert (tmp_path / name).read_bytes() == (repository / "sample_data" / name).read_bytes(), name
 

@@ -10,13 +10,16 @@ import pytest
 
 from core.calibration.steps import Calibration
 from core.demo import build, recorded
+from core.drift.recheck import recheck
 from core.errors import AccessError, ArchiveError, NotFoundError
+from core.export import judge_card
 from core.fusion.stack import StackSettings
 from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.demo import DEMO_FILE, DEMO_NAME
 from core.jobs.views import GoldenView, RunSummary
 from core.jobs.views.demo import DEMO_PROJECT, is_demo
+from core.judge_loading import restored
 from core.people import Actor
 from core.public import calibrate
 from core.settings import Settings
@@ -47,8 +50,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def golden(demo: Store) -> GoldenView:
-    (only,) = tasks.list_goldens(demo, DEMO_PROJECT)
-    return only
+    first, *newer = tasks.list_goldens(demo, DEMO_PROJECT)  # the first is the one that screens open on
+    assert sorted(one.name for one in newer) == sorted(build.NEWER)
+    return first
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +74,15 @@ def calibration_of(demo: Store, runs: list[RunSummary], aspect: str, spec: str) 
 
 def test_every_screen_has_something_to_show(demo: Store, golden: GoldenView, runs: list[RunSummary]) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id)
-    assert {one.kind for one in runs} >= {"calibration", "rescore", "round", "ablation", "metrics", "repeval"}
+    assert {one.kind for one in runs} >= {
+        "calibration",
+        "rescore",
+        "round",
+        "ablation",
+        "metrics",
+        "repeval",
+        "recheck",
+    }
     assert {one.status for one in runs} == {"done"}
     (labelling,) = tasks.list_passes(*where)
     seen = tasks.harvest(demo, DEMO_PROJECT, labelling.pass_id)
@@ -134,6 +146,27 @@ def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenView) ->
     assert now.fused.n == kept.told["fused"]["n"]
 
 
+@pytest.mark.parametrize("aspect", [recorded.ASPECT, build.SECOND])
+def test_the_rechecks_come_out_the_same_today(demo: Store, runs: list[RunSummary], aspect: str) -> None:
+    card = judge_card(calibration_of(demo, runs, aspect, "offline"))
+    history = tasks.list_rechecks(demo, DEMO_PROJECT, aspect)
+    assert [one.outcome.golden_name for one in history] == list(build.NEWER)
+    judge = restored(card, Settings(home=Path("none")), None)
+    for one in history:
+        newer = load_golden(recorded.SAMPLES / "newer" / f"{one.outcome.golden_name}.jsonl")
+        assert newer.digest == one.golden_id
+        now = recheck(judge, newer, aspect, old=load_golden(recorded.GOLDEN))
+        assert now.now.value == pytest.approx(one.outcome.now.value, abs=1e-9)
+        assert (now.decision, now.words, now.n_left_out) == (one.outcome.decision, one.outcome.words, 0)
+
+
+def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
+    found = [one.outcome for one in tasks.list_rechecks(demo, DEMO_PROJECT, build.SECOND)]
+    assert [one.decision for one in found] == ["cannot be told", "fallen"]
+    assert found[1].labels is not None
+    assert found[1].labels.narrower  # and it says so beside the fall
+
+
 # ── coming and going ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -169,6 +202,7 @@ def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: S
     again = tasks.reset_demo(ada, settings)
     assert again.project_id == DEMO_PROJECT
     assert [one.name for one in tasks.list_judges(store, DEMO_PROJECT)] == judges
+    assert len(tasks.list_rechecks(store, DEMO_PROJECT, build.SECOND)) == 2
     assert waiting not in {one.run_id for one in tasks.list_runs(store, DEMO_PROJECT)}
     last = tasks.list_events(store, DEMO_PROJECT)[-1]
     assert (last.actor, last.sentence) == ("Ada", "put the demo back")
@@ -182,7 +216,7 @@ def test_a_damaged_file_leaves_the_demo_as_it_is(store: Store, settings: Setting
     broken.write_bytes(DEMO_FILE.read_bytes()[:-2000])
     with pytest.raises(ArchiveError):
         tasks.reset_demo(store, settings, broken)
-    assert tasks.get_project(store, DEMO_PROJECT).n_runs == 8
+    assert tasks.get_project(store, DEMO_PROJECT).n_runs == 12
 
 
 def test_the_replay_runs_in_the_demo(
