@@ -8,18 +8,22 @@ It ends by itself when no run is left to do and the web process that last asked 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import ClassVar
 
 from core.errors import JobError
 from core.jobs.filelock import FileLock
 from core.jobs.places import lock_file, log_file, watch_file
 from core.settings import Settings
 
+log = logging.getLogger("concord.jobs")
 _STARTING_SECONDS = 20.0
 _KEPT_LOG_BYTES = 2_000_000
 _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from core.jobs.worker import main; main()"
@@ -32,22 +36,46 @@ class _Child:
     earlier: tuple[subprocess.Popen[bytes], ...] = ()
     home: Path | None = None
     started: float = 0.0
+    waiting: ClassVar[dict[Path, threading.Timer]] = {}
 
 
-def ensure_worker(settings: Settings) -> None:
+def ensure_worker(settings: Settings, *, after: float = 0.0) -> None:
     """Start a worker unless one lives, or `settings.worker` says that workers run elsewhere.
 
-    Cheap enough (well under a millisecond) to call at every opening of a screen.  JobError when it cannot start.
+    The first call of this process for a home may put it off by `after` seconds, so that its imports do not compete
+    with a page that is being drawn; calls meanwhile that give no `after` start it at once.  Cheap enough (well under a
+    millisecond) to call at every opening of a screen.  JobError when it cannot start; put off, that is logged, and
+    the next call meets it.
     """
     if settings.worker != "auto":
         return
     _say_who_watches(settings)
+    if after and _put_off(settings, after):
+        return
     if _just_started(settings):
         return
     lock = FileLock(lock_file(settings))
     if lock.acquire():
         lock.release()
         _start(settings)
+
+
+def _put_off(settings: Settings, seconds: float) -> bool:
+    """Whether the start of this home's worker waits: the timer is set by the first call, and then rings once."""
+    waiting = _Child.waiting.get(settings.home)
+    if waiting is None:
+        waiting = threading.Timer(seconds, _start_quietly, (settings,))
+        waiting.daemon = True
+        _Child.waiting[settings.home] = waiting
+        waiting.start()
+    return waiting.is_alive()
+
+
+def _start_quietly(settings: Settings) -> None:
+    try:
+        ensure_worker(settings)
+    except JobError as error:
+        log.warning("%s", error)
 
 
 def _say_who_watches(settings: Settings) -> None:

@@ -50,6 +50,8 @@ SCREENS: dict[Screen, Entry] = {
     "report": Entry("pages/9_report.py", "Report", ":material/summarize:"),
     "runs": Entry("pages/10_runs.py", "Runs", ":material/list_alt:"),
 }
+WORKER_AFTER = 3.0
+"""Seconds that a worker leaves the machine to the first page of this process; a run that is started waits for none."""
 _MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=^\"'])")
 _LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
 
@@ -82,12 +84,18 @@ def start_up() -> Kept:
     Streamlit collects garbage after every rerun; frozen imports are not walked again (295 → 45 ms where heavy).
     """
     settings = Settings.from_environment()
-    store = tasks.open_store(settings)
-    _welcome(settings, store)
-    tasks.ensure_sample_project(store)
+    store = open_store(settings)
     gc.collect()
     gc.freeze()
     return Kept(settings, store)
+
+
+def open_store(settings: Settings) -> Store:
+    """The store of this process with what it comes with; a second call finds it done.  StoreError, ArchiveError."""
+    store = tasks.open_store(settings)
+    _welcome(settings, store)
+    tasks.ensure_sample_project(store)
+    return store
 
 
 def _welcome(settings: Settings, store: Store) -> None:
@@ -111,7 +119,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     account = people.let_in()
     try:
         kept = start_up()
-        tasks.ensure_worker(kept.settings)  # cheap where one lives, and nothing where workers run elsewhere
+        tasks.ensure_worker(kept.settings, after=WORKER_AFTER)  # cheap where one lives
         store = kept.store.acting(people.actor_of(account, kept.settings))
         _draw_menu()
         project = _choose_project(store)

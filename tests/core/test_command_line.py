@@ -288,7 +288,8 @@ def test_words_name_statistic_level_n_and_interval(
 def test_demo(run: Run) -> None:
     code, body = run("demo")
     assert code == 0
-    assert (body["project"], body["golden_sets"], body["runs"]) == ("demo", ["summaries"], 8)
+    assert (body["project"], body["runs"]) == ("demo", 12)
+    assert body["golden_sets"] == ["summaries", "summaries_second_batch", "summaries_new_systems"]
     assert run("demo")[1] == body  # loading it twice changes nothing
     assert run("demo", "--reset") == (0, body)
     code, refused = run("demo", "--replay", "--reset")

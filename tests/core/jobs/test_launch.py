@@ -1,0 +1,73 @@
+"""When a worker is started: at once, or put off until the first page is out; never lost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from core.errors import JobError
+from core.jobs import launch
+from core.settings import Settings
+
+AFTER = 0.2
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """The homes for which a worker process would have been started."""
+    started: list[Path] = []
+    monkeypatch.setattr(launch, "_start", lambda settings: started.append(settings.home))
+    monkeypatch.setattr(launch._Child, "waiting", {})
+    yield started
+    for timer in launch._Child.waiting.values():
+        timer.cancel()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, worker="auto", worker_id="w")
+
+
+def test_the_first_page_is_let_out_first(settings: Settings, starts: list[Path], until: Callable[..., None]) -> None:
+    launch.ensure_worker(settings, after=60)
+    launch.ensure_worker(settings, after=60)
+    assert starts == []
+    launch._Child.waiting.pop(settings.home).cancel()
+    launch.ensure_worker(settings, after=AFTER)
+    until(lambda: starts == [settings.home])  # by itself, though nobody came again
+    until(lambda: not launch._Child.waiting[settings.home].is_alive())
+    launch.ensure_worker(settings, after=60)  # put off once; from now on one that has died is seen to at once
+    assert starts == [settings.home] * 2
+
+
+def test_a_run_does_not_wait(settings: Settings, starts: list[Path]) -> None:
+    launch.ensure_worker(settings, after=60)
+    launch.ensure_worker(settings)
+    assert starts == [settings.home]
+
+
+def test_workers_elsewhere_are_left_to_others(tmp_path: Path, starts: list[Path]) -> None:
+    launch.ensure_worker(Settings(home=tmp_path, worker="external"), after=AFTER)
+    assert launch._Child.waiting == {}
+
+
+def test_a_start_that_fails_behind_the_page_is_logged_and_met_by_the_next(
+    settings: Settings,
+    starts: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    until: Callable[..., None],
+) -> None:
+    def refused(_: Settings) -> None:
+        raise JobError("The worker process cannot be started: no more processes.")
+
+    monkeypatch.setattr(launch, "_start", refused)
+    with caplog.at_level(logging.WARNING, "concord.jobs"):
+        launch.ensure_worker(settings, after=AFTER)
+        until(lambda: not launch._Child.waiting[settings.home].is_alive())
+    assert "no more processes" in caplog.text
+    with pytest.raises(JobError, match="no more processes"):
+        launch.ensure_worker(settings, after=AFTER)
