@@ -41,6 +41,7 @@ def draw(page: Opened) -> None:
         st.info("Choose or type at least one aspect: what people are to rate, such as coherence.")
         return
     st.markdown(_what_it_means(request, golden))
+    _draw_earlier(page, request)
     st.button(
         "Begin this pass",
         type="primary",
@@ -139,6 +140,18 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
         blind=blind,
         instructions=instructions,
     )
+
+
+def _draw_earlier(page: Opened, request: PassRequest) -> None:
+    """That labels belong to items and aspects, whatever pass they were given in."""
+    wanted = {one.aspect for one in request.aspects}
+    passes = tasks.list_passes(page.store, request.project_id, request.golden_id)
+    earlier = [one for one in passes if wanted & {aspect.aspect for aspect in one.plan.aspects}]
+    if earlier:
+        st.caption(
+            f"What somebody has said of these aspects in {plain(earlier[0].name)} stands in this pass too, to be kept "
+            "or changed. To have the same people rate afresh, give the aspect another name (clarity again, say)."
+        )
 
 
 def _instructions(page: Opened) -> drafts.Editing:

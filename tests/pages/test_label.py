@@ -141,6 +141,21 @@ def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label
     assert "The pass was not begun: A labelling pass has a name" in texts(screen)
 
 
+def test_a_second_pass_says_that_earlier_labels_stand_in_it(store: Store, asked: PassRequest, open_label: Open) -> None:
+    def told(screen: AppTest) -> list[str]:
+        return [one.value for one in screen.caption if "stands in this pass too" in one.value]
+
+    assert told(open_label()) == []
+    tasks.start_pass(store, replace(asked, name="*first* pass"))
+    screen = open_label()
+    screen.button_group(key=state.LABEL_VIEW).set_value("New pass").run()
+    assert [one.split(" stands")[0] for one in told(screen)] == [
+        r"What somebody has said of these aspects in \*first\* pass"
+    ]
+    screen.multiselect(key=state.widget(f"label_aspects_{asked.golden_id}")).set_value([]).run()
+    assert told(screen) == []
+
+
 def test_instructions_are_kept_until_the_pass_begins(store: Store, asked: PassRequest, open_label: Open) -> None:
     ann = store.acting(Actor("Ann"))
     tasks.keep_draft(ann, asked.project_id, "instructions", f"Read {HOSTILE} first.")
