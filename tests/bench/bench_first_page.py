@@ -1,11 +1,13 @@
 """From a started server to its first page, in a real browser: an empty home, a second visitor, a restart.
 
-    python tests/bench/bench_first_page.py [--times 3] [--chromium PATH]
+    python tests/bench/bench_first_page.py [--times 3 | --clone] [--chromium PATH]
 
 The server is started as the README says, on an empty home, so that the demo project is brought in on the way.  For
 each visitor stand the seconds from the moment the server answers (for later visitors: from going to the address) to the
 heading, and to the page at rest with its figures drawn, and the processor seconds that the server and its worker have
 used by then.  A shared machine draws later than a free one; processor seconds tell less of its other guests.
+
+`--clone` goes the whole way of a newcomer once: a fresh clone, the README's own command in it, and the first page.
 """
 
 from __future__ import annotations
@@ -55,15 +57,15 @@ class Served:
 
 
 @contextmanager
-def started(home: Path) -> Iterator[Served]:
-    """A server on `home`; it and its worker end with the block."""
+def started(home: Path, root: Path = ROOT, python: str = sys.executable) -> Iterator[Served]:
+    """A server of the checkout `root` on `home`; it and its worker end with the block."""
     port = free_port()
     home.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
+    command = [python, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
     environment = {**os.environ, "CONCORD_HOME": str(home), "CONCORD_DEMO": "on"}
     url, began = f"http://127.0.0.1:{port}", time.monotonic()
     with (home / "web.log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        server = subprocess.Popen(command, cwd=root, env=environment, stdout=log, stderr=log)
         try:
             _until_it_answers(url, server)
             yield Served(url, server.pid, time.monotonic() - began)
@@ -125,14 +127,33 @@ def tell(name: str, served: Served, found: Visit) -> None:
     )
 
 
+def newcomer(browser: Browser, folder: Path) -> None:
+    """Clone, install as the README says, open: seconds of each."""
+    readme = (ROOT / "README.md").read_text("utf-8").splitlines()
+    (command,) = (line for line in readme if line.startswith("python3 ") and line.endswith("streamlit run app.py"))
+    clone, began = folder / "clone", time.monotonic()
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    subprocess.run(command.rpartition(" && ")[0], shell=True, cwd=clone, check=True, stdout=subprocess.DEVNULL)
+    installed = time.monotonic() - began
+    with started(folder / "home", clone, str(clone / ".venv" / "bin" / "python")) as served:
+        found = visit(browser, served)
+        whole = installed + served.start + found.heading
+        tell("a newcomer's first page", served, found)
+    print(f"cloned and installed in {installed:.0f} s; first page {whole:.0f} s after the first command")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--chromium", default="/usr/bin/chromium")
+    parser.add_argument("--clone", action="store_true", help="from the clone on, once")
     options = parser.parse_args()
     firsts = []
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=options.chromium, args=FLAGS)
+        if options.clone:
+            newcomer(browser, Path(folder))
+            return 0
         for one in range(options.times):
             home = Path(folder) / f"home{one}"
             with started(home) as served:
