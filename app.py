@@ -10,7 +10,7 @@ opened the root, Streamlit serves a deep link by running the screen's file witho
 import streamlit as st
 
 if __name__ == "__main__":
-    from pages.components.page import SCREENS
+    from pages.components.screens import SCREENS
 
     st.navigation(
         [

@@ -8,7 +8,8 @@ from core.jobs import tasks
 from core.jobs.views import RunSummary
 from core.jobs.views.recheck import RecheckRequest
 from pages.components import live, log_view, run_view, state, tables
-from pages.components.page import Opened, link_to, open_page, plain
+from pages.components.page import Opened, link_to, open_page
+from pages.components.screens import plain
 
 RUNS, LOG = "Runs", "Log"
 LOOK_SECONDS = 2.0

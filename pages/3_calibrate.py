@@ -8,7 +8,8 @@ from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest, RunKind, RunView
 from pages.components import forms, live, people, run_view, state
-from pages.components.page import SCREENS, Opened, Screen, link_to, open_page, plain, stop_with
+from pages.components.page import Opened, link_to, open_page, stop_with
+from pages.components.screens import SCREENS, Screen, plain
 
 ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
     "rescore": ("re-scored edited criteria", "criteria", ("rescore",)),

@@ -18,7 +18,8 @@ from pages.components import (
     tables,
     versions_view,
 )
-from pages.components.page import Opened, link_to, open_page, plain, stop_with
+from pages.components.page import Opened, link_to, open_page, stop_with
+from pages.components.screens import plain
 
 SOON = 0.3
 """Seconds between two looks at a re-scoring: an offline judge is done within two."""

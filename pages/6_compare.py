@@ -18,7 +18,8 @@ from pages.components import (
     import_view,
 )
 from pages.components.compare_view import Choice, Compared
-from pages.components.page import Opened, open_page, plain, stop_with
+from pages.components.page import Opened, open_page, stop_with
+from pages.components.screens import plain
 
 SECTIONS = {
     "differences": "Which differences are real",

@@ -7,7 +7,8 @@ from core.jobs import tasks
 from core.jobs.views import RunView
 from core.jobs.views.repeval import RepEvalRequest, RepEvalView
 from pages.components import chosen, live, people, repeval_form, repeval_view, run_view, state
-from pages.components.page import Opened, link_to, open_page, plain, stop_with
+from pages.components.page import Opened, link_to, open_page, stop_with
+from pages.components.screens import plain
 
 
 def show_run(page: Opened, run_id: str) -> None:

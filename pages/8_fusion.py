@@ -7,7 +7,8 @@ from core.jobs import tasks
 from core.jobs.views.judges import JudgeView
 from pages.components import chosen, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
 from pages.components.fusion_view import Fused
-from pages.components.page import Opened, link_to, open_page, plain
+from pages.components.page import Opened, link_to, open_page
+from pages.components.screens import plain
 
 BRINGS, ALIKE, CONTRADICT, LLM, PAPER, MORE = (
     "What each part brings",

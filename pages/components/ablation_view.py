@@ -18,7 +18,8 @@ from core.jobs.views import RunSummary
 from core.jobs.views.analyses import AblationRequest
 from core.records import Interval
 from pages.components import charts, forms, live, people, run_view, state, tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -11,7 +11,8 @@ from core.jobs import tasks
 from core.jobs.tasks.adapters import JudgeAdapters
 from core.jobs.views import GoldenView
 from pages.components import state
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 _LANGUAGES = {"text/x-python": "python", "application/yaml": "yaml", "application/x-ipynb+json": "json"}
 

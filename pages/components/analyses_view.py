@@ -24,10 +24,10 @@ from core.jobs.tasks.analyses import Analyses, CaseStudy, Scope
 from core.jobs.views import GoldenView, RunSummary
 from core.records import STATISTICS
 from core.wording import word_diff
-from pages.components import charts, state, tables
+from pages.components import charts, diff_view, state, tables
 from pages.components.ablation_view import draw_ablation, signed
-from pages.components.criteria_view import draw_diff
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -241,7 +241,7 @@ def _draw_case(page: Opened, run: RunSummary) -> None:
         },
         alt="Alignment before and after refinement",
     )
-    draw_diff(word_diff(case.parent.text, case.child.text))
+    diff_view.draw(word_diff(case.parent.text, case.child.text))
     link_to("criteria", "Open in Criteria", icon=":material/rule:", run=run.run_id, criteria=case.child.criteria_id)
 
 

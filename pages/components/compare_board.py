@@ -16,7 +16,7 @@ from core.figures.comparison import JudgeMark, leaderboard_figure
 from core.records import Alignment
 from pages.components import charts, state, tables
 from pages.components.compare_view import Compared
-from pages.components.page import plain
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

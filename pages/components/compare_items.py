@@ -19,7 +19,8 @@ from pages.components import charts, state, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared
 from pages.components.items_view import PARTS
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

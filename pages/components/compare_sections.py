@@ -28,7 +28,7 @@ from core.records import JudgeScores
 from core.stats import AbsoluteErrors, PairwiseComparison
 from pages.components import charts, state, tables
 from pages.components.compare_view import SEED, Compared
-from pages.components.page import plain
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -13,7 +13,8 @@ from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.judges import JudgeView
 from pages.components import import_view, metrics_view, people, state, styles_view, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 KINDS = {
     "calibrated": "with calibrated criteria",

@@ -24,7 +24,8 @@ from core.jobs.views import GoldenView
 from core.jobs.views.judges import JudgeView
 from core.records import STATISTICS, GoldenSet, Level, Statistic
 from pages.components import state
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 SEED = 0
 NARROW = 0.25

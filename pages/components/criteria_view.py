@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
@@ -13,9 +12,10 @@ from core.jobs import tasks
 from core.jobs.views import CriteriaView, DifferenceView, RescoreRequest, RescoreView, RunView
 from core.jobs.views.reviews import Review
 from core.records import Alignment
-from core.wording import Piece, word_diff
-from pages.components import drafts, people, review_view, state, tables
-from pages.components.page import Opened, link_to, plain
+from core.wording import word_diff
+from pages.components import diff_view, drafts, people, review_view, state, tables
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 MOST_NUMBERED = 400
 NO_BREAK = "\u00a0"
@@ -108,7 +108,7 @@ def _draw_parent_diff(page: Opened, view: CriteriaView, parent: CriteriaView | N
     if parent is None:
         st.caption("Its parent is not kept in this project.")
         return
-    draw_diff(word_diff(parent.text, view.text))
+    diff_view.draw(word_diff(parent.text, view.text))
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         link_to("criteria", "Its parent", icon=":material/arrow_upward:", criteria=parent.criteria_id)
         if st.button(
@@ -137,28 +137,6 @@ def restore(page: Opened, view: CriteriaView, text: str, *, note: str) -> None:
     state.leave_notice("Restored. The version that was undone stays among the versions.", good=True)
     state.put_in_url(criteria=new_id, rescore=None)
     st.rerun()
-
-
-def draw_diff(pieces: Sequence[Piece], *, mark: str = "") -> None:
-    """Removed words struck out on red, added ones bold on green; every word is escaped.
-
-    `mark` is Markdown's mark of a heading where every line is to be set in large type.
-    """
-    marks = {"same": "{}", "removed": ":red-background[~~{}~~]", "added": ":green-background[**{}**]"}
-    lines: list[str] = []
-    for piece in pieces:
-        shown = []
-        for line in piece.text.split("\n"):
-            body = line.strip()
-            lead, tail = (" " if line[:1].isspace() else ""), (" " if line[-1:].isspace() else "")
-            shown.append(f"{lead}{marks[piece.change].format(plain(body))}{tail}" if body else line)
-        lines.append("\n".join(shown))
-    told = "".join(lines).split("\n")
-    with st.container(border=True):
-        if mark:
-            st.markdown("\n\n".join(f"{mark}{line.strip()}" for line in told if line.strip()), anchors=False)
-        else:
-            st.markdown("  \n".join(told))
 
 
 def edit_form(page: Opened, view: CriteriaView, run_id: str | None) -> None:
@@ -204,7 +182,7 @@ def draw_rescore(page: Opened, view: RunView) -> None:
         old = tasks.get_criteria(page.store, page.project.project_id, result.parent_id)
         new = tasks.get_criteria(page.store, page.project.project_id, result.criteria_id)
         st.markdown("**Words that changed**")
-        draw_diff(word_diff(old.text, new.text))
+        diff_view.draw(word_diff(old.text, new.text))
         link_to("criteria", "Open the edited version", icon=":material/rule:", criteria=result.criteria_id)
 
 
@@ -389,7 +367,7 @@ def _draw_conflict(page: Opened, view: CriteriaView, clash: _Conflict, editing: 
             st.markdown("**Yours** (not saved yet)")
             st.text(clash.yours)
         st.markdown("**From theirs to yours**")
-        draw_diff(word_diff(clash.theirs, clash.yours))
+        diff_view.draw(word_diff(clash.theirs, clash.yours))
         with st.container(horizontal=True):
             gate = people.gate(page, "reviewer")
             if st.button("Save mine as a version of its own", type="primary", key="conflict_save", **gate):

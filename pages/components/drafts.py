@@ -17,7 +17,8 @@ from core.errors import ConcordError, StoreError
 from core.jobs import tasks
 from core.jobs.views.rounds import ProposalView
 from pages.components import people, state
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 _KEEPER = st.components.v2.component("concord_drafts", js=Path(__file__).with_suffix(".js").read_text("utf-8"))
 _log = logging.getLogger("concord")

@@ -18,7 +18,8 @@ from core.jobs.views.recheck import RecheckRequest, RecheckView
 from core.records import Alignment
 from core.stats import Difference
 from pages.components import charts, live, people, run_view, state, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 from pages.components.state import widget
 
 FALLS = (0.05, 0.1, 0.15, 0.2)

@@ -15,7 +15,7 @@ from core.jobs.views import CalibrationRequest, GoldenView
 from core.records import LEVELS, STATISTICS, Level, Scale, Statistic
 from core.settings import Settings
 from pages.components import tables
-from pages.components.page import plain
+from pages.components.screens import plain
 from pages.components.state import widget
 
 JUDGES = {

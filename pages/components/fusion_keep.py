@@ -12,7 +12,8 @@ from core.jobs import tasks
 from core.jobs.views.judges import JudgeView
 from pages.components import people, state
 from pages.components.fusion_view import Fused
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 
 def draw_keep(page: Opened, fused: Fused) -> None:

@@ -13,7 +13,8 @@ from core.jobs.views import RunView
 from core.jobs.views.fusion import FusionRequest, FusionRunView, PlanView
 from pages.components import live, people, state, tables
 from pages.components.fusion_view import Fused
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 EXPLAINED = (
     "A language model reads each item with the numbers of the parts beside it and rates it by a plan: which part "

@@ -15,7 +15,7 @@ from core.fusion.stack import Weight, Without, contradictions
 from core.records import Item
 from pages.components import charts, state, tables
 from pages.components.fusion_view import Fused, difference_words
-from pages.components.page import plain
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

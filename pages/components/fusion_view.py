@@ -23,7 +23,8 @@ from core.jobs.views.judges import JudgeView
 from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
 from core.stats import Difference
 from pages.components import charts, compare_view, metrics_view, state, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

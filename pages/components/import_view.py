@@ -23,7 +23,8 @@ from core.judging.recordings import (
 )
 from core.records import Finding, Scale
 from pages.components import people, state, tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 from pages.components.state import widget
 
 UPLOAD_TYPES = ["jsonl", "ndjson", "json", "csv", "tsv", "gz", "xlsx", "parquet"]

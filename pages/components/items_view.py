@@ -9,7 +9,8 @@ from core.jobs import tasks
 from core.jobs.views import CriteriaView, ItemScore, ItemView
 from core.records import Item
 from pages.components import state, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 MOST_ITEMS = 500
 PARTS = (("context", "Context"), ("source", "Source"), ("target", "Judged text"))

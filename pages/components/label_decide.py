@@ -14,7 +14,7 @@ from core.labelling.harvest import Parting
 from core.labelling.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, state, tables
-from pages.components.page import plain
+from pages.components.screens import plain
 
 
 def draw(store: Store, passed: PassView) -> None:

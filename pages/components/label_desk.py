@@ -19,7 +19,7 @@ from core.jobs.views.labelling import DeskView, PassView
 from core.labelling.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, state, tables
-from pages.components.page import plain
+from pages.components.screens import plain
 
 LONGEST_COMMENT = 5_000
 PAUSE = "1.5s"

@@ -14,7 +14,8 @@ from core.jobs.views.labelling import AspectAgreement, HarvestView, PassView
 from core.labelling.harvest import Combine
 from core.store.store import Store
 from pages.components import charts, label_item, label_view, state, tables
-from pages.components.page import link_to, plain
+from pages.components.page import link_to
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -11,7 +11,8 @@ from core.jobs.views.labelling import PassRequest
 from core.labelling.plan import MOST_RATERS, LabelAspect, Order
 from core.records import Scale
 from pages.components import drafts, label_view, people, state
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 ORDER_WORDS: dict[Order, str] = {
     "random": "random",

@@ -12,7 +12,8 @@ from core.jobs import tasks
 from core.jobs.views.labelling import PassView
 from core.store.store import Store
 from pages.components import label_desk, label_item, label_who, people, state
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 LABEL, PROGRESS, DECIDE, FREEZE, NEW = "Label", "Progress", "Decide", "Freeze", "New pass"
 VIEWS = (LABEL, PROGRESS, DECIDE, FREEZE, NEW)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.people import Actor
 from pages.components import people, state
-from pages.components.page import plain
+from pages.components.screens import plain
 
 
 def ask(known: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from core.golden import Mapping, Table, propose_mapping
 from core.golden.fields import HUMAN, folded
 from core.records import GoldenSet, ItemKind, Scale
 from pages.components import tables
-from pages.components.page import plain
+from pages.components.screens import plain
 from pages.components.state import widget
 
 ITEM_ROLES = {

@@ -12,7 +12,8 @@ from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.meetings import AgendaItem
 from pages.components import label_item, people, review_view, state, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 NEW = "new"
 MOST_POINTS = 60

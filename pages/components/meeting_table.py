@@ -14,8 +14,9 @@ from core.jobs.views.meetings import MeetingView, Point
 from core.jobs.views.rounds import ProposalView
 from core.records import Item
 from core.wording import word_diff
-from pages.components import criteria_view, label_item, state, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components import criteria_view, diff_view, label_item, state, tables
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 HUGE, LARGE = 320, 1_200
 """Characters up to which a text is set in the largest and in large type."""
@@ -90,7 +91,7 @@ def _draw_change(page: Opened, point: Point) -> None:
     if old is None:
         draw_large(new.text)
     else:
-        criteria_view.draw_diff(word_diff(old.text, new.text), mark=type_for(new.text))
+        diff_view.draw(word_diff(old.text, new.text), mark=type_for(new.text))
     proposal = proposal_of(page, point)
     if proposal is not None:
         told, stood = criteria_view.difference_words, new.alignments

@@ -14,7 +14,8 @@ from core.jobs import tasks
 from core.jobs.views.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
 from core.jobs.views.rounds import ProposalView
 from pages.components import drafts, meeting_start, meeting_table, people, review_view, state
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 PROBLEM = state.widget("meeting_problem")
 TICK_SECONDS = 1.0

@@ -14,7 +14,8 @@ from core.jobs.views import GoldenView, RunView
 from core.jobs.views.metrics import MetricsRequest, MetricsView
 from core.records import GoldenSet
 from pages.components import live, people, run_view, state, tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 from pages.components.state import widget
 
 COLUMN_PREFIX = "metric_"

@@ -15,7 +15,8 @@ from core.jobs.views.reviews import Triage
 from core.quotes import Piece, quoted_pieces
 from core.records import Rating
 from pages.components import label_item, state, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 VERDICT_WORDS = (
     "Judge wrong: the criteria should lead it closer to the people. Label wrong: people decide it again. "

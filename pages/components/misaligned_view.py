@@ -20,7 +20,7 @@ from core.records import Scale
 from pages.components import charts, misaligned_filters, misaligned_item, people, state, tables
 from pages.components.misaligned_filters import Sight
 from pages.components.misaligned_looked import Looked
-from pages.components.page import plain
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

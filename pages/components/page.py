@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import gc
 import logging
-import re
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import NoReturn
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -23,37 +22,10 @@ from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import people, state, tour
+from pages.components.screens import SCREENS, Screen, draw_notice, plain
 
-Screen = Literal[
-    "golden_set", "label", "calibrate", "criteria", "misaligned", "compare", "repeval", "fusion", "report", "runs"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A screen in the menu; `file` from the root of the checkout."""
-
-    file: str
-    title: str
-    icon: str
-
-
-SCREENS: dict[Screen, Entry] = {
-    "golden_set": Entry("pages/1_golden_set.py", "Golden set", ":material/dataset:"),
-    "label": Entry("pages/2_label.py", "Label", ":material/edit_note:"),
-    "calibrate": Entry("pages/3_calibrate.py", "Calibrate", ":material/tune:"),
-    "criteria": Entry("pages/4_criteria.py", "Criteria", ":material/rule:"),
-    "misaligned": Entry("pages/5_misaligned.py", "Misaligned", ":material/difference:"),
-    "compare": Entry("pages/6_compare.py", "Compare", ":material/leaderboard:"),
-    "repeval": Entry("pages/7_repeval.py", "RepEval", ":material/grid_on:"),
-    "fusion": Entry("pages/8_fusion.py", "Fusion", ":material/merge:"),
-    "report": Entry("pages/9_report.py", "Report", ":material/summarize:"),
-    "runs": Entry("pages/10_runs.py", "Runs", ":material/list_alt:"),
-}
 WORKER_AFTER = 3.0
 """Seconds that a worker leaves the machine to the first page of this process; a run that is started waits for none."""
-_MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=^\"'])")
-_LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +116,6 @@ def _draw_menu() -> None:
             _page_link(screen, entry.title, entry.icon, _with_project({}))
 
 
-def draw_notice() -> None:
-    """What a person just did, or why it was not done."""
-    if notice := state.take_notice():
-        (st.success if notice.good else st.warning)(plain(notice.text))
-
-
 def _choose_project(store: Store) -> ProjectView:
     projects = {project.project_id: project for project in tasks.list_projects(store)}
     wanted = state.project() or _project_of_run(store)
@@ -195,15 +161,6 @@ def _create_project(store: Store) -> None:
         return
     state.leave_project()
     state.remember_project(created.project_id)
-
-
-def plain(text: str) -> str:
-    """`text` as Streamlit's Markdown shows it letter by letter: no markup, no HTML, no images, no links.
-
-    For labels and messages only; whole texts go through `st.text`, `st.code` or a table.
-    """
-    lines = (_MARKUP.sub(r"\\\1", _LINKS.sub("\u2060", line)) for line in text.splitlines())
-    return "  \n".join(lines)
 
 
 def stop_with(what: str, message: str) -> NoReturn:

@@ -24,6 +24,7 @@ from core.people import Actor, Role
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import remembered, state
+from pages.components.screens import SCREENS, draw_notice, plain
 
 LONGEST = 60
 _LONGEST_CLAIM = 120
@@ -197,8 +198,6 @@ def _providers() -> tuple[str, ...] | None:
 
 
 def _ask_to_sign_in(offered: Sequence[str]) -> NoReturn:
-    from pages.components.page import SCREENS, draw_notice, plain  # that module knows this one
-
     st.title("Concord", anchor=False)
     draw_notice()
     if not offered:
@@ -214,8 +213,6 @@ def _ask_to_sign_in(offered: Sequence[str]) -> NoReturn:
 
 def _go_where_they_wanted() -> None:
     """Providers send everybody back to the root: from there on to the screen that signing in interrupted, once."""
-    from pages.components.page import SCREENS  # that module knows this one
-
     wanted = remembered.take_wanted(SCREENS)
     at_the_root = st.session_state[state.SCREEN] == next(iter(SCREENS)) and not st.query_params
     if wanted is None or not at_the_root:

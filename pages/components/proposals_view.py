@@ -12,10 +12,11 @@ from core.jobs import tasks
 from core.jobs.views import DifferenceView, RunView
 from core.jobs.views.rounds import ProposalState, ProposalView, RoundRequest
 from core.wording import word_diff
-from pages.components import criteria_view, drafts, people, state, tables
+from pages.components import criteria_view, diff_view, drafts, people, state, tables
 from pages.components.misaligned_looked import ITEMS, Looked
-from pages.components.page import link_to, plain
+from pages.components.page import link_to
 from pages.components.run_view import BadgeColour
+from pages.components.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
 MOST_NAMED, LONGEST_TEXT = 6, 8_000
@@ -110,7 +111,7 @@ def _draw_one(looked: Looked, run: RunView, one: ProposalView, changes: Mapping[
     left, right = st.columns([11, 9], gap="large")
     with left:
         st.markdown(f"**From {plain(tables.name_of(one.parent))} to {plain(tables.name_of(one.criteria))}**")
-        criteria_view.draw_diff(word_diff(one.parent.text, one.criteria.text))
+        diff_view.draw(word_diff(one.parent.text, one.criteria.text))
         asked = run.request.item_ids if isinstance(run.request, RoundRequest) else ()
         _draw_items(run, one, _shown(one, asked), changes, picked=bool(asked))
     with right:

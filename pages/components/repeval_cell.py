@@ -16,7 +16,8 @@ from core.jobs.views.repeval import METHOD_NAMES
 from core.records import FloatArray, GoldenSet
 from core.repeval.result import CellDetail, RepEvalResult, cell_detail
 from pages.components import charts, state, tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 SHOWN = 5
 Place = tuple[int, str]

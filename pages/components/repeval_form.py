@@ -18,7 +18,8 @@ from core.repeval.states.model import EMBEDDED, ModelSpec
 from core.repeval.states.prompts import templates
 from core.repeval.states.records import Extraction, TextMode
 from pages.components import tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 from pages.components.state import widget
 
 OWN = "own"

@@ -23,7 +23,8 @@ from core.jobs.views import RunSummary, RunView
 from core.jobs.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
 from core.repeval.result import RepEvalResult
 from pages.components import charts, repeval_cell, run_view, state, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -30,7 +30,8 @@ from core.report.words import (
 )
 from pages.components import state
 from pages.components.chosen import choose_in_url
-from pages.components.page import Opened, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 _LONGEST_CRITERIA, _NAME = 20_000, 120
 _WEAK = ("open", "none", "undefined", "below")

@@ -16,7 +16,8 @@ from core.jobs import tasks
 from core.jobs.views import CriteriaView
 from core.jobs.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
 from pages.components import people, state, tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 COLOURS: dict[ReviewState, Literal["gray", "blue", "green", "orange"]] = {
     "draft": "gray",

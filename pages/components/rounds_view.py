@@ -14,7 +14,7 @@ from core.jobs.views import CriteriaSummary, RunSummary
 from core.jobs.views.rounds import RoundRequest
 from pages.components import live, people, proposals_view, run_view, state, tables
 from pages.components.misaligned_looked import Looked, criteria_words
-from pages.components.page import plain
+from pages.components.screens import plain
 
 NEW = ""
 PICKS, SAMPLED = "the picked items", "a sample of the most misaligned"

@@ -13,7 +13,8 @@ from core.jobs import tasks
 from core.jobs.views import RunStatus, RunSummary, RunView
 from core.records import Alignment
 from pages.components import charts, people, review_view, state, tables
-from pages.components.page import Opened, draw_notice, link_to, plain
+from pages.components.page import Opened, link_to
+from pages.components.screens import draw_notice, plain
 
 PLAIN_JUDGES = {"offline": "offline, which is no LLM", "scripted": "scripted, a stand-in for demos"}
 BadgeColour = Literal["green", "red", "gray", "orange", "blue"]

@@ -16,7 +16,8 @@ from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Styl
 from core.records import LEVELS, Level, Statistic
 from core.settings import Settings
 from pages.components import forms, state, tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 
 FORM_NAMES: dict[StyleForm, str] = {
     "score_only": "score only",

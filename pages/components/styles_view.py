@@ -18,7 +18,8 @@ from core.jobs import tasks
 from core.jobs.views import GoldenView, RunSummary, RunView
 from core.jobs.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
 from pages.components import charts, live, people, run_view, state, tables
-from pages.components.page import Opened, plain
+from pages.components.page import Opened
+from pages.components.screens import plain
 from pages.components.styles_form import choose_styles
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from core.jobs.views.demo import is_demo
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import people, state
+from pages.components.screens import SCREENS, plain
 
 PLACE = "tour_place"
 WHAT = "Demo: made-up texts, labels simulated. It shows how Concord works, not how good a judge is."
@@ -122,8 +123,6 @@ def draw(settings: Settings, store: Store, project_id: str) -> None:
     """The bar, in the demo project; elsewhere nothing."""
     if not is_demo(project_id):
         return
-    from pages.components.page import SCREENS  # that module knows this one
-
     steps = [one for one in STEPS if one.screen in SCREENS]
     place = _place(len(steps))
     if place is not None:
@@ -195,8 +194,6 @@ def _finished(store: Store) -> Finished:
 
 def _go(screen: str, **ids: str) -> None:
     """To a screen, within the session; where this screen's file was opened on its own, the URL alone changes."""
-    from pages.components.page import SCREENS
-
     wanted = {"project": state.project() or "", **ids}
     try:
         st.switch_page(SCREENS[screen].file, query_params=wanted)  # type: ignore[index]
@@ -248,6 +245,4 @@ def _draw_own(store: Store) -> None:
 
 
 def _refused(error: ConcordError) -> None:
-    from pages.components.page import plain
-
     st.warning(plain(str(error)), icon=":material/warning:")

@@ -14,7 +14,8 @@ from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.transfer import Arriving, Exported
 from pages.components import people, state
-from pages.components.page import Opened, plain, stop_with
+from pages.components.page import Opened, stop_with
+from pages.components.screens import plain
 
 MOST_NAMES = 12  # of golden sets, people and judges; the rest is counted
 

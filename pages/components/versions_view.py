@@ -10,8 +10,9 @@ from core.jobs import tasks
 from core.jobs.views import CriteriaSummary, CriteriaView, RescoreRequest
 from core.jobs.views.rounds import Relative
 from core.wording import word_diff
-from pages.components import criteria_view, lineage_view, people, review_view, state, tables
-from pages.components.page import Opened, link_to, plain
+from pages.components import diff_view, lineage_view, people, review_view, state, tables
+from pages.components.page import Opened, link_to
+from pages.components.screens import plain
 
 PROBLEM = state.widget("versions_problem")
 MEASURE = "Scores both with the same judge on the same calibration items; held-out items are left alone."
@@ -47,7 +48,7 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaView) 
     with right:
         _draw_side(page, by_id[second], by_id)
     st.markdown("**From the left one to the right one, word by word**")
-    criteria_view.draw_diff(word_diff(old.text, new.text))
+    diff_view.draw(word_diff(old.text, new.text))
     runs = [one.run_id for one in old.alignments] + [one.run_id for one in new.alignments]
     with st.container(horizontal=True):
         st.button(

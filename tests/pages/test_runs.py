@@ -14,7 +14,7 @@ from core.jobs import tasks
 from core.jobs.views.workers import WorkerView
 from core.records import Usage
 from pages.components import tables
-from pages.components.page import plain
+from pages.components.screens import plain
 
 Open = Callable[..., AppTest]
 Texts = Callable[[AppTest], str]

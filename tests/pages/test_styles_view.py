@@ -66,7 +66,8 @@ class Place:
         def script(place, aspect):  # type: ignore[no-untyped-def]  # its source runs without these imports
             from core.jobs import tasks
             from pages.components import styles_view
-            from pages.components.page import Opened, draw_notice
+            from pages.components.page import Opened
+            from pages.components.screens import draw_notice
 
             draw_notice()
             golden = tasks.get_golden(place.store, place.golden_id)

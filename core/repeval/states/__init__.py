@@ -11,8 +11,8 @@
     sentence_vectors(texts)                   one unit vector a text from the embedded encoder
 """
 
-from core.repeval.states.extraction import StatePlan, collect, compute, extract, lacks_other_text, plan_states
-from core.repeval.states.machines import Machines
+from core.repeval.states.extraction import StatePlan, collect, compute, lacks_other_text, plan_states
+from core.repeval.states.machines import Machines, extract
 from core.repeval.states.model import EMBEDDED, ModelFacts, ModelSpec, describe
 from core.repeval.states.prompts import template_text, templates
 from core.repeval.states.records import TEXT_MODES, Extraction, Grid, StateBatch, States, TextMode

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.records import FloatArray, GoldenSet, IntArray, Item
+from core.records import FloatArray, IntArray, Item
 from core.repeval.states.batching import token_batches
 from core.repeval.states.cache import StateCache
 from core.repeval.states.model import (
@@ -106,37 +106,6 @@ class StatePlan:
 
     def _has(self, row: int) -> bool:
         return row in self.kept if self.cache is None else self.paths[row].is_file()
-
-
-def extract(
-    golden: GoldenSet,
-    spec: ModelSpec | None = None,
-    extraction: Extraction | None = None,
-    cache_dir: Path | None = None,
-    on_progress: OnProgress | None = None,
-    *,
-    ray: str = "",
-) -> States:
-    """The states of every item of `golden` (003 section 3.1); what `cache_dir` holds already is not computed again.
-
-    `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
-    about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
-    HOST:PORT; see `core.repeval.states.shards`), "" computes here; JobError when the cluster fails.
-    """
-    from core.repeval.states.machines import Machines
-
-    machines = Machines(spec or ModelSpec(), ray)
-    plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
-    missing = len(plan.missing())
-    done = total = len(plan.prompts)
-    done -= missing
-    if on_progress is not None:
-        on_progress(done, total)
-    for batch in machines.compute(plan):
-        done += len(batch.rows)
-        if on_progress is not None:
-            on_progress(done, total)
-    return collect(plan)
 
 
 def plan_states(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from core.records import IntArray, Item
-from core.repeval.states.extraction import StatePlan, compute, plan_states
+from core.records import GoldenSet, IntArray, Item
+from core.repeval.states.extraction import OnProgress, StatePlan, collect, compute, plan_states
 from core.repeval.states.model import LoadedModel, ModelSpec, load_model
-from core.repeval.states.records import Extraction, StateBatch
+from core.repeval.states.records import Extraction, StateBatch, States
 from core.repeval.states.shards import Cluster, compute_on, survey
 
 
@@ -59,3 +59,32 @@ class Machines:
         if self._seen is None:
             self._seen = survey(self._address, self._spec)
         return self._seen
+
+
+def extract(
+    golden: GoldenSet,
+    spec: ModelSpec | None = None,
+    extraction: Extraction | None = None,
+    cache_dir: Path | None = None,
+    on_progress: OnProgress | None = None,
+    *,
+    ray: str = "",
+) -> States:
+    """The states of every item of `golden` (003 section 3.1); what `cache_dir` holds already is not computed again.
+
+    `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
+    about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
+    HOST:PORT; see `core.repeval.states.shards`), "" computes here; JobError when the cluster fails.
+    """
+    machines = Machines(spec or ModelSpec(), ray)
+    plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
+    missing = len(plan.missing())
+    done = total = len(plan.prompts)
+    done -= missing
+    if on_progress is not None:
+        on_progress(done, total)
+    for batch in machines.compute(plan):
+        done += len(batch.rows)
+        if on_progress is not None:
+            on_progress(done, total)
+    return collect(plan)

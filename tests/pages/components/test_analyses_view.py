@@ -108,7 +108,8 @@ def a_page(home: str, aspect: str) -> None:
     from core.jobs import tasks
     from core.settings import Settings
     from pages.components import analyses_view
-    from pages.components.page import Opened, draw_notice
+    from pages.components.page import Opened
+    from pages.components.screens import draw_notice
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
     store = tasks.open_store(settings)

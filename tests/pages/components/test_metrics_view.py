@@ -46,7 +46,8 @@ def a_page(home: str) -> None:
     from core.jobs import tasks
     from core.settings import Settings
     from pages.components import metrics_view
-    from pages.components.page import Opened, draw_notice
+    from pages.components.page import Opened
+    from pages.components.screens import draw_notice
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
     store = tasks.open_store(settings)

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
 from pages.components import people, remembered, state
-from pages.components.page import SCREENS
+from pages.components.screens import SCREENS
 
 HOME = Settings(home=Path("here"))
 NAME = remembered._name_cookie(HOME)

@@ -14,7 +14,7 @@ from core.jobs.views.demo import DEMO_PROJECT
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import tour
-from pages.components.page import SCREENS
+from pages.components.screens import SCREENS
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -57,7 +57,8 @@ def a_page(home: str, role: str) -> None:
     from core.people import Actor
     from core.settings import Settings
     from pages.components import state, transfer_view
-    from pages.components.page import Opened, draw_notice
+    from pages.components.page import Opened
+    from pages.components.screens import draw_notice
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
     store = tasks.open_store(settings).acting(Actor("Ann", role))  # type: ignore[arg-type]

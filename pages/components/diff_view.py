@@ -1,0 +1,32 @@
+"""Two texts word by word: what went, what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.wording import Piece
+from pages.components.screens import plain
+
+
+def draw(pieces: Sequence[Piece], *, mark: str = "") -> None:
+    """Removed words struck out on red, added ones bold on green; every word is escaped.
+
+    `mark` is Markdown's mark of a heading where every line is to be set in large type.
+    """
+    marks = {"same": "{}", "removed": ":red-background[~~{}~~]", "added": ":green-background[**{}**]"}
+    lines: list[str] = []
+    for piece in pieces:
+        shown = []
+        for line in piece.text.split("\n"):
+            body = line.strip()
+            lead, tail = (" " if line[:1].isspace() else ""), (" " if line[-1:].isspace() else "")
+            shown.append(f"{lead}{marks[piece.change].format(plain(body))}{tail}" if body else line)
+        lines.append("\n".join(shown))
+    told = "".join(lines).split("\n")
+    with st.container(border=True):
+        if mark:
+            st.markdown("\n\n".join(f"{mark}{line.strip()}" for line in told if line.strip()), anchors=False)
+        else:
+            st.markdown("  \n".join(told))
