@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import streamlit as st
 
+from pages.components import state
+
 POLL_SECONDS = 0.7
 _TURN = threading.RLock()
 """Whoever looks again without having pressed anything waits their turn: fifty open tabs never draw all at once, in the
@@ -31,6 +33,7 @@ def follow(
         with _TURN:
             now = read()
             if waiting == over(now):  # it ended, or it was set going again
+                state.keep_notice()
                 st.rerun()
             draw(now)
 

@@ -34,6 +34,7 @@ COMPARE_LIST_IDS = "compare_list_ids"
 EDITING = "texts_edited"
 CONFLICT = "edit_conflict"
 NOTICE = "notice"
+NOTICE_SHOWN = "notice_shown"
 DESK = "label_desk"
 DESK_SEEN = "label_desk_seen"
 CRITERIA_VIEW = "criteria_view"
@@ -120,7 +121,14 @@ def leave_notice(text: str, *, good: bool) -> None:
 def take_notice() -> Notice | None:
     """The sentence left, once."""
     notice: Notice | None = st.session_state.pop(NOTICE, None)
+    st.session_state[NOTICE_SHOWN] = notice
     return notice
+
+
+def keep_notice() -> None:
+    """Before a drawing that nobody asked for: the sentence on screen stays on screen."""
+    if (notice := st.session_state.get(NOTICE_SHOWN)) is not None:
+        st.session_state.setdefault(NOTICE, notice)
 
 
 def hold_row(table: str, ids_key: str, ids: Sequence[str], picked: str | None) -> None:
