@@ -98,12 +98,12 @@ def _just_started(settings: Settings) -> bool:
 
 def _start(settings: Settings) -> None:
     """Settings go through a pipe: the key stands neither in the process list nor in a file."""
-    log = log_file(settings)
-    if log.exists() and log.stat().st_size > _KEPT_LOG_BYTES:
-        log.replace(log.with_suffix(".old.log"))
+    file = log_file(settings)
+    if file.exists() and file.stat().st_size > _KEPT_LOG_BYTES:
+        file.replace(file.with_suffix(".old.log"))
     root = Path(__file__).parents[2]
     try:
-        with log.open("ab") as sink:
+        with file.open("ab") as sink:
             child = subprocess.Popen(
                 [sys.executable, "-c", _CODE, str(root)],
                 stdin=subprocess.PIPE,

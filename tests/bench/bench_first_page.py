@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 
-from conftest import SETTLED, end_workers, free_port  # noqa: E402
+from conftest import SETTLED, end_workers, free_port, wait_until_healthy  # noqa: E402
 
 LIMIT_SECONDS = 3.0
 PATIENCE = 120_000
@@ -67,24 +66,12 @@ def started(home: Path, root: Path = ROOT, python: str = sys.executable) -> Iter
     with (home / "web.log").open("wb") as log:
         server = subprocess.Popen(command, cwd=root, env=environment, stdout=log, stderr=log)
         try:
-            _until_it_answers(url, server)
+            wait_until_healthy(url, server, every=0.01)
             yield Served(url, server.pid, time.monotonic() - began)
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(timeout=30)
             end_workers(home)
-
-
-def _until_it_answers(url: str, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + PATIENCE / 1000
-    while time.monotonic() < end:
-        assert server.poll() is None, "the server ended at its start"
-        try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.01)
-    raise TimeoutError("the server did not answer")
 
 
 def visit(browser: Browser, served: Served) -> Visit:

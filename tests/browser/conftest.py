@@ -30,7 +30,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
+def wait_until_healthy(url: str, server: subprocess.Popen[bytes], every: float = 0.2) -> None:
+    """Until the server answers; asks every so many seconds."""
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         assert server.poll() is None, "the server ended at its start"
@@ -38,7 +39,7 @@ def wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
             with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
                 return
         except OSError:
-            time.sleep(0.2)
+            time.sleep(every)
     raise TimeoutError("the server did not answer")
 
 

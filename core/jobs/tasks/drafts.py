@@ -10,7 +10,7 @@ from core.errors import UsageError
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment
 from core.jobs.tasks.criteria import LONGEST_TEXT
-from core.jobs.views.drafts import DraftView
+from core.jobs.views.drafts import Drafting, DraftView
 from core.store.rows import DraftRow
 from core.store.store import Store
 
@@ -42,10 +42,14 @@ def draft_of(store: Store, project_id: str, subject: str) -> DraftView | None:
 
 
 @requires("viewer")
-def others_drafting(store: Store, project_id: str, subject: str) -> list[DraftView]:
-    """What everybody else has typed of `subject` and not saved, the newest first; names are known to all."""
+def others_drafting(store: Store, project_id: str, subject: str) -> list[Drafting]:
+    """Who else has typed of `subject` and not saved, who typed last first: names, and never their texts."""
     mine = _mine(store)
-    return [_view(row) for row in store.drafts.of(project_id, subject) if row.author and row.author not in mine]
+    return [
+        Drafting(row.author, moment(row.began_at))
+        for row in store.drafts.of(project_id, subject)
+        if row.author and row.author not in mine
+    ]
 
 
 @requires("reviewer")

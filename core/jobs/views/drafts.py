@@ -20,3 +20,11 @@ class DraftView:
     base: str
     began_at: datetime
     kept_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """That somebody is at a text, and since when; what they have typed stays theirs until they save it."""
+
+    author: str
+    began_at: datetime

@@ -16,6 +16,7 @@ import pytest
 
 from core.jobs.places import queue_url
 from core.jobs.routing import PATIENCE
+from core.jobs.tasks.opening import open_store
 from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.rows import NewRun, RunRow
@@ -31,6 +32,14 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         if time.monotonic() > end:
             pytest.fail(f"still not so after {seconds} s")
         time.sleep(0.02)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store in a home of its own, whose runs nobody takes up."""
+    opened = open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
+    yield opened
+    opened.close()
 
 
 @dataclass

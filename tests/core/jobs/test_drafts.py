@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from core.errors import ConflictError, StoreError, UsageError
 from core.jobs import tasks
 from core.jobs.tasks.criteria import LONGEST_TEXT
+from core.jobs.views.drafts import Drafting
 from core.people import Actor
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
-from core.settings import Settings
 from core.store.store import Store
 
 PARENT = Criteria("Reward order.", "a", Provenance("draft"))
 SUBJECT = f"criteria:{PARENT.criteria_id}"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = tasks.open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
@@ -41,7 +31,7 @@ def test_a_draft_is_its_authors_alone(store: Store, project_id: str) -> None:
     assert tasks.draft_of(ann, project_id, SUBJECT) == kept
     assert tasks.draft_of(bo, project_id, SUBJECT) is None
     assert tasks.draft_of(store, project_id, SUBJECT) is None
-    assert tasks.others_drafting(bo, project_id, SUBJECT) == [kept]
+    assert tasks.others_drafting(bo, project_id, SUBJECT) == [Drafting("Ann", kept.began_at)]
     assert tasks.others_drafting(ann, project_id, SUBJECT) == []
     tasks.drop_draft(bo, project_id, SUBJECT)
     assert tasks.draft_of(ann, project_id, SUBJECT) == kept

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from core.jobs import tasks
 from core.jobs.views import ProjectView
 from core.judging.recordings import ImportChoices
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.settings import Settings
 from core.store.store import Store
 
 FILE = b'{"id": "i0", "reply": "Score: 2"}\n{"id": "i1", "reply": "Score: 4"}\n{"id": "x", "reply": "Score: 1"}\n'
@@ -27,13 +25,6 @@ FILE = b'{"id": "i0", "reply": "Score: 2"}\n{"id": "i1", "reply": "Score: 4"}\n{
 @pytest.fixture(scope="module")
 def summeval(shared_data: Path) -> GoldenSet:
     return load_golden(shared_data / "summeval.jsonl.gz")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = tasks.open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,17 +15,9 @@ from core.jobs.views.labelling import OthersSaid, PassRequest, SavedLabel
 from core.labelling.plan import LabelAspect
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
-from core.settings import Settings
 from core.store.store import Store
 
 FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0), "how good"), LabelAspect("b", Scale(0, 1, 1.0))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = tasks.open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
