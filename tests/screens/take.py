@@ -70,6 +70,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     parser.add_argument("--chromium", default="/usr/bin/chromium")
     options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(Path(folder) / "home") as url,
