@@ -91,6 +91,7 @@ def calibrate(
     from core.calibration.settings import CalibrationSettings
     from core.export import final_verdicts, summary, write_run
     from core.golden import load_golden
+    from core.judging.gate import NAMED
     from core.judging.registry import restore_judge
     from core.public import calibrate as run
     from core.public import estimate, known_of
@@ -119,7 +120,7 @@ def calibrate(
     if out is None:
         tell(summary(result, "", seconds), as_json, _words_of_calibration)
         return
-    again = restore_judge(result.judge_state, settings, replies)
+    again = restore_judge(result.judge_state, settings, replies, gate=NAMED)
     try:
         body = write_run(out, result, final_verdicts(result, loaded, again), seconds, **known_of(loaded, result))
     finally:

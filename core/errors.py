@@ -11,6 +11,7 @@
     ├── ArchiveError                          the file of a project cannot be read, trusted or written
     ├── CriteriaError                         criteria empty, too long, or of another aspect
     ├── JudgeError                            a judge or judge file cannot do what was asked
+    │   ├── ConsentError                      nobody has allowed what came with a project to ask this endpoint
     │   └── ProviderError                     the endpoint behind a judge failed
     │       ├── AuthError                     401 or 403: the key
     │       ├── ModelNotFoundError            404: the model or the path
@@ -94,6 +95,14 @@ class CriteriaError(ConcordError):
 
 class JudgeError(ConcordError):
     """A judge, or a judge file, cannot do what was asked of it."""
+
+
+class ConsentError(JudgeError):
+    """Nothing was sent: nobody has allowed what came with a project to ask `endpoint` (a base URL)."""
+
+    def __init__(self, message: str, endpoint: str) -> None:
+        super().__init__(message)
+        self.endpoint = endpoint
 
 
 class ProviderError(JudgeError):

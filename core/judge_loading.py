@@ -1,28 +1,28 @@
 """Judge files → judges that score: the one place that knows when a file's judge gets the key, and what must be said.
 
 A judge file may come from anybody, and it names the endpoint that its judge asks.  The key of this machine goes to the
-endpoint that `OPENAI_BASE_URL` names, to OpenAI's own and to this machine; to any other only when the caller names
-that judge themself.
+endpoint that `OPENAI_BASE_URL` names, to OpenAI's own and to this machine (any port: a server that runs here can read
+what runs here anyway); to any other only when the caller names that judge themself.  `core.judging.gate` decides, with
+the URL in hand that will be asked.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from core.errors import JudgeError, UsageError
+from core.errors import ConsentError, JudgeError, UsageError
 from core.export.calibrated_judge import CalibratedJudge
 from core.export.fused_file import is_fused_file, read_fused
 from core.export.fused_judge import LoadedFusion
 from core.export.judge_file import open_file
 from core.judging.base import Judge
+from core.judging.gate import CAREFUL, NAMED, Gate
 from core.judging.parse import PARSER
-from core.judging.registry import make_judge, restore_judge
+from core.judging.registry import endpoint_of, make_judge, restore_judge
 from core.judging.sampling import Sampling
+from core.judging.spec import parse_spec
 from core.providers.base import ReplyStore
 from core.settings import Settings
 
@@ -69,16 +69,21 @@ def load_judge(
     file = open_file(path, accept_edited=accept_edited)
     said = (EDITED,) if file.edited else ()
     if judge is None:
-        return _of_card(file.card, settings, replies, str(path), said)
+        return _of_card(file.card, settings, replies, str(path), said=said)
     made = _made(judge, file.card, settings, replies)
     return CalibratedJudge.of(file.card, made, where=str(path), marks=(*said, *_differences(file.card, made)))
 
 
 def restored(
-    card: Mapping[str, Any], settings: Settings, replies: ReplyStore | None = None, where: str = "judge file"
+    card: Mapping[str, Any],
+    settings: Settings,
+    replies: ReplyStore | None = None,
+    where: str = "judge file",
+    *,
+    gate: Gate = CAREFUL,
 ) -> CalibratedJudge:
-    """The calibrated judge of a checked card; the key stays here unless its endpoint is a known one."""
-    return _of_card(card, settings, replies, where)
+    """The calibrated judge of a checked card; the key stays here unless `gate` lets it go to its endpoint."""
+    return _of_card(card, settings, replies, where, gate=gate)
 
 
 def _of_card(
@@ -86,18 +91,28 @@ def _of_card(
     settings: Settings,
     replies: ReplyStore | None,
     where: str,
+    *,
     said: tuple[str, ...] = (),
+    gate: Gate = CAREFUL,
 ) -> CalibratedJudge:
     state = card["judge"]
-    hint = ""
-    if settings.openai_api_key is not None and not _gets_the_key(state["spec"], settings):
-        settings = replace(settings, openai_api_key=None)
-        hint = NO_KEY.format(spec=state["spec"])
     try:
-        made = restore_judge(state, settings, replies)
+        made = restore_judge(state, settings, replies, gate=gate)
+        hint = NO_KEY.format(spec=state["spec"]) if _key_stays(state["spec"], settings, gate) else ""
     except UsageError as error:
         raise JudgeError(f"{where}: judge: {error}") from error
     return CalibratedJudge.of(card, made, where=where, marks=(*said, *_differences(card, made)), hint=hint)
+
+
+def _key_stays(spec: str, settings: Settings, gate: Gate) -> bool:
+    """Whether there is a key that the judge of a file asks without."""
+    parsed = parse_spec(spec)
+    if parsed.kind != "openai" or settings.openai_api_key is None:
+        return False
+    try:
+        return gate.key_for(endpoint_of(parsed, settings), settings) is None
+    except ConsentError:
+        return False
 
 
 def _made(judge: str | Judge, card: Mapping[str, Any], settings: Settings, replies: ReplyStore | None) -> Judge:
@@ -105,9 +120,9 @@ def _made(judge: str | Judge, card: Mapping[str, Any], settings: Settings, repli
     if not isinstance(judge, str):
         return judge
     if judge.strip() == card["judge"]["spec"]:
-        return restore_judge(card["judge"], settings, replies)
+        return restore_judge(card["judge"], settings, replies, gate=NAMED)
     sampling = card["judge"].get("sampling")
-    return make_judge(judge, settings, replies, sampling=None if sampling is None else Sampling(**sampling))
+    return make_judge(judge, settings, replies, sampling=None if sampling is None else Sampling(**sampling), gate=NAMED)
 
 
 def _differences(card: Mapping[str, Any], judge: Judge) -> list[str]:
@@ -124,23 +139,3 @@ def _differences(card: Mapping[str, Any], judge: Judge) -> list[str]:
     if card.get("parser") not in (None, PARSER):
         return [READ.format(now=PARSER, then=card["parser"])]
     return []
-
-
-def _gets_the_key(spec: str, settings: Settings) -> bool:
-    """Whether the endpoint of a file's judge may have the key without being asked about."""
-    _, separator, url = spec.partition("@http")
-    if not separator:
-        return True
-    try:
-        host, usual = urlsplit(f"http{url}"), urlsplit(settings.openai_base_url or "")
-        same = (host.scheme, host.hostname, host.port) == (usual.scheme, usual.hostname, usual.port)
-        return same or host.hostname in ("api.openai.com", "localhost") or _is_loopback(host.hostname or "")
-    except ValueError:
-        return False
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

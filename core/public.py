@@ -24,6 +24,7 @@ from core.export.judge_warnings import label_warnings
 from core.golden import load_golden, split_sources
 from core.judge_loading import load_judge
 from core.judging.base import Judge
+from core.judging.gate import NAMED
 from core.judging.registry import make_judge
 from core.providers.base import ReplyStore
 from core.records import (
@@ -92,7 +93,7 @@ def calibrate(
     chosen = replace(settings or CalibrationSettings(), **choices)
     task = task_of(golden, aspect, definition)
     split = split_for(golden, aspect, chosen)
-    made = make_judge(judge, Settings.from_environment(), replies) if isinstance(judge, str) else judge
+    made = make_judge(judge, Settings.from_environment(), replies, gate=NAMED) if isinstance(judge, str) else judge
     try:
         ready = made.prepare(task, [golden.items[p] for p in split.calibration])
         loop = calibration(golden, task, split, chosen, judge_state=judge_state(ready))
@@ -112,7 +113,7 @@ def estimate(
 ) -> Estimate:
     """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
     chosen = settings or CalibrationSettings()
-    made = make_judge(judge, Settings.from_environment()) if isinstance(judge, str) else judge
+    made = make_judge(judge, Settings.from_environment(), gate=NAMED) if isinstance(judge, str) else judge
     try:
         task = task_of(golden, aspect, definition)
         return estimate_of(golden, task, split_for(golden, aspect, chosen), chosen, made)

@@ -53,9 +53,6 @@ def repeval(
     template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
     tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
-    remote_code: Annotated[
-        bool, typer.Option("--remote-code", help="Run the model repository's own Python: only if you trust it.")
-    ] = False,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
     bootstrap: BootstrapOption = 1000,
@@ -77,7 +74,7 @@ def repeval(
     extraction = Extraction(template, aspect, texts, tuple(tokens or ()), max_tokens=max_tokens)
     loaded = load_golden(golden)
     pairs_for(loaded, aspect, split_three(loaded, aspect, settings), settings)  # what is wrong shows before the reading
-    states = _states(loaded, ModelSpec(model, revision, remote_code), extraction)
+    states = _states(loaded, ModelSpec(model, revision), extraction)
     result = run(loaded, aspect, states, settings)
     body = result.as_json() | {"out": str(out)}
     _write(out, loaded, result, body)
@@ -91,7 +88,7 @@ def _states(golden: GoldenSet, spec: ModelSpec, extraction: Extraction) -> State
 
     with _progress() as show:
         settings = Settings.from_environment()
-        return extract(golden, spec, extraction, settings.home, show, ray=settings.ray)
+        return extract(golden, spec, extraction, settings.home, show, ray=settings.ray, code=settings.remote_code)
 
 
 def _write(out: Path, golden: GoldenSet, result: RepEvalResult, body: dict[str, Any]) -> None:

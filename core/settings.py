@@ -7,6 +7,7 @@
 | `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker process; `external`: a worker runs elsewhere |
 | `CONCORD_WORKER_ID` | host name | names this worker; two live workers must not share one |
 | `CONCORD_CAPABILITIES` | found out | what the worker computes on: `cpu`, `gpu`, `cuda` or `mps` |
+| `CONCORD_REMOTE_CODE` | none | models whose own Python RepEval may run: `ORG/MODEL@COMMIT` or folders, by commas |
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
@@ -43,6 +44,7 @@ class Settings:
     worker: Literal["auto", "external"] = "auto"
     worker_id: str = ""
     capability: str = ""
+    remote_code: tuple[str, ...] = ()
     ray: str = ""
     concurrency: int = 64
     prices: Path | None = None
@@ -67,6 +69,7 @@ class Settings:
             worker="external" if worker == "external" else "auto",
             worker_id=env.get("CONCORD_WORKER_ID") or socket.gethostname(),
             capability=capability_named(env.get("CONCORD_CAPABILITIES") or "", "CONCORD_CAPABILITIES"),
+            remote_code=_listed(env.get("CONCORD_REMOTE_CODE") or ""),
             ray=_ray_address(env.get("CONCORD_RAY") or ""),
             concurrency=_positive(env, "CONCORD_CONCURRENCY", 64),
             prices=Path(prices).expanduser() if prices else None,
@@ -92,6 +95,11 @@ def capability_named(raw: str, where: str) -> str:
         if word not in CAPABILITIES:
             raise UsageError(f"{where} must be one of {', '.join(CAPABILITIES)}, not {word!r}.")
     return min(words, key=CAPABILITIES.index, default="")
+
+
+def _listed(raw: str) -> tuple[str, ...]:
+    """The words between commas, without blanks around them."""
+    return tuple(word.strip() for word in raw.split(",") if word.strip())
 
 
 def _ray_address(raw: str) -> str:

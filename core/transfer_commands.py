@@ -11,7 +11,7 @@ import typer
 from core.commands import JsonFlag, project_named, tell
 
 if TYPE_CHECKING:
-    pass
+    from core.jobs.views.consent import AskedEndpoint
 
 moving = typer.Typer(add_completion=False)
 
@@ -52,7 +52,10 @@ def import_project(
     name: Annotated[str, typer.Option(help="The project's name here; default: the name it had.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a new project of such a zip; nothing that is here changes, and a file that cannot be trusted is refused."""
+    """Make a new project of such a zip; nothing that is here changes, and a file that cannot be trusted is refused.
+
+    Nothing in it asks an endpoint before somebody here allows it: allow-endpoint.
+    """
     from core.jobs import tasks
     from core.settings import Settings
 
@@ -62,10 +65,51 @@ def import_project(
     body: dict[str, Any] = {
         **{"project": told.project_id, "name": told.project.name, "renamed": told.renamed, "digest": told.digest},
         **{"holds": asdict(told.holds), "runs_renamed": told.runs_renamed, "home": str(settings.home)},
+        "endpoints": [{"endpoint": one.endpoint, "models": list(one.models)} for one in told.endpoints],
     }
     lines = [f"{told.project.name}: {told.holds.words}."]
     if told.renamed:
         lines.append("Its name was taken here, so it got another.")
     if told.runs_renamed:
         lines.append(f"Runs that have a new id, since theirs is taken here: {told.runs_renamed}.")
+    if told.endpoints:
+        lines.append("Its runs and judges name these endpoints; nothing is sent there before allow-endpoint says so:")
+        lines += [f"  {one.endpoint or 'the usual one here'}: {', '.join(one.models)}" for one in told.endpoints]
     tell(body, as_json, lambda _: lines)
+
+
+@moving.command("allow-endpoint")
+def allow_endpoint(
+    project: Annotated[str, typer.Argument(help="The imported project's name, or its id.")],
+    endpoint: Annotated[str, typer.Argument(help="A base URL; without one, those that its runs ask are listed.")] = "",
+    with_key: Annotated[
+        bool, typer.Option("--with-key", help="Send OPENAI_API_KEY there too, though it is no usual endpoint here.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let an imported project send the texts of its items to an endpoint, or list the endpoints that its runs ask."""
+    from core.jobs import tasks
+    from core.settings import Settings
+
+    settings = Settings.from_environment()
+    store = tasks.open_store(settings)
+    project_id = project_named(store, project).project_id
+    if endpoint:
+        tasks.allow_endpoint(store, settings, project_id, endpoint, with_key=with_key)
+    listed = tasks.endpoints_of_project(store, settings, project_id)
+    body = {"project": project_id, "endpoints": [_told(one) for one in listed]}
+    tell(body, as_json, lambda _: [_words(one) for one in listed] or ["Nothing in this project waits for a word."])
+
+
+def _told(one: AskedEndpoint) -> dict[str, Any]:
+    return {
+        **{"endpoint": one.endpoint, "models": list(one.models), "allowed": one.allowed, "with_key": one.with_key},
+        **{"by": one.by, "at": None if one.at is None else one.at.isoformat(timespec="seconds")},
+    }
+
+
+def _words(one: AskedEndpoint) -> str:
+    models = f" ({', '.join(one.models)})" if one.models else ""
+    if not one.allowed:
+        return f"not allowed  {one.endpoint}{models}"
+    return f"allowed {'with' if one.with_key else 'without'} the key  {one.endpoint}{models}"

@@ -7,7 +7,7 @@ import streamlit as st
 from core.jobs import tasks
 from core.jobs.views import RunSummary
 from core.jobs.views.recheck import RecheckRequest
-from pages.components import live, log_view, run_view, state, tables
+from pages.components import consent, live, log_view, run_view, state, tables
 from pages.components.page import Opened, link_to, open_page
 from pages.components.screens import plain
 
@@ -74,6 +74,8 @@ def draw_picked(page: Opened, run: RunSummary) -> None:
     with st.container(border=True):
         st.text(run.title)
         run_view.draw_status(page, run)
+        if run.finished and not run.resumable:
+            consent.ask(page, run.run_id)
         if run.kind == "calibration":
             link_to("calibrate", "Open in Calibrate", icon=":material/tune:", run=run.run_id)
         if run.kind == "round":

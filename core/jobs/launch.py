@@ -131,4 +131,5 @@ def settings_from_json(text: str) -> Settings:
     """Settings that `settings_as_json` wrote."""
     body = json.loads(text)
     prices = body.pop("prices")
-    return Settings(**body | {"home": Path(body["home"]), "prices": Path(prices) if prices else None})
+    body |= {"home": Path(body["home"]), "remote_code": tuple(body["remote_code"])}
+    return Settings(**body | {"prices": Path(prices) if prices else None})

@@ -15,44 +15,55 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.errors import AuthError, JudgeError, UsageError
+from core.errors import AuthError, ConsentError, JudgeError, UsageError
 from core.judging.base import Judge
+from core.judging.gate import CAREFUL, Gate
 from core.judging.llm import LLMJudge, Sampling
 from core.judging.recorded import RecordedJudge
-from core.providers.base import ReplyStore
-from core.providers.prices import load_prices
+from core.judging.spec import JudgeSpec, parse_spec, shown
+from core.providers.base import Provider, ReplyStore
+from core.providers.endpoints import OPENAI_URL, checked_base_url
+from core.providers.prices import Price, load_prices
 from core.providers.recorded import RecordedProvider, read_recording
-from core.providers.registry import OPENAI_URL, checked_base_url, openai_provider, with_cache
+from core.providers.registry import ClosedProvider, openai_provider, with_cache
 from core.providers.scripted import ScriptedProvider
 from core.settings import Settings
 
 _ROOT = Path(__file__).parents[2]
-FORMS = ("offline", "openai:MODEL", "openai:MODEL@BASE_URL", "recorded:FILE", "scripted", "scripted:SEED")
 
 
 def make_judge(
-    spec: str, settings: Settings, replies: ReplyStore | None = None, *, sampling: Sampling | None = None
+    spec: str,
+    settings: Settings,
+    replies: ReplyStore | None = None,
+    *,
+    sampling: Sampling | None = None,
+    gate: Gate = CAREFUL,
 ) -> Judge:
     """The judge that `spec` names (the table above), answering from `replies` first where it asks an endpoint.
 
-    UsageError for a malformed spec, AuthError when OpenAI's own endpoint is meant and there is no key.
+    `gate` decides whether the endpoint may be asked, and who gets the key: `NAMED` where a person names this judge here
+    and now.  UsageError for a malformed spec, AuthError when OpenAI's own endpoint is meant and there is no key,
+    JudgeError for a file that the gate keeps shut.
     """
-    kind, separator, rest = spec.strip().partition(":")
-    if kind == "offline" and not separator:
-        from core.judging.offline.judge import OfflineJudge
+    parsed = parse_spec(spec)
+    match parsed.kind:
+        case "offline":
+            from core.judging.offline.judge import OfflineJudge
 
-        return OfflineJudge()
-    if kind == "openai" and rest:
-        return _openai(rest, settings, replies, sampling)
-    if kind == "recorded" and rest:
-        return _recorded(Path(rest), sampling)
-    if kind == "scripted" and (rest.isdecimal() or not separator):
-        return _scripted(int(rest or 0), replies, sampling)
-    raise _bad_spec(f"The judge {_shown(spec)} is not of a known form.")
+            return OfflineJudge()
+        case "openai":
+            return _openai(parsed, settings, replies, sampling, gate)
+        case "recorded":
+            return _recorded(Path(parsed.file), sampling, gate)
+        case "scripted":
+            return _scripted(parsed.seed, replies, sampling)
 
 
-def restore_judge(state: Mapping[str, Any], settings: Settings, replies: ReplyStore | None = None) -> Judge:
-    """The judge whose `as_state` was kept.  JudgeError for a damaged state, UsageError as `make_judge`."""
+def restore_judge(
+    state: Mapping[str, Any], settings: Settings, replies: ReplyStore | None = None, *, gate: Gate = CAREFUL
+) -> Judge:
+    """The judge whose `as_state` was kept.  JudgeError for a damaged state, else as `make_judge`."""
     spec = state.get("spec")
     if not isinstance(spec, str):
         raise JudgeError("The kept judge has no 'spec': the judge file is damaged.")
@@ -63,24 +74,22 @@ def restore_judge(state: Mapping[str, Any], settings: Settings, replies: ReplySt
     try:
         sampling = Sampling(**state["sampling"]) if "sampling" in state else None
     except TypeError as error:
-        raise JudgeError(f"The kept judge {_shown(spec)} has sampling settings this version does not know.") from error
-    return make_judge(spec, settings, replies, sampling=sampling)
+        raise JudgeError(f"The kept judge {shown(spec)} has sampling settings this version does not know.") from error
+    return make_judge(spec, settings, replies, sampling=sampling, gate=gate)
 
 
-def _openai(rest: str, settings: Settings, replies: ReplyStore | None, sampling: Sampling | None) -> Judge:
-    model, base_url = _model_and_url(rest)
-    base_url = checked_base_url(base_url or settings.openai_base_url or OPENAI_URL)
-    if base_url == OPENAI_URL and settings.openai_api_key is None:
-        raise AuthError(
-            f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
-            hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
-        )
+def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
+    """The base URL that a judge of `spec` asks.  UsageError where it cannot be one."""
+    return checked_base_url(spec.base_url or settings.openai_base_url or OPENAI_URL)
+
+
+def _openai(
+    spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Sampling | None, gate: Gate
+) -> Judge:
+    model, base_url = spec.model, endpoint_of(spec, settings)
     prices = load_prices(settings.prices)
-    provider = openai_provider(
-        base_url, api_key=settings.openai_api_key, concurrency=settings.concurrency, prices=prices
-    )
     return LLMJudge(
-        with_cache(provider, replies),
+        with_cache(_provider(model, base_url, settings, gate, prices), replies),
         model,
         spec=f"openai:{model}" if base_url == OPENAI_URL else f"openai:{model}@{base_url}",
         sampling=sampling,
@@ -88,19 +97,30 @@ def _openai(rest: str, settings: Settings, replies: ReplyStore | None, sampling:
     )
 
 
-def _model_and_url(rest: str) -> tuple[str, str]:
-    """("m", "http://…") of "m@http://…", ("m", "") of "m"; a model's name may itself start with "@"."""
-    start = next((at for at in (rest.find("@http://"), rest.find("@https://")) if at > 0), -1)
-    if start > 0:
-        return rest[:start], rest[start + 1 :]
-    if "@" in rest[1:]:
-        raise _bad_spec("What follows the model's name and '@' must be a URL that starts with http:// or https://.")
-    return rest, ""
+def _provider(model: str, base_url: str, settings: Settings, gate: Gate, prices: Mapping[str, Price]) -> Provider:
+    """The one way to an endpoint: whatever judge wants to ask, the gate sees the URL that will be asked."""
+    try:
+        api_key = gate.key_for(base_url, settings)
+    except ConsentError as error:
+        return ClosedProvider(base_url, error)
+    if base_url == OPENAI_URL and api_key is None:
+        raise AuthError(
+            f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
+            hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
+        )
+    return openai_provider(base_url, api_key=api_key, concurrency=settings.concurrency, prices=prices)
 
 
-def _recorded(path: Path, sampling: Sampling | None) -> Judge:
+def _recorded(path: Path, sampling: Sampling | None, gate: Gate) -> Judge:
     """What ships with Concord is named from its root, wherever the program was started."""
     file = path if path.is_file() or path.is_absolute() else _ROOT / path
+    if not gate.files:
+        file = (_ROOT / path).resolve()
+        if not file.is_relative_to(_ROOT / "sample_data"):
+            raise JudgeError(
+                f"The judge recorded:{path} came with an imported project and names a file of this machine; it is not "
+                "read. Bring the file in on Compare, or name it yourself on the command line."
+            )
     if not file.is_file():
         raise UsageError(f"recorded: there is no file {path}.")
     if file.suffix != ".jsonl" or not _is_recording(file):
@@ -127,12 +147,3 @@ def _scripted(seed: int, replies: ReplyStore | None, sampling: Sampling | None) 
         sampling=sampling,
         cost_of=lambda _prompt, _completion: 0.0,
     )
-
-
-def _bad_spec(what: str) -> UsageError:
-    return UsageError(f"{what} Use one of: {', '.join(FORMS)}.")
-
-
-def _shown(spec: str) -> str:
-    """The spec for a message, without anything that might be a secret in a URL."""
-    return repr(spec.split("@", 1)[0][:80])

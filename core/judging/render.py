@@ -249,11 +249,12 @@ class _Section:
 @cache
 def _sections(prompt: str, without: tuple[str, ...] = ()) -> tuple[_Section, ...]:
     """The sections of a prompt file, less its lines that begin with one of `without`."""
-    path = PROMPTS / f"{prompt}.txt"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in PROMPTS.glob("*.txt")))
-        raise JudgeError(f"There is no prompt {prompt!r}; this version of Concord has {known}.")
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    known = {file.stem: file for file in PROMPTS.glob("*.txt")}
+    if prompt not in known:  # a name out of a judge file could be the path of any text on this machine
+        raise JudgeError(
+            f"There is no prompt {str(prompt)[:80]!r}; this version of Concord has {', '.join(sorted(known))}."
+        )
+    lines = known[prompt].read_text(encoding="utf-8").splitlines(keepends=True)
     return tuple(_read_sections("".join(line for line in lines if not line.startswith(without))))
 
 

@@ -88,6 +88,7 @@ TABLES: tuple[Layout, ...] = (
 """Every table of a project, each after those that it refers to.
 
 `drafts` is none of them: what somebody has typed and not saved is theirs, and no part of what a project hands on.
+`consents` is none either: what people here allowed holds here, and no file may say that they did.
 """
 LAYOUT: dict[str, Layout] = {one.name: one for one in TABLES}
 

@@ -11,6 +11,7 @@ from core.store.database import Database
 from core.store.rows import ProjectRow
 from core.store.schema import (
     alignments,
+    consents,
     criteria,
     documents,
     drafts,
@@ -29,7 +30,7 @@ from core.store.schema import (
 
 _OF_RUNS = (documents, steps, scores, run_replies)
 _OF_PROJECT = (
-    *(alignments, edits, criteria, judges, labels, drafts, events),
+    *(alignments, edits, criteria, judges, labels, drafts, consents, events),
     *(project_replies, runs, project_goldens, projects),
 )
 """In the order in which rows can go: each table before those that it refers to."""
@@ -71,7 +72,7 @@ class Projects:
         return ProjectRow(**row._mapping)
 
 
-def _counted() -> sa.Select[tuple[str, str, float, int, int]]:
+def _counted() -> sa.Select[tuple[str, str, float, float | None, int, int]]:
     def count(table: sa.Table, name: str) -> sa.Label[int]:
         within = sa.select(sa.func.count()).where(table.c.project_id == projects.c.project_id)
         return within.scalar_subquery().label(name)
@@ -80,6 +81,7 @@ def _counted() -> sa.Select[tuple[str, str, float, int, int]]:
         projects.c.project_id,
         projects.c.name,
         projects.c.created_at,
+        projects.c.imported_at,
         count(project_goldens, "n_goldens"),
         count(runs, "n_runs"),
     )

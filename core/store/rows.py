@@ -18,8 +18,21 @@ class ProjectRow:
     project_id: str
     name: str
     created_at: float
+    imported_at: float | None
     n_goldens: int
     n_runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentRow:
+    """Somebody allowed the imported project to ask `endpoint` (a base URL), with the key or without it."""
+
+    project_id: str
+    endpoint: str
+    with_key: bool
+    actor: str
+    role: str
+    created_at: float
 
 
 @dataclass(frozen=True, slots=True)

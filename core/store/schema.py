@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0007"
+HEAD = "0008"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
@@ -41,6 +41,18 @@ projects = sa.Table(
     metadata,
     _column("project_id", _key, primary_key=True),
     _column("name", SafeText),
+    _column("created_at", _time),
+    _column("imported_at", _time, nullable=True),
+)
+
+consents = sa.Table(
+    "consents",
+    metadata,
+    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
+    _column("endpoint", SafeText, primary_key=True),
+    _column("with_key", sa.Boolean),
+    _column("actor", SafeText),
+    _column("role", sa.String(20)),
     _column("created_at", _time),
 )
 

@@ -11,6 +11,7 @@ part           holds                                                   module
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
 ``judges``     scores of the judges of a project, with replies         `core.store.judges`
 ``labels``     labels that people give in the app                      `core.store.labels`
+``consents``   endpoints that imported projects may ask                `core.store.consents`
 ``drafts``     texts that people type and have not saved yet           `core.store.drafts`
 ``events``     the log of what people did                              `core.store.events`
 ``transfers``  a project whole: out as rows, in as rows                `core.store.transfer`
@@ -29,6 +30,7 @@ from types import TracebackType
 from typing import Self
 
 from core.people import LOCAL, Actor
+from core.store.consents import Consents
 from core.store.criteria import CriteriaShelf
 from core.store.database import Database
 from core.store.drafts import Drafts
@@ -58,6 +60,7 @@ class Store:
         self.replies = Replies(self._database)
         self.judges = JudgeShelf(self._database)
         self.labels = Labels(self._database)
+        self.consents = Consents(self._database)
         self.drafts = Drafts(self._database)
         self.events = Events(self._database)
         self.transfers = Transfers(self._database)

@@ -38,7 +38,10 @@ _OF_RUNS = ("runs", "run_documents", "run_steps")
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What is made of a project that comes in; `runs` maps the ids of runs that change, `log` says who brought it."""
+    """What is made of a project that comes in; `runs` maps the ids of runs that change, `log` says who brought it.
+
+    With a `project_id` it is one that ships with Concord, as trusted as the program, and does not count as imported.
+    """
 
     name: str
     actor: Actor
@@ -86,7 +89,9 @@ class Transfers:
         """
         project_id = arrival.project_id or f"p{uuid.uuid4().hex[:12]}"
         with self._db.write() as connection:
-            row = {"project_id": project_id, "name": arrival.name, "created_at": self._db.now(connection)}
+            now = self._db.now(connection)
+            row = {"project_id": project_id, "name": arrival.name, "created_at": now}
+            row["imported_at"] = None if arrival.project_id else now
             try:
                 connection.execute(sa.insert(schema.projects), row)
                 taking = _Taking(connection, self._db, project_id, arrival.runs)

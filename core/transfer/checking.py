@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,10 @@ from core.transfer.shapes import mismatch
 
 Shapes = Mapping[tuple[str, str], Any]
 """(kind of run, "request" or name of a document) → the record that it is."""
+SpecsIn = Callable[[Any], Iterable[str]]
+"""Parsed JSON → the judge specs in it that ask an endpoint or read a file."""
+_ASKING = ("runs", "run_documents", "run_steps", "judges", "events")
+"""Tables whose rows programs read to find out whom to ask, or that say whom they asked."""
 _RUN = re.compile(r"r[0-9a-f]{12}")
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
 _STATUSES = ("done", "budget", "failed", "cancelled")
@@ -53,19 +57,21 @@ class _Reply:
 class Contents:
     """What a project's file holds: what a person wants to know before it is imported.
 
-    `goldens` maps id → name; `judges_asked` are the specs of judges that its runs asked; `people` the names in its
-    log and labels.  How many rows there are, the manifest says.
+    `goldens` maps id → name; `judges_asked` are the specs of judges that occur anywhere in its runs, judges and log;
+    `models` the models other than judges that its runs load; `people` the names in its log and labels.  How many rows
+    there are, the manifest says.
     """
 
     goldens: dict[str, str] = field(default_factory=dict)
     run_ids: list[str] = field(default_factory=list)
     judges_asked: set[str] = field(default_factory=set)
+    models: set[str] = field(default_factory=set)
     people: set[str] = field(default_factory=set)
 
 
-def check_rows(archive: Archive, shapes: Shapes) -> Contents:
+def check_rows(archive: Archive, shapes: Shapes, specs_in: SpecsIn) -> Contents:
     """Read every row of an archive and hold it against all that is known.  ArchiveError for the first that is wrong."""
-    checker = _Checker(shapes)
+    checker = _Checker(shapes, specs_in)
     for entry in archive.manifest.files:
         layout = LAYOUT[entry.table]
         for line, raw in archive.rows(entry.table):
@@ -84,8 +90,9 @@ def check_rows(archive: Archive, shapes: Shapes) -> Contents:
 class _Checker:
     """What was seen so far, and one method a table that holds a row (and what would be stored of it) against that."""
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Shapes, specs_in: SpecsIn) -> None:
         self.contents = Contents()
+        self._specs_in = specs_in
         self._shapes = shapes
         self._heads: dict[str, dict[str, Any]] = {}
         self._items: dict[str, list[dict[str, Any]]] = {}
@@ -118,6 +125,8 @@ class _Checker:
     def check(self, table: str, row: Row, stored: Row, where: str) -> None:
         """Hold a row of `table` against all before it."""
         self._tables[table](row, stored, where)
+        if table in _ASKING:
+            self._asks(stored)
 
     def table_done(self, table: str) -> None:
         """A whole table was read."""
@@ -185,7 +194,7 @@ class _Checker:
         if any(one != "" for one in _values_of("project_id", row["request"])):
             raise ArchiveError(f"{where}: the run's request names a project; a project's file names none but itself.")
         self._names(stored["request"], where)
-        self.contents.judges_asked.add(row["judge_spec"])
+        self.contents.models.update(_models_in(kind, json.loads(stored["request"])))
 
     def _kind_of(self, row: Row, where: str) -> tuple[str, str]:
         if row["run_id"] not in self._runs:
@@ -275,6 +284,12 @@ class _Checker:
         _be(_Reply, row["body"], where)
         self._replied.add(row["reply_key"])
 
+    def _asks(self, stored: Row) -> None:
+        """Note whom the texts of a row would have asked; a backslash may spell any letter of a spec."""
+        for text in stored.values():
+            if isinstance(text, str) and ("openai:" in text or "recorded:" in text or "\\u" in text):
+                self.contents.judges_asked.update(self._specs_in(_parsed(text)))
+
     def _names(self, text: str, where: str) -> None:
         """Keep the runs and golden sets that stored JSON names, for the end."""
         for name in _NAMED.findall(text):
@@ -292,6 +307,23 @@ def _values_of(name: str, value: Any) -> list[Any]:
         own = [value[name]] if name in value else []
         return own + [found for one in value.values() for found in _values_of(name, one)]
     return [found for one in value for found in _values_of(name, one)] if isinstance(value, list) else []
+
+
+def _parsed(text: str) -> Any:
+    """Stored JSON as a value; text that is none as it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _models_in(kind: str, request: Mapping[str, Any]) -> Iterable[str]:
+    """Models by name that a run loads: RepEval's, and those of metrics (``kind:MODEL``)."""
+    if kind == "repeval":
+        name, revision = request.get("model", {}).get("name", ""), request.get("model", {}).get("revision")
+        return [f"{name}@{revision}" if revision else name] if name else []
+    names = request.get("names", ()) if kind == "metrics" else ()
+    return [name for name in names if ":" in name]
 
 
 def _nowhere(where: str, what: str, name: str) -> ArchiveError:

@@ -17,7 +17,7 @@ from core.jobs.tasks.analyses import Ablation, AblationRow
 from core.jobs.views import RunSummary
 from core.jobs.views.analyses import AblationRequest
 from core.records import Interval
-from pages.components import charts, forms, live, people, run_view, state, tables
+from pages.components import charts, consent, forms, live, people, run_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -69,6 +69,7 @@ def _offer(page: Opened, run: RunSummary) -> None:
         "This opens the held-out items: variants are measured on them that were not before. The result says so, and "
         "the openings are counted."
     )
+    consent.ask(page, run.run_id)
     st.button(
         "Run the ablations",
         type="primary",

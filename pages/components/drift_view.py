@@ -17,7 +17,7 @@ from core.jobs.views import GoldenView, RunSummary, RunView
 from core.jobs.views.recheck import RecheckRequest, RecheckView
 from core.records import Alignment
 from core.stats import Difference
-from pages.components import charts, live, people, run_view, state, tables
+from pages.components import charts, consent, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 from pages.components.state import widget
@@ -109,6 +109,7 @@ def _draw_form(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -
         key=widget("drift_without"),
         help="The same judge without criteria scores the items too: one more call an item.",
     )
+    consent.ask(page, run.run_id)
     if st.button("Recheck", type="primary", icon=":material/monitoring:", **people.gate(page, "reviewer")):
         request = RecheckRequest(
             page.project.project_id,

@@ -12,7 +12,7 @@ from core.jobs import tasks
 from core.jobs.tasks.rounds import RoundResult
 from core.jobs.views import CriteriaSummary, RunSummary
 from core.jobs.views.rounds import RoundRequest
-from pages.components import live, people, proposals_view, run_view, state, tables
+from pages.components import consent, live, people, proposals_view, run_view, state, tables
 from pages.components.misaligned_looked import Looked, criteria_words
 from pages.components.screens import plain
 
@@ -108,6 +108,7 @@ def draw_start(looked: Looked) -> None:
 
 def _offer(looked: Looked, request: RoundRequest) -> None:
     """What it will cost, and the button."""
+    consent.ask(looked.page, looked.calibration_id)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.button(
             "Start the round",

@@ -12,7 +12,7 @@ from core.figures import describe, measure_name
 from core.jobs import tasks
 from core.jobs.views import RunStatus, RunSummary, RunView
 from core.records import Alignment
-from pages.components import charts, people, review_view, state, tables
+from pages.components import charts, consent, people, review_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import draw_notice, plain
 
@@ -67,6 +67,8 @@ def draw_state(page: Opened, view: RunSummary, message: str, *, kept: str) -> No
                 args=(page, view.run_id),
                 **people.gate(page, "reviewer", help=f"Goes on where it stopped; {kept}."),
             )
+    if view.resumable:
+        consent.ask(page, view.run_id)
 
 
 def draw_status(page: Opened, view: RunSummary) -> None:

@@ -129,14 +129,24 @@ def _show(arriving: Arriving) -> None:
         st.text(f"Golden sets: {_listed(arriving.golden_names)}")
     if arriving.people:
         st.text(f"People in its log and labels: {_listed(arriving.people)}")
-    asked = [one for one in arriving.judges_asked if one != "offline"]
-    if asked:
+    if arriving.endpoints:
         st.warning(
-            "Its runs asked these judges. Whoever resumes such a run here, or scores anew with its judge, sends texts "
-            "and the key of this installation there.",
+            "Its runs and judges name these endpoints. Nothing is sent there, neither texts nor a key, before "
+            "somebody here allows it: resuming such a run asks first.",
             icon=":material/key:",
         )
-        st.code("\n".join(asked[:MOST_NAMES]) + ("\n…" if len(asked) > MOST_NAMES else ""), language=None)
+        st.dataframe(
+            {
+                "endpoint": [one.endpoint or "the usual one of this installation" for one in arriving.endpoints],
+                "models": [", ".join(one.models) for one in arriving.endpoints],
+            },
+            hide_index=True,
+            alt="Endpoints that the project names",
+        )
+    if arriving.files:
+        st.text(f"Files of this machine that its judges name, which are not read: {_listed(arriving.files)}")
+    if arriving.models:
+        st.text(f"Models that its RepEval runs and metrics load: {_listed(arriving.models)}")
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -202,7 +202,7 @@ def test_whoever_names_the_judge_sends_it(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_refusal_for_want_of_the_key_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, server: Any
 ) -> None:
-    monkeypatch.setattr("core.judge_loading._gets_the_key", lambda spec, settings: False)
+    monkeypatch.setattr("core.judging.gate.trusted_with_the_key", lambda url, usual: False)
     server.fake.keys.clear()
     server.fake.fault = "401"
     try:

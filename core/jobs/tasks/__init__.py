@@ -74,6 +74,8 @@ functions that need them.  Signatures at a glance::
 
     export_project(store, settings, project_id, path, *, replies=True) -> Exported        one zip; admins only
     preview_project(store, settings, file) -> Arriving      import_project(…, file, *, name="") -> Imported
+    endpoints_of_run(store, settings, run_id) -> tuple[AskedEndpoint, ...]                imported projects only
+    endpoints_of_project(store, settings, project_id)       allow_endpoint(…, project_id, endpoint, *, with_key=False)
 
     report(store, project_id, golden_id, aspect, run_id=None) -> Report                  all facts on a calibrated judge
 
@@ -120,6 +122,7 @@ from core.jobs.tasks.analyses import (
     start_ablation,
 )
 from core.jobs.tasks.calibration import estimate, judge_file, load_calibration, start_calibration
+from core.jobs.tasks.consent import allow_endpoint, endpoints_of_project, endpoints_of_run
 from core.jobs.tasks.criteria import get_criteria, list_criteria, save_edit
 from core.jobs.tasks.demo import ensure_demo, reset_demo, start_replay, welcome
 from core.jobs.tasks.desks import sit_down
@@ -247,6 +250,9 @@ __all__ = [
     "settle_comment",
     "list_openings",
     "list_triage",
+    "allow_endpoint",
+    "endpoints_of_project",
+    "endpoints_of_run",
     "save_triage",
     "adjudicate",
     "decisions",

@@ -13,6 +13,7 @@ from core.calibration.steps import Candidate, Estimate
 from core.errors import JobError
 from core.jobs.documents import JUDGE
 from core.jobs.tasks.access import requires
+from core.jobs.tasks.consent import gate_of
 from core.jobs.tasks.convert import request_of, run_summary
 from core.jobs.tasks.runs import load_calibration, load_scores, start_run
 from core.jobs.tasks.triage import record_opening
@@ -104,7 +105,8 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     golden = store.goldens.load(request.golden_id)
     kept = store.results.document(request.run_id, JUDGE)
     assert kept is not None
-    judge = restore_judge(unpack(JudgeState, kept).state, settings, store.replies)
+    gate = gate_of(store, store.runs.get(request.run_id), sends=False)
+    judge = restore_judge(unpack(JudgeState, kept).state, settings, store.replies, gate=gate)
     try:
         steps = steps_in_force(judge)
         plan = plan_of(

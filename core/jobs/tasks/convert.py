@@ -35,7 +35,9 @@ def moment(seconds: float) -> datetime:
 
 def project_view(row: ProjectRow) -> ProjectView:
     """A project with its counts."""
-    return ProjectView(row.project_id, row.name, moment(row.created_at), row.n_goldens, row.n_runs)
+    return ProjectView(
+        row.project_id, row.name, moment(row.created_at), row.n_goldens, row.n_runs, row.imported_at is not None
+    )
 
 
 def golden_view(row: GoldenRow) -> GoldenView:

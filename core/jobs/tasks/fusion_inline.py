@@ -13,6 +13,7 @@ from core.fusion.plan import FusionPlan, helper_of, measured_plan, plan_messages
 from core.fusion.stack import Sides, StackSettings
 from core.jobs.tasks.fusion_parts import Bench, Gathered
 from core.jobs.tasks.style_grid.asking import language_model
+from core.judging.gate import NAMED
 from core.judging.llm import LLMJudge
 from core.judging.verdicts import total_usage
 from core.providers.base import Completion, Reply, Request
@@ -76,7 +77,7 @@ def fuse_by_model(
     tasks = tuple(task_of(bench.golden, one) for one in aspects)
     helpers, items = tuple(map(helper_of, gathered.parts)), bench.golden.items
     asked = [k for k in sides.report.tolist() if items[k].target.strip()]
-    model = language_model(spec, bench.settings, bench.replies)
+    model = language_model(spec, bench.settings, bench.replies, gate=NAMED)
     try:
         chosen, written = _plan(bench, gathered, sides, how, model=model, plan=plan, aspects=aspects)
         judge = FusionJudge(tasks, helpers, chosen)

@@ -14,6 +14,7 @@ from core.fusion.llm import OVERALL, numbers_of
 from core.fusion.plan import helper_of, plan_messages
 from core.jobs.documents import RESULT
 from core.jobs.journal import Journal
+from core.jobs.tasks.consent import gate_of
 from core.jobs.tasks.convert import request_of
 from core.jobs.tasks.fusion_plans import bench_for
 from core.jobs.tasks.style_grid.asking import language_model
@@ -77,7 +78,7 @@ class FusionProgram:
         self.store, self.run, self._request = store, run, request
         self._bench = bench_for(store, request)
         replies = store.replies.of_run(run.run_id, run.project_id)
-        self._model = language_model(request.judge_spec, settings, replies)
+        self._model = language_model(request.judge_spec, settings, replies, gate=gate_of(store, run))
         self._batches: list[tuple[FuseStep, FusedBatch]] = []
 
     def steps(self) -> Generator[Any, Any, FusionRunView]:

@@ -7,6 +7,7 @@ from typing import Literal
 from core.errors import JobError, NotFoundError
 from core.jobs.documents import JUDGE
 from core.jobs.tasks.access import requires
+from core.jobs.tasks.consent import gate_of
 from core.jobs.tasks.convert import request_of
 from core.jobs.views import CalibrationRequest, ChangedItem, ItemScore, ItemView, RescoreRequest
 from core.jobs.views.rounds import RoundRequest
@@ -91,7 +92,10 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     project_id = store.runs.get(run_id).project_id
     criteria = store.criteria.get(project_id, criteria_id).criteria
     task = task_of(golden, asked.aspect, asked.definition, asked.scale)
-    judge = restore_judge(unpack(JudgeState, kept).state, settings, store.replies.of_run(run_id, project_id))
+    replies = store.replies.of_run(run_id, project_id)
+    judge = restore_judge(
+        unpack(JudgeState, kept).state, settings, replies, gate=gate_of(store, store.runs.get(judge_run), sends=False)
+    )
     try:
         (verdict,) = judge.explain(task, [item], criteria)
     finally:

@@ -10,6 +10,7 @@ from core.calibration.drive import answer
 from core.calibration.steps import DraftStep, RefineStep, ScoreStep, Standing, Work
 from core.jobs.documents import JUDGE
 from core.jobs.journal import Journal
+from core.jobs.tasks.consent import gate_of
 from core.judging.base import DraftBatch, Judge
 from core.judging.registry import make_judge, restore_judge
 from core.providers.base import ReplyStore
@@ -90,7 +91,7 @@ class JudgeProgram:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Make the judge that answers from now on."""
-        self._judge = restore_judge(state, self.settings, self._replies())
+        self._judge = restore_judge(state, self.settings, self._replies(), gate=gate_of(self.store, self.run))
 
     def close(self) -> None:
         if self._judge is not None:
@@ -100,7 +101,7 @@ class JudgeProgram:
         return self.store.replies.of_run(self.run.run_id, self.run.project_id)
 
     def _prepared(self, step: PrepareStep) -> Mapping[str, Any]:
-        judge = make_judge(step.spec, self.settings, self._replies())
+        judge = make_judge(step.spec, self.settings, self._replies(), gate=gate_of(self.store, self.run))
         try:
             items = [self.golden.items[position] for position in step.positions]
             return judge_state(judge.prepare(self.task, items))

@@ -14,6 +14,7 @@ from core.errors import JobError
 from core.export import CalibratedJudge, final_verdicts, judge_card
 from core.jobs.documents import RESULT
 from core.jobs.journal import Journal
+from core.jobs.tasks.consent import gate_of
 from core.jobs.tasks.convert import request_of
 from core.jobs.tasks.runs import load_calibration
 from core.jobs.views.recheck import RecheckRequest
@@ -55,7 +56,7 @@ class RecheckProgram:
         self._old = store.goldens.load(store.runs.get(request.run_id).golden_id)
         self._card = judge_card(self._calibration)
         replies = store.replies.of_run(run.run_id, run.project_id)
-        self._judge: CalibratedJudge = restored(self._card, settings, replies)
+        self._judge: CalibratedJudge = restored(self._card, settings, replies, gate=gate_of(store, run))
 
     def steps(self) -> Generator[Any, Any, Recheck]:
         labels = self._golden.labels(self._request.aspect)

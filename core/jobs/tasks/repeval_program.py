@@ -122,7 +122,7 @@ class RepEvalProgram:
         check_request(self.golden, request)
         self._split = split_of(store, self.golden, request)
         self._plan: StatePlan | None = None
-        self._machines = Machines(request.model, settings.ray)
+        self._machines = Machines(request.model, settings.ray, settings.remote_code)
         self._states: States | None = None
         self._read: list[Read] = []
 

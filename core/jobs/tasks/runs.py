@@ -10,6 +10,7 @@ from core.jobs.documents import RESULT, STANDING
 from core.jobs.launch import ensure_worker
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.capabilities import wants_of
+from core.jobs.tasks.consent import allow_named, require_consent
 from core.jobs.tasks.convert import kind_of, moment, request_of, run_summary
 from core.jobs.views import RescoreView, RunKind, RunRequest, RunSummary, RunView
 from core.jobs.views.workers import WorkerView
@@ -29,7 +30,10 @@ def start_run(
     title: str,
     judge_spec: str,
 ) -> str:
-    """Enter a run and see to a worker; returns the run's id."""
+    """Enter a run and see to a worker; returns the run's id.
+
+    ConsentError where it would score with the judge of an imported run at an endpoint that nobody here has allowed.
+    """
     new = NewRun(
         project_id=request.project_id,
         golden_id=request.golden_id,
@@ -39,6 +43,10 @@ def start_run(
         judge_spec=judge_spec,
         request=pack(request).body,
     )
+    if spec := getattr(request, "judge_spec", ""):
+        allow_named(store, settings, request.project_id, spec)
+    elif judge_run := getattr(request, "run_id", ""):
+        require_consent(store, settings, judge_run)
     run_id = store.runs.add(new)
     ensure_worker(settings)
     return run_id
@@ -55,7 +63,11 @@ def cancel_run(store: Store, run_id: str) -> None:
 
 @requires("reviewer", "resumed a run")
 def resume_run(store: Store, settings: Settings, run_id: str) -> None:
-    """Set a failed or cancelled run going again, from where it stopped.  JobError for any other run."""
+    """Set a failed or cancelled run going again, from where it stopped.
+
+    JobError for any other run; ConsentError where it was imported and asks an endpoint that nobody here has allowed.
+    """
+    require_consent(store, settings, run_id)
     store.runs.requeue(run_id)
     ensure_worker(settings)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from core.jobs.documents import RESULT
 from core.jobs.journal import Journal
+from core.jobs.tasks.consent import gate_of
 from core.jobs.tasks.convert import request_of
 from core.jobs.tasks.style_grid.asking import Asker, language_model
 from core.jobs.tasks.style_grid.estimate import call_costs, estimated
@@ -33,9 +34,10 @@ class StylesProgram:
         self.store, self.run = store, run
         self.golden = store.goldens.load(request.golden_id)
         plan = plan_of(store, self.golden, request, run.run_id)
-        told = estimated(self.golden, plan.columns, request, settings)
         replies = store.replies.of_run(run.run_id, run.project_id)
-        self._asker = Asker(self.golden, language_model(request.judge_spec, settings, replies))
+        model = language_model(request.judge_spec, settings, replies, gate=gate_of(store, run))  # before all else
+        self._asker = Asker(self.golden, model)
+        told = estimated(self.golden, plan.columns, request, settings)
         self._plan = replace(plan, call_costs=call_costs(told, plan.columns), notes=self._asker.notes)
 
     def steps(self) -> Generator[Any, Any, StylesView]:

@@ -21,6 +21,7 @@ from core.jobs.documents import JUDGE, RESULT, STANDING
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment, project_view
 from core.jobs.tasks.kinds import KINDS
+from core.jobs.views.consent import AskedEndpoint
 from core.jobs.views.transfer import Arriving, Exported, Holdings, Imported
 from core.settings import Settings
 from core.store.schema import HEAD
@@ -61,8 +62,10 @@ def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) ->
 
     ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
     """
+    from core.judging.spec import specs_in
+
     with _opened(file, settings) as archive:
-        contents = check_rows(archive, _shapes())
+        contents = check_rows(archive, _shapes(), specs_in)
         manifest = archive.manifest
         return Arriving(
             project=manifest.project,
@@ -72,7 +75,9 @@ def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) ->
             digest=manifest.digest,
             holds=_holdings(manifest),
             golden_names=tuple(contents.goldens.values()),
-            judges_asked=tuple(sorted(contents.judges_asked)),
+            endpoints=_endpoints(contents),
+            files=tuple(sorted(one.removeprefix("recorded:") for one in contents.judges_asked if _is_file(one))),
+            models=tuple(sorted(contents.models)),
             people=tuple(sorted(contents.people - {""})),
         )
 
@@ -86,11 +91,13 @@ def import_project(
     `project_id` is for what ships with Concord and is known by its id; else the project gets a new one.  Errors as
     `preview_project`; UsageError for an overlong name; StoreError where the store cannot keep it.
     """
+    from core.judging.spec import specs_in
+
     wanted = " ".join(name.split())
     if len(wanted) > _LONGEST_NAME:
         raise UsageError(f"A project's name has 1 to {_LONGEST_NAME} characters, not {len(wanted)}.")
     with _opened(file, settings) as archive:
-        contents = check_rows(archive, _shapes())
+        contents = check_rows(archive, _shapes(), specs_in)
         manifest = archive.manifest
         wanted = wanted or " ".join(manifest.project.split())[:_LONGEST_NAME] or "Imported project"
         chosen = _free_name(wanted, {row.name for row in store.projects.all()})
@@ -106,7 +113,7 @@ def import_project(
         tables = ((one.table, (row for _, row in archive.rows(one.table))) for one in manifest.files)
         project_id = store.transfers.restore(arrival, tables)
     view = project_view(store.projects.get(project_id))
-    return Imported(view, _holdings(manifest), chosen != wanted, len(runs), manifest.digest)
+    return Imported(view, _holdings(manifest), chosen != wanted, len(runs), manifest.digest, _endpoints(contents))
 
 
 @contextmanager
@@ -132,6 +139,29 @@ def _shapes() -> Shapes:
     results: dict[tuple[str, str], Any] = {(kind, RESULT): known.result for kind, known in KINDS.items()}
     judges: dict[tuple[str, str], Any] = {(kind, JUDGE): JudgeState for kind in KINDS}
     return {**requests, **results, **judges, ("calibration", STANDING): Standing}
+
+
+def _endpoints(contents: Contents) -> tuple[AskedEndpoint, ...]:
+    """Endpoints by the URL as it stands in the file ("" where none does), with the models asked there.
+
+    A spec that cannot be read stands there whole, as if it were an endpoint: nothing in the file is left unsaid.
+    """
+    from core.judging.spec import parse_spec
+
+    models: dict[str, set[str]] = {}
+    for spec in contents.judges_asked:
+        if _is_file(spec):
+            continue
+        try:
+            parsed = parse_spec(spec)
+            models.setdefault(parsed.base_url, set()).add(parsed.model)
+        except UsageError:
+            models.setdefault(spec, set())
+    return tuple(AskedEndpoint(endpoint, tuple(sorted(names))) for endpoint, names in sorted(models.items()))
+
+
+def _is_file(spec: str) -> bool:
+    return spec.startswith("recorded:")
 
 
 def _new_ids(store: Store, contents: Contents) -> dict[str, str]:

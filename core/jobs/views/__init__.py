@@ -42,6 +42,7 @@ class ProjectView:
     created_at: datetime
     n_goldens: int
     n_runs: int
+    imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)

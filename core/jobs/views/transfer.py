@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.jobs.views import ProjectView
+from core.jobs.views.consent import AskedEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,9 @@ class Exported:
 class Arriving:
     """What a project's file says and holds, all of it checked, before anything is made of it.
 
-    `judges_asked` are the endpoints and models that its runs asked: whoever resumes such a run, or scores anew with
-    its judge, sends texts and their own key there.
+    `endpoints` are all endpoints that occur in it, with the models asked there ("" is this installation's usual one):
+    nothing is sent to any of them before a person here allows it.  `files` are files of this machine that its judges
+    name, which are not read, `models` what its RepEval runs and metrics load.
     """
 
     project: str
@@ -70,7 +72,9 @@ class Arriving:
     digest: str
     holds: Holdings
     golden_names: tuple[str, ...]
-    judges_asked: tuple[str, ...]
+    endpoints: tuple[AskedEndpoint, ...]
+    files: tuple[str, ...]
+    models: tuple[str, ...]
     people: tuple[str, ...]
 
 
@@ -83,6 +87,7 @@ class Imported:
     renamed: bool
     runs_renamed: int
     digest: str = field(default="")
+    endpoints: tuple[AskedEndpoint, ...] = ()
 
     @property
     def project_id(self) -> str:

@@ -22,6 +22,7 @@ from core.records import FloatArray, IntArray, Item
 from core.repeval.states.batching import token_batches
 from core.repeval.states.cache import StateCache
 from core.repeval.states.model import (
+    CodeAllowed,
     LoadedModel,
     ModelFacts,
     ModelSpec,
@@ -57,7 +58,7 @@ class StatePlan:
     context) and hypothesis.
 
     `cache` None keeps the states in memory.  What `compute` measures is added up here; `budget` are the tokens of a
-    batch, less once the device ran out of memory.
+    batch, less once the device ran out of memory; `code` lists the models whose own Python may run.
     """
 
     spec: ModelSpec
@@ -79,6 +80,7 @@ class StatePlan:
     tokens: int = 0
     seconds: float = 0.0
     n_halved: int = 0
+    code: CodeAllowed = ()
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -115,12 +117,13 @@ def plan_states(
     cache_dir: Path | None = None,
     *,
     elsewhere: tuple[str, str] | None = None,
+    code: CodeAllowed = (),
 ) -> StatePlan:
     """Render, tokenise and cut every prompt; no weights are loaded and nothing is computed.
 
     `elsewhere` is the (device, precision) of other machines that will compute; None means this one.
     """
-    facts, tokenizer = describe(spec), load_tokenizer(spec)
+    facts, tokenizer = describe(spec, code), load_tokenizer(spec, code)
     device, precision = elsewhere or _here(spec)
     grid = _grid(facts, extraction)
     limit = min(facts.max_tokens, extraction.max_tokens)
@@ -150,6 +153,7 @@ def plan_states(
         cache=cache,
         paths=[cache.path(ids) for ids in prompts] if cache is not None else [],
         budget=extraction.batch_tokens or BATCH_TOKENS[device],
+        code=code,
     )
 
 
@@ -164,7 +168,7 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
     plan.cached += len(wanted) - len(rows)
     if not len(rows):
         return
-    reader = StateReader((load or (lambda: load_model(plan.spec)))(), plan.grid)
+    reader = StateReader((load or (lambda: load_model(plan.spec, plan.code)))(), plan.grid)
     waiting = batches_of(plan, rows)[::-1]  # to be taken from the end
     while waiting:
         batch = waiting.pop()

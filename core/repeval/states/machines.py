@@ -7,16 +7,19 @@ from pathlib import Path
 
 from core.records import GoldenSet, IntArray, Item
 from core.repeval.states.extraction import OnProgress, StatePlan, collect, compute, plan_states
-from core.repeval.states.model import LoadedModel, ModelSpec, load_model
+from core.repeval.states.model import CodeAllowed, LoadedModel, ModelSpec, load_model
 from core.repeval.states.records import Extraction, StateBatch, States
 from core.repeval.states.shards import Cluster, compute_on, survey
 
 
 class Machines:
-    """One model on this machine (`address` "") or on the cluster at `address` ("auto" or HOST:PORT of its head)."""
+    """One model on this machine (`address` "") or on the cluster at `address` ("auto" or HOST:PORT of its head).
 
-    def __init__(self, spec: ModelSpec, address: str = "") -> None:
-        self._spec, self._address = spec, address
+    `code` lists the models whose own Python may run.
+    """
+
+    def __init__(self, spec: ModelSpec, address: str = "", code: CodeAllowed = ()) -> None:
+        self._spec, self._address, self._code = spec, address, code
         self._loaded: LoadedModel | None = None
         self._seen: Cluster | None = None
 
@@ -34,9 +37,10 @@ class Machines:
     def plan(self, items: Sequence[Item], extraction: Extraction, cache_dir: Path | None) -> StatePlan:
         """`plan_states` for where it will be computed: device and number format are those of the cluster's nodes."""
         if not self._address:
-            return plan_states(items, self._spec, extraction, cache_dir)
+            return plan_states(items, self._spec, extraction, cache_dir, code=self._code)
         seen = self._cluster()
-        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=(seen.device, seen.precision))
+        there = (seen.device, seen.precision)
+        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=there, code=self._code)
 
     def compute(
         self, plan: StatePlan, rows: IntArray | None = None, on_wait: Callable[[], None] = lambda: None
@@ -52,7 +56,7 @@ class Machines:
 
     def _load(self) -> LoadedModel:
         if self._loaded is None:
-            self._loaded = load_model(self._spec)
+            self._loaded = load_model(self._spec, self._code)
         return self._loaded
 
     def _cluster(self) -> Cluster:
@@ -69,14 +73,16 @@ def extract(
     on_progress: OnProgress | None = None,
     *,
     ray: str = "",
+    code: CodeAllowed = (),
 ) -> States:
     """The states of every item of `golden` (003 section 3.1); what `cache_dir` holds already is not computed again.
 
     `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
     about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
-    HOST:PORT; see `core.repeval.states.shards`), "" computes here; JobError when the cluster fails.
+    HOST:PORT; see `core.repeval.states.shards`), "" computes here; JobError when the cluster fails.  `code` lists the
+    models whose own Python may run.
     """
-    machines = Machines(spec or ModelSpec(), ray)
+    machines = Machines(spec or ModelSpec(), ray, code)
     plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
     missing = len(plan.missing())
     done = total = len(plan.prompts)

@@ -1,7 +1,8 @@
 """Which model, and the model itself: loaded without a head, without pickle, without foreign code.
 
 `ModelSpec` is what was asked for, `describe` what is known before any weights are read, `load_model` the model on its
-device with its tokenizer.  Weights are safetensors only; code that a repository ships runs only where the spec allows.
+device with its tokenizer.  Weights are safetensors only; code that a repository ships runs only where this installation
+lists the model.
 """
 
 from __future__ import annotations
@@ -31,16 +32,20 @@ LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 class ModelSpec:
     """A model by name: "minilm" (embedded), a Hugging Face id, or a local folder.
 
-    `revision` names a branch, tag or commit of an id.  `remote_code` lets the repository's own Python run: only for
-    repositories you trust as you trust your own code.  `precision` "auto" is bfloat16 (else float16) on CUDA and
-    float32 elsewhere.
+    `revision` names a branch, tag or commit of an id.  `precision` "auto" is bfloat16 (else float16) on CUDA and
+    float32 elsewhere.  A spec may come out of a file, so it cannot ask for the repository's own Python to be run: that
+    is the word of this installation (`CodeAllowed`).
     """
 
     name: str = EMBEDDED
     revision: str | None = None
-    remote_code: bool = False
     device: Device = "auto"
     precision: Precision = "auto"
+
+
+CodeAllowed = tuple[str, ...]
+"""Models whose own Python may run, as `CONCORD_REMOTE_CODE` lists them: ``ORG/MODEL@REVISION``, ``ORG/MODEL`` (its
+main branch) or the path of a folder.  Never from a file or a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +101,15 @@ class LoadedModel:
         return not derives and "position_ids" in inspect.signature(self.model.forward).parameters
 
 
-def describe(spec: ModelSpec) -> ModelFacts:
+def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
     """What can be known of the model without its weights.
 
-    ModelNotFoundError when there is no such folder or id, JudgeError when it needs code that the spec does not allow
-    or is of no usable kind.
+    ModelNotFoundError when there is no such folder or id, JudgeError when it needs code that
+    `code` does not allow or is of no usable kind.
     """
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-    config = _config(spec)
+    config = _config(spec, code)
     if getattr(config, "is_encoder_decoder", False):
         raise JudgeError(
             f"The model {spec.name} has an encoder and a decoder ({config.model_type}). RepEval reads causal language "
@@ -126,12 +131,12 @@ def describe(spec: ModelSpec) -> ModelFacts:
     )
 
 
-def load_tokenizer(spec: ModelSpec) -> Any:
+def load_tokenizer(spec: ModelSpec, code: CodeAllowed = ()) -> Any:
     """The model's tokenizer; raises like `describe`."""
     from transformers import AutoTokenizer
 
     with _in_plain_words(spec), _quiet():
-        return AutoTokenizer.from_pretrained(_path(spec), **_common(spec))
+        return AutoTokenizer.from_pretrained(_path(spec), **_common(spec, code))
 
 
 def token_ids(tokenizer: Any, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
@@ -146,7 +151,7 @@ def token_ids(tokenizer: Any, texts: Sequence[str], *, max_tokens: int | None = 
     return [list(row) for row in found["input_ids"]]
 
 
-def load_model(spec: ModelSpec, *, padding: str = "right") -> LoadedModel:
+def load_model(spec: ModelSpec, code: CodeAllowed = (), *, padding: str = "right") -> LoadedModel:
     """The model of `spec` on its device, in evaluation mode and without a head.
 
     Raises like `describe`, and JudgeError when the weights are there only as pickle.
@@ -154,10 +159,10 @@ def load_model(spec: ModelSpec, *, padding: str = "right") -> LoadedModel:
     import torch
     from transformers import AutoModel
 
-    facts, device = describe(spec), choose_device(spec.device)
+    facts, device = describe(spec, code), choose_device(spec.device)
     dtype = getattr(torch, choose_precision(spec, device))
     with _in_plain_words(spec), _quiet():
-        model = AutoModel.from_pretrained(_path(spec), use_safetensors=True, dtype=dtype, **_common(spec))
+        model = AutoModel.from_pretrained(_path(spec), use_safetensors=True, dtype=dtype, **_common(spec, code))
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
     return LoadedModel(facts, model.to(device).eval(), device, pad_id=pad_id or 0, padding=padding)
 
@@ -205,17 +210,18 @@ def folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _config(spec: ModelSpec) -> Any:
+def _config(spec: ModelSpec, code: CodeAllowed) -> Any:
     from transformers import AutoConfig
 
     if spec.name != EMBEDDED and _looks_like_a_path(spec.name) and _folder(spec) is None:
         raise ModelNotFoundError(f"There is no model folder {spec.name}.", hint="Check the path.")
     with _in_plain_words(spec):
-        return AutoConfig.from_pretrained(_path(spec), **_common(spec))
+        return AutoConfig.from_pretrained(_path(spec), **_common(spec, code))
 
 
-def _common(spec: ModelSpec) -> dict[str, Any]:
-    asked: dict[str, Any] = {"trust_remote_code": spec.remote_code}  # None would ask on the terminal
+def _common(spec: ModelSpec, code: CodeAllowed) -> dict[str, Any]:
+    wanted = f"{spec.name}@{spec.revision}" if spec.revision else spec.name
+    asked: dict[str, Any] = {"trust_remote_code": wanted in code}  # None would ask on the terminal
     return asked | ({"revision": spec.revision} if spec.revision and _folder(spec) is None else {})
 
 
@@ -271,7 +277,8 @@ def _explained(spec: ModelSpec, problem: str) -> JudgeError:
     if "trust_remote_code" in problem or "custom code" in problem:
         return JudgeError(
             f"The model {spec.name} needs Python code from its repository to run, which is not allowed here. Choose "
-            "another model, or allow remote code if you trust that repository as your own code."
+            "another model. Whoever runs this installation and trusts that code as their own can list the model, with "
+            "its commit (ORG/MODEL@COMMIT), in CONCORD_REMOTE_CODE."
         )
     if "safetensors" in problem:
         return JudgeError(

@@ -25,7 +25,15 @@ import numpy as np
 from core.errors import ConcordError, JobError, JudgeError
 from core.records import IntArray
 from core.repeval.states.extraction import StatePlan, batches_of, compute
-from core.repeval.states.model import Device, LoadedModel, ModelSpec, Precision, choose_precision, load_model
+from core.repeval.states.model import (
+    CodeAllowed,
+    Device,
+    LoadedModel,
+    ModelSpec,
+    Precision,
+    choose_precision,
+    load_model,
+)
 from core.repeval.states.records import HalfArray, StateBatch
 
 RAY = "2.60.0"
@@ -161,7 +169,7 @@ def _read_shard(part: StatePlan) -> _Answer:
     """The states of every prompt of `part`; our own errors come back as words, all others are Ray's to repeat."""
     try:
         there = replace(part.spec, device=cast(Device, part.device), precision=cast(Precision, part.precision))
-        loaded = _model(there)
+        loaded = _model(there, part.code)
         if loaded.facts.fingerprint != part.facts.fingerprint:
             raise JudgeError(
                 f"The model {part.facts.name} is another here than on the host that asked. Bring the same files to "
@@ -180,9 +188,9 @@ def _precision_there(spec: ModelSpec) -> str:
 
 
 @lru_cache(maxsize=1)
-def _model(spec: ModelSpec) -> LoadedModel:
+def _model(spec: ModelSpec, code: CodeAllowed) -> LoadedModel:
     """The model, kept by a node's process from shard to shard."""
-    return load_model(spec)
+    return load_model(spec, code)
 
 
 def _node() -> str:

@@ -215,5 +215,5 @@ def test_words_for_people(
 def test_the_file_may_be_open_already(store: Store, settings: Settings, project: str, tmp_path: Path) -> None:
     tasks.export_project(store, settings, project, tmp_path / "p.zip")
     told = tasks.preview_project(store, settings, io.BytesIO((tmp_path / "p.zip").read_bytes()))
-    assert (told.project, told.golden_names, told.judges_asked, told.people) == ("Summaries", ("g",), (), ("Ada",))
+    assert (told.project, told.golden_names, told.endpoints, told.people) == ("Summaries", ("g",), (), ("Ada",))
     assert told.size == (tmp_path / "p.zip").stat().st_size

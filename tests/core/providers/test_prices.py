@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import UsageError
+from core.providers.endpoints import checked_base_url
 from core.providers.prices import Price, load_prices
-from core.providers.registry import checked_base_url
 
 
 def test_prices_are_dollars_per_million(tmp_path: Path) -> None:

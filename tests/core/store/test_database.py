@@ -107,6 +107,30 @@ def test_data_of_the_oldest_schema_is_read(url: str) -> None:
         assert store.replies.get_replies(["reply:1"]) == {"reply:1": "paid for"}
 
 
+def test_projects_that_were_imported_earlier_are_known(url: str) -> None:
+    """By the entry that the import wrote here; entries that came in a file say in their role that they did."""
+    engine = sa.create_engine(database.sqlalchemy_url(url))
+    if engine.dialect.name == "sqlite":
+        Path(str(engine.url.database)).parent.mkdir()
+    with engine.begin() as connection:
+        database.upgrade(connection, "0007")
+    old = sa.MetaData()
+    old.reflect(engine)
+    said = json.dumps(json.dumps({"did": "imported the project p"}))
+    with engine.begin() as connection:
+        for name, role in {"p1": "admin", "p2": "admin (imported)", "demo": "admin"}.items():
+            connection.execute(
+                sa.insert(old.tables["projects"]), {"project_id": name, "name": f'"{name}"', "created_at": 1.0}
+            )
+            row = {"project_id": name, "kind": "audit", "subject": '""', "actor": '"Ada"', "role": role}
+            connection.execute(sa.insert(old.tables["events"]), row | {"form": name, "body": said, "created_at": 7.0})
+    engine.dispose()
+    with Store(url) as store:
+        assert {one.project_id: one.imported_at for one in store.projects.all()} == {
+            **{"p1": 7.0, "p2": None, "demo": None}
+        }
+
+
 def test_migrations_lead_to_the_schema_in_the_code(url: str) -> None:
     Store(url).close()
     engine = sa.create_engine(database.sqlalchemy_url(url))

@@ -9,6 +9,7 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.jobs.tasks.style_grid.plan import Asked, AskStep, StepsAnswer, StepsStep
 from core.judging.base import OnProgress
+from core.judging.gate import CAREFUL, Gate
 from core.judging.llm import LLMJudge
 from core.judging.registry import make_judge
 from core.judging.sampling import Sampling
@@ -22,10 +23,15 @@ OnReply = Callable[[int, Reply], None]
 
 
 def language_model(
-    spec: str, settings: Settings, replies: ReplyStore | None = None, *, sampling: Sampling | None = None
+    spec: str,
+    settings: Settings,
+    replies: ReplyStore | None = None,
+    *,
+    sampling: Sampling | None = None,
+    gate: Gate = CAREFUL,
 ) -> LLMJudge:
     """The judge of `spec`, if it can be asked in styles.  UsageError for one that is no language model."""
-    judge = make_judge(spec, settings, replies, sampling=sampling)
+    judge = make_judge(spec, settings, replies, sampling=sampling, gate=gate)
     if isinstance(judge, LLMJudge):
         return judge
     judge.close()

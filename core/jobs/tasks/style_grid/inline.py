@@ -19,6 +19,7 @@ from core.jobs.tasks.style_grid.plan import (
     column_of,
 )
 from core.jobs.views.styles import StylesEstimate, StylesRequest, StylesView
+from core.judging.gate import NAMED
 from core.providers.base import ReplyStore
 from core.public import task_of
 from core.records import Criteria, GoldenSet, Provenance
@@ -72,7 +73,7 @@ def run_grid(
     """
     columns = files.columns()
     costs = call_costs(estimated(files.golden, columns, files.request, settings), columns)
-    asker = Asker(files.golden, language_model(files.request.judge_spec, settings, replies))
+    asker = Asker(files.golden, language_model(files.request.judge_spec, settings, replies, gate=NAMED))
     work = grid(files.golden, GridPlan(files.request, columns, costs, (*files.notes, *asker.notes)))
     shelved: list[ShelveStep] = []
     answer: object = None

@@ -1,0 +1,64 @@
+"""What an imported run would send where, and the button by which somebody here allows it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views.consent import AskedEndpoint
+from pages.components import people, state
+from pages.components.page import Opened
+from pages.components.screens import plain
+
+
+def ask(page: Opened, run_id: str) -> bool:
+    """Draw the question for every endpoint of this run (or of its judge) that waits for a word; whether there is one.
+
+    Projects that were made here ask nothing.
+    """
+    if not page.project.imported:
+        return False
+    waiting = [one for one in tasks.endpoints_of_run(page.store, page.settings, run_id) if not one.allowed]
+    for one in waiting:
+        with st.container(border=True):
+            _question(page, run_id, one)
+    return bool(waiting)
+
+
+def _question(page: Opened, run_id: str, asked: AskedEndpoint) -> None:
+    st.warning(
+        "This project was imported. Its judge sends the texts of the items to this endpoint"
+        + (", with the key of this installation." if _key_goes(page, asked) else "."),
+        icon=":material/key:",
+    )
+    st.code(f"{asked.endpoint}\n{', '.join(asked.models)}", language=None)
+    key = state.widget(f"consent_{run_id}_{asked.endpoint}")
+    with_key = False
+    if page.settings.openai_api_key and not asked.trusted:
+        with_key = st.checkbox(
+            "Send the key of this installation there too",
+            key=f"{key}_key",
+            help="Only if it was made for that endpoint.",
+        )
+    st.button(
+        "Allow",
+        key=key,
+        icon=":material/check:",
+        on_click=_allow,
+        args=(page, asked.endpoint, with_key),
+        **people.gate(page, "reviewer", help=plain("Kept for this project and endpoint, with your name, in the log.")),
+    )
+
+
+def _key_goes(page: Opened, asked: AskedEndpoint) -> bool:
+    return asked.trusted and page.settings.openai_api_key is not None
+
+
+def _allow(page: Opened, endpoint: str, with_key: bool) -> None:
+    try:
+        tasks.allow_endpoint(page.store, page.settings, page.project.project_id, endpoint, with_key=with_key)
+    except ConcordError as error:
+        state.leave_notice(f"Not allowed: {error}", good=False)
+    else:
+        state.leave_notice(f"This project may now ask {endpoint}.", good=True)
