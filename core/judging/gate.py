@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.errors import ConsentError
-from core.providers.endpoints import trusted_with_the_key
+from core.providers.endpoints import checked_base_url, trusted_with_the_key
 from core.settings import Settings
 
 KeyFor = Callable[[str, Settings], str | None]
@@ -24,6 +24,14 @@ class Gate:
 
     key_for: KeyFor
     files: bool = True
+
+
+def endpoint_of_file(base_url: str) -> tuple[str, bool]:
+    """The one spelling of a base URL out of a file, and whether any installation's key may go there.
+
+    ("", True) for none: OpenAI's own.  UsageError for what is no base URL.
+    """
+    return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 
 
 def _careful(base_url: str, settings: Settings) -> str | None:

@@ -148,3 +148,24 @@ def test_a_judge_file_sends_no_text_of_this_machine(
     assert answer.code == 1
     assert "prompt" in answer.body["error"]["message"]
     assert not any("diary" in body for _, _, body in endpoint.seen)
+
+
+@pytest.mark.parametrize("tool", ["inspect", "deepeval", "mlflow", "promptfoo"])
+def test_a_file_for_another_tool_sends_no_key_of_ours_to_a_stranger(
+    concord: Callable[..., Any], tmp_path: Path, repository: Path, tool: str
+) -> None:
+    """What is written for an endpoint out of a judge file asks for a key of its own."""
+    card = yaml.safe_load((repository / "tests/core/export/files/judge_1_scripted.yaml").read_text("utf-8"))
+    texts = {}
+    for name, spec in {"foreign": "openai:m@http://evil.test/v1", "here": "openai:m@http://127.0.0.1:8000/v1"}.items():
+        card["judge"] |= {"spec": spec, "model": "m"}
+        (tmp_path / "judge.yaml").write_text(json.dumps(card), encoding="utf-8")
+        texts[name] = concord("adapt", tmp_path / "judge.yaml", "--to", tool, "--accept-edited").body["text"]
+    if tool == "promptfoo":
+        assert [yaml.safe_load(text)["defaultTest"]["options"]["provider"]["config"].get("apiKeyEnvar")
+                for text in texts.values()] == ["JUDGE_API_KEY", None]  # fmt: skip
+    else:
+        assert ["KEY_GOES = False" in text for text in texts.values()] == [True, False]
+    card["judge"] |= {"spec": "openai:m@https://api.openai.com/@http://evil.test/v1"}
+    (tmp_path / "judge.yaml").write_text(json.dumps(card), encoding="utf-8")
+    assert concord("adapt", tmp_path / "judge.yaml", "--to", tool, "--accept-edited").code == 1

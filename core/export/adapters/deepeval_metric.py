@@ -8,6 +8,7 @@ from core.export.adapters.records import (
     asked_words,
     head,
     joined_words,
+    key_words,
     no_model,
     own_prompt,
     python_file,
@@ -63,7 +64,9 @@ def deepeval_metric(facts: JudgeFacts) -> Adapter:
     }
     parameters = ", ".join(f"SingleTurnParams.{name}" for name in named)
     imports = f"{_IMPORTS}\nPARAMETERS = [{parameters}]\n"
-    text = python_file(head(facts, "DeepEval", _USE, lost), imports, constants, "join", "deepeval_metric")
+    text = python_file(
+        head(facts, "DeepEval", (*_USE, *key_words(facts)), lost), imports, constants, "join", "deepeval_metric"
+    )
     return Adapter("deepeval", "DeepEval metric (G-Eval)", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
 
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from core.errors import JudgeError
+from core.errors import JudgeError, UsageError
+from core.judging.gate import endpoint_of_file
 from core.judging.render import neutral, plain
 from core.judging.sampling import Sampling
+from core.judging.spec import parse_spec
 from core.records import ItemKind, Scale, Task
 from core.stats import IsotonicMap
 
@@ -27,6 +29,7 @@ class JudgeFacts:
     """What a card says: the task, the texts of the criteria (best first), the model and how it is asked.
 
     `model` is "" where the judge is no language model that another tool can ask; `sampling` then has the defaults.
+    `key_goes` says whether OPENAI_API_KEY may be sent to `base_url`, which comes out of the file and may be anybody's.
     `parts` are the parts of an item that every item of the calibration had.
     """
 
@@ -36,6 +39,7 @@ class JudgeFacts:
     spec: str
     model: str
     base_url: str
+    key_goes: bool
     sampling: Sampling
     isotonic: IsotonicMap | None
     parts: tuple[str, ...]
@@ -72,7 +76,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         if not plain(str(task["aspect"])).strip():
             raise ValueError("the aspect has no name")
         spec = str(judge.get("spec") or "offline")
-        model, base_url = _model(spec, judge)
+        model, base_url, key_goes = _model(spec, judge)
         return JudgeFacts(
             card=card,
             task=Task(
@@ -85,21 +89,26 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
             spec=spec,
             model=model,
             base_url=base_url,
+            key_goes=key_goes,
             sampling=Sampling(**judge["sampling"]) if judge.get("sampling") else Sampling(),
             isotonic=IsotonicMap.from_json(card["isotonic"]) if card.get("isotonic") else None,
             parts=tuple(task.get("needs") or _PARTS.get(kind, ("target",))),
         )
+    except UsageError as error:
+        raise JudgeError(f"The judge of this file cannot be asked: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise JudgeError(f"The judge file lacks a part or it is damaged ({error!r}). Export it again.") from error
 
 
-def _model(spec: str, judge: Mapping[str, Any]) -> tuple[str, str]:
-    """(model, base URL) that a tool can ask; empty where there is none, the URL also where it is OpenAI's own."""
-    if spec.partition(":")[0] in NO_MODEL or not judge.get("model"):
-        return "", ""
-    model = str(judge["model"])
-    prefix = f"openai:{model}@"
-    return model, spec[len(prefix) :] if spec.startswith(prefix) else ""
+def _model(spec: str, judge: Mapping[str, Any]) -> tuple[str, str, bool]:
+    """(model, base URL, whether the key may go there) that a tool can ask.
+
+    Both empty where there is no model, the URL also where it is OpenAI's own.
+    """
+    parsed = parse_spec(spec)
+    if parsed.kind == "openai":
+        return parsed.model, *endpoint_of_file(parsed.base_url)
+    return "" if parsed.kind in NO_MODEL else str(judge.get("model") or ""), "", True
 
 
 def _about(facts: JudgeFacts) -> list[str]:

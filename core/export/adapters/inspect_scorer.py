@@ -9,6 +9,7 @@ from core.export.adapters.records import (
     asked_words,
     head,
     joined_words,
+    key_words,
     no_model,
     python_file,
     shared_constants,
@@ -66,5 +67,7 @@ def inspect_scorer(facts: JudgeFacts) -> Adapter:
             for one in open_prompts(facts)
         ),
     }
-    text = python_file(head(facts, "Inspect", _USE, lost), _IMPORTS, constants, "join", "inspect_scorer")
+    text = python_file(
+        head(facts, "Inspect", (*_USE, *key_words(facts)), lost), _IMPORTS, constants, "join", "inspect_scorer"
+    )
     return Adapter("inspect", "Inspect scorer", "concord_judge.py", "text/x-python", kept, tuple(lost), text)

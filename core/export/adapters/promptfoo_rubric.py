@@ -17,7 +17,8 @@ _USE = (
     "promptfoo eval -c concord_judge.yaml",
     "As it stands it scores the texts under 'tests' (var target): put your items there, or name a file with --tests.",
     "In a configuration of your own keep 'defaultTest' alone; the output to rate is then that of your provider.",
-    "The score is between 0 and 1, the ends of the scale. The key is read from OPENAI_API_KEY.",
+    "The score is between 0 and 1, the ends of the scale. The key is read from OPENAI_API_KEY; from",
+    "JUDGE_API_KEY for an endpoint that is neither OpenAI's nor on this machine.",
 )
 _MARKS = re.compile(r"[{}]")
 _LINES = ' | replace("\\r\\n", "\\n") | replace("\\r", "\\n") | replace("\\n", "\\n> ")'
@@ -84,7 +85,8 @@ def _provider(facts: JudgeFacts) -> dict[str, Any]:
     how = facts.sampling
     config: dict[str, Any] = {"temperature": how.temperature, "top_p": how.top_p, "max_tokens": how.max_tokens}
     if facts.base_url:
-        config = {"apiBaseUrl": inert(facts.base_url).removeprefix('{{ "" }}')} | config
+        own = {} if facts.key_goes else {"apiKeyEnvar": "JUDGE_API_KEY"}
+        config = {"apiBaseUrl": inert(facts.base_url).removeprefix('{{ "" }}')} | own | config
     return {"id": f"openai:chat:{_MARKS.sub('', facts.model)}", "config": config}
 
 

@@ -52,6 +52,14 @@ def own_prompt(facts: JudgeFacts, tool: str) -> tuple[str, ...]:
     return tuple(lost if facts.is_llm else ())
 
 
+def key_words(facts: JudgeFacts) -> tuple[str, ...]:
+    """A line of `head` on an endpoint that gets no key by itself; none where it may have it."""
+    if facts.key_goes:
+        return ()
+    return (f"{facts.base_url} comes out of the judge file: it gets JUDGE_API_KEY, and never OPENAI_API_KEY, unless",
+            "you name it yourself as JUDGE_BASE_URL.")  # fmt: skip
+
+
 def joined_words(facts: JudgeFacts) -> tuple[str, ...]:
     """What a target keeps that can compute: the mean over criteria and the map to the human scale."""
     kept = [f"The mean over its {len(facts.criteria)} criteria."] if len(facts.criteria) > 1 else ["Its criteria."]
@@ -106,6 +114,7 @@ def shared_constants(facts: JudgeFacts) -> dict[str, Constant]:
         "SCALE": (float(facts.task.scale.low), float(facts.task.scale.high)),
         "MODEL": facts.model,
         "BASE_URL": facts.base_url,
+        "KEY_GOES": facts.key_goes,
         "SAMPLING": {
             "samples": how.samples,
             "temperature": float(how.temperature),

@@ -127,7 +127,8 @@ def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings:
     assert HOSTILE in [one.value for one in screen.text]
     for words in ("Golden sets: their set", "People in its log and labels: Eve", "1 run", "Exported 20"):
         assert words in said
-    assert [one.value for one in screen.code] == ["openai:m@http://evil.example/v1"]
+    (shown,) = [one.value for one in screen.dataframe]
+    assert shown.to_dict("list") == {"endpoint": ["http://evil.example/v1"], "models": ["m"]}
     assert all("onerror" not in str(one.value) for one in [*screen.markdown, *screen.warning, *screen.caption])
 
 

@@ -190,7 +190,7 @@ def _everywhere(card: Card, text: str) -> dict[str, Any]:
     """A card with `text` in every place that a user or a model writes."""
     judge = card(text, f"x{text}", golden={"name": text, "digest": text}, warnings=[text], digest=text, created=text)
     judge["task"] |= {"aspect": f"a{text}", "definition": f"d{text}"}
-    judge["judge"] |= {"model": f"m{text}", "spec": f"openai:m{text}@http://{text}"}
+    judge["judge"] |= {"model": f"m{text}", "spec": f"openai:m{text}@http://h/'\"{{{{}}}}$()%;"}
     judge["judge"]["sampling"] |= {"steps": f"s{text}"}
     judge["approvals"] = [{"criteria": text, "state": text, "by": text}]
     return judge
