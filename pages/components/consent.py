@@ -28,11 +28,12 @@ def ask(page: Opened, run_id: str) -> bool:
 
 def _question(page: Opened, run_id: str, asked: AskedEndpoint) -> None:
     st.warning(
-        "This project was imported. Its judge sends the texts of the items to this endpoint"
-        + (", with the key of this installation." if _key_goes(page, asked) else "."),
+        "This project was imported. Its judge would send the texts of the items to this endpoint"
+        + (", with the key of this installation." if _key_goes(page, asked) else ".")
+        + " Allow it only if you trust it.",
         icon=":material/key:",
     )
-    st.code(f"{asked.endpoint}\n{', '.join(asked.models)}", language=None)
+    st.code(f"{asked.endpoint}\n{', '.join(asked.models)}", language=None, wrap_lines=True)
     key = state.widget(f"consent_{run_id}_{asked.endpoint}")
     with_key = False
     if page.settings.openai_api_key and not asked.trusted:

@@ -69,6 +69,8 @@ def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     told = json.loads(capsys.readouterr().out)
     assert told["endpoints"] == [{"endpoint": f"http://127.0.0.1:{found.port}/v1", "models": ["m"]}]
     found.project_id = told["project"]
+    assert main(["allow-endpoint", "Theirs", "--json"]) == 0
+    assert [one["allowed"] for one in json.loads(capsys.readouterr().out)["endpoints"]] == [False]
     yield found
     server.shutdown()
     server.server_close()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from core.errors import ConsentError, UsageError
 from core.jobs.documents import JUDGE, RESULT
 from core.jobs.tasks.access import AUDIT, requires
-from core.jobs.tasks.convert import moment, request_of
+from core.jobs.tasks.convert import moment
 from core.jobs.views.consent import AskedEndpoint
 from core.settings import Settings
 from core.store.rows import RunRow
@@ -118,8 +118,8 @@ def allow_named(store: Store, settings: Settings, project_id: str, spec: str) ->
 
 def _judge_runs(run: RunRow) -> list[str]:
     """The run whose judge this one scores with, if it is another."""
-    named = getattr(request_of(run), "run_id", "")
-    return [named] if named else []
+    named = json.loads(run.request).get("run_id")
+    return [named] if named and isinstance(named, str) else []
 
 
 def _specs_of(store: Store, run: RunRow) -> set[str]:
@@ -134,6 +134,7 @@ def _specs_of(store: Store, run: RunRow) -> set[str]:
         spec
         for one in (run, *(store.runs.get(run_id) for run_id in _judge_runs(run)))
         for text in _texts_of(store, one)
+        if "openai:" in text or "\\u" in text  # a backslash may spell any letter
         for spec in specs_in(json.loads(text))
     } | set(specs_in(run.judge_spec))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from core.errors import JobError, NotFoundError
+from core.errors import ConsentError, JobError, NotFoundError
 from core.jobs.documents import JUDGE
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.consent import gate_of
@@ -73,8 +73,8 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
 def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ItemView:
     """One item with what the judge of the run says of it under these criteria.
 
-    An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store.  JobError when
-    the run did not score the item, so that nothing new is ever sent from here.
+    An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store, and where it is
+    not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
     """
     from core.jobs.tasks.programs import JudgeState
     from core.judging.registry import restore_judge
@@ -98,6 +98,8 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     )
     try:
         (verdict,) = judge.explain(task, [item], criteria)
+    except ConsentError as error:  # a remote judge's reply that is not kept here
+        return ItemView(item, score, str(error), ())
     finally:
         judge.close()
     words = verdict.explanation if isinstance(verdict, Scored) else verdict.detail
