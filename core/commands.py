@@ -28,7 +28,10 @@ LevelOption = Annotated[
     typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0)]
-BootstrapOption = Annotated[int, typer.Option("--bootstrap", min=0, help="Resamples of sources for the intervals.")]
+BootstrapOption = Annotated[
+    int,
+    typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
+]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 
 measuring = typer.Typer(add_completion=False)
@@ -187,7 +190,8 @@ def in_words(found: Alignment) -> str:
     groups = f" in {found.n_groups} groups, {found.n_left_out} left out" if found.level == "sample" else ""
     unread = f", {found.n_unscored} unscored" if found.n_unscored else ""
     reason = f" ({found.reason})" if found.value is None and found.reason else ""
-    return f"{found.statistic}, {found.level} level: {value}{interval}, n = {found.n}{groups}{unread}{reason}"
+    made = f"; interval: {found.interval.method}" if found.interval and found.level == "system" else ""
+    return f"{found.statistic}, {found.level} level: {value}{interval}, n = {found.n}{groups}{unread}{reason}{made}"
 
 
 def number(value: float | None) -> str:
@@ -230,13 +234,14 @@ def _words_of_comparison(found: Comparison) -> list[str]:
     williams = f"—{_because(tested.reason)}"
     if tested.t is not None:
         p = f"{probability(tested.p_two_sided)} two-sided, {probability(tested.p_one_sided)} one-sided (a better)"
-        williams = f"t({tested.df}) = {tested.t:.3f}, {p}"
+        williams = f"t({tested.df}) = {tested.t:.3f}, {p}{_because(tested.reason)}"
     return [
         f"{found.n_common} common items with a label",
         f"a: {in_words(told.a)}",
         f"b: {in_words(told.b)}",
-        f"difference a - b: {value}{interval}, {probability(told.p)}{_because(told.reason)}",
+        f"difference a - b: {value}{interval}, {probability(told.p)}{_because(told.reason or told.p_reason)}",
         f"Williams' test (Pearson, dataset level): {williams}",
+        f"Note: {tested.note}.",
     ]
 
 

@@ -168,7 +168,8 @@ def align(
 
     `verdicts` is a file (verdicts or replies), a table, Verdict records, or scores by item id.  Items that the
     verdicts do not name are no part of the comparison; named ones without a score count as `n_unscored`.
-    `level` None takes sample level where the groups allow it, else dataset.  The interval resamples sources.
+    `level` None takes sample level where the groups allow it, else dataset.  The interval is over sources; `bootstrap`
+    counts resamples at system level (0: no interval), `seed` draws them.
     """
     match = _match(golden, verdicts, aspect)
     return align_with_intervals(
@@ -226,8 +227,9 @@ def compare(
 ) -> Comparison:
     """Whether judge a aligns better than judge b: both on their common items, where people gave a label too.
 
-    The difference at `statistic` and `level` has a paired cluster bootstrap; Williams' test is about Pearson at
-    dataset level whatever they are.  `verdicts_*` and `level` as in `align`.  UsageError without a common item.
+    The difference at `statistic` and `level` is paired over sources, with no p under 8 of them; Williams' test is about
+    Pearson at dataset level whatever they are, and takes items as independent.  `verdicts_*` and `level` as in
+    `align`.  UsageError without a common item.
     """
     a, b = _match(golden, verdicts_a, aspect, "a"), _match(golden, verdicts_b, aspect, "b")
     positions = np.intersect1d(a.scored, b.scored)
@@ -249,7 +251,7 @@ def compare(
         generator=np.random.default_rng(seed),
         resamples=bootstrap,
     )
-    return Comparison(difference, williams_test(first, second, side.labels))
+    return Comparison(difference, williams_test(first, second, side.labels, side.sources))
 
 
 def ceiling(

@@ -335,7 +335,7 @@ class JudgeScores:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval; `method` says how it was made, e.g. "cluster bootstrap over sources, 1000"."""
+    """A confidence interval; `method` says how it was made, e.g. "jackknife over 30 sources, t(29) on Fisher's z"."""
 
     low: float
     high: float

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from core.commands import (
+    BootstrapOption,
     Golden,
     JsonFlag,
     LevelOption,
@@ -60,7 +61,7 @@ def styles(
     budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None,
     statistic: StatisticOption = "spearman",
     level: LevelOption = "auto",
-    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples of sources for the intervals.")] = 1000,
+    bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
     as_json: JsonFlag = False,

@@ -275,7 +275,7 @@ def _variant_scores(calibration: Calibration, golden: GoldenSet, gathered: _Gath
 
 
 def _aligned(calibration: Calibration, values: FloatArray, side: Side) -> Alignment:
-    """With the resamples of the calibration's own report, so that the final judge's row equals it."""
+    """As in the calibration's own report, so that the final judge's row equals it."""
     return with_interval(
         values[side.positions],
         side.labels,

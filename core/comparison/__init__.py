@@ -3,7 +3,7 @@
 ::
 
     pool       which items, and which judge costs how many        item_pool ItemPool usual_level unique_names
-    table      the leaderboard with intervals, tests, ceiling     compare_table human_ceiling enough_resamples
+    table      the leaderboard with intervals, tests, ceiling     compare_table human_ceiling
     board      its records                                        Leaderboard Row HumanCeiling
     finding    what it says, in sentences                         finding Finding
     curve      scores in points of the human scale                calibration_curve CalibrationCurve
@@ -27,7 +27,7 @@ from core.comparison.published import (
     published_datasets,
     published_for,
 )
-from core.comparison.table import compare_table, enough_resamples, human_ceiling
+from core.comparison.table import compare_table, human_ceiling
 
 __all__ = [
     "ALPHA",
@@ -45,7 +45,6 @@ __all__ = [
     "calibration_curve",
     "compare_table",
     "departure",
-    "enough_resamples",
     "finding",
     "human_ceiling",
     "item_pool",

@@ -106,7 +106,6 @@ class Leaderboard:
     pool: ItemPool
     n_sources: int
     n_systems: int
-    resamples: int
     problem: str = ""
 
     @property
@@ -118,12 +117,6 @@ class Leaderboard:
     def binary(self) -> bool:
         """Whether the labels' scale has two steps."""
         return two_steps(self.scale)
-
-    @property
-    def smallest_p(self) -> float:
-        """The smallest corrected p that this many resamples can show for these pairs."""
-        n = len(self.rows)
-        return min(1.0, n * (n - 1) / (self.resamples + 1))
 
     @property
     def williams_applies(self) -> bool:
@@ -144,7 +137,6 @@ class Leaderboard:
             "n_lost_to_missing_scores": self.pool.n_unscored,
             "n_sources": self.n_sources,
             "n_systems": self.n_systems,
-            "resamples": self.resamples,
             "problem": self.problem or None,
             "ceiling": self.ceiling.as_json(),
             "judges": [row.as_json() for row in self.rows],

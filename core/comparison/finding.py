@@ -9,9 +9,9 @@ import numpy as np
 
 from core.comparison.board import ALPHA, Leaderboard, Row
 from core.records import Alignment
+from core.stats import LEAST_SOURCES, SHORT, SHORT_BELOW, TOO_FEW
 
 MOST_NAMED = 4
-FEW_SOURCES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
         parts.append(f"not to be told apart from {named(alike)}")
     if not parts:
         return []
-    return [f"It is {', and '.join(parts)} (paired bootstrap over sources, Holm-corrected at {ALPHA:g})."]
+    return [f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g})."]
 
 
 def _against_people(board: Leaderboard, best: Row) -> list[str]:
@@ -118,7 +118,7 @@ def _cautions(board: Leaderboard, best: Row) -> list[str]:
     said = []
     interval = best.alignment.interval
     if interval is None:
-        said.append("There is no interval: it needs at least 2 sources and enough defined resamples.")
+        said.append("There is no interval: it needs 2 sources or more, and values that vary between them.")
     elif interval.low <= 0.0 <= interval.high:
         said.append("Its interval holds 0, so even the best judge may agree with people only by chance.")
     flattered = [row.name for row in board.rows if row.n_seen_used]
@@ -127,12 +127,12 @@ def _cautions(board: Leaderboard, best: Row) -> list[str]:
             f"These items include labels that chose or fitted {named(flattered)}, which flatters. "
             "Quote the unseen items."
         )
-    if 2 <= board.n_sources < FEW_SOURCES:
-        said.append(f"Only {board.n_sources} sources: intervals are rough and a little too short.")
-    if board.pairwise is not None and board.smallest_p > ALPHA:
-        said.append(f"So many pairs cannot be told apart with {board.resamples:,} resamples: leave out some judges.")
+    if 2 <= board.n_sources < LEAST_SOURCES:
+        said.append(f"Only {board.n_sources} sources: intervals are wide, and no difference is tested ({TOO_FEW}).")
     if board.level == "system":
         said.append(f"System level rests on {best.alignment.n} systems; a difference needs to be large to show.")
+        if board.n_sources < SHORT_BELOW:
+            said.append(f"The interval holds for these systems, and is {SHORT}.")
     return [*said, *_undefined(board)]
 
 

@@ -1,19 +1,18 @@
 """The leaderboard: every judge beside the people on the same items, at one statistic and level, with its tests.
 
 Paper 001's and 002's comparisons, held to METHODS §1: the items are common to all judges and seen by none, intervals
-resample sources, differences are tested in *alignment* with Holm's correction over the table.
+and tests are over sources, differences are tested in *alignment* with Holm's correction over the table.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import Generator
 
-from core.comparison.board import ALPHA, HumanCeiling, Leaderboard, Row, two_steps
+from core.comparison.board import HumanCeiling, Leaderboard, Row, two_steps
 from core.comparison.pool import ItemPool, ItemsMode, JudgeCost, item_pool, unique_names
 from core.errors import AspectError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Level, Scale, Statistic
@@ -28,7 +27,8 @@ from core.stats import (
     with_interval,
 )
 
-LEAST_RESAMPLES, MOST_RESAMPLES = 2_000, 20_000
+RESAMPLES = 2_000
+"""Resamples of sources behind intervals at system level."""
 
 
 def compare_table(
@@ -40,19 +40,18 @@ def compare_table(
     level: Level,
     items: ItemsMode = "unseen",
     seed: int = 0,
-    resamples: int | None = None,
+    resamples: int = RESAMPLES,
 ) -> Leaderboard:
     """Set `judges` beside the people on `aspect` and beside each other.
 
     With `items` "unseen" all stand on the labelled items that none has seen and all scored; "all" lets seen labels in
     (rows count them); "own" gives each judge its own unseen items, and no comparison.  Scores are turned so that more
-    is better; `resamples` None takes `enough_resamples`.  Errors as in `item_pool`; where nothing is left to compare
+    is better.  Errors as in `item_pool`; where nothing is left to compare
     on, every alignment is undefined and `problem` says which judge costs what.
     """
     pool = item_pool(golden, aspect, judges, items)
     labels = golden.labels(aspect)
-    drawn = enough_resamples(len(judges)) if resamples is None else resamples
-    measure = _Measure(statistic, level, seed, drawn)
+    measure = _Measure(statistic, level, seed, resamples)
     pairwise = _common(golden, labels, judges, pool.positions, measure) if items != "own" and pool.n_common else None
     if items == "own":
         told = [_alone(golden, labels, judge, at, measure) for judge, at in zip(judges, pool.own, strict=True)]
@@ -82,24 +81,13 @@ def compare_table(
             statistic=statistic,
             level=level,
             seed=seed,
-            resamples=min(drawn, LEAST_RESAMPLES),
+            resamples=resamples,
         ),
         pool=pool,
         n_sources=int(np.unique(golden.source_codes[used]).size),
-        resamples=drawn,
         n_systems=len({golden.items[position].system_id for position in used} - {""}),
         problem="" if used.size else _nothing_left(judges, labels, pool),
     )
-
-
-def enough_resamples(n_judges: int) -> int:
-    """Resamples with which a difference can be significant at all.
-
-    A bootstrap p is at least 2 / (resamples + 1), and Holm multiplies it by up to the number of pairs: the draw is
-    large enough for half of `ALPHA`, within `LEAST_RESAMPLES` and `MOST_RESAMPLES` (500 pairs can then still reach it).
-    """
-    pairs = n_judges * (n_judges - 1) // 2
-    return min(max(LEAST_RESAMPLES, math.ceil(2 * pairs / (ALPHA / 2))), MOST_RESAMPLES)
 
 
 def human_ceiling(
@@ -110,7 +98,7 @@ def human_ceiling(
     statistic: Statistic,
     level: Level,
     seed: int = 0,
-    resamples: int = LEAST_RESAMPLES,
+    resamples: int = RESAMPLES,
 ) -> HumanCeiling:
     """How well one rater agrees with the mean of the others on the items at `positions`, on the leaderboard's axis."""
     try:
@@ -240,6 +228,8 @@ def _in_order(found: PairwiseComparison, order: Sequence[int]) -> PairwiseCompar
         p_holm=found.p_holm[at],
         williams_p=found.williams_p[at],
         williams_p_holm=found.williams_p_holm[at],
+        method=found.method[at],
+        p_reason=found.p_reason[at],
     )
 
 

@@ -9,8 +9,8 @@ Psychological Methods 12, equation 15)::
 
 Limits at other confidences than 95 % are taken on Fisher's scale z = atanh(r), on which each side of an interval grows
 with the normal quantile.  `p` is one-sided, for "has fallen": the level at which the upper limit is 0, so that p < α
-and a (1 − 2α) interval below 0 always say the same.  Both intervals come from resampled sources, so items of one source
-are not taken for independent ones.
+and a (1 − 2α) interval below 0 always say the same.  Both intervals are over sources, so items of one source are not
+taken for independent ones.
 
 What n can tell: with standard errors s on that scale (the mean of an interval's two sides over 1.96), a fall is told
 with probability `POWER` when it is at least (q(1−α) + q(POWER)) · √(s_now² + s_then²).  s_now² shrinks with 1/n, s_then

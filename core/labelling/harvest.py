@@ -11,11 +11,10 @@ import numpy as np
 from core.errors import UsageError
 from core.labelling.plan import LabelAspect
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating
-from core.stats import alpha_metric, krippendorff_alpha, percentile_interval
+from core.stats import alpha_metric, krippendorff_alpha, spread_over_sources
 
 Combine = Literal["replace", "fill"]
 GROWTH_POINTS = 20
-RESAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +83,26 @@ def growth(ratings: Ratings, aspect: LabelAspect, order: Sequence[int]) -> tuple
 
 
 def alpha_interval(golden: GoldenSet, ratings: Ratings, aspect: LabelAspect, seed: int = 0) -> Interval | None:
-    """Bootstrap interval (95 %) of alpha, drawing whole sources of the doubly rated items again.
+    """Interval (95 %) of alpha over the sources of the doubly rated items (`core.stats.spread_over_sources`).
 
-    None where alpha is undefined, or the sources are too few for `core.stats.percentile_interval`.
+    None where alpha is undefined, or the sources are too few to tell.
     """
     metric = alpha_metric(aspect.scale)
     double = np.flatnonzero((~np.isnan(ratings.values)).sum(axis=0) >= 2)
-    sources = np.unique(golden.source_codes[double])
-    if sources.size < 2 or krippendorff_alpha(ratings.values, metric).value is None:
+    sources, codes = np.unique(golden.source_codes[double], return_inverse=True)
+    values = ratings.values[:, double]
+    alpha = krippendorff_alpha(values, metric).value
+    if sources.size < 2 or alpha is None:
         return None
-    members = [double[golden.source_codes[double] == source] for source in sources]
-    generator = np.random.default_rng(seed)
-    found = []
-    for _ in range(RESAMPLES):
-        drawn = np.concatenate([members[k] for k in generator.integers(0, sources.size, sources.size)])
-        value = krippendorff_alpha(ratings.values[:, drawn], metric).value
-        found.append(np.nan if value is None else value)
-    return percentile_interval(np.array(found), int(sources.size))
+
+    def alphas(counts: FloatArray) -> FloatArray:
+        found = [krippendorff_alpha(values[:, row[codes] > 0], metric).value for row in counts]
+        return np.array([[np.nan if value is None else value] for value in found])
+
+    spread = spread_over_sources(
+        alphas, np.array([alpha]), np.array([sources.size]), sources.size, np.random.default_rng(seed)
+    )
+    return spread.interval(0)
 
 
 def partings(

@@ -5,8 +5,9 @@
     correlation   Pearson, Spearman, tau-b of many rows at once        correlate pearson spearman kendall average_ranks
     pairing       labelled items, sorted by source                     Paired paired
     levels        dataset, sample, system; undefined with its reason   align_scores alignment rank_values group_values
-    resampling    values in cluster resamples                          bootstrap_values draw_counts resampled_values
-    intervals     cluster bootstrap, paired difference                 align_with_intervals with_interval
+    resampling    values with other counts of each source              draw_counts resampled_values
+    spread        standard errors over sources: t, jackknife           spread_of spread_over_sources Spread
+    intervals     with their intervals; paired difference              align_with_intervals with_interval
                                                                        paired_difference Difference
     absolute      mean absolute error, bias                            absolute_errors AbsoluteErrors
     isotonic      judge score to human scale                           fit_isotonic IsotonicFit IsotonicMap
@@ -42,9 +43,7 @@ from core.stats.correlation import average_ranks, correlate, kendall, pearson, s
 from core.stats.intervals import (
     Difference,
     align_with_intervals,
-    bootstrap_p,
     paired_difference,
-    percentile_interval,
     with_interval,
 )
 from core.stats.isotonic import IsotonicFit, IsotonicMap, fit_isotonic
@@ -58,8 +57,10 @@ from core.stats.reliability import (
     averaged_reliability,
     single_call_reliability,
 )
-from core.stats.resampling import bootstrap_values, draw_counts, resampled_values
+from core.stats.resampling import draw_counts, resampled_values
 from core.stats.significance import (
+    WILLIAMS_GROUPED,
+    WILLIAMS_SINGLE,
     Comparison,
     PairwiseComparison,
     Williams,
@@ -67,6 +68,16 @@ from core.stats.significance import (
     holm,
     williams_t,
     williams_test,
+)
+from core.stats.spread import (
+    LEAST_SOURCES,
+    SHORT,
+    SHORT_BELOW,
+    TOO_FEW,
+    Spread,
+    spread_of,
+    spread_of_means,
+    spread_over_sources,
 )
 from core.stats.whole_table import WholeTable, whole_table
 
@@ -81,6 +92,7 @@ __all__ = [
     "Forecast",
     "IsotonicFit",
     "IsotonicMap",
+    "LEAST_SOURCES",
     "LeaveOneOut",
     "PILOT_NS",
     "Paired",
@@ -89,7 +101,13 @@ __all__ = [
     "RaterAlignment",
     "RaterTable",
     "Reliability",
+    "SHORT",
+    "SHORT_BELOW",
+    "Spread",
     "StepAgreement",
+    "TOO_FEW",
+    "WILLIAMS_GROUPED",
+    "WILLIAMS_SINGLE",
     "WholeTable",
     "Williams",
     "absolute_errors",
@@ -101,8 +119,6 @@ __all__ = [
     "average_ranks",
     "averaged_reliability",
     "binary_agreement",
-    "bootstrap_p",
-    "bootstrap_values",
     "compare_judges",
     "correlate",
     "draw_counts",
@@ -116,7 +132,6 @@ __all__ = [
     "paired_difference",
     "pairwise_spearman",
     "pearson",
-    "percentile_interval",
     "pilot_forecast",
     "quadratic_kappa",
     "rank_values",
@@ -124,6 +139,9 @@ __all__ = [
     "resampled_values",
     "single_call_reliability",
     "spearman",
+    "spread_of",
+    "spread_of_means",
+    "spread_over_sources",
     "step_agreement",
     "whole_table",
     "williams_t",

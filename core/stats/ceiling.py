@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike
 from core.errors import UsageError
 from core.records import Alignment, FloatArray, IntArray, Level, Statistic
 from core.stats.agreement import Alpha, PairwiseSpearman
-from core.stats.intervals import RESAMPLES, percentile_interval
+from core.stats.intervals import RESAMPLES, with_spread
 from core.stats.levels import MIN_GROUP, align_paired, level_values, sample_values
 from core.stats.pairing import Paired
-from core.stats.resampling import COUNTS_LIMIT, draw_counts, resampled_values
+from core.stats.resampling import resampled_values
+from core.stats.spread import spread_over_sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ def leave_one_out(
     """Align each row of `ratings` (n_raters, n_items; NaN = not rated) with the mean of the other rows.
 
     Raters may have rated different items: each is compared on the items that somebody else rated too.  The interval
-    resamples sources; all raters meet the same resamples.  `raters` names the rows (1, 2, … otherwise).  ValueError
-    when lengths differ, UsageError for ±inf.
+    leaves out one source at a time, for all raters at once (at system level it draws `resamples` of them).  `raters`
+    names the rows (1, 2, … otherwise).  ValueError when lengths differ, UsageError for ±inf.
     """
     parts = _parts(ratings, source_codes, system_codes)
     measure = _Measure(statistic, level, min_group)
@@ -108,8 +109,16 @@ def leave_one_out(
     found = _averaged(parts, values, weights, measure)
     if found.value is None or parts.n_sources < 2 or resamples < 1:
         return LeaveOneOut(found, by_rater)
-    drawn = _resampled(parts, weights, generator, resamples, measure)
-    return LeaveOneOut(replace(found, interval=percentile_interval(drawn, parts.n_sources, confidence)), by_rater)
+    used = weights.sum(axis=0) > 0
+    spread = spread_over_sources(
+        lambda counts: _averages(parts, weights, counts, measure),
+        np.array([found.value]),
+        np.array([int(used.sum())]),
+        parts.n_sources,
+        generator,
+        resamples=resamples if level == "system" else 0,
+    )
+    return LeaveOneOut(with_spread([found], spread, confidence)[0], by_rater)
 
 
 @dataclass(frozen=True)
@@ -216,14 +225,7 @@ def _weighted(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(np.where(total > 0, mean, np.nan), dtype=np.float64)
 
 
-def _resampled(
-    parts: _Parts, weights: FloatArray, generator: np.random.Generator, resamples: int, measure: _Measure
-) -> FloatArray:
-    """(resamples,) averages over raters, each rater computed anew on the drawn sources."""
-    averages = np.empty(resamples)
-    turn = max(1, COUNTS_LIMIT // parts.n_sources)
-    for start in range(0, resamples, turn):
-        counts = draw_counts(generator, parts.n_sources, min(turn, resamples - start))
-        values = np.concatenate([measure.resampled(one, counts) for one in parts.by_rater], axis=1)
-        averages[start : start + turn] = _weighted(values, counts @ weights.T)
-    return averages
+def _averages(parts: _Parts, weights: FloatArray, counts: FloatArray, measure: _Measure) -> FloatArray:
+    """(rows, 1) averages over raters, each rater computed anew with `counts` (rows, n_sources)."""
+    values = np.concatenate([measure.resampled(one, counts) for one in parts.by_rater], axis=1)
+    return _weighted(values, counts @ weights.T)[:, None]

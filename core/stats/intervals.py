@@ -1,13 +1,8 @@
-"""Intervals for alignments and for differences of alignments, from resampled sources.
+"""Intervals for alignments and for differences of alignments: over sources, in forms that hold with few of them.
 
-Items of one source share a text and its raters' reading of it, so they are not independent: **sources** are drawn
-with replacement, with all their items (cluster bootstrap; Davison and Hinkley 1997, section 3.8).  The interval
-is the percentile interval of the resampled values; resamples in which the value is undefined are left out and counted
-in `Interval.method`.  With fewer than 2 sources, or more than half of the resamples undefined, there is no interval.
-
-Percentile intervals are slightly too short with few sources: in simulations with 50 sources, 95 % intervals of
-dataset-level differences covered 92 to 93 %; with 200 sources, 95 %.  At sample level a resample draws sources with
-their coefficients, so the interval speaks about new sources judged by the same systems.
+How standard errors come about at each level, and what there is no interval for, stands in `core.stats.spread`.  A p is
+told from `LEAST_SOURCES` sources on; below there is the interval alone, `p` is None and `p_reason` says so.  At sample
+level the sources are those with a coefficient, and the interval speaks about new sources judged by the same systems.
 """
 
 from __future__ import annotations
@@ -19,21 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.records import Alignment, FloatArray, Interval, Level, Statistic
+from core.records import Alignment, Interval, Level, Statistic
 from core.stats.levels import MIN_GROUP, align_paired
-from core.stats.pairing import Paired, paired
-from core.stats.resampling import bootstrap_values
+from core.stats.pairing import paired
+from core.stats.spread import Spread, spread_of
 
 RESAMPLES = 1_000
+"""Resamples of sources behind an interval at system level; the other levels draw none."""
+
+NO_INTERVAL = "there is no interval: fewer than 2 sources, or none was asked for"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Alignment of judge `a` minus alignment of judge `b`, both on the same items and resamples.
+    """Alignment of judge `a` minus alignment of judge `b`, both on the same items.
 
-    `value` None is undefined, with `reason`.  `p` is two-sided: twice the smaller share of resampled differences on
-    either side of 0, each counted with one more resample lying there, at most 1; so never below 2 / (resamples + 1).
-    `n` counts the common items (labelled and scored by both).
+    `value` None is undefined, with `reason`.  `p` is two-sided, None where there is none, with `p_reason` (fewer than
+    8 sources, say).  `n` counts the common items (labelled and scored by both).
     """
 
     value: float | None
@@ -43,14 +40,16 @@ class Difference:
     a: Alignment
     b: Alignment
     reason: str = ""
+    p_reason: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """``{"value", "interval", "p", "n", "reason"}`` with null where undefined."""
+        """``{"value", "interval", "interval_method", "p", "p_reason", "n", "reason"}`` with null where undefined."""
         return {
             "value": self.value,
             "interval": None if self.interval is None else [self.interval.low, self.interval.high],
             "interval_method": None if self.interval is None else self.interval.method,
             "p": self.p,
+            "p_reason": self.p_reason or None,
             "n": self.n,
             "reason": self.reason or None,
         }
@@ -69,17 +68,18 @@ def align_with_intervals(
     confidence: float = 0.95,
     min_group: int = MIN_GROUP,
 ) -> list[Alignment]:
-    """`align_scores` with an interval for each candidate; all candidates meet the same resamples.
+    """`align_scores` with an interval for each candidate.
 
     `scores` is (n_candidates, n_items); `confidence` lies in (0, 1).  `interval` is None where the value is undefined,
-    with fewer than 2 sources, or when more than half of the resamples are undefined.
+    with fewer than 2 sources, or where nothing tells its spread (`core.stats.spread`).  `resamples` 0 leaves the
+    intervals out; otherwise it matters at system level only, `generator` there and with over 400 sources.
     """
     data = paired(scores, labels, source_codes, system_codes)
     alignments = align_paired(data, statistic=statistic, level=level, min_group=min_group)
     if data.n_sources < 2 or resamples < 1:
         return alignments
-    values = bootstrap_values(data, generator, resamples, statistic=statistic, level=level, min_group=min_group)
-    return [_with_values(found, values[:, k], data.n_sources, confidence) for k, found in enumerate(alignments)]
+    spread = spread_of(data, generator, resamples, statistic=statistic, level=level, min_group=min_group)
+    return with_spread(alignments, spread, confidence)
 
 
 def with_interval(
@@ -127,58 +127,35 @@ def paired_difference(
     """Alignment of `a` minus alignment of `b` on the items both scored, with interval and two-sided p.
 
     `a`, `b`, `labels` are (n_items,); for a change from before to after, `a` is after.  It tests the difference in
-    *alignment*, not in scores.  Swapping a and b flips the sign of value and interval and keeps p.
+    *alignment*, not in scores.  Swapping a and b flips the sign of value and interval and keeps p.  There is no p under
+    8 sources, nor with `resamples` 0.
     """
     both = np.stack([np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)])
     common = np.where(np.isnan(both).any(axis=0), np.nan, np.asarray(labels, dtype=np.float64))
     data = paired(both, common, source_codes, system_codes)
-    first, second = align_paired(data, statistic=statistic, level=level, min_group=min_group)
-    values = np.empty((0, 2))
-    if data.n_sources >= 2 and resamples >= 1:
-        values = bootstrap_values(data, generator, resamples, statistic=statistic, level=level, min_group=min_group)
-        first, second = (
-            _with_values(found, values[:, k], data.n_sources, confidence) for k, found in enumerate((first, second))
-        )
-    return _difference(first, second, values[:, 0] - values[:, 1], data, confidence)
+    sides = align_paired(data, statistic=statistic, level=level, min_group=min_group)
+    if data.n_sources < 2 or resamples < 1:
+        return difference_of(sides, None, data.labels.size)
+    spread = spread_of(data, generator, resamples, statistic=statistic, level=level, min_group=min_group)
+    return difference_of(with_spread(sides, spread, confidence), spread, data.labels.size, confidence)
 
 
-def percentile_interval(values: FloatArray, n_sources: int, confidence: float = 0.95) -> Interval | None:
-    """The central `confidence` of resampled `values` (NaN = undefined); None when over half are undefined."""
-    defined = values[~np.isnan(values)]
-    if n_sources < 2 or not defined.size or 2 * defined.size < values.size:
-        return None
-    tail = 50.0 * (1.0 - confidence)
-    low, high = np.percentile(defined, [tail, 100.0 - tail])
-    undefined = values.size - defined.size
-    method = f"cluster bootstrap over {n_sources} sources, {values.size} resamples"
-    if undefined:
-        method += f" ({undefined} undefined, left out)"
-    return Interval(float(low), float(high), confidence, method)
+def with_spread(found: Sequence[Alignment], spread: Spread, confidence: float = 0.95) -> list[Alignment]:
+    """`found` with the intervals that `spread` gives them, in the same order."""
+    return [
+        one if one.value is None else replace(one, interval=spread.interval(k, confidence))
+        for k, one in enumerate(found)
+    ]
 
 
-def bootstrap_p(values: FloatArray) -> float | None:
-    """Two-sided p for 0 from resampled differences; None when over half are undefined (NaN)."""
-    defined = values[~np.isnan(values)]
-    if not defined.size or 2 * defined.size < values.size:
-        return None
-    smaller = min(np.count_nonzero(defined <= 0.0), np.count_nonzero(defined >= 0.0))
-    return float(min(1.0, 2.0 * (smaller + 1) / (defined.size + 1)))
-
-
-def _with_values(found: Alignment, values: FloatArray, n_sources: int, confidence: float) -> Alignment:
-    if found.value is None:
-        return found
-    return replace(found, interval=percentile_interval(values, n_sources, confidence))
-
-
-def _difference(a: Alignment, b: Alignment, values: FloatArray, data: Paired, confidence: float) -> Difference:
-    n = data.labels.size
+def difference_of(sides: Sequence[Alignment], spread: Spread | None, n: int, confidence: float = 0.95) -> Difference:
+    """The first of two `sides` minus the second, on `n` common items; without `spread` no interval and no p."""
+    a, b = sides
     if a.value is None or b.value is None:
-        return Difference(None, None, None, n, a, b, reason=_undefined_sides([a, b]))
-    interval = percentile_interval(values, data.n_sources, confidence)
-    return Difference(a.value - b.value, interval, bootstrap_p(values) if interval else None, n, a, b)
-
-
-def _undefined_sides(sides: Sequence[Alignment]) -> str:
-    named = zip(("first", "second"), sides, strict=True)
-    return "; ".join(f"{name} judge: {side.reason}" for name, side in named if side.value is None)
+        named = zip(("first", "second"), sides, strict=True)
+        reason = "; ".join(f"{name} judge: {side.reason}" for name, side in named if side.value is None)
+        return Difference(None, None, None, n, a, b, reason)
+    if spread is None:
+        return Difference(a.value - b.value, None, None, n, a, b, p_reason=NO_INTERVAL)
+    tested = spread.difference(0, 1, confidence)
+    return Difference(a.value - b.value, tested.interval, tested.p, n, a, b, p_reason=tested.reason)

@@ -7,8 +7,8 @@ see `core.stats.reliability`):
 
 Then r_n = r_inf · √(n·rel / (1 + (n−1)·rel)) tells what more samples, or fewer, would bring (METHODS: attenuation,
 Spearman 1904, and Spearman-Brown).  It holds for Pearson at dataset level with noise alike in all items; ranks follow
-it roughly.  The interval comes from resampling the pilot's sources, reliability and alignment together: with few items
-it is wide, mostly since the alignment itself is known no better; so compare the steps from n to n, not the heights.
+it roughly.  The interval is over the pilot's sources, reliability and alignment moving together: with few items it is
+wide, mostly since the alignment itself is known no better; so compare the steps from n to n, not the heights.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike
 
 from core.errors import UsageError
 from core.records import FloatArray, Interval, Level, Statistic
-from core.stats.intervals import RESAMPLES, percentile_interval
+from core.stats.intervals import RESAMPLES
 from core.stats.levels import align_paired, mean_defined
 from core.stats.pairing import Paired, paired, sums_by
-from core.stats.resampling import draw_counts, resampled_values
+from core.stats.resampling import resampled_values
+from core.stats.spread import Spread, sources_behind, spread_over_sources
 
 PILOT_NS = (1, 2, 5, 10, 20, 40)
 
@@ -76,22 +77,48 @@ def pilot_forecast(
     once = np.ones((1, data.n_sources))
     reliability = float(_reliabilities(data, once, level)[0]) if data.n_sources else np.nan
     reason = found.reason if found.value is None else _undefined(reliability)
-    resampled: list[Interval | None] = [None] * len(ns)
-    if not reason and data.n_sources >= 2 and resamples > 0:
-        counts = draw_counts(generator or np.random.default_rng(0), data.n_sources, resamples)
-        drawn = resampled_values(means, counts, statistic=statistic, level=level)[:, 0]
-        values = _expected(drawn, _samples_read(data), _reliabilities(data, counts, level), ns)
-        resampled = [percentile_interval(values[:, k], data.n_sources) for k in range(len(ns))]
+    intervals: list[Interval | None] = [None] * len(ns)
     expected: list[float | None] = [None] * len(ns)
     if found.value is not None and not reason:
         at = _expected(np.array([found.value]), _samples_read(data), np.array([reliability]), ns)[0]
         expected = [float(value) for value in at]
+        if data.n_sources >= 2 and resamples > 0:
+            drawn = generator or np.random.default_rng(0)
+            spread = _spread(data, means, at, drawn, resamples, statistic=statistic, level=level, ns=ns)
+            intervals = [spread.interval(k) for k in range(len(ns))]
     n_pilot = int((~np.isnan(means.scores)).sum())
     total = scores.shape[0] if n_items is None else n_items
     return [
         Forecast(n, value, interval, n * total, statistic, level, total, n_pilot, reason)
-        for n, value, interval in zip(ns, expected, resampled, strict=True)
+        for n, value, interval in zip(ns, expected, intervals, strict=True)
     ]
+
+
+def _spread(
+    data: Paired,
+    means: Paired,
+    expected: FloatArray,
+    generator: np.random.Generator,
+    resamples: int,
+    *,
+    statistic: Statistic,
+    level: Level,
+    ns: Sequence[int],
+) -> Spread:
+    """The spread of the `expected` (n's,) over the pilot's sources: alignment and reliability move together."""
+
+    def forecast(counts: FloatArray) -> FloatArray:
+        aligned = resampled_values(means, counts, statistic=statistic, level=level)[:, 0]
+        return _expected(aligned, _samples_read(data), _reliabilities(data, counts, level), ns)
+
+    return spread_over_sources(
+        forecast,
+        expected,
+        np.repeat(sources_behind(means), len(ns)),
+        data.n_sources,
+        generator,
+        resamples=resamples if level == "system" else 0,
+    )
 
 
 def _undefined(reliability: float) -> str:
@@ -116,11 +143,11 @@ def _expected(r: FloatArray, n_measured: float, reliability: FloatArray, ns: Seq
     return np.clip(r[:, None] * np.sqrt(factor), -1.0, 1.0)
 
 
-# ── reliability of a single call, in every resample ──────────────────────────────────────────────────────────
+# ── reliability of a single call, with other sources ──────────────────────────────────────────────────────────
 
 
 def _reliabilities(data: Paired, counts: FloatArray, level: Level) -> FloatArray:
-    """(resamples,) ICC(1) under `counts` (resamples, n_sources), NaN = undefined."""
+    """(rows,) ICC(1) under `counts` (resamples, n_sources), NaN = undefined."""
     if level == "system":
         return _between_systems(data, counts)
     parts = _item_parts(data.scores[None])[:, 0]

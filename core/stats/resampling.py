@@ -1,7 +1,7 @@
-"""Values of every candidate in every cluster resample, without re-reading the items where that can be avoided.
+"""Values of every candidate with other counts of each source, without re-reading the items where possible.
 
-Sources are drawn with replacement, n_sources at a time (Davison and Hinkley 1997, section 3.8), so a resample is a
-row of counts, how often each source came.  What each statistic needs from those counts:
+Sources are drawn with replacement, n_sources at a time (Davison and Hinkley 1997, section 3.8), or one is left out at
+a time; either is a row of counts, how often each source came.  What each statistic needs from those counts:
 
 - sample level: the counted mean of the per-source coefficients (they do not change);
 - dataset Pearson: counted sums of per-source moments;
@@ -39,26 +39,6 @@ def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) 
     drawn += np.arange(resamples)[:, None] * n_sources
     flat = np.bincount(drawn.ravel(), minlength=resamples * n_sources)
     return flat.reshape(resamples, n_sources).astype(np.float64)
-
-
-def bootstrap_values(
-    data: Paired,
-    generator: np.random.Generator,
-    resamples: int,
-    *,
-    statistic: Statistic,
-    level: Level,
-    min_group: int = MIN_GROUP,
-) -> FloatArray:
-    """(resamples, n_candidates) values in freshly drawn resamples; very many sources are drawn in several turns."""
-    values = np.empty((resamples, data.scores.shape[0]))
-    turn = max(1, COUNTS_LIMIT // max(data.n_sources, 1))
-    for start in range(0, resamples, turn):
-        counts = draw_counts(generator, data.n_sources, min(turn, resamples - start))
-        values[start : start + turn] = resampled_values(
-            data, counts, statistic=statistic, level=level, min_group=min_group
-        )
-    return values
 
 
 def resampled_values(

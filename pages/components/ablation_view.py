@@ -101,7 +101,7 @@ def _draw_table(page: Opened, run: RunSummary, last: RunSummary, found: Ablation
     st.caption(
         plain(
             f"{measure}; 95 % intervals{method}. Differences are variant minus final judge on the held-out items that "
-            f"both scored, by a paired bootstrap; p is corrected (Holm) over the {len(found.rows) - 1} comparisons."
+            f"both scored, paired over sources; p is corrected (Holm) over the {len(found.rows) - 1} comparisons."
         )
     )
     st.dataframe(

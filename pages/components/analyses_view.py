@@ -201,7 +201,7 @@ def pattern_words(found: Analyses) -> str:
         return f"All {len(found.pool.places)} follow one pattern ({only}): nothing to compare."
     ends = "" if compared.interval is None else f" [{compared.interval.low:+.3f}, {compared.interval.high:+.3f}]"
     counts = ", ".join(f"{group.n} {group.pattern}" for group in compared.groups)
-    return f"Specific minus holistic {compared.difference:+.3f}{ends} (bootstrap over candidates, 95 %); {counts}."
+    return f"Specific minus holistic {compared.difference:+.3f}{ends} (Welch's t over candidates, 95 %); {counts}."
 
 
 def _p(p: float) -> str:

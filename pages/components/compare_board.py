@@ -14,6 +14,7 @@ from core.comparison import ALPHA, Leaderboard, Published, Row, departure, leade
 from core.figures import measure_name
 from core.figures.comparison import JudgeMark, leaderboard_figure
 from core.records import Alignment
+from core.stats import LEAST_SOURCES
 from pages.components import charts, state, tables
 from pages.components.compare_view import Compared
 from pages.components.screens import plain
@@ -138,14 +139,22 @@ def _printed_words(row: Row, board: Leaderboard, printed: Sequence[Published]) -
     return f"{found.value:.3f}" + (f" ({flag})" if flag else "")
 
 
+def _interval_help(board: Leaderboard) -> str:
+    """How the first interval of the table was made."""
+    made = (row.alignment.interval for row in board.rows)
+    return next((one.method for one in made if one is not None), "over sources")
+
+
 def _columns(heading: str, board: Leaderboard) -> dict[str, object]:
     config = st.column_config
     measure = measure_name(board.statistic, board.level)
     return {
         "judge": config.TextColumn(width=196),
         heading: config.NumberColumn(format="%.3f", width=126, help=f"alignment with people: {measure}"),
-        "interval": config.TextColumn("95 % interval", width=108, help="cluster bootstrap over sources"),
-        "beside the best": config.TextColumn(width=184, help="paired bootstrap over sources, corrected after Holm"),
+        "interval": config.TextColumn("95 % interval", width=108, help=_interval_help(board)),
+        "beside the best": config.TextColumn(
+            width=184, help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
+        ),
         "n": config.NumberColumn(width=48, format="localized", help="items (systems at system level) it rests on"),
         "no score": config.NumberColumn(width=72, help="labelled items in reach without a score; never counted as 0"),
         "groups": config.TextColumn(

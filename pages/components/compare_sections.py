@@ -25,7 +25,7 @@ from core.comparison import (
 from core.errors import ConcordError
 from core.figures.comparison import CurvePoint, PairCells, curve_figure, significance_figure
 from core.records import JudgeScores
-from core.stats import AbsoluteErrors, PairwiseComparison
+from core.stats import LEAST_SOURCES, TOO_FEW, WILLIAMS_GROUPED, WILLIAMS_SINGLE, AbsoluteErrors, PairwiseComparison
 from pages.components import charts, state, tables
 from pages.components.compare_view import SEED, Compared
 from pages.components.screens import plain
@@ -51,20 +51,20 @@ def draw_differences(compared: Compared) -> None:
     st.markdown(
         f"**{plain(compared.measure)}, row minus column.** "
         ":green-background[The row agrees better with people than the column], :orange-background[worse], "
-        f"or grey where chance explains it (p above {ALPHA:g}). Paired bootstrap over sources; p corrected after Holm "
-        f"over all pairs: with {board.resamples:,} resamples the smallest one is {p_words(board.smallest_p)}."
+        f"or grey where chance explains it (p above {ALPHA:g}) or no test can tell. Paired test over sources; "
+        "p corrected after Holm over all pairs."
     )
     charts.place(_matrix_figure(compared.key, compared), key="compare_matrix", alt="Every judge against every other")
     _draw_sentences(board, board.pairwise)
     if board.williams_applies:
-        st.caption(
-            "Williams' test, which takes items as independent, stands in the hover box beside the bootstrap. Where "
-            "they part on data with several items a source, believe the bootstrap."
-        )
+        st.caption(f"In the hover box: {WILLIAMS_GROUPED if board.pairwise.grouped else WILLIAMS_SINGLE}.")
 
 
 def _draw_sentences(board: Leaderboard, pairwise: PairwiseComparison) -> None:
     """The significant pairs in words, for a phone, a screen reader, or minutes of a meeting."""
+    if board.n_sources < LEAST_SOURCES:
+        st.markdown(f"**No difference is tested:** {TOO_FEW}.")
+        return
     n = len(board.rows)
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
     real = [(i, j) for i, j in pairs if pairwise.p_holm[i, j] <= ALPHA]
@@ -96,10 +96,13 @@ def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int
     if p <= ALPHA:
         told = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {pair.value:+.3f}{interval}"
     else:
-        told = f"{first} and {second} are not clearly different: {pair.value:+.3f}{interval}"
+        told = f"{first} and {second} are not shown to differ: {pair.value:+.3f}{interval}"
     williams = float(pairwise.williams_p_holm[i, j])
     beside = f"; Williams {p_words(williams)}" if board.williams_applies and not np.isnan(williams) else ""
-    return f"{told}, {p_words(p)}, n = {pair.n:,}{beside}"
+    if beside and pairwise.grouped:
+        beside += " (takes items as independent, which they are not)"
+    tested = f"no p ({pair.p_reason})" if np.isnan(p) else p_words(p)
+    return f"{told}, {tested}, n = {pair.n:,}{beside}"
 
 
 def choose_row(compared: Compared, key: str) -> int:

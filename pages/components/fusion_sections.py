@@ -32,9 +32,7 @@ def draw_parts(fused: Fused) -> None:
         st.markdown("**Without each part**: what the fusion loses when it is left out and the rest is fused anew")
         if shown.without:
             charts.place(_lost(fused.key, fused), key="fusion_lost", alt="Alignment lost without each part")
-            st.caption(
-                "Green helps, orange harms, beyond chance; grey is open. 95 % intervals, bootstrap over sources."
-            )
+            st.caption("Green helps, orange harms, beyond chance; grey is open. 95 % intervals over sources.")
         else:
             st.info("With two parts only, the fusion without one is the other: see the table.")
     with right:

@@ -336,9 +336,14 @@ def draw_table(fused: Fused) -> None:
         column_config={
             "judge": config.TextColumn(width=210),
             heading: config.NumberColumn(format="%.3f", width=124, help=f"alignment with people: {fused.measure}"),
-            "interval": config.TextColumn("95 % interval", width=108, help="cluster bootstrap over sources"),
+            "interval": config.TextColumn(
+                "95 % interval",
+                width=108,
+                help="over sources: t at sample level, jackknife at dataset level, bootstrap error at system level",
+            ),
             "beside the best part": config.TextColumn(
-                width=236, help="fusion minus that part: paired bootstrap over sources, corrected after Holm"
+                width=236,
+                help="fusion minus that part: paired test over sources, corrected after Holm; none under 8 sources",
             ),
             "n": config.NumberColumn(width=54, format="localized"),
             "no score": config.NumberColumn(width=76, help="labelled items without a score; never counted as 0"),

@@ -127,7 +127,7 @@ def _draw_gains(one: ProposalView) -> None:
     st.text(f"All calibration items: {criteria_view.difference_words(one.calibration)}")
     st.caption(
         "The inner fold holds items that no proposal of this round was made from; all calibration items hold those "
-        "too, which flatters. 95 % intervals by a paired cluster bootstrap; held-out items were not touched."
+        "too, which flatters. 95 % intervals, paired over sources; held-out items were not touched."
     )
 
 

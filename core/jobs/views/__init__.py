@@ -119,7 +119,7 @@ class RescoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceView:
-    """Alignment of the new criteria minus the parent's on the same items, with a paired cluster bootstrap.
+    """Alignment of the new criteria minus the parent's on the same items, paired over sources.
 
     `p` is two-sided; None (like `value`) where a side is undefined.
     """

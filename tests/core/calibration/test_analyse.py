@@ -176,9 +176,9 @@ def test_no_line_through_one_length(words: Sequence[int], values: Sequence[float
 
 
 def test_patterns_are_compared_by_their_means() -> None:
-    """Means .2 (of .1 .2 .3) and .5 (of .4 .6): difference .3.  Resampled means never leave the range of the values."""
+    """Means .2 (of .1 .2 .3) and .5 (of .4 .6): difference .3; intervals by scipy's t tests."""
     places = [place(v) for v in (0.1, 0.2, 0.3)] + [place(v, pattern="specific") for v in (0.4, 0.6)]
-    found = by_pattern(places, np.random.default_rng(0))
+    found = by_pattern(places)
     holistic, specific = found.groups
     assert (holistic.pattern, holistic.n, holistic.mean) == ("holistic", 3, pytest.approx(0.2))
     assert (specific.pattern, specific.n, specific.mean) == ("specific", 2, pytest.approx(0.5))
@@ -186,14 +186,15 @@ def test_patterns_are_compared_by_their_means() -> None:
     assert holistic.interval is not None
     assert specific.interval is not None
     assert found.interval is not None
-    assert 0.1 <= holistic.interval.low < 0.2 < holistic.interval.high <= 0.3
-    assert (specific.interval.low, specific.interval.high) == (pytest.approx(0.4), pytest.approx(0.6))
-    assert 0.1 <= found.interval.low < 0.3 < found.interval.high <= 0.5
+    alone = stats.ttest_1samp([0.1, 0.2, 0.3], 0).confidence_interval()
+    assert (holistic.interval.low, holistic.interval.high) == pytest.approx((alone.low, alone.high))
+    welch = stats.ttest_ind([0.4, 0.6], [0.1, 0.2, 0.3], equal_var=False).confidence_interval()
+    assert (found.interval.low, found.interval.high) == pytest.approx((welch.low, welch.high))
     assert "candidates" in found.interval.method
 
 
 def test_one_pattern_alone_has_nothing_to_compare_with() -> None:
-    found = by_pattern([place(0.4)], np.random.default_rng(0))
+    found = by_pattern([place(0.4)])
     holistic, specific = found.groups
     assert (holistic.n, holistic.mean, holistic.interval) == (1, 0.4, None)
     assert (specific.n, specific.mean, specific.interval) == (0, None, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,13 @@ def test_few_sources_are_a_caution(golden_of: Any, judge_of: Any) -> None:
     assert any("Only 3 sources" in one for one in said(golden, [judge_of("a", [1, 2, 3, 4, 5, 4])]).cautions)
 
 
-def test_too_few_resamples_for_the_pairs_are_a_caution(noisy: Any) -> None:
-    golden, judges = noisy(0.5, 1.0, 6.0)
-    # 3 pairs: 2 · 3 / (99 + 1) = .06 is the smallest corrected p
-    assert any("with 99 resamples" in one for one in said(golden, judges, resamples=99).cautions)
-    assert not any("resamples" in one for one in said(golden, judges, resamples=199).cautions)
+def test_no_judge_is_called_significantly_better_under_eight_sources(noisy: Any) -> None:
+    golden, judges = noisy(0.5, 6.0)
+    assert any("significantly better" in one for one in said(golden, judges).details)
+    few = replace(golden, items=tuple(replace(one, source_id=f"doc{k % 7}") for k, one in enumerate(golden.items)))
+    found = said(few, judges)
+    assert not any("better than" in one or "told apart" in one for one in found.details)
+    assert any("no difference is tested (fewer than 8 sources" in one for one in found.cautions)
 
 
 def test_words() -> None:

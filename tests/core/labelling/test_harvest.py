@@ -120,7 +120,7 @@ def test_the_interval_of_alpha_comes_from_whole_sources() -> None:
     interval = alpha_interval(golden, found, FIVE)
     assert value is not None and interval is not None
     assert interval.low < value < interval.high
-    assert interval.method.startswith("cluster bootstrap over 6 sources, 200 resamples")
+    assert interval.method.startswith("jackknife over 6 sources, t(5)")
     assert alpha_interval(golden, found, FIVE) == interval  # the same labels, the same interval
     one_source = GoldenSet("g", "single", tuple(Item(item.item_id, "t", "doc") for item in items), {})
     assert alpha_interval(one_source, found, FIVE) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from core.stats import bootstrap_values, draw_counts, paired, resampled_values
+from core.stats import draw_counts, paired, resampled_values
 from core.stats import resampling as under_test
 from core.stats.levels import level_values
 
@@ -134,14 +134,3 @@ def test_drawn_counts_are_multinomial_and_repeatable():
     assert np.abs(counts.mean(axis=0) - 1.0).max() < 0.08
     assert np.abs(counts.var(axis=0) - 0.9).max() < 0.12
     np.testing.assert_array_equal(counts, draw_counts(np.random.default_rng(9), 10, 4000))
-
-
-def test_drawing_in_turns_gives_the_same_resamples(data, monkeypatch):
-    def values():
-        return bootstrap_values(data, np.random.default_rng(10), 25, statistic="spearman", level="sample")
-
-    whole = values()
-    counts = draw_counts(np.random.default_rng(10), data.n_sources, 25)
-    np.testing.assert_array_equal(whole, resampled_values(data, counts, statistic="spearman", level="sample"))
-    monkeypatch.setattr(under_test, "COUNTS_LIMIT", 4 * data.n_sources)  # 4 resamples a turn
-    np.testing.assert_allclose(values(), whole, rtol=0, atol=1e-12)

@@ -1,0 +1,297 @@
+"""How far values would move with other sources: the standard errors behind every interval and every test.
+
+Items of one source share a text and its raters' reading of it, so the *source* is the unit (cluster).  With few sources
+the percentile bootstrap is too short; these forms hold their level in simulation (`tests/bench/bench_coverage.py`):
+
+- **sample** level: Student's t over the paired differences of the per-source coefficients c_g, s² / G with G − 1
+  degrees of freedom, for two judges.  For one judge the coefficients are skewed (they crowd below 1), and plain t
+  covers 85 to 91 % at 8 sources: the same jackknife of their mean on Fisher's scale covers 91 to 95 %.
+- **dataset** level: the delete-one-source jackknife (Tukey 1958; Efron and Tibshirani 1993, chapter 11), (G − 1) / G ·
+  Σ (θ_(g) − mean θ_(·))², with t quantiles of G − 1 degrees of freedom, on Fisher's scale z = atanh θ (Fisher 1921).
+  Where leaving out a source makes θ exactly ±1, and z infinite, on the plain scale.  More than `MOST_PIECES` sources
+  are left out in that many random groups of nearly equal size, so that the work grows with the items, not their square.
+- **system** level: ranks of a few system means jump or stay when one source goes, so the jackknife does not hold.  The
+  standard error is that of a cluster bootstrap (Davison and Hinkley 1997, section 3.8); for one judge the root mean
+  square around the value itself, which counts the bias: noise in the means draws the coefficient towards 0, and draws
+  it twice in a resample.  t quantiles of G − 1 degrees of freedom.  The systems are fixed.
+
+Both ends lie in [-1, 1].  Nothing is known (no interval) with fewer than 2 sources, where leaving out one source leaves
+the value undefined, or where it is the same whichever source is left out (a perfect judge): no variation is no proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from core.records import FloatArray, IntArray, Interval, Level, Statistic
+from core.stats.levels import MIN_GROUP, level_values, mean_defined, sample_values
+from core.stats.pairing import Paired, sums_by
+from core.stats.resampling import COUNTS_LIMIT, draw_counts, resampled_values
+
+MOST_PIECES = 400
+"""Most delete-one values computed; their variance is then known to about 7 %, the width to 3.5 %."""
+
+LEAST_SOURCES = 8
+"""Fewest sources for a p: below, no test keeps its level on such data and few could reject at all."""
+
+TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
+UNVARYING = "it is the same whichever source is left out, so nothing tells how sure it is"
+UNKNOWN = "it hangs on a single source, so nothing tells how sure it is"
+
+SHORT_BELOW = 25
+"""Below so many sources an interval at system level covers less than it says."""
+
+SHORT = "too short with so few: with 8 sources such an interval covers 84 to 97 %, not 95 %"
+
+ROUNDING = 1e-12
+"""Values nearer to each other than this differ only by the order of their sums."""
+
+_ANGLES = np.linspace(0.0, 2.0 * np.pi, 720, endpoint=False)
+_COSINES, _SINES = np.cos(_ANGLES), np.sin(_ANGLES)
+
+T, JACKKNIFE, BOOTSTRAP = "t", "jackknife", "bootstrap error of these systems"
+
+
+class Tested(NamedTuple):
+    """Interval of a difference and its two-sided p; `reason` says why there is no p."""
+
+    interval: Interval | None
+    p: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard errors of the `values` (n_candidates,) of several candidates, and of the difference of any two.
+
+    `plain` and `fisher` are (n_pieces, n_candidates) deviations on their scales, not finite where unknown there: the
+    sum of squares of a column is a squared standard error, that of the difference of two columns the squared standard
+    error of the difference.  `bias` (n_candidates,) counts in squares for a single value.  `sources` (n_candidates,) is
+    how many sources are behind each, `most_pieces` how many pieces they were put into at most.
+    `differences_on_fisher`: whether differences are those of z.
+    """
+
+    kind: str
+    values: FloatArray
+    plain: FloatArray
+    fisher: FloatArray
+    bias: FloatArray
+    sources: IntArray
+    most_pieces: int = 0
+    differences_on_fisher: bool = True
+
+    def interval(self, k: int, confidence: float = 0.95) -> Interval | None:
+        """Interval of candidate `k`; None where undefined or nothing is known of its spread."""
+        value, n_sources = float(self.values[k]), int(self.sources[k])
+        if n_sources < 2 or np.isnan(value):
+            return None
+        error = _length(self.fisher[:, k])
+        if on_fisher := bool(np.isfinite(error)):
+            reach = self._quantile(n_sources, confidence) * error
+            low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
+        else:
+            error = float(np.hypot(_length(self.plain[:, k]), self.bias[k]))
+            reach = self._quantile(n_sources, confidence) * error
+            low, high = max(value - reach, -1.0), min(value + reach, 1.0)
+        if not error > ROUNDING:  # or NaN
+            return None
+        return Interval(float(low), float(high), confidence, self._method(n_sources, on_fisher))
+
+    def difference(self, i: int, j: int, confidence: float = 0.95) -> Tested:
+        """Candidate `i` minus candidate `j`, paired.
+
+        On Fisher's scale p is that of z_i − z_j = 0.  The limits are the least and largest tanh a − tanh b among the
+        pairs (a, b) whose squared Mahalanobis distance from (z_i, z_j) is at most t² (the profile interval), so the
+        interval holds 0 exactly where p is above 1 − confidence.  A judge and its equal differ by 0, with p = 1.
+        """
+        n_sources = int(min(self.sources[i], self.sources[j]))
+        few = TOO_FEW if n_sources < LEAST_SOURCES else ""
+        gap = float(self.values[i] - self.values[j])
+        if n_sources < 2 or np.isnan(gap):
+            return Tested(None, None, few)
+        error = _length(self.fisher[:, i] - self.fisher[:, j]) if self.differences_on_fisher else np.nan
+        on_fisher = bool(np.isfinite(error))
+        ends = np.arctanh(self.values[[i, j]]) if on_fisher else self.values[[i, j]]
+        if not on_fisher:
+            error = _length(self.plain[:, i] - self.plain[:, j])
+        if np.isnan(error) or (error <= ROUNDING < abs(gap)):
+            return Tested(None, None, few or (UNKNOWN if np.isnan(error) else UNVARYING))
+        method = self._method(n_sources, on_fisher)
+        if error <= ROUNDING:
+            return Tested(Interval(0.0, 0.0, confidence, method), None if few else 1.0, few)
+        apart, reach = float(ends[0] - ends[1]), self._quantile(n_sources, confidence) * error
+        limits = (apart - reach, apart + reach)
+        if on_fisher:
+            limits = _profile(float(ends.mean()), apart, self.fisher[:, i], self.fisher[:, j], reach / error)
+        interval = Interval(max(limits[0], -2.0), min(limits[1], 2.0), confidence, method)
+        return Tested(interval, None if few else self._two_sided(apart / error, n_sources), few)
+
+    def _freedom(self, n_sources: int) -> int:
+        return min(n_sources, self.most_pieces or n_sources) - 1
+
+    def _quantile(self, n_sources: int, confidence: float) -> float:
+        from scipy.special import stdtrit
+
+        return float(stdtrit(self._freedom(n_sources), 0.5 + confidence / 2.0))
+
+    def _two_sided(self, t: float, n_sources: int) -> float:
+        from scipy.special import stdtr
+
+        return float(min(1.0, 2.0 * stdtr(self._freedom(n_sources), -abs(t))))
+
+    def _method(self, n_sources: int, on_fisher: bool) -> str:
+        freedom = self._freedom(n_sources)
+        grouped = f" in {freedom + 1} groups" if freedom + 1 < n_sources else ""
+        scale = " on Fisher's z" if on_fisher else ""
+        short = f"; {SHORT}" if self.kind == BOOTSTRAP and n_sources < SHORT_BELOW else ""
+        kind = f"{JACKKNIFE} of the mean" if self.kind == T and on_fisher else self.kind
+        return f"{kind} over {n_sources:,} sources{grouped}, t({freedom}){scale}{short}"
+
+
+def _profile(middle: float, apart: float, first: FloatArray, second: FloatArray, t: float) -> tuple[float, float]:
+    """Least and largest tanh a − tanh b on the ellipse of radius `t` around a, b = middle ± apart / 2.
+
+    `first` and `second` are the deviations of a and b.  In the coordinates δ = a − b and m = (a + b) / 2 the ellipse is
+    δ = apart + t·s_δ·cos φ, m = middle + t·(cov / s_δ · cos φ + s_rest · sin φ).
+    """
+    gaps, means = first - second, (first + second) / 2.0
+    of_gap = _length(gaps)
+    shared = float((gaps * means).sum()) / of_gap
+    rest = _length(means - shared / of_gap * gaps)
+    delta = apart + t * of_gap * _COSINES
+    m = middle + t * (shared * _COSINES + rest * _SINES)
+    values = np.tanh(m + delta / 2.0) - np.tanh(m - delta / 2.0)
+    return float(values.min()), float(values.max())
+
+
+def _length(deviations: FloatArray) -> float:
+    return float(np.sqrt((deviations * deviations).sum()))
+
+
+# ── from labelled items ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def spread_of(
+    data: Paired,
+    generator: np.random.Generator,
+    resamples: int,
+    *,
+    statistic: Statistic,
+    level: Level,
+    min_group: int = MIN_GROUP,
+) -> Spread:
+    """The spread of every candidate of `data` at `level`; `resamples` of sources are drawn at system level only."""
+    if level == "sample":
+        return spread_of_means(sample_values(data, statistic=statistic, min_group=min_group))
+    return spread_over_sources(
+        lambda counts: resampled_values(data, counts, statistic=statistic, level=level),
+        level_values(data, statistic=statistic, level=level),
+        sources_behind(data),
+        data.n_sources,
+        generator,
+        resamples=resamples if level == "system" else 0,
+    )
+
+
+def sources_behind(data: Paired) -> IntArray:
+    """(n_candidates,) how many sources hold an item that the candidate has a score for."""
+    if data.complete:
+        return np.full(data.scores.shape[0], data.n_sources)
+    return np.asarray((sums_by(data.sources, data.scored, data.n_sources) > 0).sum(axis=1), dtype=np.intp)
+
+
+def spread_of_means(values: FloatArray) -> Spread:
+    """The spread of means of per-source coefficients (n_candidates, n_sources), NaN = left out.
+
+    With deviations (c_g − c̄) / √(G (G − 1)) a column's sum of squares is s² / G; for two candidates with the same
+    sources that of their difference is s² / G of the paired differences.  Where one has sources that the other lacks,
+    those count for the one alone.
+    """
+    present = ~np.isnan(values)
+    means, n = mean_defined(values), present.sum(axis=1)
+    size = np.where(n >= 2, n * (n - 1.0), np.nan)
+    deviations = np.where(present, values - means[:, None], 0.0) / np.sqrt(size)[:, None]
+    left = np.where(present, n[:, None] * means[:, None] - np.nan_to_num(values), 0.0)
+    left /= np.maximum(n - 1, 1)[:, None]
+    usable = (n >= 2) & (np.abs(left) < 1.0 - ROUNDING).all(axis=1) & (np.abs(means) < 1.0 - ROUNDING)
+    on_z = np.where(present, np.arctanh(np.where(usable[:, None], left, 0.0)), np.nan)
+    fisher = (
+        np.where(present, on_z - mean_defined(on_z)[:, None], 0.0)
+        * np.sqrt(np.maximum(n - 1, 0) / np.maximum(n, 1))[:, None]
+    )
+    return Spread(
+        T,
+        means,
+        deviations.T,
+        np.where(usable, fisher.T, np.nan),
+        np.zeros(means.size),
+        n,
+        differences_on_fisher=False,
+    )
+
+
+# ── from any value of drawn sources ──────────────────────────────────────────────────────────────────────────
+
+
+def spread_over_sources(
+    values_of: Callable[[FloatArray], FloatArray],
+    values: FloatArray,
+    sources: IntArray,
+    n_sources: int,
+    generator: np.random.Generator,
+    *,
+    resamples: int = 0,
+) -> Spread:
+    """The spread of `values` (n_candidates,), given what they are for other `counts` of each source.
+
+    `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  A delete-one-source
+    jackknife, or with `resamples` a bootstrap's standard error.  `sources` (n_candidates,) as in `Spread`.
+    """
+    if resamples:
+        return _bootstrapped(_resampled(values_of, n_sources, generator, resamples), values, sources, n_sources)
+    left_out = leave_outs(n_sources, generator)
+    found, pieces = values_of(left_out), left_out.shape[0]
+    inside = np.abs(np.vstack([found, values[None, :]])) < 1.0 - ROUNDING
+    usable = inside.all(axis=0)
+    on_z = np.arctanh(np.where(usable, found, 0.0))
+    share = np.sqrt((pieces - 1.0) / pieces)
+    return Spread(
+        JACKKNIFE,
+        values,
+        share * (found - found.mean(axis=0)),
+        np.where(usable, share * (on_z - on_z.mean(axis=0)), np.nan),
+        np.zeros(values.size),
+        sources,
+        pieces,
+    )
+
+
+def leave_outs(n_sources: int, generator: np.random.Generator) -> FloatArray:
+    """(n_pieces, n_sources) counts of 1, and 0 for the source, or the group of sources, that a row leaves out."""
+    pieces = min(n_sources, MOST_PIECES, max(COUNTS_LIMIT // max(n_sources, 1), 2))
+    own = np.arange(n_sources) if pieces == n_sources else generator.permutation(n_sources) % pieces
+    return np.asarray(own[None, :] != np.arange(pieces)[:, None], dtype=np.float64)
+
+
+def _resampled(
+    values_of: Callable[[FloatArray], FloatArray], n_sources: int, generator: np.random.Generator, resamples: int
+) -> FloatArray:
+    """(resamples, n_candidates) values of drawn sources; very many sources are drawn in several turns."""
+    turn = max(1, COUNTS_LIMIT // max(n_sources, 1))
+    sizes = [min(turn, resamples - start) for start in range(0, resamples, turn)]
+    return np.concatenate([values_of(draw_counts(generator, n_sources, size)) for size in sizes])
+
+
+def _bootstrapped(drawn: FloatArray, values: FloatArray, sources: IntArray, n_sources: int) -> Spread:
+    """From `drawn` (resamples, n_candidates); unknown where over half of a candidate's are undefined."""
+    present = ~np.isnan(drawn)
+    n = present.sum(axis=0)
+    means = mean_defined(drawn.T)
+    small = np.sqrt(n_sources / (n_sources - 1.0))
+    scale = np.where(2 * n >= drawn.shape[0], small / np.sqrt(np.maximum(n, 1)), np.nan)
+    plain = np.where(present, drawn - means, 0.0) * scale
+    return Spread(BOOTSTRAP, values, plain, np.full((1, values.size), np.nan), small * (means - values), sources)

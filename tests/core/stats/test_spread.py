@@ -1,0 +1,214 @@
+"""core.stats.spread: jackknife and t against loops and formulas, what is unknown, and how often the truth is held."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from core.stats import align_with_intervals, compare_judges, paired, paired_difference, with_interval
+from core.stats import spread as under_test
+from core.stats.levels import level_values
+from core.stats.spread import TOO_FEW, UNKNOWN, UNVARYING, leave_outs, spread_of
+
+ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
+STATISTICS = tuple(ORACLES)
+
+
+def task(n_sources=12, size=5, seed=3, noises=(0.7, 0.7, 2.0)):
+    """Scores (len(noises), n), labels of 1 to 5 with ties, source codes; both sides share source effects."""
+    rng = np.random.default_rng(seed)
+    sources = np.repeat(np.arange(n_sources), size)
+    truth = 0.7 * rng.normal(size=n_sources)[sources] + rng.normal(size=sources.size)
+    labels = np.clip(np.rint(3 + truth), 1, 5)
+    scores = np.stack([truth + noise * rng.normal(size=sources.size) for noise in noises])
+    return scores, labels, sources
+
+
+def spread(scores, labels, sources, statistic="pearson", level="dataset"):
+    data = paired(scores, labels, sources)
+    return spread_of(data, np.random.default_rng(0), 200, statistic=statistic, level=level)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_dataset_level_is_the_jackknife_written_out(statistic):
+    scores, labels, sources = task()
+    scores[1, :3] = np.nan  # one judge with gaps
+    whole, left = [], []
+    for row in scores:
+        kept = ~np.isnan(row)
+        whole.append(ORACLES[statistic](row[kept], labels[kept]).statistic)
+        rest = [kept & (sources != source) for source in range(12)]
+        left.append([ORACLES[statistic](row[at], labels[at]).statistic for at in rest])
+    z, z_left = np.arctanh(whole), np.arctanh(left)
+    t = scipy_stats.t.ppf(0.975, 11)
+
+    def error(values):
+        return np.sqrt(11 / 12 * ((values - values.mean()) ** 2).sum())
+
+    found = align_with_intervals(
+        scores, labels, sources, statistic=statistic, level="dataset", generator=np.random.default_rng(0)
+    )
+    for k, one in enumerate(found):
+        expected = np.tanh(z[k] + np.array([-1, 1]) * t * error(z_left[k]))
+        assert (one.interval.low, one.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
+        assert one.interval.method == "jackknife over 12 sources, t(11) on Fisher's z"
+    tested = spread(scores[[0, 2]], labels, sources, statistic).difference(0, 1)
+    gap, of_gap = z[0] - z[2], error(z_left[0] - z_left[2])
+    assert tested.p == pytest.approx(2 * scipy_stats.t.sf(abs(gap / of_gap), 11), rel=1e-9)
+    # the least and largest difference over the ellipse of pairs (z, z') within t, walked along otherwise
+    deviations = np.sqrt(11 / 12) * (z_left[[0, 2]] - z_left[[0, 2]].mean(axis=1, keepdims=True))
+    angles = np.linspace(0, 2 * np.pi, 100_000)
+    walked = np.linalg.cholesky(deviations @ deviations.T) @ np.stack([np.cos(angles), np.sin(angles)]) * t
+    gaps = np.tanh(z[0] + walked[0]) - np.tanh(z[2] + walked[1])
+    assert (tested.interval.low, tested.interval.high) == pytest.approx((gaps.min(), gaps.max()), abs=1e-4)
+
+
+def test_sample_level_tests_paired_differences_as_scipy_does():
+    scores, labels, sources = task(noises=(0.7, 1.5))
+    by_source = np.array(
+        [
+            [scipy_stats.spearmanr(row[sources == s], labels[sources == s]).statistic for s in range(12)]
+            for row in scores
+        ]
+    )
+    expected = scipy_stats.ttest_rel(*by_source)
+    found = paired_difference(
+        *scores, labels, sources, statistic="spearman", level="sample", generator=np.random.default_rng(0)
+    )
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
+    ends = expected.confidence_interval(0.95)
+    assert (found.interval.low, found.interval.high) == pytest.approx((ends.low, ends.high), abs=1e-12)
+    assert found.interval.method == "t over 12 sources, t(11)"
+
+
+def test_sample_level_of_one_judge_is_the_jackknife_of_the_mean():
+    scores, labels, sources = task()
+    c = np.array([scipy_stats.kendalltau(scores[0][sources == s], labels[sources == s]).statistic for s in range(12)])
+    z = np.arctanh([np.delete(c, k).mean() for k in range(12)])
+    reach = scipy_stats.t.ppf(0.975, 11) * np.sqrt(11 / 12 * ((z - z.mean()) ** 2).sum())
+    found = with_interval(
+        scores[0], labels, sources, statistic="kendall", level="sample", generator=np.random.default_rng(0)
+    )
+    expected = np.tanh(np.arctanh(c.mean()) + np.array([-reach, reach]))
+    assert (found.interval.low, found.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
+
+
+def test_left_out_sources_are_no_degrees_of_freedom():
+    scores, labels, sources = task()
+    labels[sources == 4] = 3.0
+    found = paired_difference(
+        scores[0], scores[2], labels, sources, statistic="pearson", level="sample", generator=np.random.default_rng(0)
+    )
+    assert found.a.n_groups == 11
+    assert found.interval.method == "t over 11 sources, t(10)"
+
+
+def test_very_many_sources_go_out_in_groups(monkeypatch):
+    scores, labels, sources = task(n_sources=900, size=1)
+    rows = leave_outs(900, np.random.default_rng(1))
+    assert rows.shape == (under_test.MOST_PIECES, 900)
+    assert ((rows == 0).sum(axis=0) == 1).all()
+    assert set((rows == 0).sum(axis=1)) == {2, 3}
+    grouped = spread(scores, labels, sources).interval(0)
+    assert "over 900 sources in 400 groups, t(399)" in grouped.method
+    monkeypatch.setattr(under_test, "MOST_PIECES", 900)
+    single = spread(scores, labels, sources).interval(0)
+    assert grouped.high - grouped.low == pytest.approx(single.high - single.low, rel=0.1)
+    # linearised: the influence of an item on Pearson r is zx·zy − r/2·(zx² + zy²)
+    x, y = ((side - side.mean()) / side.std() for side in (scores[0], labels))
+    r = float((x * y).mean())
+    error = np.sqrt(((x * y - r / 2 * (x**2 + y**2)) ** 2).sum()) / 900 / (1 - r * r)
+    assert np.arctanh(single.high) - np.arctanh(single.low) == pytest.approx(
+        2 * scipy_stats.t.ppf(0.975, 899) * error, rel=0.02
+    )
+
+
+@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
+def test_under_eight_sources_there_is_an_interval_and_no_p(level):
+    scores, labels, sources = task(n_sources=7, noises=(0.3, 3.0))
+    systems = np.tile(np.arange(5), 7)
+    chosen = {"statistic": "pearson", "level": level, "generator": np.random.default_rng(0)}
+    found = paired_difference(*scores, labels, sources, systems, **chosen)
+    assert (found.p, found.p_reason) == (None, TOO_FEW)
+    assert found.interval is not None
+    assert found.as_json()["p_reason"] == "fewer than 8 sources: a test cannot be trusted"
+    table = compare_judges(scores, labels, sources, systems, **chosen)
+    assert np.isnan(table.p).all()
+    assert np.isnan(table.williams_p).all()
+    assert table.pair(0, 1).p_reason == TOO_FEW
+
+
+def test_where_nothing_varies_nothing_is_known():
+    labels, sources = np.tile(np.arange(5.0), 10), np.repeat(np.arange(10), 5)
+    perfect = np.stack([labels, -labels, labels * 2])
+    found = spread(perfect, labels, sources, "spearman")
+    assert found.interval(0) is None
+    assert found.difference(0, 1) == (None, None, UNVARYING)
+    same = found.difference(0, 2)  # equal rankings: no difference, whatever the sources
+    assert (same.interval.low, same.interval.high, same.p) == (0.0, 0.0, 1.0)
+
+
+def test_a_value_that_hangs_on_one_source_has_no_interval():
+    sources = np.repeat(np.arange(10), 2)
+    labels = np.where(np.arange(20) == 0, 1.0, 0.0)
+    rng = np.random.default_rng(5)
+    found = spread(rng.normal(size=(2, 20)), labels, sources)
+    assert found.interval(0) is None
+    assert found.difference(0, 1) == (None, None, UNKNOWN)
+
+
+def test_leaving_a_source_out_may_make_it_perfect():
+    # without source 3 the ranks agree throughout, and z is infinite: the plain scale serves
+    labels = np.arange(10.0)
+    scores = labels.copy()
+    scores[[3, 4]] = scores[[4, 3]]
+    found = with_interval(scores, labels, statistic="kendall", level="dataset", generator=np.random.default_rng(0))
+    assert 0.5 < found.interval.low < found.value < found.interval.high == 1.0
+    assert found.interval.method == "jackknife over 10 sources, t(9)"
+
+
+def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
+    rng = np.random.default_rng(8)
+    sources, systems = np.repeat(np.arange(10), 6), np.tile(np.arange(6), 10)
+    truth = 0.5 * np.arange(6.0)[systems] + rng.normal(size=60)
+    labels = np.clip(np.rint(2 + truth), 1, 5)
+    data = paired(truth + rng.normal(size=60), labels, sources, systems)
+    found = spread_of(data, np.random.default_rng(2), 500, statistic="pearson", level="system")
+    drawn = under_test.draw_counts(np.random.default_rng(2), 10, 500)
+    values = under_test.resampled_values(data, drawn, statistic="pearson", level="system")[:, 0]
+    value = level_values(data, statistic="pearson", level="system")[0]
+    reach = scipy_stats.t.ppf(0.975, 9) * np.sqrt(10 / 9 * ((values - value) ** 2).mean())
+    interval = found.interval(0)
+    assert (interval.low, interval.high) == pytest.approx((max(value - reach, -1), min(value + reach, 1)), abs=1e-9)
+    assert "too short with so few" in interval.method
+
+
+# ── how often ────────────────────────────────────────────────────────────────────────────────────────────────
+
+# the whole table, at 2,000 runs a cell, is tests/bench/bench_coverage.py
+RUNS = 300
+
+
+@pytest.mark.parametrize(
+    ("level", "statistic", "n_sources", "size"),
+    [
+        ("dataset", "pearson", 8, 1),
+        ("dataset", "spearman", 8, 5),
+        ("sample", "kendall", 8, 5),
+        ("dataset", "pearson", 25, 1),
+    ],
+)
+def test_the_truth_is_held_and_equal_judges_are_seldom_told_apart(level, statistic, n_sources, size):
+    truth = spread(*task(8000, size, seed=1), statistic, level).values[:2].mean()
+    covered = called = 0
+    for seed in range(RUNS):
+        found = spread(*task(n_sources, size, seed=100 + seed), statistic, level)
+        interval = found.interval(0)
+        covered += interval.low <= truth <= interval.high
+        p = found.difference(0, 1).p  # None where a source was left out and 7 remain
+        called += p is not None and p <= 0.05
+    # binomial limits at 300 runs: true shares of .92 and .98 stay inside with 99.9 %, and so do .03 and .07 of p;
+    # the percentile bootstrap at 8 sources (coverage .85, false positives .10) does not
+    assert scipy_stats.binom.ppf(0.001, RUNS, 0.92) <= covered <= scipy_stats.binom.ppf(0.999, RUNS, 0.98)
+    assert called <= scipy_stats.binom.ppf(0.999, RUNS, 0.07)

@@ -1,0 +1,137 @@
+"""Intervals hold what they say with few sources, no p is told where none can be trusted, and Williams' test is named."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import core
+
+DRAWS = 250
+
+
+class World(NamedTuple):
+    """Many small golden sets in one file: scores of two equally good judges by draw, and the true Pearson r."""
+
+    golden: Any
+    first: list[dict[str, float]]
+    second: list[dict[str, float]]
+    truth: float
+
+
+def world(folder: Path, n_sources: int, size: int) -> World:
+    """Labels of 1 to 5; a source shifts the labels of its items, and each judge's error."""
+    rng = np.random.default_rng(11)
+
+    def drawn(n: int) -> tuple[np.ndarray, np.ndarray]:
+        sources = np.repeat(np.arange(n), size)
+        truth = 0.7 * rng.normal(size=n)[sources] + rng.normal(size=sources.size)
+        errors = [0.5 * rng.normal(size=n)[sources] + 0.8 * rng.normal(size=sources.size) for _ in range(2)]
+        return np.stack([0.7 * truth + error for error in errors]), np.clip(np.rint(3 + truth), 1, 5)
+
+    scores, labels = drawn(40_000)
+    truth = float(np.mean([np.corrcoef(row, labels)[0, 1] for row in scores]))
+    scores, labels = drawn(DRAWS * n_sources)
+    rows = [
+        {"item_id": f"i{k}", "source_id": f"s{k // size}", "target": f"text {k}", "human_q": label}
+        for k, label in enumerate(labels)
+    ]
+    path = folder / "golden.csv"
+    _write(path, rows)
+    parts = np.array_split(np.arange(labels.size), DRAWS)
+    first, second = ([{f"i{k}": float(row[k]) for k in part} for part in parts] for row in scores)
+    return World(core.load_golden(path), first, second, truth)
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.mark.parametrize(("n_sources", "size"), [(3, 5), (8, 1)])
+def test_intervals_hold_the_truth_and_equal_judges_are_seldom_told_apart(
+    tmp_path: Path, n_sources: int, size: int
+) -> None:
+    golden, first, second, truth = world(tmp_path, n_sources, size)
+    held = called = 0
+    for a, b in zip(first, second, strict=True):
+        found = core.compare(golden, a, b, "q", statistic="pearson", level="dataset").difference
+        assert found.a.interval is not None
+        held += found.a.interval.low <= truth <= found.a.interval.high
+        assert (found.p is None) == (n_sources < 8)
+        called += found.p is not None and found.p <= 0.05
+    # binomial limits: shares of .92 and more stay inside with 99.9 %, as does a false-positive share of 7 %
+    assert held >= binom.ppf(0.001, DRAWS, 0.92)
+    assert called <= binom.ppf(0.999, DRAWS, 0.07)
+
+
+def test_two_sources_tell_no_p_and_say_why(concord: Callable[..., Any], tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.integers(1, 6, 80)
+    golden, good, bad = (tmp_path / name for name in ("golden.csv", "good.csv", "bad.csv"))
+    _write(
+        golden,
+        [
+            {"item_id": f"i{k}", "source_id": f"s{k % 2}", "target": f"text {k}", "human_q": int(y)}
+            for k, y in enumerate(labels)
+        ],
+    )
+    for path, noise in ((good, 0.5), (bad, 5.0)):
+        _write(path, [{"item_id": f"i{k}", "score": y + noise * rng.normal()} for k, y in enumerate(labels)])
+    body = concord("compare", golden, good, bad, "--aspect", "q", "--level", "dataset").body
+    assert body["difference"]["value"] > 0.3
+    assert body["difference"]["p"] is None
+    assert body["difference"]["p_reason"] == "fewer than 8 sources: a test cannot be trusted"
+    assert body["a"]["interval"] is not None
+    assert "t(1)" in body["a"]["interval_method"]
+    assert (body["williams"]["p_one_sided"], body["williams"]["p_two_sided"]) == (None, None)
+    assert "takes items as independent" in body["williams"]["note"]
+
+
+def test_williams_says_that_grouped_items_mislead_it(concord: Callable[..., Any], tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    labels, golden = rng.integers(1, 6, 60), tmp_path / "golden.csv"
+    judges = tmp_path / "a.csv", tmp_path / "b.csv"
+    for path in judges:
+        _write(path, [{"item_id": f"i{k}", "score": y + rng.normal()} for k, y in enumerate(labels)])
+    for per_source, words in ((3, "8 to 17 %"), (1, "each is a source of its own")):
+        _write(
+            golden,
+            [
+                {"item_id": f"i{k}", "source_id": f"s{k // per_source}", "target": f"text {k}", "human_q": int(y)}
+                for k, y in enumerate(labels)
+            ],
+        )
+        williams = concord("compare", golden, *judges, "--aspect", "q", "--level", "dataset").body["williams"]
+        assert williams["p_two_sided"] is not None
+        assert words in williams["note"]
+
+
+def test_the_system_level_says_that_its_intervals_are_short(concord: Callable[..., Any], tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    golden, judge = tmp_path / "golden.csv", tmp_path / "judge.csv"
+    labels = [int(np.clip(round(3 + k % 6 / 3 + rng.normal()), 1, 5)) for k in range(60)]
+    _write(
+        golden,
+        [
+            {
+                "item_id": f"i{k}",
+                "source_id": f"s{k // 6}",
+                "system_id": f"m{k % 6}",
+                "target": f"text {k}",
+                "human_q": y,
+            }
+            for k, y in enumerate(labels)
+        ],
+    )
+    _write(judge, [{"item_id": f"i{k}", "score": y + rng.normal()} for k, y in enumerate(labels)])
+    body = concord("align", golden, judge, "--aspect", "q", "--level", "system", "--bootstrap", "300").body
+    assert "too short with so few" in body["interval_method"]
