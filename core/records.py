@@ -335,12 +335,16 @@ class JudgeScores:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval; `method` says how it was made, e.g. "jackknife over 30 sources, t(29) on Fisher's z"."""
+    """A confidence interval; `method` says how it was made, e.g. "jackknife over 30 sources, t(29) on Fisher's z".
+
+    `n_sources` is how many sources it rests on, None where that is not known (read from a file).
+    """
 
     low: float
     high: float
     confidence: float = 0.95
     method: str = ""
+    n_sources: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

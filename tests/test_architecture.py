@@ -144,6 +144,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.calibration.settings",
         "core.export.cells",
         "core.figures.style",
+        "core.stats",
         "core.wording",
     ),
     "core.report_commands": (

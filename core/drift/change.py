@@ -25,6 +25,7 @@ from typing import Any
 
 from core.errors import UsageError
 from core.records import Alignment, Interval
+from core.stats import LEAST_SOURCES, TOO_FEW
 
 POWER = 0.8
 _EDGE = 1.0 - 1e-9
@@ -50,6 +51,7 @@ class Change:
     fall: float
     alpha: float
     reason: str = ""
+    p_reason: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Null where undefined."""
@@ -59,6 +61,7 @@ class Change:
             "confidence": None if self.interval is None else self.interval.confidence,
             "interval_method": None if self.interval is None else self.interval.method,
             "p_fallen": self.p,
+            "p_reason": self.p_reason or None,
             "detectable": self.detectable,
             "n_needed": self.n_needed,
             "fall": self.fall,
@@ -72,7 +75,8 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     """Has the alignment fallen from `then` to `now`, measured on different items?
 
     Both need a 95 % interval.  `alpha` lies in (0, .5), `fall` in (0, 1], else UsageError.  Undefined, with the
-    reason, where a side or its interval is, or where the two are of different statistics or levels.
+    reason, where a side or its interval is, or where the two are of different statistics or levels.  No p where one
+    is known to rest on fewer than 8 sources.
     """
     if not 0 < alpha < 0.5:
         raise UsageError(f"--alpha must lie between 0 and 0.5; {alpha:g} came.")
@@ -89,6 +93,8 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
             return _undefined(f"{name}: the alignment has no interval (fewer than 2 sources)", alpha, fall)
         sides.append(_Side.of(one.value, one.interval))
     ours, theirs = sides
+    known = [one.interval.n_sources for one in (now, then) if one.interval and one.interval.n_sources is not None]
+    few = TOO_FEW if any(n < LEAST_SOURCES for n in known) else ""
     q = _quantile(1.0 - alpha)
     low, high = _limits(ours, theirs, q)
     method = f"from the intervals of both (MOVER); {now.n} items now, {then.n} then"
@@ -96,11 +102,12 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     return Change(
         ours.value - theirs.value,
         interval,
-        _p_fallen(ours, theirs),
+        None if few else _p_fallen(ours, theirs),
         _detectable(ours, theirs, alpha),
         _needed(ours, theirs, now.n, fall=fall, alpha=alpha),
         fall,
         alpha,
+        p_reason=few,
     )
 
 

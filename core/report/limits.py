@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from core.calibration.settings import FEW_LABELS
 from core.jobs.views.reports import Report
 from core.report.words import bounded, counted, number, percent
+from core.stats import SHORT
 
 LOW_ALPHA = 0.667
 """Krippendorff's own lower bound for tentative conclusions (2004, Content Analysis, chapter 11)."""
@@ -120,6 +121,9 @@ def _of_figures(report: Report) -> Iterator[Limit]:
             "Chosen with luck",
             f"On the items that chose the judge it stands {number(result.optimism)} higher than on held-out ones.",
         )
+    interval = result.final.held_out.interval
+    if interval is not None and SHORT in interval.method:
+        yield Limit("Few sources at system level", f"The interval holds for these systems, and is {SHORT}.")
     if len(report.openings) >= MANY_OPENINGS:
         yield Limit(
             "Held-out looked at often",

@@ -99,7 +99,7 @@ class Spread:
             low, high = max(value - reach, -1.0), min(value + reach, 1.0)
         if not error > ROUNDING:  # or NaN
             return None
-        return Interval(float(low), float(high), confidence, self._method(n_sources, on_fisher))
+        return Interval(float(low), float(high), confidence, self._method(n_sources, on_fisher), n_sources)
 
     def difference(self, i: int, j: int, confidence: float = 0.95) -> Tested:
         """Candidate `i` minus candidate `j`, paired.
@@ -122,12 +122,12 @@ class Spread:
             return Tested(None, None, few or (UNKNOWN if np.isnan(error) else UNVARYING))
         method = self._method(n_sources, on_fisher)
         if error <= ROUNDING:
-            return Tested(Interval(0.0, 0.0, confidence, method), None if few else 1.0, few)
+            return Tested(Interval(0.0, 0.0, confidence, method, n_sources), None if few else 1.0, few)
         apart, reach = float(ends[0] - ends[1]), self._quantile(n_sources, confidence) * error
         limits = (apart - reach, apart + reach)
         if on_fisher:
             limits = _profile(float(ends.mean()), apart, self.fisher[:, i], self.fisher[:, j], reach / error)
-        interval = Interval(max(limits[0], -2.0), min(limits[1], 2.0), confidence, method)
+        interval = Interval(max(limits[0], -2.0), min(limits[1], 2.0), confidence, method, n_sources)
         return Tested(interval, None if few else self._two_sided(apart / error, n_sources), few)
 
     def _freedom(self, n_sources: int) -> int:

@@ -279,9 +279,8 @@ def headline(fused: Fused) -> str:
     if p is not None and p <= ALPHA:
         word = "agrees better with people than" if against.value > 0 else "agrees less with people than"
         return f"The fusion ({how}) {word} its best part: {value:.2f} against {beside} for {shown.best_part}."
-    return (
-        f"The fusion ({how}) reaches {value:.2f}; its best part, {shown.best_part}, {beside}. "
-        "The difference may be chance."
+    return f"The fusion ({how}) reaches {value:.2f}; its best part, {shown.best_part}, {beside}. " + (
+        f"The difference is not tested: {against.p_reason}." if against.p_reason else "The difference may be chance."
     )
 
 
