@@ -186,6 +186,7 @@ def _body(fusion: Fusion, gathered: Gathered, aspect: str) -> dict[str, Any]:
 def _write(out: Path, bench: Bench, fusion: Fusion, gathered: Gathered, body: dict[str, Any]) -> None:
     from core.export import verdict_lines, write_text
     from core.export.fused_file import FusionCard, fused_yaml, task_entry
+    from core.golden.texts import KnownTexts
     from core.records import Scored
 
     golden = bench.golden
@@ -193,6 +194,7 @@ def _write(out: Path, bench: Bench, fusion: Fusion, gathered: Gathered, body: di
         bench.aspect,
         golden.name,
         golden.digest,
+        KnownTexts.of(golden, bench.split.calibration, bench.split.held_out),
         fusion.state,
         list(gathered.recipes.values()),
         fusion.fused,

@@ -101,7 +101,10 @@ def recheck(
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 where it cannot be told, too.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Has a judge's alignment fallen on newer labels?  Exit 0 it holds or cannot be told, 1 it has fallen."""
+    """Has a judge's alignment fallen on newer labels?  Exit 0 holds or cannot be told, 1 fallen or no newer labels.
+
+    Newer labels are those of texts that the judge was neither calibrated with nor evaluated on, whatever ids say.
+    """
     from core.drift.recheck import Asked
     from core.drift.recheck import recheck as look_again
     from core.golden import load_golden
@@ -128,7 +131,7 @@ def _words_of_recheck(found: Recheck) -> list[str]:
     unread = f"{found.unread_share:.1%}" if found.unread_share is not None else "—"
     lines = [
         found.words,
-        f"  now:  {in_words(found.now)}; {unread} of the labelled items unscored",
+        f"  now:  {in_words(found.now)}; {unread} of the newer items unscored",
         f"  then: {in_words(found.then)} (held-out, as the file tells)",
     ]
     change = found.change

@@ -185,7 +185,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.judging.recordings": ("core.judging", "core.golden"),
     "core.judging.registry": ("core.judging", "core.providers", "core.settings"),
     "core.judging.gate": ("core.providers.endpoints", "core.settings"),
-    "core.calibration": ("core.judging", "core.stats", "core.golden.split"),
+    "core.calibration": ("core.judging", "core.stats", "core.golden.split", "core.golden.texts"),
     "core.comparison": ("core.stats", "core.golden.split"),
     "core.labelling": ("core.stats",),
     "core.benchmarks": ("core.golden", "core.providers.downloads"),

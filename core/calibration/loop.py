@@ -30,6 +30,7 @@ from core.calibration.revisit import Order, Plan, affordable_plan, revisit
 from core.calibration.settings import FEW_LABELS, CalibrationSettings
 from core.calibration.start import choose_level, expected_calls, require_usable
 from core.calibration.steps import Answer, Calibration, CalibrationLoop, DraftStep, RefineStep, Standing, Work
+from core.golden.texts import KnownTexts
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.records import Criteria, GoldenSet, Provenance, Split, Task
 
@@ -223,6 +224,7 @@ def _result(
         golden_name=run.golden.name,
         golden_digest=run.golden.digest,
         split=run.split,
+        texts=KnownTexts.of(run.golden, run.split.calibration, run.split.held_out),
         chosen=chosen,
         candidates=board.candidates(),
         calibration=final["calibration"],

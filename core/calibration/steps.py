@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.calibration.settings import CalibrationSettings
+from core.golden.texts import KnownTexts
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
 
@@ -112,7 +113,7 @@ class Calibration:
     `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose
     it and flatters, the second did not.  `best_single` and `no_criteria` hold the same two for the single best
     criteria and for the judge without criteria.  `scores` are the final judge's (first row) and its members' on
-    calibration, then held-out items.
+    calibration, then held-out items.  `texts` tells the items of both sides wherever they turn up again.
     """
 
     task: Task
@@ -120,6 +121,7 @@ class Calibration:
     golden_name: str
     golden_digest: str
     split: Split
+    texts: KnownTexts
     chosen: tuple[Criteria, ...]
     candidates: tuple[Candidate, ...]
     calibration: Alignment

@@ -6,7 +6,8 @@ ruled out.  *Cannot be told*: neither, for so few items; then the record says ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.drift.change import Change
@@ -23,7 +24,8 @@ class Recheck:
 
     `against` is the judge minus another on the same new items; `paired` its alignment minus that of its earlier
     verdicts on the common items; `labels` and `scores` how both are distributed beside before.  None where not asked
-    for or not known.  `n_left_out` items were known to the calibration and are no part of `now`.
+    for or not known.  `left_out` counts the labelled items that are no part of `now`, by reason: "calibration" and
+    "held_out" (the judge knew their texts), "old" (they had a label in the older golden set), "repeated".
     """
 
     aspect: str
@@ -36,7 +38,7 @@ class Recheck:
     decision: Decision
     words: str
     n_labelled: int
-    n_left_out: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
     against: Difference | None = None
     against_name: str = ""
     paired: Difference | None = None
@@ -46,7 +48,7 @@ class Recheck:
 
     @property
     def unread_share(self) -> float | None:
-        """Share of the labelled items without a score; None where there is none."""
+        """Share of the newer labelled items without a score; None where there is none."""
         return self.now.n_unscored / self.n_labelled if self.n_labelled else None
 
     def as_json(self) -> dict[str, Any]:
@@ -65,18 +67,14 @@ class Recheck:
             "labels": None if self.labels is None else self.labels.as_json(),
             "scores": None if self.scores is None else self.scores.as_json(),
             "n_labelled": self.n_labelled,
-            "n_left_out": self.n_left_out,
+            "left_out": dict(self.left_out),
             "unread_share": self.unread_share,
             "notes": list(self.notes),
         }
 
 
-def decided(change: Change, *, same: bool = False) -> Decision:
-    """The decision that a change leaves; `same` where both are of the same items, so that there is no chance in it."""
-    if change.value is None:
-        return "cannot be told"
-    if same:
-        return "holds" if change.value > -change.fall else "fallen"
+def decided(change: Change) -> Decision:
+    """The decision that a change leaves."""
     if change.interval is None:
         return "cannot be told"
     if change.interval.high < 0:
@@ -84,16 +82,11 @@ def decided(change: Change, *, same: bool = False) -> Decision:
     return "holds" if change.interval.low > -change.fall else "cannot be told"
 
 
-def in_words(decision: Decision, change: Change, now: Alignment, *, same: bool = False) -> str:
+def in_words(decision: Decision, change: Change, now: Alignment) -> str:
     """The decision in a sentence or two."""
-    if change.value is None:
+    if change.value is None or change.interval is None:
         return f"Whether the alignment has fallen cannot be told: {change.reason}."
     moved = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.3f}"
-    if same:
-        how = "scores as before" if decision == "holds" else "has changed"
-        return f"On the items that it was exported with the judge {how}: {moved}."
-    if change.interval is None:
-        return f"Whether the alignment has fallen cannot be told: {change.reason or 'there is no interval'}."
     ends = f"{change.interval.confidence:.0%} interval {change.interval.low:+.3f} to {change.interval.high:+.3f}"
     if decision == "fallen":
         return f"The alignment has fallen: {moved} ({ends})."

@@ -1,9 +1,9 @@
-"""Recheck an exported judge on newer labels: score them, leave out what the calibration knew, compare with the file."""
+"""Recheck an exported judge on newer labels: leave out texts that it knew, score the others, compare with the file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,16 +12,17 @@ import numpy as np
 from core.calibration.board import Side
 from core.calibration.start import choose_level
 from core.drift.change import change_between
+from core.drift.newer import newer_items
 from core.drift.outcome import Recheck, decided, in_words
 from core.drift.shift import shift_between
 from core.errors import JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.fused_judge import LoadedFusion
-from core.golden import split_sources
+from core.golden.texts import text_digest
 from core.judging.base import Judge
 from core.providers.base import ReplyStore
 from core.public import Verdicts, align, compare, load_judge, task_of
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, Level, Scored, Statistic
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Interval, Level, Scored, Statistic
 from core.stats import Difference
 
 Against = Literal["no criteria", "nothing"]
@@ -57,19 +58,25 @@ def recheck(
 ) -> Recheck:
     """Has the alignment of `judge` (a judge file, or loaded) fallen on the newer labels of `golden`?
 
-    `verdicts` are its scores where they are there already, else the labelled items are scored now.  `before` are
-    earlier verdicts of this judge: tested pairwise on the common items.  `old` is the golden set it was calibrated on:
-    its items are left out of the new ones, its labels shown beside the new ones.  `against` is another judge file, or
-    "no criteria": the same judge asked without criteria.  `model` scores with another judge than the file's.
-    UsageError where the golden set has no such labels, JudgeError and ProviderError as the judge raises them.
+    Newer are the labelled items whose texts the file does not name (`core.drift.newer`), whatever they are called;
+    the others are left out and counted.  `verdicts` are the judge's scores where they are there already, else the
+    newer items are scored now.  `before` are earlier verdicts of this judge: tested pairwise on the common items, of
+    those it was calibrated with only the held-out ones.  `old` is the golden set it was calibrated on: what had a label
+    there is left out too, and its labels are shown beside the newer ones.  `against` is another judge file, or "no
+    criteria": the same judge asked without criteria.  `model` scores with another judge than the file's.  AspectError
+    where the golden set has no such aspect, GoldenError where no label is newer, JudgeError and ProviderError as the
+    judge raises them.
     """
     if isinstance(judge, str | Path):
         loaded = load_judge(judge, judge=model, replies=replies, accept_edited=accept_edited)
     else:
         loaded = judge
     try:
-        found = _scores(loaded, golden, aspect) if verdicts is None else verdicts
-        other, name = _other(loaded, golden, aspect, against, replies)
+        task_of(golden, aspect)
+        newer = newer_items(loaded.card, golden, aspect, old)
+        wanted = newer.used if before is None else np.union1d(newer.used, newer.evaluated_on)
+        found = _scores(loaded, golden, wanted) if verdicts is None else verdicts
+        other, name = _other(loaded, golden, newer.used, against, replies)
         return recheck_scores(
             loaded.card,
             golden,
@@ -103,9 +110,10 @@ def recheck_scores(
     """As `recheck`, from the judge's `scores` on the items of `golden` and the content of its file."""
     asked = asked or Asked()
     then = exported_alignment(card)
-    said = [*notes, *_other_aspect(card, aspect)]
-    used, left_out, same = _fresh(card, golden, aspect, old)
     task_of(golden, aspect)
+    newer = newer_items(card, golden, aspect, old)
+    used = newer.used
+    said = [*notes, *_other_aspect(card, aspect), *([newer.words] if newer.words else [])]
     chosen: dict[str, Any] = {
         "statistic": asked.statistic or then.statistic,
         "level": asked.level or (then.level if asked.statistic in (None, then.statistic) else None),
@@ -115,17 +123,8 @@ def recheck_scores(
     table = _only(golden, scores, used, aspect)
     now = align(golden, table, aspect, **chosen)
     change = change_between(now, then, alpha=asked.alpha, fall=asked.fall)
-    if same:
-        said.append(
-            "These are the labels that the judge was calibrated with, so its held-out items are looked at again: that "
-            "tells whether the judge still scores as it did, and nothing about newer labels."
-        )
-        change = replace(change, interval=None, p=None, detectable=None, n_needed=None)
-    elif left_out:
-        said.append(f"{left_out} items stand in the golden set that the judge was calibrated on and are left out.")
-    decision = decided(change, same=same)
-    labels = golden.labels(aspect)[used]
-    labelled = ~np.isnan(labels)
+    decision = decided(change)
+    common = np.union1d(used, newer.evaluated_on)
     beside = {} if against is None else _only(golden, against, used, aspect)
     return Recheck(
         aspect,
@@ -136,13 +135,15 @@ def recheck_scores(
         then,
         change,
         decision,
-        in_words(decision, change, now, same=same),
-        int(labelled.sum()),
-        left_out,
+        in_words(decision, change, now),
+        used.size,
+        newer.left_out,
         compare(golden, table, beside, aspect, **chosen).difference if beside else None,
         against_name if beside else "",
-        None if before is None else _before(golden, scores, before, aspect, chosen=chosen, old=old),
-        None if old is None or aspect not in old.aspects else shift_between("labels", old.labels(aspect), labels),
+        None if before is None else _before(golden, scores, before, aspect, common, chosen=chosen, old=old),
+        None
+        if old is None or aspect not in old.aspects
+        else shift_between("labels", old.labels(aspect), golden.labels(aspect)[used]),
         None if before is None else shift_between("scores", _listed(golden, before, aspect), list(table.values())),
         tuple(said),
     )
@@ -174,10 +175,8 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
         raise JudgeError("The judge file tells no held-out alignment, so there is nothing to compare with.") from error
 
 
-def _scores(judge: CalibratedJudge | LoadedFusion, golden: GoldenSet, aspect: str) -> dict[str, float]:
-    """Scores of the labelled items, NaN = unscored."""
-    task_of(golden, aspect)
-    wanted = np.flatnonzero(~np.isnan(golden.labels(aspect)))
+def _scores(judge: CalibratedJudge | LoadedFusion, golden: GoldenSet, wanted: IntArray) -> dict[str, float]:
+    """Scores of the items at the positions `wanted`, NaN = unscored."""
     items = [golden.items[k] for k in wanted]
     if isinstance(judge, LoadedFusion):
         metrics = {name: tuple(column[k] for k in wanted) for name, column in golden.metrics.items()}
@@ -190,7 +189,7 @@ def _scores(judge: CalibratedJudge | LoadedFusion, golden: GoldenSet, aspect: st
 def _other(
     judge: CalibratedJudge | LoadedFusion,
     golden: GoldenSet,
-    aspect: str,
+    wanted: IntArray,
     against: Against | str | Path,
     replies: ReplyStore | None,
 ) -> tuple[dict[str, float] | None, str]:
@@ -200,48 +199,17 @@ def _other(
     if against != NO_CRITERIA:
         other = load_judge(against, replies=replies)
         try:
-            return _scores(other, golden, aspect), Path(against).name
+            return _scores(other, golden, wanted), Path(against).name
         finally:
             other.close()
     if not isinstance(judge, CalibratedJudge):
         raise UsageError("A fused judge has no criteria to leave out; name a judge file to compare with.")
-    wanted = [golden.items[k] for k in np.flatnonzero(~np.isnan(golden.labels(aspect)))]
-    matrix = judge.judge.score(judge.task, wanted, [Criteria("", judge.task.aspect)])
+    items = [golden.items[k] for k in wanted]
+    matrix = judge.judge.score(judge.task, items, [Criteria("", judge.task.aspect)])
     return dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)), "the judge without criteria"
 
 
-def _fresh(
-    card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: GoldenSet | None
-) -> tuple[np.ndarray[Any, Any], int, bool]:
-    """Positions that may be reported on, how many the calibration knew, and whether it is the very same golden set."""
-    task_of(golden, aspect)
-    everything = np.arange(len(golden.items))
-    if (card.get("golden") or {}).get("digest") == golden.digest:
-        return _held_out(card, golden, aspect), 0, True
-    if old is None:
-        return everything, 0, False
-    known = {(item.item_id, item.target) for item in old.items}
-    fresh = np.array([(one.item_id, one.target) not in known for one in golden.items], dtype=np.bool_)
-    labelled = ~np.isnan(golden.labels(aspect))
-    if not (fresh & labelled).any():
-        raise UsageError(
-            f"{golden.name} holds no labelled item that is not in {old.name} too: there is nothing newer to recheck on."
-        )
-    return everything[fresh], int((labelled & ~fresh).sum()), False
-
-
-def _held_out(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> np.ndarray[Any, Any]:
-    """The held-out positions of the calibration, drawn again as it drew them; all where the file does not say how."""
-    split, settings = card.get("split"), card.get("settings")
-    if not isinstance(split, Mapping) or not isinstance(settings, Mapping):
-        return np.arange(len(golden.items))
-    drawn = split_sources(
-        golden, aspect=aspect, fraction=settings["calibration_share"], seed=split["seed"], kind=split["kind"]
-    )
-    return np.array(drawn.held_out, dtype=np.intp)
-
-
-def _only(golden: GoldenSet, scores: Verdicts, used: np.ndarray[Any, Any], aspect: str) -> dict[str, float]:
+def _only(golden: GoldenSet, scores: Verdicts, used: IntArray, aspect: str) -> dict[str, float]:
     """Scores by id of the items at `used`."""
     allowed = {golden.items[k].item_id for k in used}
     return {name: value for name, value in _by_id(golden, scores, aspect).items() if name in allowed}
@@ -271,30 +239,29 @@ def _before(
     scores: Verdicts,
     before: Verdicts,
     aspect: str,
+    common: IntArray,
     *,
     chosen: Mapping[str, Any],
     old: GoldenSet | None,
 ) -> Difference | None:
-    """Now minus before on the items that both scored and people labelled; None without two of them.
+    """Now minus before on those of the labelled items at `common` that both scored; None without two of them.
 
     With `old`, the golden set that `before` is about, an item counts only where its text is the same there.
     """
-    texts = None if old is None else {item.item_id: item.target for item in old.items}
+    texts = None if old is None else {item.item_id: text_digest(item) for item in old.items}
     now, then = _by_id(golden, scores, aspect), _by_id(golden, before, aspect)
-    labels = golden.labels(aspect)
+    names = {k: golden.item_ids[k] for k in common.tolist()}
     positions = [
         k
-        for k, name in enumerate(golden.item_ids)
-        if (texts is None or texts.get(name) == golden.items[k].target)
-        and not np.isnan(labels[k])
+        for k, name in names.items()
+        if (texts is None or texts.get(name) == text_digest(golden.items[k]))
         and not np.isnan(now.get(name, np.nan))
         and not np.isnan(then.get(name, np.nan))
     ]
     if len(positions) < 2:
         return None
     level = chosen["level"] or choose_level(Side.of(golden, aspect, positions))
-    names = [golden.item_ids[k] for k in positions]
-    a, b = ({name: side[name] for name in names} for side in (now, then))
+    a, b = ({names[k]: side[names[k]] for k in positions} for side in (now, then))
     return compare(golden, a, b, aspect, **{**chosen, "level": level}).difference
 
 

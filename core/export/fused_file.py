@@ -24,6 +24,7 @@ from core.export.judge_reading import read_document
 from core.export.judge_schema import FORMATS, VERSION
 from core.fusion.assistants import Assistant, fitted_repeval, make_assistant
 from core.fusion.estimators import restore_estimator
+from core.golden.texts import KnownTexts
 from core.records import Alignment, FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Unscored, Verdict
 from core.version import VERSION as CONCORD
 
@@ -89,12 +90,14 @@ class PartRecipe:
 class FusionCard:
     """What a fused file says: the estimator's `state` (with the parts' names in order) and what was measured.
 
-    `task` tells the kind of the items and the scale of the labels (`task_entry`); None where nobody knows.
+    `texts` tells the items that parts or weights were fitted on, and the other labelled ones.  `task` tells
+    the kind of the items and the scale of the labels (`task_entry`); None where nobody knows.
     """
 
     aspect: str
     golden_name: str
     golden_digest: str
+    texts: KnownTexts
     state: Mapping[str, Any]
     parts: Sequence[PartRecipe]
     fused: Alignment | Mapping[str, Any]
@@ -124,6 +127,7 @@ def fused_yaml(card: FusionCard, *, created: dt.datetime | None = None) -> str:
             "told": dict(card.told),
             "golden": {"name": card.golden_name, "digest": card.golden_digest},
             "warnings": [str(one) for one in card.told.get("notes", ())],
+            "texts": card.texts.as_json(),
         }
     )
     return yaml_text(sealed(body))

@@ -49,7 +49,7 @@ class LoadedFusion:
 
     @property
     def task(self) -> Task:
-        """What is rated.  Files of version 1 may not tell the scale: it is then unbounded."""
+        """What is rated; the scale is unbounded where the file does not tell it."""
         body = self.card.get("task")
         if body is not None:
             return task_in(body, "fused judge")

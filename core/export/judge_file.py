@@ -3,8 +3,9 @@
 The file holds all that scoring needs (criteria, how their scores are joined, the judge's own state with its weights
 or its model, prompt and parser versions and sampling, the map to the human scale) and all that trust needs (alignments
 with statistic, level, n and interval on both sides of the split, the ceiling, the golden set's hash, the date, who
-approved the criteria on which evidence, how often the held-out items were opened, warnings).  Never a key.
-`schema/judge-2.json` documents every field; `core.export.calibrated_judge` is the judge that comes back out of it.
+approved the criteria on which evidence, how often the held-out items were opened, digests of the texts by which
+newer labels are told apart, warnings).  Never a key.
+`schema/judge-3.json` documents every field; `core.export.calibrated_judge` is the judge that comes back out of it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ import yaml
 from core.calibration.steps import Calibration
 from core.errors import JudgeError
 from core.export.calibrated_judge import CalibratedJudge, joined_verdicts, map_in, of_the_best, task_in
-from core.export.judge_migrations import migrated, parser_of, prompts_of
 from core.export.judge_reading import digest_of, is_as_exported, read_document
-from core.export.judge_schema import FORMATS, VERSION, Kind, check_card
+from core.export.judge_schema import FORMATS, VERSION, Kind, check_card, check_version
 from core.export.judge_secrets import without_secrets
 from core.jobs.views.reviews import Review
+from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet
 from core.version import VERSION as CONCORD
 
@@ -132,6 +133,7 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
             *([c.stopped_early] if c.stopped_early else []),
             *_unapproved(signed),
         ],
+        "texts": c.texts.as_json(),
     }
     return sealed(card)
 
@@ -193,6 +195,22 @@ def _unapproved(signed: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:
+    """Purpose → prompt, name and version, of a judge's state; empty for one that is asked nothing in words."""
+    sampling = judge.get("sampling")
+    if not isinstance(sampling, Mapping):
+        return {}
+    named = {"score": "prompt", "draft": "draft_prompt", "refine": "refine_prompt"}
+    found = {purpose: str(sampling[field]) for purpose, field in named.items() if sampling.get(field)}
+    persona = sampling.get("persona", "none")
+    return found if persona == "none" else found | {"persona": f"persona_{persona}.v1"}
+
+
+def parser_of(judge: Mapping[str, Any]) -> str | None:
+    """What reads the replies of a judge of this state; None for one whose scores are computed."""
+    return None if judge.get("spec") == "offline" else PARSER
+
+
 class _ReadableDumper(yaml.SafeDumper):
     """Safe YAML with texts of several lines as literal blocks."""
 
@@ -237,31 +255,32 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class JudgeFile:
-    """A checked card of the present version; `edited`: its digest did not match, and the caller accepted that."""
+    """A checked card; `edited`: its digest did not match, and the caller accepted that."""
 
     card: dict[str, Any]
     edited: bool
 
 
 def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
-    """The checked content of a file, brought up to the present version.
+    """The checked content of a file.
 
-    JudgeError tells what is wrong and what was expected: no such file, not YAML, another format, a version from the
-    future, parts missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
+    JudgeError tells what is wrong and what was expected: no such file, not YAML, another format or version, parts
+    missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
     """
     found = read_document(path)
     if found.get("format") != FORMATS[kind]:
         raise JudgeError(f"{path}: is no judge file; its first line should read 'format: {FORMATS[kind]}'.")
     card = checked(found, kind, str(path))
-    edited = found["version"] > 1 and not is_as_exported(found)
+    edited = not is_as_exported(found)
     if edited and not accept_edited:
         raise JudgeError(EDITED.format(where=path))
     return JudgeFile(card, edited)
 
 
 def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
-    """`card` (plain JSON types) in the present version, when it holds what it must.  JudgeError says what is wrong."""
-    found = migrated(card, kind, where)
+    """`card` (plain JSON types) when it is of the present version and holds what it must, else JudgeError."""
+    found = dict(card)
+    check_version(found, where)
     check_card(found, kind, where)
     if found["task"] is not None:
         task_in(found["task"], where)
@@ -271,5 +290,5 @@ def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge f
 
 
 def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
-    """The checked content of a judge file, in the present version.  JudgeError as `open_file`."""
+    """The checked content of a judge file.  JudgeError as `open_file`."""
     return open_file(path, accept_edited=accept_edited).card

@@ -1,6 +1,6 @@
 """The schemas of the files of judges, and the check that tells a person what is wrong where.
 
-`schema/judge-2.json` and `schema/fusion-2.json` are JSON Schemas (draft 2020-12) that document every field; others can
+`schema/judge-3.json` and `schema/fusion-3.json` are JSON Schemas (draft 2020-12) that document every field; others can
 validate files with them.
 """
 
@@ -16,8 +16,8 @@ from typing import Any, Literal
 from core.errors import JudgeError, UsageError
 
 Kind = Literal["judge", "fusion"]
-VERSION = 2
-"""Version of both files; `core.export.judge_migrations` brings older ones up to it."""
+VERSION = 3
+"""Version of both files, the only one that is read: older ones do not hold what a recheck needs."""
 
 FORMATS: Mapping[Kind, str] = {"judge": "concord-judge", "fusion": "concord-fusion"}
 SCHEMAS = Path(__file__).parent / "schema"
@@ -46,6 +46,23 @@ def judge_schema(kind: Kind = "judge") -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of `judge.yaml`, or of a fused judge's file.  UsageError for another kind."""
     found: dict[str, Any] = json.loads(schema_path(kind).read_text(encoding="utf-8"))
     return found
+
+
+def check_version(card: Mapping[str, Any], where: str) -> None:
+    """JudgeError for a version that is none, or another than the present one.  `where` names the file."""
+    version = card.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise JudgeError(f"{where}: version must be the whole number {VERSION}; {version!r:.40} came.")
+    if version > VERSION:
+        raise JudgeError(
+            f"{where}: has version {version}, from a newer Concord; this one reads version {VERSION}. "
+            "Update Concord, or export the judge with this one."
+        )
+    if version < VERSION:
+        raise JudgeError(
+            f"{where}: has version {version}, from before the first release of Concord; this one reads version "
+            f"{VERSION}. Export the judge again."
+        )
 
 
 def check_card(card: Mapping[str, Any], kind: Kind, where: str) -> None:

@@ -42,8 +42,8 @@ def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
         link_to("calibrate", "Calibrate a judge", icon=":material/tune:")
         return
     st.caption(
-        "The judge scores items that were labelled after its calibration. Its alignment there stands beside the one "
-        "it was exported with; the interval of the change decides."
+        "The judge scores labelled items whose texts it was neither calibrated with nor evaluated on. Its alignment "
+        "there stands beside the one it was exported with; the interval of the change decides."
     )
     history = tasks.list_rechecks(page.store, page.project.project_id, aspect)
     run = _choose_run(runs, history)
@@ -210,7 +210,9 @@ def _draw_newest(found: Recheck) -> None:
     middle.caption(plain(_beside(found.then)))
     share = found.unread_share
     right.metric("Unscored", tables.DASH if share is None else f"{share:.1%}")
-    right.caption(plain(f"of {found.n_labelled:,} labelled items"))
+    left_out = sum(found.left_out.values())
+    known = f"; {left_out:,} more are left out as no newer ones" if left_out else ""
+    right.caption(plain(f"of {found.n_labelled:,} newer labelled items{known}"))
     shifts = (None if narrower else found.labels, found.scores)
     lines = [*_tests(found), *(one.words for one in shifts if one is not None), *found.notes]
     for line in lines:
@@ -257,6 +259,7 @@ def _row(one: RecheckView) -> dict[str, Any]:
         "when": f"{one.created_at:%Y-%m-%d %H:%M}",
         "newer labels": found.golden_name,
         "n": found.now.n,
+        "left out": sum(found.left_out.values()),
         tables.measure_heading(found.now): tables.DASH if found.now.value is None else f"{found.now.value:.3f}",
         "95 % interval": tables.interval_of(found.now),
         "change": tables.DASH if change.value is None else f"{change.value:+.3f}",

@@ -29,9 +29,9 @@ from tests.awaiting import awaited
 Card = dict[str, Any]
 FILES = Path(__file__).parent / "export" / "files"
 ITEM = Item("a", "The rye bread was recalled.", source="A bakery recalled its rye bread on Monday.")
-OFFLINE = sealed(checked(read_document(FILES / "judge_1_offline.yaml")))
-SCRIPTED = sealed(checked(read_document(FILES / "judge_1_scripted.yaml")))
-FUSED = sealed(checked(read_document(FILES / "fused_1.yaml"), "fusion"))
+OFFLINE = sealed(checked(read_document(FILES / "judge_offline.yaml")))
+SCRIPTED = sealed(checked(read_document(FILES / "judge_scripted.yaml")))
+FUSED = sealed(checked(read_document(FILES / "fused.yaml"), "fusion"))
 
 
 @pytest.fixture(scope="module")
@@ -368,7 +368,7 @@ def test_nonsense_is_told_and_never_crashes(tmp_path: Path, name: str) -> None:
 
 
 def test_a_text_that_was_cut_anywhere_is_told(tmp_path: Path) -> None:
-    path, text = tmp_path / "judge.yaml", (FILES / "judge_1_scripted.yaml").read_text("utf-8")
+    path, text = tmp_path / "judge.yaml", (FILES / "judge_scripted.yaml").read_text("utf-8")
 
     @settings(max_examples=40)
     @given(at=st.integers(0, len(text) - 1), junk=st.text(max_size=8))

@@ -129,7 +129,7 @@ def test_a_recheck_from_verdicts_in_words(judge_file: str, tmp_path: Path, capsy
     for words in (
         "now:  spearman",
         "then: spearman",
-        "0.0% of the labelled items unscored",
+        "0.0% of the newer items unscored",
         "told with 80 % power",
         "the judge minus the judge without criteria, on 144",
         "Labels are distributed about as before",
@@ -145,8 +145,11 @@ def test_a_recheck_from_verdicts_in_words(judge_file: str, tmp_path: Path, capsy
         (("--verdicts", "none.jsonl"), 1, "no such file"),
     ],
 )
-def test_rechecks_that_are_put_wrongly(run: Run, judge_file: str, more: tuple[str, ...], code: int, words: str) -> None:
-    found, body = run("recheck", judge_file, str(SUMMARIES), "--aspect", ASPECT, *more)
+def test_rechecks_that_are_put_wrongly(
+    run: Run, judge_file: str, tmp_path: Path, more: tuple[str, ...], code: int, words: str
+) -> None:
+    newer = newer_file(tmp_path / "newer.jsonl", shuffled=False)
+    found, body = run("recheck", judge_file, newer, "--aspect", ASPECT, *more)
     assert found == code
     assert words in body["error"]["message"]
 

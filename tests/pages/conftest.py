@@ -21,6 +21,7 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing
 from core.errors import ConflictError, JobError, NotFoundError
 from core.golden import load_golden
+from core.golden.texts import KnownTexts
 from core.jobs import tasks
 from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import (
@@ -137,6 +138,7 @@ class World:
             golden_name="summaries",
             golden_digest="golden:abc",
             split=Split((0,), (1,), "sources", 0),
+            texts=KnownTexts(("0" * 12,), ("1" * 12,)),
             chosen=tuple(c.criteria for c in candidates[:3]),
             candidates=candidates,
             calibration=aligned(0.61),

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from core.errors import JobError, NotFoundError, UsageError
 from core.jobs.tasks.access import requires
 from core.jobs.views.fusion import KeptFusion, KeptPart
@@ -111,21 +113,22 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     NotFoundError when the judge is no kept fusion.
     """
     from core.export.fused_file import FusionCard, fused_yaml, task_entry
+    from core.golden.texts import KnownTexts
 
     kept = kept_fusion(store, project_id, judge_id)
-    told, golden = kept.told, store.goldens.get(kept.golden_id)
+    told, golden = kept.told, store.goldens.load(kept.golden_id)
+    seen = store.judges.get(project_id, judge_id).judge.seen
+    labelled = np.flatnonzero(~np.isnan(golden.labels(kept.aspect)))
     card = FusionCard(
         kept.aspect,
         golden.name,
         kept.golden_id,
+        KnownTexts.of(golden, seen, np.setdiff1d(labelled, seen)),
         kept.state,
         [_recipe(store, part) for part in kept.parts],
         told["fused"],
         {name: told[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
-        next(
-            (task_entry(one.aspect, golden.kind, one.scale) for one in golden.aspects if one.aspect == kept.aspect),
-            None,
-        ),
+        task_entry(kept.aspect, golden.kind, golden.aspects[kept.aspect].scale),
     )
     return fused_yaml(card)
 

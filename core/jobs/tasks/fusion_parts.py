@@ -15,6 +15,7 @@ from core.export.fused_file import PartRecipe
 from core.fusion.assistants import kept, make_assistant, score_all
 from core.fusion.stack import Sides
 from core.fusion.taught import out_of_fold
+from core.golden.texts import KnownTexts, text_digest
 from core.providers.base import ReplyStore
 from core.records import FloatArray, GoldenSet, JudgeScores, Scored, Split
 from core.settings import Settings
@@ -164,18 +165,14 @@ def _repeval(bench: Bench, found: Gathered) -> None:
 
 def _judge_file(bench: Bench, found: Gathered, name: str, path: Path) -> None:
     from core.export import read_card
-    from core.public import load_judge, split_for
+    from core.public import load_judge
 
     card = read_card(path)
     theirs = str(card["task"]["aspect"])
     if theirs != bench.aspect:
         found.notes.append(f"{name} was calibrated on {theirs}, not on {bench.aspect}.")
-    seen: tuple[int, ...] = ()
-    digest = str(card.get("golden", {}).get("digest", ""))
-    if digest == bench.golden.digest:
-        seen = split_for(bench.golden, theirs, CalibrationSettings.from_json(card["settings"])).calibration
-    else:
-        found.notes.append(f"{name} was calibrated on another golden set: if it shares items, alignment flatters.")
+    chose = set(KnownTexts.from_json(card["texts"]).calibration)
+    seen = tuple(k for k, item in enumerate(bench.golden.items) if text_digest(item) in chose)
     judge = load_judge(path, replies=bench.replies)
     try:
         verdicts = judge.score(bench.golden.items)

@@ -31,8 +31,11 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 
     `run_view(...).outcome` is then a `Recheck`.  NotFoundError for an unknown project, run or golden set, JobError for
     a calibration without a result, UsageError for one of another project, a golden set without labels on the aspect,
-    or a `fall` or `alpha` that is no such number.
+    or a `fall` or `alpha` that is no such number, GoldenError where none of the labels is newer than the judge.
     """
+    from core.drift.newer import newer_items
+    from core.export import judge_card
+
     store.projects.get(request.project_id)
     row = store.goldens.get(request.golden_id)
     run = store.runs.get(request.run_id)
@@ -48,5 +51,7 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
         raise UsageError(f"{row.name} has {labelled} labels of {request.aspect}; a recheck needs at least 2.")
     if not 0 < request.fall <= 1 or not 0 < request.alpha < 0.5:
         raise UsageError("The fall that matters lies between 0 and 1, the chance of a false alarm between 0 and 0.5.")
+    old = store.goldens.load(run.golden_id)
+    newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect, old)
     spec = str(calibration.judge_state.get("spec", ""))
     return start_run(store, settings, "recheck", request, title=f"recheck · {row.name}", judge_spec=spec)

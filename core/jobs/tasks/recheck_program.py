@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from core.drift.newer import newer_items
 from core.drift.outcome import Recheck
 from core.drift.recheck import Asked, recheck_scores
-from core.errors import JobError
 from core.export import CalibratedJudge, final_verdicts, judge_card
 from core.jobs.documents import RESULT
 from core.jobs.journal import Journal
@@ -55,27 +55,28 @@ class RecheckProgram:
         self._golden = store.goldens.load(request.golden_id)
         self._old = store.goldens.load(store.runs.get(request.run_id).golden_id)
         self._card = judge_card(self._calibration)
+        self._newer = newer_items(self._card, self._golden, request.aspect, self._old)
         replies = store.replies.of_run(run.run_id, run.project_id)
         self._judge: CalibratedJudge = restored(self._card, settings, replies, gate=gate_of(store, run))
 
     def steps(self) -> Generator[Any, Any, Recheck]:
-        labels = self._golden.labels(self._request.aspect)
-        labelled = np.flatnonzero(~np.isnan(labels)).tolist()
-        asks = (False, True) if self._request.no_criteria else (False,)
+        newer = self._newer
+        asks = [(False, np.union1d(newer.used, newer.evaluated_on).tolist())]  # its earlier verdicts stand beside both
+        if self._request.no_criteria:
+            asks.append((True, newer.used.tolist()))
         each = len(self._judge.criteria)
-        expected = len(labelled) * (each + len(asks) - 1)
+        expected = sum(len(wanted) * (1 if without else each) for without, wanted in asks)
         done, found = 0, []
-        for without in asks:
-            values = np.full(labels.size, np.nan)
-            for start in range(0, len(labelled), BATCH):
+        for without, wanted in asks:
+            values = dict[str, float]()
+            for start in range(0, len(wanted), BATCH):
                 told = "scoring without criteria" if without else "scoring the newer items"
                 yield Progress("recheck", told, done, expected, Usage())
-                positions = tuple(labelled[start : start + BATCH])
+                positions = tuple(wanted[start : start + BATCH])
                 part: RecheckPart = yield RecheckStep(positions, without)
-                values[list(positions)] = part.values
+                values |= zip((self._golden.item_ids[k] for k in positions), part.values.tolist(), strict=True)
                 done += len(positions) * (1 if without else each)
-            scored = zip(self._golden.item_ids, values.tolist(), strict=True)
-            found.append({name: value for k, (name, value) in enumerate(scored) if not np.isnan(labels[k])})
+            found.append(values)
         yield Progress("done", "done", expected, expected, Usage())
         return self._compared(found)
 
@@ -111,9 +112,6 @@ class RecheckProgram:
 
     def _compared(self, found: list[dict[str, float]]) -> Recheck:
         request = self._request
-        if not found:
-            raise JobError("Nothing was scored.")
-        same = self._golden.digest == self._old.digest
         earlier = {
             one.item_id: one.value if isinstance(one, Scored) else float("nan")
             for one in final_verdicts(self._calibration, self._old)
@@ -124,7 +122,7 @@ class RecheckProgram:
             request.aspect,
             found[0],
             before=earlier,
-            old=None if same else self._old,
+            old=self._old,
             against=found[1] if len(found) > 1 else None,
             against_name="the judge without criteria" if len(found) > 1 else "",
             asked=Asked(alpha=request.alpha, fall=request.fall),

@@ -16,7 +16,7 @@ import core
 from core.calibration.steps import Calibration
 from core.drift.outcome import Recheck
 from core.drift.recheck import NO_CRITERIA, Asked, exported_alignment, recheck_scores
-from core.errors import JudgeError, UsageError
+from core.errors import GoldenError, JudgeError
 from core.export import judge_card
 from core.records import GoldenSet
 from core.store.codec import pack, unpack
@@ -25,15 +25,9 @@ ASPECT = "relevance"
 Newer = Callable[..., GoldenSet]
 
 
-def test_on_the_very_items_of_its_export_nothing_has_changed(
-    judge_file: Path, golden: GoldenSet, calibration: Calibration
-) -> None:
-    found = core.recheck(judge_file, golden, ASPECT)
-    assert found.now.value == pytest.approx(calibration.held_out.value, abs=1e-12)
-    assert found.now.n == calibration.held_out.n
-    assert (found.decision, found.change.p) == ("holds", None)
-    assert "scores as before" in found.words
-    assert "nothing about newer labels" in found.notes[-1]
+def test_the_very_items_of_its_export_are_no_newer_ones(judge_file: Path, golden: GoldenSet) -> None:
+    with pytest.raises(GoldenError, match=r"no newer labels of 'relevance'.* 72 served to choose the judge, 72"):
+        core.recheck(judge_file, golden, ASPECT)
 
 
 def test_labels_that_mean_nothing_are_a_fall(judge_file: Path, newer: Newer, golden: GoldenSet) -> None:
@@ -76,13 +70,44 @@ def test_items_that_the_calibration_knew_are_left_out(judge_file: Path, newer: N
         fresh,
         items=(*golden.items[:40], *fresh.items[40:]),
     )
-    found = core.recheck(judge_file, mixed, ASPECT, old=golden)
-    assert found.n_left_out == 40
+    found = core.recheck(judge_file, mixed, ASPECT)
+    assert sum(found.left_out.values()) == 40
     assert found.now.n <= found.n_labelled == len(fresh.items) - 40
-    with pytest.raises(UsageError, match="nothing newer to recheck on"):
-        core.recheck(
-            judge_file, replace(golden, name="renamed", metrics={"m": (1.0,) * len(golden.items)}), ASPECT, old=golden
-        )
+    assert core.recheck(judge_file, mixed, ASPECT, old=golden).now == found.now
+
+
+def test_what_had_a_label_in_the_older_set_is_no_newer_item(judge_file: Path, newer: Newer) -> None:
+    fresh, older = newer(0.0), replace(newer(0.0), name="older")
+    labels = replace(older.aspects[ASPECT], values=(3.0,) * 30 + (None,) * (len(older.items) - 30))
+    found = core.recheck(judge_file, fresh, ASPECT, old=replace(older, aspects={ASPECT: labels}))
+    assert found.left_out == {"old": 30}
+    assert found.n_labelled == len(fresh.items) - 30
+
+
+def test_two_systems_may_say_the_same(judge_file: Path, newer: Newer) -> None:
+    fresh = newer(0.0)
+    first, second = fresh.items[0], fresh.items[1]
+    assert (first.source, first.system_id != second.system_id) == (second.source, True)
+    same = replace(fresh, items=(first, replace(second, target=first.target), *fresh.items[2:]))
+    assert core.recheck(judge_file, same, ASPECT).left_out == {}
+    twice = replace(second, target=first.target, system_id=first.system_id)
+    found = core.recheck(judge_file, replace(fresh, items=(first, twice, *fresh.items[2:])), ASPECT)
+    assert found.left_out == {"repeated": 1}
+
+
+def test_calibration_items_are_no_part_of_the_paired_test(
+    judge_file: Path, newer: Newer, golden: GoldenSet, calibration: Calibration
+) -> None:
+    """Before, the scores were turned round on the items that chose the judge: nothing of that is to be seen."""
+    fresh = newer(0.0)
+    labels = replace(fresh.aspects[ASPECT], values=(*fresh.aspects[ASPECT].values, *golden.aspects[ASPECT].values))
+    both = replace(fresh, items=(*fresh.items, *golden.items), aspects={ASPECT: labels})
+    now = {one.item_id: one.value for one in core.load_judge(judge_file).score(both.items)}  # type: ignore[union-attr]
+    chose = {golden.items[k].item_id for k in calibration.split.calibration}
+    before = {name: -value if name in chose else value for name, value in now.items()}
+    found = core.recheck(judge_file, both, ASPECT, verdicts=now, before=before)
+    assert found.paired is not None
+    assert (found.paired.n, found.paired.value) == (len(fresh.items) + len(calibration.split.held_out), 0.0)
 
 
 def test_paired_with_earlier_verdicts(judge_file: Path, newer: Newer) -> None:

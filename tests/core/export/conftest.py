@@ -1,4 +1,4 @@
-"""Judge files to work on: real ones of version 1, and the same brought up to the present version."""
+"""Judge files to work on: real ones, calibrated on the sample summaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.export.judge_file import checked, sealed
+from core.export.judge_file import sealed
 from core.export.judge_reading import read_document
 
 FILES = Path(__file__).parent / "files"
@@ -19,20 +19,10 @@ Card = dict[str, Any]
 WriteCard = Callable[..., Path]
 
 
-@pytest.fixture(scope="session")
-def old_files() -> Path:
-    """Files that an earlier version of the code wrote: judge_1_offline, judge_1_scripted, fused_1 (.yaml)."""
-    return FILES
-
-
-def _present(name: str, kind: Any = "judge") -> Card:
-    return sealed(checked(read_document(FILES / name), kind))
-
-
 _CARDS = {
-    "offline": _present("judge_1_offline.yaml"),
-    "scripted": _present("judge_1_scripted.yaml"),
-    "fused": _present("fused_1.yaml", "fusion"),
+    "offline": read_document(FILES / "judge_offline.yaml"),
+    "scripted": read_document(FILES / "judge_scripted.yaml"),
+    "fused": read_document(FILES / "fused.yaml"),
 }
 
 

@@ -14,18 +14,22 @@ import yaml
 from core.errors import JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, is_fused_file, read_fused
 from core.fusion.estimators import make_estimator
+from core.golden.texts import KnownTexts
 from core.records import GoldenSet, Item, Scored, Unscored, Verdict
 from core.repeval import ModelSpec, extract
 from core.repeval.states import Extraction, describe
 
+NO_TEXTS = KnownTexts((), ())
 MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
 LABELS = np.array([1.0, 2.0, 3.0, 4.5])
-A_JUDGE = yaml.safe_load((Path(__file__).parent / "files" / "judge_1_offline.yaml").read_text("utf-8"))
+A_JUDGE = yaml.safe_load((Path(__file__).parent / "files" / "judge_offline.yaml").read_text("utf-8"))
 
 
 def a_card(*parts: PartRecipe) -> FusionCard:
     state = make_estimator("ridge").fit(MATRIX[: len(parts)], LABELS, np.arange(4)).state()
-    return FusionCard("wit", "g", "golden:1", state | {"parts": [one.name for one in parts]}, parts, {"value": 0.5})
+    return FusionCard(
+        "wit", "g", "golden:1", NO_TEXTS, state | {"parts": [one.name for one in parts]}, parts, {"value": 0.5}
+    )
 
 
 def a_golden(n: int = 3, **metrics: Any) -> GoldenSet:
@@ -171,10 +175,10 @@ def test_the_file_says_what_each_part_needs_and_holds_no_tags(tmp_path: Path) ->
         "the judge offline, which stands in this file",
     ]
     with pytest.raises(UsageError, match="without a recipe: mine"):
-        fused_yaml(FusionCard("wit", "g", "d", card.state, card.parts[:1], {}))
+        fused_yaml(FusionCard("wit", "g", "d", NO_TEXTS, card.state, card.parts[:1], {}))
 
 
-@pytest.mark.parametrize("spoilt", ["", "format: concord-judge\n", "format: concord-fusion\nversion: 2\n", "\t:"])
+@pytest.mark.parametrize("spoilt", ["", "format: concord-judge\n", "format: concord-fusion\nversion: 3\n", "\t:"])
 def test_other_files_are_refused(tmp_path: Path, spoilt: str) -> None:
     path = tmp_path / "f.yaml"
     path.write_text(spoilt, "utf-8")

@@ -16,6 +16,7 @@ from core.errors import GoldenError, JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, read_fused, task_entry
 from core.export.fused_judge import LoadedFusion
 from core.fusion.estimators import make_estimator
+from core.golden.texts import KnownTexts
 from core.records import Item, Scale, Scored, Unscored, Verdict
 from tests.awaiting import awaited
 
@@ -46,7 +47,10 @@ class Twos:
 def written(path: Path, *parts: PartRecipe) -> Path:
     state = make_estimator("ridge").fit(MATRIX, LABELS, np.arange(4)).state() | {"parts": [one.name for one in parts]}
     task = task_entry("wit", "single", Scale(1, 5, 1))
-    path.write_text(fused_yaml(FusionCard("wit", "g", "golden:1", state, parts, {"value": 0.5}, {}, task)), "utf-8")
+    path.write_text(
+        fused_yaml(FusionCard("wit", "g", "golden:1", KnownTexts((), ()), state, parts, {"value": 0.5}, {}, task)),
+        "utf-8",
+    )
     return path
 
 

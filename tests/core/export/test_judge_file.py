@@ -55,7 +55,7 @@ def test_file_holds_what_trust_needs(calibrated: Calibration) -> None:
 
 def test_it_says_what_wrote_it_and_how_it_is_asked(calibrated: Calibration) -> None:
     card = judge_card(calibrated)
-    assert (card["version"], card["concord"]) == (2, VERSION)
+    assert (card["version"], card["concord"]) == (3, VERSION)
     assert is_as_exported(card)
     assert (card["prompts"], card["parser"]) == ({}, None)
     assert (card["ceiling"], card["held_out_opened"], "needs" in card["task"]) == (None, None, False)

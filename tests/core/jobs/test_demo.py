@@ -157,7 +157,7 @@ def test_the_rechecks_come_out_the_same_today(demo: Store, runs: list[RunSummary
         assert newer.digest == one.golden_id
         now = recheck(judge, newer, aspect, old=load_golden(recorded.GOLDEN))
         assert now.now.value == pytest.approx(one.outcome.now.value, abs=1e-9)
-        assert (now.decision, now.words, now.n_left_out) == (one.outcome.decision, one.outcome.words, 0)
+        assert (now.decision, now.words, now.left_out) == (one.outcome.decision, one.outcome.words, {})
 
 
 def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:

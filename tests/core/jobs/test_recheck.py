@@ -13,7 +13,7 @@ import core
 from core.calibration.settings import CalibrationSettings
 from core.drift.outcome import Recheck
 from core.drift.recheck import NO_CRITERIA
-from core.errors import JobError, NotFoundError, UsageError
+from core.errors import GoldenError, JobError, NotFoundError, UsageError
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
 from core.jobs.views.recheck import RecheckRequest
@@ -89,16 +89,34 @@ def test_a_recheck_equals_the_command_and_enters_the_history(world: World, drive
     assert tasks.list_rechecks(world.store, world.project_id, "relevance") == ()
 
 
-def test_on_its_own_golden_set_the_held_out_figure_comes_again(world: World, drive: Drive) -> None:
-    request = RecheckRequest(world.project_id, world.golden_id, ASPECT, world.run_id, no_criteria=False)
+def test_known_texts_do_not_count_and_the_held_out_ones_stand_beside_their_scores_then(
+    world: World, drive: Drive
+) -> None:
+    fresh = newer(world.golden, "with copies")
+    labels = replace(fresh.aspects[ASPECT], values=fresh.aspects[ASPECT].values + world.golden.aspects[ASPECT].values)
+    both = replace(fresh, items=(*fresh.items, *world.golden.items), aspects={ASPECT: labels})
+    golden_id = tasks.add_golden(world.store, world.project_id, both)
+    request = RecheckRequest(world.project_id, golden_id, ASPECT, world.run_id, no_criteria=False)
     run_id = tasks.start_recheck(world.store, world.settings, request)
     assert drive(world.store, world.settings, run_id) == "done"
-    found = tasks.run_view(world.store, run_id).outcome
+    found, split = tasks.run_view(world.store, run_id).outcome, tasks.load_calibration(world.store, world.run_id).split
     assert isinstance(found, Recheck)
-    assert found.now.value == pytest.approx(found.then.value, abs=1e-12)
-    assert (found.decision, found.against) == ("holds", None)
+    assert found.left_out == {"calibration": len(split.calibration), "held_out": len(split.held_out)}
+    assert found.n_labelled == len(fresh.items)
     assert found.paired is not None
-    assert found.paired.value == 0.0
+    assert (found.paired.n, found.paired.value) == (len(split.held_out), 0.0)
+
+
+def test_without_newer_labels_none_is_started(world: World) -> None:
+    copies = tuple(replace(one, item_id=f"copy-{one.item_id}") for one in world.golden.items)
+    renamed_id = tasks.add_golden(world.store, world.project_id, replace(world.golden, items=copies, ratings=()))
+    before = len(tasks.list_runs(world.store, world.project_id))
+    for golden_id in (world.golden_id, renamed_id):
+        with pytest.raises(GoldenError, match="no newer labels"):
+            tasks.start_recheck(
+                world.store, world.settings, RecheckRequest(world.project_id, golden_id, ASPECT, world.run_id)
+            )
+    assert len(tasks.list_runs(world.store, world.project_id)) == before
 
 
 def test_what_is_refused(world: World) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from core.export.adapters import adapter
+from core.export.judge_schema import VERSION
+from core.golden.texts import KnownTexts
 from core.judging.sampling import Sampling
 from core.providers.base import Completion
 from core.records import Item, Usage
@@ -64,9 +66,10 @@ def card() -> Card:
         texts = criteria or ("It is clear and short.", "Every name in it stands in the source.")
         made = {
             "format": "concord-judge",
-            "version": 2,
+            "version": VERSION,
             "concord": "0",
             "digest": f"sha256:{'0' * 64}",
+            "texts": KnownTexts(("0" * 12,), ("1" * 12,)).as_json(),
             "created": "2026-11-22T00:00:00+00:00",
             "task": {
                 "aspect": "coherence",
