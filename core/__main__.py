@@ -173,7 +173,8 @@ def _words_of_estimate(told: Estimate) -> str:
     tokens = f", about {told.prompt_tokens:,} prompt tokens" if told.prompt_tokens else ""
     price = f", about ${told.cost:,.2f}" if told.cost else ""
     sides = f"{told.n_calibration} calibration and {told.n_held_out} held-out items"
-    return f"About {told.calls:,} calls{tokens}{price} on {sides}."
+    lines = [f"About {told.calls:,} calls{tokens}{price} on {sides}.", *(f"Note: {one}" for one in told.notes)]
+    return "\n".join(lines)
 
 
 def _words_of_calibration(body: dict[str, Any]) -> list[str]:
@@ -186,6 +187,7 @@ def _words_of_calibration(body: dict[str, Any]) -> list[str]:
     measured = body["held_out"]
     lines = [
         f"{body['aspect']}: {body['candidates']} criteria, {body['calls']} calls, {body['seconds']:.1f} s",
+        body["work"]["words"],
         f"{measured['statistic']}, {measured['level']} level",
         line("held-out", body["held_out"]),
         line("held-out, no criteria", body["no_criteria"]["held_out"]),
@@ -194,9 +196,8 @@ def _words_of_calibration(body: dict[str, Any]) -> list[str]:
         "Criteria of the final judge:",
         *(f"  - {' '.join(text.split())}" for text in body["criteria"]),
         *(f"Note: {warning}" for warning in body["warnings"]),
+        *(f"Note: {one}" for one in body["work"]["left_out"]),
     ]
-    if body["stopped_early"]:
-        lines.append(f"Note: {body['stopped_early']}")
     return [*lines, f"Written to {body['out']}"] if body["out"] else lines
 
 

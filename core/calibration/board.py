@@ -95,6 +95,7 @@ class Board:
         self.curve: list[BestSoFar] = []
         self.unscored: dict[str, dict[str, Unscored]] = {}
         self.calls_expected = 0
+        self.rounds_done = 0
         self._place = {int(position): i for i, position in enumerate(side.positions)}
 
     def add(self, criteria: Iterable[Criteria], status: Status = "waiting") -> None:

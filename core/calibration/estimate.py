@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from core.calibration.board import Side
+from core.calibration.budget import cut_words, plan_work
 from core.calibration.settings import FEW_LABELS, CalibrationSettings
-from core.calibration.start import expected_calls, require_usable
+from core.calibration.start import require_usable
 from core.calibration.steps import Estimate
 from core.judging.base import Judge
 from core.records import GoldenSet, Split, Task
@@ -16,14 +17,15 @@ def estimate(golden: GoldenSet, task: Task, split: Split, settings: CalibrationS
     """The estimate for `judge`, prepared or not.  AspectError for labels that cannot rank anything."""
     side = Side.of(golden, task.aspect, split.calibration)
     require_usable(golden, task, side)
-    calls = expected_calls(settings, side, len(split.held_out))
+    plan = plan_work(settings, side, len(split.held_out))
     once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
-    share = calls / max(1, once.calls)
-    notes = [judge.notice] if judge.notice else []
+    share = plan.calls / max(1, once.calls)
+    cut = cut_words(plan, settings, side, len(split.held_out))
+    notes = [one for one in (judge.notice, cut) if one]
     if side.n < FEW_LABELS:
         notes.append(f"{side.n} labelled items for calibration: under {FEW_LABELS}, refinement tends to fit noise.")
     return Estimate(
-        calls=calls,
+        calls=plan.calls,
         prompt_tokens=None if once.prompt_tokens is None else round(once.prompt_tokens * share),
         completion_tokens=None if once.completion_tokens is None else round(once.completion_tokens * share),
         cost=None if once.cost is None else once.cost * share,

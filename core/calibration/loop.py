@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from core.calibration.board import Board, Meter, Side
+from core.calibration.budget import WorkPlan, cut_words, finalists, plan_work, refined_asked, spread
 from core.calibration.draft import distinct, draft_requests
 from core.calibration.refine import Folds, gate, refine_requests
 from core.calibration.report import (
@@ -26,10 +27,19 @@ from core.calibration.report import (
     unread_counts,
     unread_warning,
 )
-from core.calibration.revisit import Order, Plan, affordable_plan, revisit
+from core.calibration.revisit import Order, revisit
 from core.calibration.settings import FEW_LABELS, CalibrationSettings
-from core.calibration.start import choose_level, expected_calls, require_usable
-from core.calibration.steps import Answer, Calibration, CalibrationLoop, DraftStep, RefineStep, Standing, Work
+from core.calibration.start import choose_level, require_usable
+from core.calibration.steps import (
+    Answer,
+    Calibration,
+    CalibrationLoop,
+    DraftStep,
+    RefineStep,
+    Standing,
+    Work,
+    WorkDone,
+)
 from core.golden.texts import KnownTexts
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.records import Criteria, GoldenSet, Provenance, Split, Task
@@ -47,32 +57,22 @@ class _Run:
     board: Board
     order: Order
     held_out: Side
+    plan: WorkPlan
     problems: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    stopped_early: str = ""
+    cut: list[str] = field(default_factory=list)
+    not_run: list[str] = field(default_factory=list)
 
     @property
     def settings(self) -> CalibrationSettings:
         return self.board.settings
 
-    @property
-    def finalists(self) -> int:
-        return max(self.settings.keep, self.settings.ensemble)
-
     def count(self, problems: Mapping[str, int]) -> None:
         for reason, n in problems.items():
             self.problems[reason] = self.problems.get(reason, 0) + n
 
-    def cut_short(self, plan: Plan, planned: int, what: str) -> None:
-        on = f", ranked on {plan.share:.0%} of the calibration sources" if 0 < plan.share < 1 else ""
-        self.stopped_early = self.stopped_early or (
-            f"The budget of {self.settings.budget} calls covers {plan.arms} of {planned} planned {what}{on}."
-        )
-
     def out_of_budget(self, where: str) -> None:
-        self.stopped_early = self.stopped_early or (
-            f"The budget of {self.settings.budget} calls was used up {where}; this is the best found until then."
-        )
+        self.cut.append(f"The budget of {self.settings.budget:,} calls was used up {where}.")
 
 
 def calibration(
@@ -89,24 +89,22 @@ def calibration(
     Raises AspectError before the first step when the labels cannot rank anything.
     """
     run = _start(golden, task, split, settings)
-    board = run.board
-    yield board.standing("draft", 0, f"drafting {settings.plan.n_drafts} criteria")
+    board, plan = run.board, run.plan
+    yield board.standing("draft", 0, f"drafting {plan.drafts} criteria")
     requests = draft_requests(golden, board.side.labels, board.side.positions, settings)
-    plan = affordable_plan(board, len(requests), run.order, finalists=run.finalists)
-    drafts = yield from _ask(run, requests, plan)
+    drafts = yield from _ask(run, spread(requests, plan.drafts))
     board.add(drafts)
     revisited = yield from revisit(
-        board, drafts, run.order, finalists=run.finalists, phase="revisit", round_=0, share=plan.share
+        board, drafts, run.order, finalists=finalists(settings), phase="revisit", round_=0, share=plan.share
     )
     if revisited.out_of_budget:
         run.out_of_budget("while the drafts were scored")
     board.mark(revisited.complete, "kept")
-    complete = revisited.items == run.order.source_ends[-1]
     board.note_best(board.with_status("kept"))
-    for round_ in range(1, settings.rounds + 1):
-        if run.stopped_early or not complete:
-            break
+    for round_ in range(1, plan.rounds + 1):
         yield from _refine_round(run, round_)
+        if board.rounds_done < round_:
+            break
     return (yield from _report(run, judge_state or {}))
 
 
@@ -114,13 +112,15 @@ def _start(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSet
     side, held_out = Side.of(golden, task.aspect, split.calibration), Side.of(golden, task.aspect, split.held_out)
     require_usable(golden, task, side)
     level = settings.level or choose_level(side)
-    reserve = min((settings.ensemble + 1) * held_out.n, (settings.budget or 0) * 4 // 10)
-    board = Board(side, settings, level, Meter(settings.budget, reserve))
-    board.calls_expected = expected_calls(settings, side, held_out.n)
+    plan = plan_work(settings, side, held_out.n)
+    board = Board(side, settings, level, Meter(settings.budget, plan.reserve))
+    board.calls_expected = plan.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     board.add([baseline], "baseline")
-    run = _Run(golden, task, split, board, Order(side.sources, settings.seed), held_out)
-    if settings.rounds and side.n < FEW_LABELS:
+    run = _Run(golden, task, split, board, Order(side.sources, settings.seed), held_out, plan)
+    if cut := cut_words(plan, settings, side, held_out.n):
+        run.cut.append(cut)
+    if plan.rounds and side.n < FEW_LABELS:
         run.warnings.append(
             f"{side.n} calibration labels: refining on fewer than {FEW_LABELS} tends to fit their noise. "
             "Gains are asked for on an inner fold, which is small too; more labels help most."
@@ -133,12 +133,9 @@ def _start(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSet
 
 
 def _ask(
-    run: _Run, requests: Sequence[DraftRequest] | Sequence[RefineRequest], plan: Plan
+    run: _Run, requests: Sequence[DraftRequest] | Sequence[RefineRequest]
 ) -> Generator[Work | Standing, Answer, tuple[Criteria, ...]]:
-    """Have requests answered, as many as the plan allows, and return the new criteria among the answers."""
-    if plan.arms < len(requests):
-        run.cut_short(plan, len(requests), "drafts" if isinstance(requests[0], DraftRequest) else "refinements")
-        requests = requests[: plan.arms]
+    """Have requests answered, and return the new criteria among the answers."""
     if not requests:
         return ()
     drafts = tuple(r for r in requests if isinstance(r, DraftRequest))
@@ -156,16 +153,22 @@ def _refine_round(run: _Run, round_: int) -> Steps:
     board = run.board
     folds = Folds.of(board.side, run.settings)
     parents = board.ranked(board.with_status("kept"))[: run.settings.keep]
-    requests = refine_requests(run.golden, board, folds, parents, round_)
+    requests = spread(refine_requests(run.golden, board, folds, parents, round_), run.plan.refined)
+    if not requests:
+        why = "judge and people part on no item far enough" if parents else "no draft could be scored"
+        run.not_run.append(f"Refinement ended before round {round_}: {why}.")
+        return
     yield board.standing("refine", round_, f"refining {len(parents)} criteria, {len(requests)} proposals")
-    plan = affordable_plan(board, len(requests), run.order, finalists=run.finalists, whole=True)
-    children = yield from _ask(run, requests, plan)
+    children = yield from _ask(run, requests)
     board.add(children)
-    revisited = yield from revisit(board, children, run.order, finalists=run.finalists, phase="refine", round_=round_)
+    revisited = yield from revisit(
+        board, children, run.order, finalists=finalists(run.settings), phase="refine", round_=round_
+    )
     if revisited.out_of_budget:
         run.out_of_budget(f"in refinement round {round_}")
-    if revisited.items == run.order.source_ends[-1]:
+    if not children or revisited.items == run.order.source_ends[-1]:
         gate(board, folds, [board.entries[i].criteria for i in revisited.complete])
+        board.rounds_done = round_
     else:
         board.mark(revisited.complete, "stopped")
     board.note_best(board.with_status("kept"))
@@ -177,7 +180,7 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Generator[Work | Stand
     board = run.board
     board.refresh(final=True)
     baseline = board.entries[board.with_status("baseline")[0]].criteria
-    ranked = board.ranked(board.with_status("kept"))[: run.settings.ensemble]
+    ranked = board.ranked(board.with_status("kept"))[: run.plan.ensemble]
     chosen = tuple(board.entries[i].criteria for i in ranked) or (baseline,)
     if not ranked:
         run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
@@ -185,10 +188,10 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Generator[Work | Stand
     criteria = tuple({one.criteria_id: one for one in (*chosen, baseline)}.values())
     gathered = HeldOut(affordable_held_out(board, run.held_out, len(criteria)), criteria)
     if gathered.side.n < run.held_out.n:
-        run.out_of_budget(f"before all held-out items were scored ({gathered.side.n} of {run.held_out.n})")
+        run.out_of_budget(f"when {gathered.side.n:,} of {run.held_out.n:,} held-out items were scored")
     yield from gathered.collect(board)
     result = _result(run, chosen, baseline, gathered, judge_state)
-    yield board.standing("done", run.settings.rounds, "done", final=True)
+    yield board.standing("done", board.rounds_done, "done", final=True)
     return result
 
 
@@ -236,8 +239,33 @@ def _result(
         curve=tuple(board.curve),
         calls=board.meter.calls,
         usage=board.meter.usage,
+        work=_work_done(run, side.n),
         judge_state=judge_state,
         warnings=(*run.warnings, *remarks),
-        stopped_early=run.stopped_early,
+        stopped_early=" ".join(run.cut),
         problems=run.problems,
+    )
+
+
+def _work_done(run: _Run, n_held_out: int) -> WorkDone:
+    board, settings = run.board, run.settings
+    of = {
+        origin: [one for one in board.entries.values() if one.criteria.provenance.origin == origin]
+        for origin in ("draft", "refine")
+    }
+    return WorkDone(
+        drafts_asked=settings.plan.n_drafts,
+        drafts_made=len(of["draft"]),
+        drafts_ranked=sum(bool(one.asked.any()) for one in of["draft"]),
+        rounds_asked=settings.rounds,
+        rounds_done=board.rounds_done,
+        refined_asked=settings.rounds * refined_asked(settings),
+        refined_made=len(of["refine"]),
+        refined_accepted=sum(one.status in ("kept", "chosen") for one in of["refine"]),
+        held_out_asked=run.held_out.n,
+        held_out_scored=n_held_out,
+        calls_planned=run.plan.calls,
+        calls_used=board.meter.calls,
+        budget=settings.budget,
+        left_out=(*run.cut, *run.not_run),
     )

@@ -55,7 +55,7 @@ class HeldOut:
             self.values[:, start : start + len(positions)] = matrix.values
             board.take(matrix)
             done = start + len(positions)
-            yield board.standing("held-out", board.settings.rounds, f"{done} of {self.side.n} held-out items scored")
+            yield board.standing("held-out", board.rounds_done, f"{done} of {self.side.n} held-out items scored")
 
     def rows(self, criteria: Sequence[Criteria]) -> FloatArray:
         at = {one.criteria_id: i for i, one in enumerate(self.criteria)}

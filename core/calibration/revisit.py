@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.calibration.board import Board
+from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Answer, Phase, ScoreStep, Standing
 from core.records import Criteria, IntArray, ScoreMatrix
 
@@ -22,8 +23,6 @@ RUNG_SHARES = (0.08, 0.2, 0.5, 1.0)  # of the calibration sources
 ARM_SHARES = (1.0, 0.4, 0.15, 0.0)  # of the arms that enter; never fewer than the finalists
 MIN_ITEMS = 24  # at the first rung: fewer make a correlation that says nothing
 MIN_SOURCES = 4
-TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
-"""Plans for a budget, the dearest first: share of the planned criteria, share of the calibration sources."""
 STEP_CALLS = 512  # a batch should keep 64 parallel requests busy for several rounds
 STEP_ITEMS = 20
 
@@ -79,9 +78,11 @@ def racing_rungs(n_arms: int, finalists: int, order: Order, share: float = 1.0) 
     return tuple(rungs)
 
 
-def schedule(board: Board, n_arms: int, finalists: int, order: Order, share: float = 1.0) -> tuple[Rung, ...]:
+def schedule(
+    settings: CalibrationSettings, n_arms: int, finalists: int, order: Order, share: float = 1.0
+) -> tuple[Rung, ...]:
     """Racing's rungs, or one rung of everything for `full`, over the first `share` of the sources."""
-    if board.settings.revisit == "full":
+    if settings.revisit == "full":
         return (Rung(n_arms, order.up_to(share)),)
     return racing_rungs(n_arms, finalists, order, share)
 
@@ -93,34 +94,6 @@ def rung_calls(rungs: Sequence[Rung], n_reference: int = 0) -> int:
         calls += (rung.arms + n_reference) * (rung.items - done)
         done = rung.items
     return calls
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How many criteria to write, and on which share of the calibration sources to race them."""
-
-    arms: int
-    share: float = 1.0
-
-
-def affordable_plan(board: Board, wanted: int, order: Order, *, finalists: int, whole: bool = False) -> Plan:
-    """The best plan that what the budget leaves can write *and* race to its end; everything without a budget.
-
-    Both the number of criteria and the items they are raced on shrink, as TIGHTER says, until the plan fits.  With
-    `whole`, all items are kept (refinements are compared with parents that were scored on all).  When nothing fits,
-    as many criteria as can pass the first rung.
-    """
-    left = board.meter.left()
-    if left is None:
-        return Plan(wanted)
-    reference = sum(e.status == "baseline" and not e.asked.all() for e in board.entries.values())
-    for arms_share, share in TIGHTER:
-        plan = Plan(math.ceil(wanted * arms_share), 1.0 if whole else share)
-        rungs = schedule(board, plan.arms, finalists, order, plan.share)
-        if plan.arms + rung_calls(rungs, reference) <= left:
-            return plan
-    first = order.up_to(0.0)
-    return Plan(0 if whole else max(0, min(wanted, (left - reference * first) // (first + 1))), 0.0)
 
 
 @dataclass(frozen=True)
@@ -150,7 +123,7 @@ def revisit(
     baseline = [e.criteria for e in board.entries.values() if e.status == "baseline" and not e.asked.all()]
     by_id = {one.criteria_id: one for one in (*arms, *baseline)}
     alive, done, cut = list(by_id)[: len(arms)], 0, False
-    for rung in schedule(board, len(arms), finalists, order, share):
+    for rung in schedule(board.settings, len(arms), finalists, order, share):
         wanted = (board.ranked(alive) if done else alive)[: rung.arms]
         survivors = wanted[: _affordable(board, rung.items - done, len(wanted), len(baseline))]
         cut = cut or len(survivors) < len(wanted)

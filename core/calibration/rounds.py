@@ -78,11 +78,12 @@ def refinement_round(
     """Yield work and standings, return the proposals of one round.
 
     `chosen` are the settings of the calibration the parents belong to (statistic, level, inner fold).  UsageError for
-    picks that are held out or unlabelled, and without parents.
+    picks that are held out or unlabelled, without parents, and for a budget that covers no proposal.
     """
     parents = asked.parents
     if not parents:
         raise UsageError("A round needs at least one criteria to refine.")
+    require_affordable(len(split.calibration), len(parents), asked.settings)
     work = _Round(golden, task, split, chosen, asked)
     scored = yield from work.score(parents, "scoring the parents")
     requests = [
@@ -242,7 +243,18 @@ def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> 
     """Calls of a round at most: parents scored, proposals asked for and scored, within the budget."""
     proposals = n_parents * settings.per_parent
     calls = (n_parents + proposals) * n_calibration + proposals
-    return calls if settings.budget is None else min(calls, max(settings.budget, n_parents * n_calibration))
+    return calls if settings.budget is None else min(calls, settings.budget)
+
+
+def require_affordable(n_calibration: int, n_parents: int, settings: RoundSettings) -> None:
+    """UsageError, before any call, for a budget that does not cover the parents and one proposal."""
+    least = (n_parents + 1) * n_calibration + 1
+    if settings.budget is not None and settings.budget < least:
+        raise UsageError(
+            f"The budget of {settings.budget:,} calls covers no proposal: scoring the {n_parents} criteria to refine "
+            f"and one proposal on {n_calibration:,} calibration items takes {least:,} calls. Raise the budget or "
+            "refine fewer criteria."
+        )
 
 
 def _gain(proposal: Proposal) -> float:

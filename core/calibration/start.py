@@ -1,12 +1,10 @@
-"""Before the first step: can these labels rank anything, at which level, and what will it take?"""
+"""Before the first step: can these labels rank anything, and at which level?"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from core.calibration.board import Side
-from core.calibration.revisit import Order, Rung, racing_rungs, rung_calls
-from core.calibration.settings import CalibrationSettings
 from core.errors import AspectError
 from core.records import GoldenSet, Level, Task
 
@@ -40,20 +38,3 @@ def choose_level(side: Side) -> Level:
     np.maximum.at(high, side.sources, side.labels)
     usable = (sizes >= 3) & (high > low)
     return "sample" if usable.sum() >= 3 and sizes[usable].sum() >= side.n / 2 else "dataset"
-
-
-def expected_calls(settings: CalibrationSettings, side: Side, n_held_out: int) -> int:
-    """Calls of a whole calibration if every draft is new and usable: the estimate shown before the start."""
-    plan, order = settings.plan, Order(side.sources, settings.seed)
-    finalists = max(settings.keep, settings.ensemble)
-
-    def scoring(n_arms: int, reference: int) -> int:
-        if settings.revisit == "full":
-            return rung_calls((Rung(n_arms, side.n),), reference)
-        return rung_calls(racing_rungs(n_arms, finalists, order), reference)
-
-    calls = plan.n_drafts + scoring(plan.n_drafts, 1)
-    children = min(settings.keep, plan.n_drafts) * plan.n_refinements
-    calls += settings.rounds * (children + (scoring(children, 0) if children else 0))
-    calls += (settings.ensemble + 1) * n_held_out
-    return calls if settings.budget is None else min(calls, settings.budget)

@@ -90,11 +90,62 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkDone:
+    """What was asked for and what was done; `left_out` says in sentences what was not done, and why.
+
+    Drafts and refinements are asked for by the settings, made (usable and no repetition), and ranked or accepted into
+    the pool.  A round is done when its refinements were made and scored to the end.  Calls are one per draft,
+    refinement, and item under one criteria, whether the reply came from the judge or a cache: planned is the most that
+    could be needed.  `budget` None is no limit.
+    """
+
+    drafts_asked: int
+    drafts_made: int
+    drafts_ranked: int
+    rounds_asked: int
+    rounds_done: int
+    refined_asked: int
+    refined_made: int
+    refined_accepted: int
+    held_out_asked: int
+    held_out_scored: int
+    calls_planned: int
+    calls_used: int
+    budget: int | None = None
+    left_out: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """As `summary.json` and the judge file hold it."""
+        return {
+            "drafts": {"asked": self.drafts_asked, "made": self.drafts_made, "ranked": self.drafts_ranked},
+            "rounds": {"asked": self.rounds_asked, "done": self.rounds_done},
+            "refined": {"asked": self.refined_asked, "made": self.refined_made, "accepted": self.refined_accepted},
+            "held_out": {"asked": self.held_out_asked, "scored": self.held_out_scored},
+            "calls": {"budget": self.budget, "planned": self.calls_planned, "used": self.calls_used},
+            "words": self.words,
+            "left_out": list(self.left_out),
+        }
+
+    @property
+    def words(self) -> str:
+        """What was asked for and done, on one line."""
+        allowed = "no limit" if self.budget is None else f"{self.budget:,} allowed"
+        return (
+            f"Drafts: {self.drafts_asked:,} asked for, {self.drafts_made:,} made, {self.drafts_ranked:,} ranked. "
+            f"Rounds of refining: {self.rounds_asked} asked for, {self.rounds_done} done. "
+            f"Refinements: {self.refined_asked:,} asked for, {self.refined_made:,} made, "
+            f"{self.refined_accepted:,} accepted. "
+            f"Calls: {allowed}, {self.calls_planned:,} planned, {self.calls_used:,} used."
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """Cost of a calibration before it starts; tokens and cost None where they cannot be known.
 
-    `calls` is what the chosen settings are expected to use, bounded by the budget.  Tokens and cost take every call
-    for a scoring call, which most are.  `notes` are sentences to show beside it (few labels, the judge is no LLM).
+    `calls` is the most that the plan for these settings takes, within the budget.  Tokens and cost take every call
+    for a scoring call, which most are.  `notes` are sentences to show beside it (few labels, what the
+    budget does not cover, the judge is no LLM).
     """
 
     calls: int
@@ -113,7 +164,8 @@ class Calibration:
     `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose
     it and flatters, the second did not.  `best_single` and `no_criteria` hold the same two for the single best
     criteria and for the judge without criteria.  `scores` are the final judge's (first row) and its members' on
-    calibration, then held-out items.  `texts` tells the items of both sides wherever they turn up again.
+    calibration, then held-out items.  `work` tells what was asked for and done; `stopped_early` what of it the budget
+    cut, empty for nothing.  `texts` tells the items of both sides wherever they turn up again.
     """
 
     task: Task
@@ -133,6 +185,7 @@ class Calibration:
     curve: tuple[BestSoFar, ...]
     calls: int
     usage: Usage
+    work: WorkDone
     judge_state: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     stopped_early: str = ""

@@ -1,4 +1,4 @@
-"""Which labelled items are newer than a judge: told by their texts, whatever they are called now."""
+"""Which labelled items are newer than a judge: recognised by their texts, whatever they are called now."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Newer:
         if not n:
             return ""
         return (
-            f"{n:,} of {n + self.used.size:,} labelled items are left out, told by their texts and not their ids: "
+            f"{n:,} of {n + self.used.size:,} labelled items are left out, recognised by their texts, not their ids: "
             f"{_reasons(self.left_out)}."
         )
 
@@ -70,8 +70,8 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: Go
     used = [k for k in labelled if k not in reasons]
     if not used:
         raise GoldenError(
-            f"there are no newer labels of {aspect!r}. Of its {len(labelled):,} labelled items, told by their texts "
-            f"and not their ids, {_reasons(counts)}. Label other items, and recheck on those.",
+            f"there are no newer labels of {aspect!r}. Of its {len(labelled):,} labelled items, recognised by their "
+            f"texts, not their ids, {_reasons(counts)}. Label other items, and recheck on those.",
             file=golden.name,
         )
     evaluated_on = [k for k, why in reasons.items() if why == "held_out"]

@@ -127,10 +127,11 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         "people": dict(known.get("people") or {}),
         "settings": c.settings.as_json(),
         "calls": c.calls,
+        "work": c.work.as_json(),
         "warnings": [
             *c.warnings,
             *known.get("warnings", ()),
-            *([c.stopped_early] if c.stopped_early else []),
+            *c.work.left_out,
             *_unapproved(signed),
         ],
         "texts": c.texts.as_json(),

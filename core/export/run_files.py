@@ -66,6 +66,8 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
         "judge": c.judge_state.get("spec", ""),
         "notice": c.judge_state.get("notice", ""),
         "candidates": len(c.candidates) - 1,
+        "rounds": c.work.rounds_done,
+        "work": c.work.as_json(),
         "calls": c.calls,
         "usage": asdict(c.usage),
         "seconds": round(seconds, 3),

@@ -211,7 +211,7 @@ def _draw_newest(found: Recheck) -> None:
     share = found.unread_share
     right.metric("Unscored", tables.DASH if share is None else f"{share:.1%}")
     left_out = sum(found.left_out.values())
-    known = f"; {left_out:,} more are left out as no newer ones" if left_out else ""
+    known = f"; {left_out:,} others are left out" if left_out else ""
     right.caption(plain(f"of {found.n_labelled:,} newer labelled items{known}"))
     shifts = (None if narrower else found.labels, found.scores)
     lines = [*_tests(found), *(one.words for one in shifts if one is not None), *found.notes]

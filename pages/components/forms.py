@@ -168,7 +168,7 @@ def _choose_settings(golden: GoldenView, aspect: str) -> _Advanced:
             value=None,
             key=widget("budget"),
             placeholder="no limit",
-            help="The run ends in order there, with the best so far.",
+            help="No more calls than these: held-out items come first, then drafts and refining, cut alike.",
         )
         seed = st.number_input("Seed", 0, 2**31 - 1, 0, key=widget("seed"))
         scale = _choose_scale(golden, aspect)

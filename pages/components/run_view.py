@@ -136,7 +136,8 @@ def draw_result(page: Opened, view: RunView, result: Calibration) -> None:
             _result_numbers(result, base)
         with right:
             charts.place_sides(view, result)
-        for warning in (*result.warnings, *([result.stopped_early] if result.stopped_early else [])):
+        st.caption(plain(result.work.words))
+        for warning in (*result.warnings, *result.work.left_out):
             st.warning(plain(warning), icon=":material/warning:")
         if result.problems:
             st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))

@@ -265,7 +265,7 @@ def count_words(n: int, noun: str) -> str:
 def status_words(run: RunSummary) -> str:
     if run.cancelling and not run.finished:
         return "cancelling"
-    return {"queued": "waiting", "budget": "budget reached"}.get(run.status, run.status)
+    return {"queued": "waiting", "budget": "cut by the budget"}.get(run.status, run.status)
 
 
 def worker_words(run: RunSummary) -> str | None:

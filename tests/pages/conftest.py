@@ -18,7 +18,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing
+from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing, WorkDone
 from core.errors import ConflictError, JobError, NotFoundError
 from core.golden import load_golden
 from core.golden.texts import KnownTexts
@@ -150,6 +150,7 @@ class World:
             curve=(),
             calls=3000,
             usage=Usage(3000),
+            work=WorkDone(60, 58, 58, 1, 1, 96, 90, 4, 72, 72, 3200, 3000),
             judge_state={"kind": "offline"},
             warnings=("Only 80 labels on calibration: refining may overfit.",),
         )

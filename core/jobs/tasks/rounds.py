@@ -48,9 +48,10 @@ def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSetting
 def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     """Put a refinement round in the queue and return its run's id.
 
-    UsageError without parents, or with picks that are no calibration items; JobError when the calibration has no judge
-    yet; NotFoundError for unknown criteria or runs.
+    UsageError without parents, with picks that are no calibration items, or for a budget too small; JobError when the
+    calibration has no judge yet; NotFoundError for unknown criteria or runs.
     """
+    from core.calibration.rounds import require_affordable
     from core.public import split_for
 
     if not request.parent_ids:
@@ -62,7 +63,9 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     if store.results.document(request.run_id, JUDGE) is None:
         raise JobError(f"Run {request.run_id} has not come to its judge yet; wait for its first candidates.")
     golden = store.goldens.load(request.golden_id)
-    allowed = {golden.items[k].item_id for k in split_for(golden, asked.aspect, asked.settings).calibration}
+    split = split_for(golden, asked.aspect, asked.settings)
+    require_affordable(len(split.calibration), len(parents), request.settings)
+    allowed = {golden.items[k].item_id for k in split.calibration}
     strange = [item_id for item_id in request.item_ids if item_id not in allowed]
     if strange:
         raise UsageError(

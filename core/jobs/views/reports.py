@@ -266,7 +266,8 @@ class OnTheScale:
 class Result:
     """What the judge reached.  `sides` are the final judge, the single best criteria and the judge without criteria.
 
-    `optimism` is calibration minus held-out of the final judge.
+    `optimism` is calibration minus held-out of the final judge; `work` tells what was asked for and done, and
+    `stopped_early` what was not, "" for nothing.
     """
 
     run_id: str
@@ -285,7 +286,7 @@ class Result:
     systems: tuple[SystemFact, ...]
     sources: SourceSpread
     on_the_scale: OnTheScale
-    n_candidates: int
+    work: str
     stopped_early: str
     warnings: tuple[str, ...]
     problems: Mapping[str, int]

@@ -177,7 +177,7 @@ def test_unread_items_are_counted_in_every_row(golden: GoldenSet, make_judge: ty
 
 
 def test_a_budget_restricts_the_table_to_what_was_reported(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
-    result, scores = run(golden, make_judge(), replace(SETTINGS, budget=700))
+    result, scores = run(golden, make_judge(), replace(SETTINGS, budget=200))
     assert result.stopped_early
     assert result.held_out.n < len(result.split.held_out)
     found = ablate(result, golden, make_judge(), scores=scores)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.calibration.budget import plan_work
 from core.calibration.drive import run_inline
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.start import expected_calls
 from core.calibration.steps import Calibration, Standing
 from core.errors import AspectError
 from core.golden import split_sources
@@ -103,7 +103,7 @@ def test_budget_is_never_passed_and_ends_in_order(golden: GoldenSet, make_judge:
     result = calibrate(golden, judge, CalibrationSettings(budget=budget, rounds=2, resamples=0))
     assert result.calls <= budget
     assert sum(a * b for a, b in judge.scored) <= budget
-    assert str(budget) in result.stopped_early
+    assert f"{budget:,}" in result.stopped_early
     assert result.chosen  # the best found until then, or the judge without criteria
 
 
@@ -120,7 +120,7 @@ def test_expected_calls_bound_a_run_with_refinement(golden: GoldenSet, make_judg
 
     result = calibrate(golden, make_judge(), QUICK)
     side = Side.of(golden, "quality", result.split.calibration)
-    assert result.calls <= expected_calls(QUICK, side, len(result.split.held_out))
+    assert result.calls <= plan_work(QUICK, side, len(result.split.held_out)).calls
 
 
 def test_unread_replies_are_counted_never_scored(golden: GoldenSet, make_judge: type[Any]) -> None:

@@ -114,17 +114,27 @@ def test_held_out_or_unknown_picks_are_refused(
         _run(golden, task, split, make_judge(), RoundAsked(()))
 
 
-@pytest.mark.parametrize("budget", [1, 300, 700, 5000])
+@pytest.mark.parametrize("budget", [361, 700, 5000])
 def test_the_budget_is_kept(
     golden: GoldenSet, task: Task, split: Split, make_judge: Callable[..., Any], budget: int
 ) -> None:
     asked = RoundAsked(PARENTS, settings=RoundSettings(budget=budget))
     result = _run(golden, task, split, make_judge(), asked)
     parents = 2 * len(split.calibration)
-    assert result.calls <= max(budget, parents)  # the parents are scored in any case: without them nothing compares
+    assert result.calls <= budget
     affordable = max(0, budget - parents) // (1 + len(split.calibration))
     assert len(result.proposals) == min(12, affordable)
     assert bool(result.notes) == (affordable < 12)
+
+
+@pytest.mark.parametrize("budget", [1, 300, 360])
+def test_a_budget_that_covers_no_proposal_is_refused_before_any_call(
+    golden: GoldenSet, task: Task, split: Split, make_judge: Callable[..., Any], budget: int
+) -> None:
+    judge = make_judge()
+    with pytest.raises(UsageError, match="takes 361 calls"):
+        _run(golden, task, split, judge, RoundAsked(PARENTS, settings=RoundSettings(budget=budget)))
+    assert not judge.scored
 
 
 def test_the_same_round_twice_is_the_same(

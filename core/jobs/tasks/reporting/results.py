@@ -50,8 +50,8 @@ def result(basis: Basis) -> Result:
         systems=_systems(basis),
         sources=_sources(basis),
         on_the_scale=_on_the_scale(basis),
-        n_candidates=sum(one.status != "baseline" for one in c.candidates),
-        stopped_early=c.stopped_early,
+        work=c.work.words,
+        stopped_early=" ".join(c.work.left_out),
         warnings=c.warnings,
         problems=c.problems,
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from core.calibration.steps import WorkDone
 from core.export.adapters import adapter
 from core.export.judge_schema import VERSION
 from core.golden.texts import KnownTexts
@@ -69,6 +70,7 @@ def card() -> Card:
             "version": VERSION,
             "concord": "0",
             "digest": f"sha256:{'0' * 64}",
+            "work": WorkDone(12, 12, 12, 0, 0, 0, 0, 0, 72, 72, 900, 900).as_json(),
             "texts": KnownTexts(("0" * 12,), ("1" * 12,)).as_json(),
             "created": "2026-11-22T00:00:00+00:00",
             "task": {

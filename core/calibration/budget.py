@@ -1,0 +1,165 @@
+"""A budget of calls planned over the whole loop before the first call, so that what is cut is known and said.
+
+First come the calls that the report needs: the final judge's criteria and the judge without criteria on every held-out
+item.  What is left goes to drafts, their ranking and the refinement rounds.  Drafts and refinements are cut by the
+same share, as long as a quarter of the drafts is left and every parent gets a refinement; under that, refining is left
+out and the drafts get everything, ranked on fewer sources where need be.  Only where not even one draft can be paid
+for beside the held-out items are those cut, too.  A plan counts every draft and refinement as new and usable: the run
+never takes more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from core.calibration.board import Side
+from core.calibration.revisit import Order, rung_calls, schedule
+from core.calibration.settings import CalibrationSettings
+from core.judging.base import DraftRequest, RefineRequest
+
+TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
+"""Without refining, the dearest first: share of the drafts, share of the calibration sources they are ranked on."""
+REFINED_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25)
+"""With refining: share of the drafts and of the refinements of each round."""
+
+Request = TypeVar("Request", DraftRequest, RefineRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPlan:
+    """What will be done at most, in `calls` calls.
+
+    `drafts` are asked for and ranked on the first `share` of the calibration sources; then `rounds` rounds ask for
+    `refined` refinements each; the best `ensemble` criteria make the final judge.  `reserve` calls are kept for the
+    held-out items.
+    """
+
+    drafts: int
+    share: float
+    rounds: int
+    refined: int
+    ensemble: int
+    reserve: int
+    calls: int
+
+
+def finalists(settings: CalibrationSettings) -> int:
+    """How many criteria are scored to the end of a race."""
+    return max(settings.keep, settings.ensemble)
+
+
+def refined_asked(settings: CalibrationSettings) -> int:
+    """Refinements that the settings ask for in each round."""
+    return min(settings.keep, settings.plan.n_drafts) * settings.plan.n_refinements if settings.rounds else 0
+
+
+def plan_work(settings: CalibrationSettings, side: Side, n_held_out: int) -> WorkPlan:
+    """What the budget covers of a calibration on `side` (the calibration items); everything without a budget."""
+    costs = _Costs.of(settings, side, n_held_out)
+    whole = costs.plan(settings.plan.n_drafts, 1.0, settings.rounds, refined_asked(settings))
+    if settings.budget is None or whole.calls <= settings.budget:
+        return whole
+    costs = costs.affordable()
+    for plan in (*costs.refining(), *costs.ranking_alone()):
+        if plan.calls <= settings.budget:
+            return plan
+    return costs.first_items_alone()
+
+
+def cut_words(plan: WorkPlan, settings: CalibrationSettings, side: Side, n_held_out: int) -> str:
+    """One sentence on what of the settings the budget covers, true before the start and after the end; "" for all."""
+    drafts, refined, costs = settings.plan.n_drafts, refined_asked(settings), _Costs.of(settings, side, n_held_out)
+    said = []
+    if plan.drafts < drafts:
+        said.append(f"{plan.drafts:,} of {drafts:,} drafts")
+    if plan.drafts and plan.share < 1:
+        said.append(f"their ranking on {costs.order.up_to(plan.share):,} of {side.n:,} calibration items")
+    if settings.rounds and not plan.rounds:
+        said.append(f"no refining (it takes a budget of {min(one.calls for one in costs.refining()):,})")
+    elif plan.rounds < settings.rounds:
+        said.append(f"{plan.rounds} of {settings.rounds} rounds of refining")
+    if plan.rounds and plan.refined < refined:
+        said.append(f"{plan.refined:,} of {refined:,} refinements a round")
+    if plan.ensemble < settings.ensemble:
+        said.append(f"a final judge of {plan.ensemble} criteria, not {settings.ensemble}")
+    if plan.reserve < (plan.ensemble + 1) * n_held_out:
+        least = 2 * n_held_out + costs.one_draft
+        said.append(f"not all {n_held_out:,} held-out items ({least:,} calls cover them)")
+    return f"The budget of {settings.budget:,} calls covers {'; '.join(said)}." if said else ""
+
+
+def spread(requests: Sequence[Request], n: int) -> tuple[Request, ...]:
+    """`n` of the requests, in their order: of every parent, size and trial some before any gives its second sample."""
+
+    def turn(k: int) -> tuple[int, int, int, int]:
+        whence = requests[k].provenance
+        return whence.sample, whence.trial, whence.size, k
+
+    return tuple(requests[k] for k in sorted(sorted(range(len(requests)), key=turn)[:n]))
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """What parts of a calibration take in calls, at most, beside the `reserve` for `ensemble` criteria on held-out."""
+
+    settings: CalibrationSettings
+    order: Order
+    n_held_out: int
+    ensemble: int
+    reserve: int
+
+    @classmethod
+    def of(cls, settings: CalibrationSettings, side: Side, n_held_out: int) -> _Costs:
+        """With everything kept back that the report asks for."""
+        order, ensemble = Order(side.sources, settings.seed), settings.ensemble
+        return cls(settings, order, n_held_out, ensemble, (ensemble + 1) * n_held_out)
+
+    @property
+    def one_draft(self) -> int:
+        """One draft written and scored, beside the judge without criteria, on the first items of a race."""
+        return 1 + 2 * self.order.up_to(0.0)
+
+    def affordable(self) -> _Costs:
+        """With as many criteria in the final judge as leave at least one draft to be paid for."""
+        budget, n_held_out = self.settings.budget or 0, self.n_held_out
+        for ensemble in range(self.ensemble, 0, -1):
+            if (ensemble + 1) * n_held_out + self.one_draft <= budget:
+                return replace(self, ensemble=ensemble, reserve=(ensemble + 1) * n_held_out)
+        return replace(self, ensemble=1, reserve=min(2 * n_held_out, budget * 2 // 5))
+
+    def plan(self, drafts: int, share: float, rounds: int = 0, refined: int = 0) -> WorkPlan:
+        calls = self.reserve
+        if drafts:
+            calls += drafts + self._scoring(drafts, share, 1)
+        if refined:
+            calls += rounds * (refined + self._scoring(refined, 1.0, 0))
+        if self.reserve < (self.ensemble + 1) * self.n_held_out:  # held-out items get whatever is left
+            calls = max(calls, self.settings.budget or 0)
+        return WorkPlan(drafts, share, rounds, refined, self.ensemble, self.reserve, calls)
+
+    def refining(self) -> Iterator[WorkPlan]:
+        """Plans with at least one round, the dearest first: drafts weigh more than further rounds."""
+        asked, settings = self.settings.plan.n_drafts, self.settings
+        parents, least = min(settings.keep, asked), min(finalists(settings), asked)
+        for share in REFINED_SHARES if settings.rounds else ():
+            drafts = max(math.ceil(share * asked), least)
+            refined = max(math.ceil(share * refined_asked(settings)), parents)
+            for rounds in range(settings.rounds, 0, -1):
+                yield self.plan(drafts, 1.0, rounds, refined)
+
+    def ranking_alone(self) -> Iterator[WorkPlan]:
+        """Plans without refining, the dearest first."""
+        for arms, share in TIGHTER:
+            yield self.plan(math.ceil(self.settings.plan.n_drafts * arms), share)
+
+    def first_items_alone(self) -> WorkPlan:
+        """As many drafts as can be scored on the first items, the judge without criteria beside them."""
+        first, left = self.order.up_to(0.0), (self.settings.budget or 0) - self.reserve
+        return self.plan(max(0, min(self.settings.plan.n_drafts, (left - first) // (first + 1))), 0.0)
+
+    def _scoring(self, arms: int, share: float, reference: int) -> int:
+        rungs = schedule(self.settings, arms, finalists(self.settings), self.order, share)
+        return rung_calls(rungs, reference)

@@ -1,0 +1,106 @@
+"""The plan for a budget: never dearer than it, held-out items first, and every cut said; a run never takes more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.calibration.board import Side
+from core.calibration.budget import WorkPlan, cut_words, plan_work, spread
+from core.calibration.drive import run_inline
+from core.calibration.loop import calibration
+from core.calibration.settings import CalibrationSettings
+from core.golden import split_sources
+from core.judging.base import DraftRequest
+from core.records import GoldenSet, Provenance, Task
+
+
+def a_side(n_sources: int, each: int) -> Side:
+    n = n_sources * each
+    return Side(np.arange(n), np.arange(n) % 5.0, np.repeat(np.arange(n_sources), each), np.zeros(n, dtype=np.intp))
+
+
+SETTINGS = st.builds(
+    CalibrationSettings,
+    preset=st.sampled_from(["quick", "summarisation"]),
+    revisit=st.sampled_from(["racing", "full"]),
+    rounds=st.integers(0, 4),
+    keep=st.integers(1, 8),
+    ensemble=st.integers(1, 6),
+    budget=st.integers(1, 30_000),
+)
+
+
+@given(SETTINGS, st.integers(2, 60), st.integers(1, 8), st.integers(2, 200))
+def test_a_plan_keeps_to_its_budget_and_says_what_it_cuts(
+    settings: CalibrationSettings, n_sources: int, each: int, n_held_out: int
+) -> None:
+    side = a_side(n_sources, each)
+    plan, whole = (plan_work(one, side, n_held_out) for one in (settings, replace(settings, budget=None)))
+    assert settings.budget is not None
+    assert plan.calls <= settings.budget
+    said = cut_words(plan, settings, side, n_held_out)
+    if settings.budget >= whole.calls:
+        assert (plan, said) == (whole, "")
+        return
+    assert (" drafts" in said) == (plan.drafts < whole.drafts)
+    assert ("no refining" in said) == (plan.rounds < whole.rounds and not plan.rounds)
+    assert ("refinements a round" in said) == (plan.rounds > 0 and plan.refined < whole.refined)
+    assert ("rounds of refining" in said) == (0 < plan.rounds < whole.rounds)
+    assert ("held-out items" in said) == (plan.reserve < (plan.ensemble + 1) * n_held_out)
+    assert said
+    if plan.rounds:  # parents and refinements are compared on all calibration items
+        assert plan.share == 1.0
+        assert plan.refined >= min(settings.keep, settings.plan.n_drafts)
+
+
+def test_calls_by_hand() -> None:
+    """Full, quick, 24 items, 10 held out, ensemble 3, keep 4: 40 for held-out; 12 + 13 × 24 = 324; 16 + 16 × 24 = 400.
+
+    700 calls: 90 % is 11 drafts, 11 + 12 × 24 = 299, and 15 refinements, 15 + 15 × 24 = 375: 714, too dear; 80 % is 10
+    drafts, 10 + 11 × 24 = 274, and 13 refinements, 13 + 13 × 24 = 325: with 40 it is 639.
+    """
+    side, quick = a_side(24, 1), CalibrationSettings(preset="quick", revisit="full")
+    assert plan_work(quick, side, 10) == WorkPlan(12, 1.0, 1, 16, 3, 40, 764)
+    assert plan_work(CalibrationSettings(preset="quick", revisit="full", budget=700), side, 10) == WorkPlan(
+        10, 1.0, 1, 13, 3, 40, 639
+    )
+
+
+@pytest.mark.parametrize("budget", [40, 290, 500, 900, 1700, 2400, 3300])
+@pytest.mark.parametrize("revisit", ["racing", "full"])
+def test_a_run_does_what_was_planned(golden: GoldenSet, make_judge: type[Any], budget: int, revisit: Any) -> None:
+    settings = CalibrationSettings(preset="quick", revisit=revisit, budget=budget, rounds=2, resamples=0)
+    task = Task("quality", "single", golden.aspects["quality"].scale)
+    split = split_sources(golden, aspect="quality", fraction=0.5, seed=0)
+    judge = make_judge()
+    result = run_inline(calibration(golden, task, split, settings), judge, golden, task)
+    side = Side.of(golden, "quality", split.calibration)
+    plan = plan_work(settings, side, len(split.held_out))
+    work = result.work
+    assert work.calls_used == result.calls <= plan.calls <= budget
+    assert (work.drafts_made, work.rounds_done) == (plan.drafts, plan.rounds)
+    assert work.refined_made == plan.rounds * plan.refined
+    assert len(result.chosen) <= plan.ensemble
+    if budget >= 2 * len(split.held_out) + 49:
+        assert work.held_out_scored == len(split.held_out)
+    said = cut_words(plan, settings, side, len(split.held_out))
+    assert said in (*work.left_out, "")
+    assert bool(said) == bool(work.left_out)
+
+
+def test_what_is_cut_leaves_some_of_every_size_and_trial() -> None:
+    requests = [
+        DraftRequest((), 1.0, 10, 0, Provenance("draft", 0, (), (), size, trial, sample))
+        for trial in range(2)
+        for size in (4, 8, 12)
+        for sample in range(2)
+    ]
+    told = [(one.provenance.trial, one.provenance.size, one.provenance.sample) for one in spread(requests, 7)]
+    assert told == [(0, 4, 0), (0, 4, 1), (0, 8, 0), (0, 12, 0), (1, 4, 0), (1, 8, 0), (1, 12, 0)]
+    assert spread(requests, 100) == tuple(requests)

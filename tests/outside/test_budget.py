@@ -1,0 +1,68 @@
+"""A budget of calls is kept to, held-out items come first, and what is said is what happened, before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+Concord = Callable[..., Any]
+
+
+def calibrate(concord: Concord, repository: Path, out: Path, *options: str) -> Any:
+    golden = repository / "sample_data" / "summaries.jsonl"
+    asked = ("--aspect", "relevance", "--judge", "scripted", "--preset", "quick", *options)
+    answer = concord("calibrate", golden, *asked, "--out", out)
+    assert answer.code == 0, answer.body
+    return answer
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("budget", [90, 320, 700, 1100, 4000])
+def test_what_is_said_is_what_happened(concord: Concord, repository: Path, tmp_path: Path, budget: int) -> None:
+    answer = calibrate(concord, repository, tmp_path, "--budget", str(budget))
+    body, work = answer.body, answer.body["work"]
+    assert body["calls"] == work["calls"]["used"] <= work["calls"]["planned"] <= budget == work["calls"]["budget"]
+    candidates = lines(tmp_path / "candidates.jsonl")
+    drafts, refined = ([one for one in candidates if one["origin"] == origin] for origin in ("draft", "refine"))
+    assert work["drafts"]["made"] == len(drafts)
+    assert work["drafts"]["ranked"] == sum(one["calls"] > 0 for one in drafts)
+    assert work["refined"]["made"] == len(refined)
+    assert work["refined"]["accepted"] == sum(one["status"] in ("kept", "chosen") for one in refined)
+    assert body["rounds"] == work["rounds"]["done"] == len({one["round"] for one in refined})
+    assert body["held_out"]["n"] + body["held_out"]["n_unscored"] <= work["held_out"]["scored"]
+    card = yaml.safe_load((tmp_path / "judge.yaml").read_text("utf-8"))
+    assert card["work"] == work
+    assert set(work["left_out"]) <= set(card["warnings"])
+    for sentence in work["left_out"]:
+        assert sentence in answer.err or "was used up when" in sentence  # said before the start
+    said = " ".join(work["left_out"])
+    assert (" drafts" in said) == (work["drafts"]["made"] < work["drafts"]["asked"])
+    assert ("no refining" in said) == (work["rounds"]["done"] == 0)
+    assert ("held-out" in said) == (work["held_out"]["scored"] < work["held_out"]["asked"])
+
+
+def test_a_budget_that_cuts_drafts_keeps_refining_and_all_held_out_items(
+    concord: Concord, repository: Path, tmp_path: Path
+) -> None:
+    whole = calibrate(concord, repository, tmp_path / "whole").body
+    assert (whole["rounds"], whole["work"]["left_out"]) == (1, [])
+    budget = whole["work"]["calls"]["planned"] * 4 // 5
+    cut = calibrate(concord, repository, tmp_path / "cut", "--budget", str(budget)).body
+    assert cut["work"]["drafts"]["made"] < cut["work"]["drafts"]["asked"] == 12
+    assert cut["rounds"] == 1
+    assert cut["work"]["refined"]["made"] > 0
+    assert cut["work"]["held_out"] == {"asked": 72, "scored": 72}
+
+
+def test_without_refining_none_is_claimed(concord: Concord, repository: Path, tmp_path: Path) -> None:
+    body = calibrate(concord, repository, tmp_path, "--rounds", "0").body
+    assert (body["rounds"], body["work"]["rounds"]) == (0, {"asked": 0, "done": 0})
+    assert body["work"]["refined"] == {"asked": 0, "made": 0, "accepted": 0}
