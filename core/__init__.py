@@ -11,6 +11,8 @@
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
     core.ceiling(golden, "coherence")     # how well the people agree with each other
+    core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge beside one of them, paired
+    core.annotator_test(golden, "verdicts.jsonl", "coherence")  # may it stand in for one of them?
     core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
 
 The rooms: `golden` (files → frozen golden sets, splits), `judging` and `providers` (judges and the endpoints behind
@@ -28,12 +30,25 @@ if TYPE_CHECKING:
     from core.calibration.settings import CalibrationSettings
     from core.drift.recheck import recheck
     from core.golden import load_golden, load_items
-    from core.public import align, align_all, calibrate, ceiling, compare, estimate, judge_schema, load_judge
+    from core.public import (
+        align,
+        align_all,
+        annotator_test,
+        beside_people,
+        calibrate,
+        ceiling,
+        compare,
+        estimate,
+        judge_schema,
+        load_judge,
+    )
 
 __all__ = [
     "CalibrationSettings",
     "align",
     "align_all",
+    "annotator_test",
+    "beside_people",
     "calibrate",
     "ceiling",
     "compare",
@@ -49,6 +64,8 @@ _HOMES = {
     "CalibrationSettings": "core.calibration.settings",
     "align": "core.public",
     "align_all": "core.public",
+    "annotator_test": "core.public",
+    "beside_people": "core.public",
     "calibrate": "core.public",
     "ceiling": "core.public",
     "compare": "core.public",

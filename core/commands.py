@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,8 +14,9 @@ import typer
 from core.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
+    from core.export import VerdictTable
     from core.jobs.views import ProjectView
-    from core.records import Alignment, Level, Scale
+    from core.records import Alignment, GoldenSet, Level, Scale
     from core.stats import Ceiling, Comparison, WholeTable
     from core.store.store import Store
 
@@ -132,24 +133,90 @@ def ceiling(
     panel: Annotated[
         str | None, typer.Option(help="Raters of one panel (expert: expert1, …); else those behind the labels.")
     ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option(help=f"A judge to set beside the people, each against the other raters. {VERDICTS}")
+    ] = None,
+    raters_are: Annotated[
+        Literal["experts", "skilled", "crowd"],
+        typer.Option(help="What the judge may be worse by in the annotator test: .2 beside experts, .15, .1."),
+    ] = "skilled",
+    standardise: Annotated[
+        bool, typer.Option("--standardise", help="Annotator test: take mean and spread out of each rater first.")
+    ] = False,
+    nominal: Annotated[bool, typer.Option("--nominal", help="Annotator test: labels are classes, no order.")] = False,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """How well people agree with each other: the height a judge can be expected to reach."""
+    """How well people agree with each other: the height a judge can be expected to reach; and a judge beside them."""
+    from core.export.verdicts import read_verdicts
     from core.golden import load_golden
     from core.public import ceiling as measure
+    from core.public import task_of
 
-    found = measure(
-        load_golden(golden),
-        aspect,
-        statistic=statistic,
-        level=chosen_level(level),
-        panel=panel,
-        bootstrap=bootstrap,
-        seed=seed,
+    loaded, at = load_golden(golden), chosen_level(level)
+    found = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
+    if verdicts is None:
+        tell(found.as_json(), as_json, lambda _: _words_of_ceiling(found))
+        return
+    read = read_verdicts(verdicts, task_of(loaded, aspect).scale, aspect)
+    judge = _beside(loaded, read, found, _Tested(raters_are, standardise=standardise, nominal=nominal))
+    tell(found.as_json() | {"judge": judge.body}, as_json, lambda _: [*_words_of_ceiling(found), *judge.words])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """How the annotator test is made."""
+
+    raters_are: str
+    standardise: bool
+    nominal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """A judge beside the people, as JSON and in lines."""
+
+    body: dict[str, Any]
+    words: list[str]
+
+
+def _beside(golden: GoldenSet, verdicts: VerdictTable, found: Ceiling, chosen: _Tested) -> _Beside:
+    """The paired difference at the ceiling's statistic and level, and both forms of the annotator test."""
+    from core.public import annotator_test, beside_people, unknown_items
+    from core.stats import EPSILONS, annotator_test_words, beside_people_words
+
+    axis, panel = found.leave_one_out.alignment, found.panel or None
+    paired = beside_people(golden, verdicts, found.aspect, statistic=axis.statistic, level=axis.level, panel=panel)
+    papers, ours = (
+        annotator_test(
+            golden,
+            verdicts,
+            found.aspect,
+            epsilon=EPSILONS[chosen.raters_are],
+            nominal=chosen.nominal,
+            standardise=chosen.standardise,
+            clustered=clustered,
+            panel=panel,
+        )
+        for clustered in (False, True)
     )
-    tell(found.as_json(), as_json, lambda _: _words_of_ceiling(found))
+    unknown = unknown_items(golden, verdicts, found.aspect)
+    body = {
+        "beside_people": paired.as_json(),
+        "annotator_test": papers.as_json(),
+        "annotator_test_by_source": ours.as_json(),
+        "n_unknown": unknown,
+    }
+    return _Beside(
+        body,
+        [
+            beside_people_words(paired, f"{axis.statistic}, {axis.level} level"),
+            annotator_test_words(papers),
+            annotator_test_words(ours),
+            *_words_of_unknown(unknown, len(verdicts.scores)),
+        ],
+    )
 
 
 # ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────

@@ -42,8 +42,12 @@ from core.records import (
 )
 from core.settings import Settings
 from core.stats import (
+    EPSILON,
+    AnnotatorTest,
+    BesidePeople,
     Ceiling,
     Comparison,
+    RaterTable,
     WholeTable,
     align_with_intervals,
     alpha_metric,
@@ -55,10 +59,14 @@ from core.stats import (
     whole_table,
     williams_test,
 )
+from core.stats import annotator_test as tested_annotator
+from core.stats import beside_people as paired_with_people
 
 __all__ = [
     "align",
     "align_all",
+    "annotator_test",
+    "beside_people",
     "calibrate",
     "ceiling",
     "compare",
@@ -291,6 +299,65 @@ def ceiling(
         pairwise_spearman(ratings),
         table.panel,
     )
+
+
+def beside_people(
+    golden: GoldenSet,
+    verdicts: Verdicts,
+    aspect: str,
+    *,
+    statistic: Statistic = "spearman",
+    level: Level | None = None,
+    panel: str | None = None,
+) -> BesidePeople:
+    """The judge beside a person, each against the mean of the other raters; options as in `ceiling`.
+
+    AspectError without single ratings.
+    """
+    match, table = _beside(golden, verdicts, aspect, panel)
+    return paired_with_people(
+        table.values[:, match.side.positions],
+        match.scores,
+        match.side.sources,
+        match.side.systems,
+        statistic=statistic,
+        level=level or choose_level(match.side),
+        raters=table.raters,
+        panel=table.panel,
+    )
+
+
+def annotator_test(
+    golden: GoldenSet,
+    verdicts: Verdicts,
+    aspect: str,
+    *,
+    epsilon: float = EPSILON,
+    nominal: bool = False,
+    clustered: bool = False,
+    standardise: bool = False,
+    panel: str | None = None,
+) -> AnnotatorTest:
+    """The Alternative Annotator Test; options as in `core.stats.annotator_test`.
+
+    AspectError without single ratings.
+    """
+    match, table = _beside(golden, verdicts, aspect, panel)
+    return tested_annotator(
+        table.values[:, match.side.positions],
+        match.scores,
+        match.side.sources,
+        epsilon=epsilon,
+        nominal=nominal,
+        clustered=clustered,
+        standardise=standardise,
+        raters=table.raters,
+        panel=table.panel,
+    )
+
+
+def _beside(golden: GoldenSet, verdicts: Verdicts, aspect: str, panel: str | None) -> tuple[_Match, RaterTable]:
+    return _match(golden, verdicts, aspect), rater_table(golden, aspect, panel)
 
 
 @dataclass(frozen=True)

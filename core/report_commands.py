@@ -45,7 +45,7 @@ def report(
     for path, text in files.values():
         write_text(path, text)
     head, told = headline(found), limits(found)
-    people = found.labelling.ceiling
+    people, beside = found.labelling.ceiling, found.labelling.beside
     body: dict[str, Any] = {
         "project": chosen.name,
         "golden": {"name": view.name, "digest": view.golden_id},
@@ -56,6 +56,8 @@ def report(
         "calibration": found.result.final.calibration.as_json(),
         "held_out": found.result.final.held_out.as_json(),
         "ceiling": None if people is None else people.as_json(),
+        "beside_people": None if beside is None else beside.as_json(),
+        "annotator_tests": [one.as_json() for one in found.labelling.tests],
         "limits": [{"title": one.title, "text": one.text} for one in told],
         "files": {kind: str(path) for kind, (path, _) in files.items()},
         "bytes": {kind: path.stat().st_size for kind, (path, _) in files.items()},

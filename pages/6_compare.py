@@ -12,6 +12,7 @@ from pages.components import (
     chosen,
     compare_board,
     compare_items,
+    compare_people,
     compare_sections,
     compare_shelf,
     compare_view,
@@ -23,6 +24,7 @@ from pages.components.screens import plain
 
 SECTIONS = {
     "differences": "Which differences are real",
+    "people": "Beside people",
     "items": "Item by item",
     "curve": "On the human scale",
     "brought": "What calibrating brought",
@@ -73,6 +75,8 @@ def show_table(page: Opened, golden: GoldenView, aspect: str, judges: list[Judge
     match held.value:
         case "differences":
             compare_sections.draw_differences(compared)
+        case "people":
+            compare_people.draw(compared)
         case "items":
             compare_items.draw(page, compared)
         case "curve":

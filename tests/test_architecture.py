@@ -203,7 +203,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.demo": EVERYTHING,  # makes a project as a person would: over the tasks
     "core.jobs": ("core.store", "core.settings", "not core.jobs.tasks"),  # durable runs know no domain
-    "core.jobs.views": ("core.jobs.views", "core.drift.outcome", "core.labelling", "core.repeval", *CHOICES),
+    "core.jobs.views": (
+        *("core.jobs.views", "core.drift.outcome", "core.labelling", "core.repeval", "core.stats"),
+        *CHOICES,
+    ),
     "core.jobs.tasks": EVERYTHING,
     "core.jobs.worker": ("core.jobs", "core.store", "core.settings"),
 }

@@ -7,6 +7,7 @@
     board      its records                                        Leaderboard Row HumanCeiling
     finding    what it says, in sentences                         finding Finding
     curve      scores in points of the human scale                calibration_curve CalibrationCurve
+    people     the annotator test of every judge                  annotator_tests
     files      the table for a spreadsheet                        leaderboard_csv
     published  numbers printed in the papers                      published_for Published departure
 
@@ -17,6 +18,7 @@ from core.comparison.board import ALPHA, HumanCeiling, Leaderboard, Row
 from core.comparison.curve import CalibrationCurve, ScoreBin, calibration_curve
 from core.comparison.files import leaderboard_csv
 from core.comparison.finding import Finding, finding, named, p_words, told
+from core.comparison.people import annotator_tests
 from core.comparison.pool import ITEMS_MODES, ItemPool, ItemsMode, JudgeCost, item_pool, unique_names, usual_level
 from core.comparison.published import (
     Published,
@@ -42,6 +44,7 @@ __all__ = [
     "Published",
     "Row",
     "ScoreBin",
+    "annotator_tests",
     "calibration_curve",
     "compare_table",
     "departure",

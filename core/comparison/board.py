@@ -9,7 +9,7 @@ import numpy as np
 
 from core.comparison.pool import ItemPool
 from core.records import Alignment, JudgeKind, Level, Scale, Statistic
-from core.stats import AbsoluteErrors, BinaryAgreement, PairwiseComparison, StepAgreement
+from core.stats import AbsoluteErrors, BesidePeople, BinaryAgreement, PairwiseComparison, StepAgreement
 
 ALPHA = 0.05
 """Differences with a Holm-corrected p up to this are called significant."""
@@ -21,6 +21,7 @@ class Row:
 
     `alignment` is on the items of the comparison.  `errors`, `steps` and `binary` are None where scores do not mean
     points of the labels' scale, `scale_note` then says why; `binary` also where the scale has other than two steps.
+    `people` sets the judge beside the people, both against the mean of the other raters; None without single ratings.
     `n_seen_used` counts items used whose labels the judge has seen (mode `all`): there its alignment flatters.
     `unscored` is reason → labelled items in reach without a score; `alone` what leaving out this judge brings back.
     """
@@ -40,6 +41,7 @@ class Row:
     steps: StepAgreement | None
     binary: BinaryAgreement | None
     scale_note: str = ""
+    people: BesidePeople | None = None
 
     @property
     def n_unscored(self) -> int:
@@ -63,6 +65,7 @@ class Row:
             "steps": None if self.steps is None else self.steps.as_json(),
             "binary": None if self.binary is None else self.binary.as_json(),
             "scale_note": self.scale_note or None,
+            "beside_people": None if self.people is None else self.people.as_json(),
         }
 
 

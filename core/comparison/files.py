@@ -11,7 +11,9 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 COLUMNS = (
     "judge kind statistic level alignment interval_low interval_high n n_groups groups_left_out n_unscored unscored "
-    "n_seen n_seen_used calls_per_item mae bias exact adjacent quadratic_kappa precision recall f1 kappa reason note"
+    "n_seen n_seen_used calls_per_item mae bias exact adjacent quadratic_kappa precision recall f1 kappa reason note "
+    "judge_without_one_rater person_without_one_rater beside_people beside_people_low beside_people_high "
+    "beside_people_p beside_people_standing beside_people_raters"
 ).split()
 
 
@@ -68,4 +70,20 @@ def _cells(board: Leaderboard, row: Row) -> dict[str, object]:
         "f1": binary.f1 if binary else None,
         "kappa": binary.kappa if binary else None,
     }
-    return {name: (sides | points)[name] for name in COLUMNS}
+    return {name: (sides | points | _beside(row))[name] for name in COLUMNS}
+
+
+def _beside(row: Row) -> dict[str, object]:
+    """The judge and one rater against the mean of the other raters, and judge minus rater; empty without raters."""
+    told = row.people
+    interval = told.interval if told else None
+    return {
+        "judge_without_one_rater": told.judge.value if told else None,
+        "person_without_one_rater": told.person.value if told else None,
+        "beside_people": told.difference if told else None,
+        "beside_people_low": interval.low if interval else None,
+        "beside_people_high": interval.high if interval else None,
+        "beside_people_p": told.p if told else None,
+        "beside_people_standing": told.standing if told else None,
+        "beside_people_raters": told.n_raters if told else None,
+    }

@@ -9,7 +9,15 @@ import numpy as np
 
 from core.comparison.board import ALPHA, Leaderboard, Row
 from core.records import Alignment
-from core.stats import LEAST_SOURCES, SHORT, SHORT_BELOW, TOO_FEW
+from core.stats import (
+    LEAST_SOURCES,
+    NO_SINGLE_RATINGS,
+    SHORT,
+    SHORT_BELOW,
+    TOO_FEW,
+    beside_people_words,
+    margin_words,
+)
 
 MOST_NAMED = 4
 
@@ -43,7 +51,7 @@ def finding(board: Leaderboard, measure: str) -> Finding:
     best = defined[0]
     verb = "agrees best with people" if len(board.rows) > 1 else "agrees with people"
     headline = f"{best.name} {verb}: {told(best.alignment)} ({measure}), {_items(board)}."
-    details = [*_standing(board, len(defined)), *_against_people(board, best)]
+    details = [*_standing(board, len(defined)), *_against_people(board, best, measure)]
     return Finding(headline, tuple(details), tuple(_cautions(board, best)))
 
 
@@ -96,22 +104,12 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
     return [f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g})."]
 
 
-def _against_people(board: Leaderboard, best: Row) -> list[str]:
-    people = board.ceiling.alignment
-    if people is None or people.value is None:
-        return [f"How well people agree with each other is not known: {board.ceiling.reason}"]
-    value = best.alignment.value
-    assert value is not None
-    if people.interval is None or best.alignment.interval is None:
-        stands = "above" if value > people.value else "below"
-    elif value > people.interval.high:
-        stands = "above"
-    else:
-        stands = "below" if value < people.interval.low else "level with"
-    raters = f"{board.ceiling.n_raters} raters" + (f", panel {board.ceiling.panel}" if board.ceiling.panel else "")
-    return [
-        f"A single person agrees with the other people at {told(people)} ({raters}): the judge stands {stands} that."
-    ]
+def _against_people(board: Leaderboard, best: Row, measure: str) -> list[str]:
+    """Where the best judge stands beside a person, against the same targets and no stronger than the interval."""
+    if best.people is None:
+        return [f"How well people agree with each other is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"]
+    words = beside_people_words(best.people, measure, judge=best.name)
+    return [f"{words} {margin_words()}" if best.people.standing == "level" else words]
 
 
 def _cautions(board: Leaderboard, best: Row) -> list[str]:

@@ -17,8 +17,11 @@ from core.comparison.pool import ItemPool, ItemsMode, JudgeCost, item_pool, uniq
 from core.errors import AspectError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Level, Scale, Statistic
 from core.stats import (
+    BesidePeople,
     PairwiseComparison,
+    RaterTable,
     absolute_errors,
+    beside_people,
     binary_agreement,
     compare_judges,
     leave_one_out,
@@ -60,8 +63,9 @@ def compare_table(
     else:
         reason = "no labelled item is common to the judges"
         told = [Alignment(statistic, level, None, 0, reason=reason) for _ in judges]
+    raters = _raters(golden, aspect)
     rows = [
-        _row(golden, judge, name, told[k], _Part(k, pool.own[k], pool.costs[k]))
+        _row(golden, judge, name, told[k], _Part(k, pool.own[k], pool.costs[k], raters))
         for k, (judge, name) in enumerate(zip(judges, unique_names(judges), strict=True))
     ]
     order = sorted(range(len(rows)), key=lambda k: _sort_key(rows[k]))
@@ -171,11 +175,12 @@ def _alone(golden: GoldenSet, labels: FloatArray, judge: JudgeScores, at: IntArr
 
 @dataclass(frozen=True)
 class _Part:
-    """One judge's part of the pool."""
+    """One judge's part of the pool; `raters` None where the golden set holds no single ratings."""
 
     place: int
     positions: IntArray
     cost: JudgeCost
+    raters: RaterTable | None
 
 
 def _row(golden: GoldenSet, judge: JudgeScores, name: str, told: Alignment, part: _Part) -> Row:
@@ -199,6 +204,29 @@ def _row(golden: GoldenSet, judge: JudgeScores, name: str, told: Alignment, part
         steps=step_agreement(values, gold, scale) if on_scale else None,
         binary=binary_agreement(values, gold, (scale.low + scale.high) / 2) if on_scale and two_steps(scale) else None,
         scale_note=note,
+        people=_beside(golden, judge, told, part),
+    )
+
+
+def _raters(golden: GoldenSet, aspect: str) -> RaterTable | None:
+    try:
+        return rater_table(golden, aspect)
+    except AspectError:
+        return None
+
+
+def _beside(golden: GoldenSet, judge: JudgeScores, told: Alignment, part: _Part) -> BesidePeople | None:
+    if part.raters is None:
+        return None
+    return beside_people(
+        part.raters.values[:, part.positions],
+        judge.upward[part.positions],
+        golden.source_codes[part.positions],
+        golden.system_codes[part.positions],
+        statistic=told.statistic,
+        level=told.level,
+        raters=part.raters.raters,
+        panel=part.raters.panel,
     )
 
 

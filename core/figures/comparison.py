@@ -46,12 +46,17 @@ JITTER = 0.12  # of a step, so that equal labels do not hide each other
 
 @dataclass(frozen=True, slots=True)
 class JudgeMark:
-    """One line of the leaderboard; `kind` None is a printed number of somebody else's, drawn hollow."""
+    """One line of the leaderboard; `kind` None is a printed number of somebody else's, drawn hollow.
+
+    `like_person` is the judge measured as a person is, against the mean of the other raters: what stands on the same
+    footing as the people's band.
+    """
 
     name: str
     kind: JudgeKind | None
     alignment: Alignment
     detail: str = ""
+    like_person: Alignment | None = None
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,9 @@ def leaderboard_figure(marks: Sequence[JudgeMark], ceiling: Alignment | None, *,
             )
         )
     _undefined_marks(figure, marks, places)
+    _like_person_marks(figure, marks, places)
     _ceiling_band(figure, ceiling)
-    low, high = value_range([*(mark.alignment for mark in marks), ceiling])
+    low, high = value_range([*(mark.alignment for mark in marks), *(mark.like_person for mark in marks), ceiling])
     top = max(places, default=0)
     style(figure, x=measure, y="", key="leaderboard", height=160 + 27 * top)
     figure.update_layout(showlegend=False)
@@ -161,6 +167,33 @@ def _undefined_marks(figure: Figure, marks: Sequence[JudgeMark], places: Sequenc
             )
 
 
+def _like_person_marks(figure: Figure, marks: Sequence[JudgeMark], places: Sequence[int]) -> None:
+    """A hollow dot under each judge: its agreement with the targets that a single person is held against."""
+    import plotly.graph_objects as go
+
+    drawn = [
+        (place - 0.55, mark.name, mark.like_person)
+        for place, mark in zip(places, marks, strict=True)
+        if mark.like_person is not None and mark.like_person.value is not None
+    ]
+    if not drawn:
+        return
+    figure.add_trace(
+        go.Scatter(
+            x=[defined_value(found) for _, _, found in drawn],
+            y=[place for place, _, _ in drawn],
+            error_x=whiskers([found for _, _, found in drawn], INK) | {"thickness": 1},
+            mode="markers",
+            marker={"color": INK, "size": 9, "symbol": "circle-open", "line": {"width": 2}},
+            hovertext=[
+                f"<b>{plain(name, 60)}</b><br>against the mean of the other raters, as a person is<br>{describe(found)}"
+                for _, name, found in drawn
+            ],
+            hoverinfo="text",
+        )
+    )
+
+
 def _ceiling_band(figure: Figure, ceiling: Alignment | None) -> None:
     if ceiling is None or ceiling.value is None:
         return
@@ -172,11 +205,11 @@ def _ceiling_band(figure: Figure, ceiling: Alignment | None) -> None:
     figure.add_annotation(
         x=ceiling.value,
         y=-1.6,
-        text=f"people: {ceiling.value:.2f}",
+        text=f"a person: {ceiling.value:.2f}",
         showarrow=False,
         bgcolor="white",
         font={"color": INK, "size": 13},
-        hovertext=f"one person beside the mean of the others<br>{describe(ceiling)}",
+        hovertext=f"one person against the mean of the other raters<br>{describe(ceiling)}",
     )
 
 

@@ -1,21 +1,18 @@
 """The result in a sentence that can be read aloud: the judge beside the people, no stronger than the figures allow.
 
-"As well as" is a claim of its own: intervals that overlap do not support it.  It is made only where the difference of
-judge and ceiling is shown to lie above -`MARGIN`.
+Judge and person are held against the same targets, the mean of the other raters, and compared pair by pair.  "As well
+as" is a claim of its own: an interval that holds 0 does not support it.  It is made only where the whole interval of
+the difference lies above -.05 (`core.stats.beside_people.MARGIN`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from core.jobs.views.reports import Report
-from core.records import Alignment, Interval
 from core.report.words import basis_words, bounded, counted, measure, number, range_words, told
-
-MARGIN = 0.05
-"""A judge less than this below a person counts as level with them."""
+from core.stats import NO_SINGLE_RATINGS, BesidePeople, annotator_test_words, beside_people_words, margin_words
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 
@@ -35,7 +32,7 @@ class Headline:
 
 def headline(report: Report) -> Headline:
     """The result of `report` in words."""
-    held, people = report.result.final.held_out, report.labelling.ceiling
+    held, people = report.result.final.held_out, report.labelling.beside
     whom = "the simulated raters" if report.judged.simulated else "your people"
     details = tuple(one for one in (_against_bare(report), _against_best(report), _optimism(report)) if one)
     if held.value is None:
@@ -55,62 +52,37 @@ def headline(report: Report) -> Headline:
             f"That the judge agrees with {whom} is not shown: {told(held)} ({where}), and the interval holds 0.",
             details,
         )
-    if people is None or people.value is None:
-        why = bounded(report.labelling.ceiling_reason, 300) or "the ratings of single people are missing"
+    if people is None or people.difference is None:
+        why = report.labelling.ceiling_reason if people is None else people.reason
         return Headline(
             "alone",
             f"The judge agrees with {whom} at {told(held)} ({where}). How well people agree with each other is "
-            "not known here, so there is nothing to hold it against.",
-            (f"Why: {why}", *details),
+            f"not known here, {NO_SINGLE_RATINGS}.",
+            (f"Why: {bounded(why, 300) or 'the ratings of single people are missing'}", *details),
         )
-    standing = _standing(held, people)
-    beside = f"{told(held)} beside {told(people)} ({where})"
     sentence = {
-        "above": f"The judge agrees with {whom} better than one of them agrees with the others: {beside}.",
-        "level": f"The judge agrees with {whom} as well as they agree with each other: {beside}.",
-        "below": f"The judge agrees with {whom} less well than they agree with each other: {beside}.",
-    }.get(
-        standing,
-        f"It cannot be told yet whether the judge agrees with {whom} as well as they agree with each other: {beside}. "
-        "These are too few.",
+        "above": f"The judge agrees with {whom} better than one of them agrees with the others",
+        "level": f"The judge agrees with {whom} as well as they agree with each other",
+        "below": f"The judge agrees with {whom} less well than they agree with each other",
+        "open": f"The judge cannot be told apart from one of {whom}",
+    }[people.standing]
+    return Headline(
+        people.standing,
+        f"{sentence}: {_figures(people)}. With their mean label it agrees at {told(held)} ({where}).",
+        (*_beside(report, people), *details),
     )
-    return Headline(standing, sentence, (_compared(held, people), *details))
 
 
-def _standing(held: Alignment, people: Alignment) -> Standing:
-    apart = difference_interval(held, people)
-    if apart is None:
-        return "open"
-    if apart.low > 0:
-        return "above"
-    if apart.high < 0:
-        return "below"
-    return "level" if apart.low > -MARGIN else "open"
+def _figures(people: BesidePeople) -> str:
+    """``"0.57 against 0.61 for a person, −0.04 [−0.10, +0.02]"``."""
+    gap = f"{number(people.difference, signed=True)} {range_words(people.interval, signed=True)}"
+    return f"{number(people.judge.value)} against {number(people.person.value)} for a person, {gap}"
 
 
-def difference_interval(first: Alignment, second: Alignment) -> Interval | None:
-    """Interval of first minus second from their own intervals; None where either has none.
-
-    Zou (2007, "Toward using confidence intervals to compare correlations"): the distances of the limits from the
-    values add like variances.  The two are taken as independent; on the same items they go up and down together, so
-    this interval is rather too wide than too narrow.
-    """
-    if first.value is None or second.value is None or first.interval is None or second.interval is None:
-        return None
-    value = first.value - second.value
-    down = math.hypot(first.value - first.interval.low, second.interval.high - second.value)
-    up = math.hypot(first.interval.high - first.value, second.value - second.interval.low)
-    return Interval(value - down, value + up, first.interval.confidence, "from both intervals, taken as independent")
-
-
-def _compared(held: Alignment, people: Alignment) -> str:
-    apart = difference_interval(held, people)
-    if apart is None or held.value is None or people.value is None:
-        return ""
-    return (
-        f"Judge minus one rater: {number(held.value - people.value, signed=True)} {range_words(apart, signed=True)}. "
-        f"The judge is called level with people only where this interval stays above −{MARGIN:g}."
-    )
+def _beside(report: Report, people: BesidePeople) -> tuple[str, ...]:
+    """What the comparison with people rests on, and the annotator test."""
+    own = f"{beside_people_words(people, measure(people.judge))} {margin_words()}"
+    return (bounded(own, 600), *(bounded(annotator_test_words(one), 400) for one in report.labelling.tests))
 
 
 def _against_bare(report: Report) -> str:

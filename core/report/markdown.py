@@ -31,6 +31,7 @@ from core.report.words import (
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&$^])")
 _LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)
 _STARTS = re.compile(r"^(\s*\d*)(?=[-+=:.)])")
+MOST_RATERS = 30
 _JOINER = "\u2060"
 """Neither seen nor a place to break a line: parts what would become a link."""
 
@@ -93,7 +94,7 @@ def _limits(report: Report) -> Iterator[str]:
 
 
 def _agreement(report: Report) -> Iterator[str]:
-    result, people = report.result, report.labelling.ceiling
+    result = report.result
     yield from (
         "## How well the judge agrees with people",
         "",
@@ -104,9 +105,23 @@ def _agreement(report: Report) -> Iterator[str]:
         [one.name, *_cells(one.held_out), *_cells(one.calibration)]
         for one in (result.final, result.best_single, result.no_criteria)
     ]
-    if people is not None:
-        rows.append(["one rater against the others", *_cells(people), DASH, DASH])
     yield from table(["judge", "held-out", "n", "calibration", "n"], rows)
+    yield from _beside(report)
+
+
+def _beside(report: Report) -> Iterator[str]:
+    """The judge and each rater against the mean of the other raters."""
+    found = report.labelling.beside
+    if found is None or found.difference is None:
+        return
+    yield from ("### Beside a person", "", "Each against the mean of the other raters, on the same items.", "")
+    gap = f"{number(found.difference, signed=True)} {range_words(found.interval, signed=True)}"
+    rows = [["all raters", told(found.judge), told(found.person), gap, f"{found.n_items:,}"]]
+    rows += [
+        [literal(k.rater), number(k.judge), number(k.person), number(k.difference, signed=True), f"{k.n_items:,}"]
+        for k in found.by_rater[:MOST_RATERS]
+    ]
+    yield from table(["rater", "judge", "rater", "judge minus rater", "n"], rows)
 
 
 def _cells(one: Alignment) -> list[str]:

@@ -38,12 +38,17 @@ MOST_ROWS, MOST_JUDGES = 30, 14
 
 @dataclass(frozen=True)
 class Mark:
-    """One row of a dot-and-whisker plot; `hollow` for figures that flatter."""
+    """One row of a dot-and-whisker plot; `hollow` for figures that flatter.
+
+    `like_person` is the judge against the mean of the other raters, the target of the people's band: a small dot in the
+    band's colour.
+    """
 
     name: str
     alignment: Alignment
     colour: str = QUIET
     hollow: bool = False
+    like_person: Alignment | None = None
 
 
 def whisker_plot(
@@ -51,7 +56,7 @@ def whisker_plot(
 ) -> Markup:
     """A dot with its interval a row; the figures stand at the right end; `people` is drawn as a band behind all."""
     shown = marks[:MOST_ROWS]
-    known = [mark.alignment for mark in shown] + ([people] if people else [])
+    known = [mark.alignment for mark in shown] + [one for one in (people, *(m.like_person for m in shown)) if one]
     ends = [value for one in known for value in _ends(one)]
     axis = Axis(*snapped(ends), LEFT, WIDTH - RIGHT)
     top = 24 if people is not None and people.value is not None else 8
@@ -61,7 +66,9 @@ def whisker_plot(
     for k, mark in enumerate(shown):
         parts += _whisker(axis, mark, top + ROW * (k + 0.5))
     described = "; ".join(f"{bounded(mark.name, 60)}: {told(mark.alignment)}" for mark in shown)
-    band = f" People with each other: {told(people)}." if people is not None else ""
+    band = f" One rater against the mean of the others: {told(people)}." if people is not None else ""
+    like = [f"{bounded(one.name, 60)}: {told(one.like_person)}" for one in shown if one.like_person is not None]
+    band += f" Judges against that same target: {'; '.join(like)}." if like else ""
     return drawing(key, title, f"{described}.{band}", bottom + 42, parts)
 
 
@@ -79,7 +86,7 @@ def _band(axis: Axis, people: Alignment | None, top: float, bottom: float) -> li
     return [
         box(axis(low), top, axis(high) - axis(low), bottom - top, "#F6E7D8"),
         line(at, top, at, bottom, AMBER, width=1.5, dash="5 3"),
-        element("text", "people with each other", x=at, y=top - 8, text_anchor="middle", fill=AMBER, font_size=11),
+        element("text", "a rater against the others", x=at, y=top - 8, text_anchor="middle", fill=AMBER, font_size=11),
     ]
 
 
@@ -92,7 +99,14 @@ def _whisker(axis: Axis, mark: Mark, y: float) -> list[Markup]:
     if interval is not None:
         parts.append(line(axis(interval.low), y, axis(interval.high), y, mark.colour, width=2))
     fill, stroke = ("#FFFFFF", mark.colour) if mark.hollow else (mark.colour, None)
-    return [*parts, dot(axis(value), y, 5, fill, stroke=stroke)]
+    parts.append(dot(axis(value), y, 5, fill, stroke=stroke))
+    like = mark.like_person
+    if like is not None and like.value is not None:
+        below = y + 9
+        if like.interval is not None:
+            parts.append(line(axis(like.interval.low), below, axis(like.interval.high), below, AMBER))
+        parts.append(dot(axis(like.value), below, 3, AMBER))
+    return parts
 
 
 def shelf_plot(report: Report) -> Markup:
@@ -100,18 +114,23 @@ def shelf_plot(report: Report) -> Markup:
     rows = report.result.shelf.rows
     best = [k for k, one in enumerate(rows) if not one.ours][: MOST_JUDGES - 1]
     shown = [one for k, one in enumerate(rows) if one.ours or k in best]
-    marks = [Mark(one.name, one.alignment, BLUE if one.ours else QUIET) for one in shown]
+    marks = [Mark(one.name, one.alignment, BLUE if one.ours else QUIET, like_person=one.like_person) for one in shown]
     title = "Every judge on items that none of them has seen"
     return whisker_plot("shelf", title, marks, axis_title=_axis(report), people=report.result.shelf.ceiling)
 
 
 def sides_plot(report: Report) -> Markup:
     """Calibration (hollow) beside held-out (filled) for the judge, the best single criteria and none."""
-    marks = []
-    result = report.result
+    marks: list[Mark] = []
+    result, beside = report.result, report.labelling.beside
     for one, colour in ((result.final, BLUE), (result.best_single, TEAL), (result.no_criteria, QUIET)):
         marks += [
-            Mark(f"{one.name}, held-out", one.held_out, colour),
+            Mark(
+                f"{one.name}, held-out",
+                one.held_out,
+                colour,
+                like_person=beside.judge if beside and one is result.final else None,
+            ),
             Mark("calibration", one.calibration, colour, hollow=True),
         ]
     title = "Agreement with people: held-out beside calibration"

@@ -32,6 +32,7 @@ def figure_rows(report: Report) -> Iterator[Row]:
     if report.labelling.ceiling is not None:
         yield _aligned("one rater against the others", "held-out", report.labelling.ceiling)
     people = report.labelling
+    yield from _beside(report)
     alpha = f"Krippendorff's alpha ({people.alpha_metric})"
     yield _row("raters", alpha, "all", people.alpha, interval=people.alpha_interval, n=people.alpha_n)
     yield from _shelf(report)
@@ -47,6 +48,22 @@ def figure_rows(report: Report) -> Iterator[Row]:
     yield from _costs("this calibration", report.costs.this)
     for line in report.costs.every:
         yield from _costs(f"all {RUN_WORDS.get(line.kind, line.kind)}", line)
+
+
+def _beside(report: Report) -> Iterator[Row]:
+    """The judge beside one rater, both against the mean of the other raters; then the annotator test."""
+    side, found = "held-out", report.labelling.beside
+    if found is not None:
+        yield _aligned("calibrated judge against the mean of the other raters", side, found.judge)
+        yield _aligned("one rater against the mean of the other raters", side, found.person)
+        what, level, n = "calibrated judge minus one rater", found.judge.level, found.n_items
+        statistic = f"difference in {found.judge.statistic}"
+        yield _row(what, statistic, side, found.difference, level=level, interval=found.interval, n=n)
+        yield _row(what, "p", side, found.p, level=level, n=n)
+    for test in report.labelling.tests:
+        name = "alternative annotator test" + (" by source (ours)" if test.clustered else "")
+        yield _row(name, f"omega at epsilon {test.epsilon:g}", side, test.omega, n=test.n_items)
+        yield _row(name, "rho", side, test.rho, n=test.n_items)
 
 
 def _shelf(report: Report) -> Iterator[Row]:

@@ -15,6 +15,9 @@
                   on the scale: kappa, exact, adjacent, two classes    step_agreement quadratic_kappa binary_agreement
     raters        single people's ratings as a matrix                  rater_table RaterTable
     ceiling       leave one rater out                                  leave_one_out Ceiling
+    beside_people judge and left-out rater against the same targets    beside_people BesidePeople
+    annotator_test  the Alternative Annotator Test                     annotator_test AnnotatorTest
+    people_words  both in sentences                                    beside_people_words annotator_test_words
     significance  Williams' test, Holm, all pairs of judges            williams_test holm compare_judges Comparison
     reliability   what averaging several calls brings                  single_call_reliability alignment_of_averages
     pilot         a pilot's forecast for other n, with its interval    pilot_forecast Forecast
@@ -38,6 +41,8 @@ from core.stats.agreement import (
     quadratic_kappa,
     step_agreement,
 )
+from core.stats.annotator_test import EPSILON, EPSILONS, AnnotatorTest, annotator_test, benjamini_yekutieli
+from core.stats.beside_people import BesidePeople, BesideRater, Standing, beside_people
 from core.stats.ceiling import Ceiling, LeaveOneOut, RaterAlignment, leave_one_out
 from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
 from core.stats.intervals import (
@@ -49,6 +54,13 @@ from core.stats.intervals import (
 from core.stats.isotonic import IsotonicFit, IsotonicMap, fit_isotonic
 from core.stats.levels import align_scores, alignment, group_values, rank_values
 from core.stats.pairing import Paired, paired
+from core.stats.people_words import (
+    NO_SINGLE_RATINGS,
+    STANDING_WORDS,
+    annotator_test_words,
+    beside_people_words,
+    margin_words,
+)
 from core.stats.pilot import PILOT_NS, Forecast, pilot_forecast
 from core.stats.raters import RaterTable, rater_table
 from core.stats.reliability import (
@@ -85,15 +97,21 @@ __all__ = [
     "AbsoluteErrors",
     "Alpha",
     "AlphaMetric",
+    "AnnotatorTest",
+    "BesidePeople",
+    "BesideRater",
     "BinaryAgreement",
     "Ceiling",
     "Comparison",
     "Difference",
+    "EPSILON",
+    "EPSILONS",
     "Forecast",
     "IsotonicFit",
     "IsotonicMap",
     "LEAST_SOURCES",
     "LeaveOneOut",
+    "NO_SINGLE_RATINGS",
     "PILOT_NS",
     "Paired",
     "PairwiseComparison",
@@ -104,6 +122,8 @@ __all__ = [
     "SHORT",
     "SHORT_BELOW",
     "Spread",
+    "STANDING_WORDS",
+    "Standing",
     "StepAgreement",
     "TOO_FEW",
     "WILLIAMS_GROUPED",
@@ -116,8 +136,13 @@ __all__ = [
     "alignment",
     "alignment_of_averages",
     "alpha_metric",
+    "annotator_test",
+    "annotator_test_words",
     "average_ranks",
     "averaged_reliability",
+    "benjamini_yekutieli",
+    "beside_people",
+    "beside_people_words",
     "binary_agreement",
     "compare_judges",
     "correlate",
@@ -128,6 +153,7 @@ __all__ = [
     "kendall",
     "krippendorff_alpha",
     "leave_one_out",
+    "margin_words",
     "paired",
     "paired_difference",
     "pairwise_spearman",

@@ -2,7 +2,8 @@
 
 Leave one rater out: how well one rater's ratings align with the mean of the others', at the statistic and level that
 judges are measured with, so that it can stand on their axis.  It is a slightly low ceiling: the mean of all raters,
-which judges are held against, is steadier than the mean of all but one.
+which judges are held against, is steadier than the mean of all but one.  So no judge is compared with it by eye or by
+interval: `core.stats.beside_people` holds judge and person against the same targets.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from core.comparison import ALPHA, Leaderboard, Published, Row, departure, leade
 from core.figures import measure_name
 from core.figures.comparison import JudgeMark, leaderboard_figure
 from core.records import Alignment
-from core.stats import LEAST_SOURCES
+from core.stats import LEAST_SOURCES, STANDING_WORDS, BesidePeople
 from pages.components import charts, state, tables
 from pages.components.compare_view import Compared
 from pages.components.screens import plain
@@ -75,6 +75,7 @@ def board_frame(board: Leaderboard, heading: str, printed: Sequence[Published] =
         "interval": [tables.interval_of(row.alignment) for row in rows],
         "printed": [_printed_words(row, board, printed) for row in rows] if printed else [],
         "beside the best": _beside_best(board),
+        "beside a person": [beside_person(row.people) for row in rows],
         "n": [row.alignment.n for row in rows],
         "no score": [row.n_unscored for row in rows],
         "groups": [_group_words(row.alignment) for row in rows] if board.level == "sample" else [],
@@ -116,6 +117,19 @@ def _unscored_words(row: Row) -> str:
     return f"{row.name}: " + ", ".join(f"{count:,} {reason}" for reason, count in row.unscored.items())
 
 
+def beside_person(found: BesidePeople | None) -> str:
+    """`below, −0.11 [−0.17, −0.05]`: judge minus one rater, each against the mean of the other raters."""
+    if found is None or found.difference is None:
+        return tables.DASH
+    interval = found.interval
+    limits = "" if interval is None else f" [{_signed(interval.low)}, {_signed(interval.high)}]"
+    return f"{STANDING_WORDS[found.standing]}, {_signed(found.difference)}{limits}"
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
+
+
 def _beside_best(board: Leaderboard) -> list[str]:
     """Each judge against the first row, in words."""
     if board.pairwise is None:
@@ -155,6 +169,10 @@ def _columns(heading: str, board: Leaderboard) -> dict[str, object]:
         "beside the best": config.TextColumn(
             width=184, help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
         ),
+        "beside a person": config.TextColumn(
+            width=250,
+            help="judge minus one rater, each against the other raters' mean: see “Beside people”",
+        ),
         "n": config.NumberColumn(width=48, format="localized", help="items (systems at system level) it rests on"),
         "no score": config.NumberColumn(width=72, help="labelled items in reach without a score; never counted as 0"),
         "groups": config.TextColumn(
@@ -180,23 +198,36 @@ def draw_whiskers(compared: Compared, printed: Sequence[Published] = ()) -> None
         return
     same = tuple(one for one in printed if not departure(one, compared.board.statistic, compared.board.level))
     n = "" if compared.board.pool.mode == "own" else f", n = {compared.board.pool.n_common:,} items"
-    people = compared.board.ceiling.alignment
-    band = "" if people is None or people.value is None else "; band: one person beside the mean of the others"
-    hollow = "; hollow: printed in a paper, on all items of its data set" if same else ""
+    band = (
+        ""
+        if _band(compared.board) is None
+        else "; band: one person against the mean of the other raters; hollow dots: each judge against that same target"
+    )
+    hollow = "; diamonds: printed in a paper, on all items of its data set" if same else ""
     st.markdown(f"**{plain(compared.measure)}**{n}, with 95 % intervals{band}{hollow}")
     charts.place(
         _whisker_figure(compared.key, same, compared),
         key=f"compare_whiskers_{bool(same)}",  # drawn anew with the printed ones, not morphed
-        alt=f"{compared.measure} of every judge with its interval, and of one person beside the others",
+        alt=f"{compared.measure} of every judge with its interval, and of one person against the other raters",
     )
+
+
+def _band(board: Leaderboard) -> Alignment | None:
+    """The people among themselves; None where undefined, and where each judge stands on items of its own."""
+    people = board.ceiling.alignment
+    return None if people is None or people.value is None or board.pool.mode == "own" else people
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _whisker_figure(key: Hashable, printed: tuple[Published, ...], _compared: Compared) -> Figure:
     board = _compared.board
-    marks = [JudgeMark(row.name, row.kind, row.alignment, row.note) for row in board.rows]
+    band = _band(board)
+    marks = [
+        JudgeMark(row.name, row.kind, row.alignment, row.note, row.people.judge if band and row.people else None)
+        for row in board.rows
+    ]
     marks += [
         JudgeMark(one.judge, None, Alignment(one.statistic, one.level, one.value, 0), f"{one.source}. {one.note}")
         for one in sorted(printed, key=lambda one: -one.value)
     ]
-    return leaderboard_figure(marks, board.ceiling.alignment, measure=_compared.measure)
+    return leaderboard_figure(marks, band, measure=_compared.measure)

@@ -127,7 +127,7 @@ def file_stem(aspect: str) -> str:
 
 def _draw_result(files: Files) -> None:
     report = files.report
-    head, held, people = headline(report), report.result.final.held_out, report.labelling.ceiling
+    head, held, beside = headline(report), report.result.final.held_out, report.labelling.beside
     box = st.warning if head.standing in _WEAK else st.success
     box(f"#### {plain(head.sentence)}", icon=":material/record_voice_over:")
     st.markdown("\n".join(f"- {plain(one)}" for one in head.details))
@@ -136,9 +136,11 @@ def _draw_result(files: Files) -> None:
     figures = (
         ("Judge and people, held-out", number(held.value), f"{range_words(held.interval)}, {basis_words(held)}"),
         (
-            "People with each other",
-            number(None if people is None else people.value),
-            range_words(None if people is None else people.interval),
+            "Judge minus one rater",
+            number(None if beside is None else beside.difference, signed=True),
+            "not known: single ratings are missing"
+            if beside is None
+            else f"{range_words(beside.interval, signed=True)}, each against the other raters",
         ),
         ("Labels", f"{report.judged.n_labelled:,}", f"{report.result.n_held_out:,} held out"),
         (
@@ -185,7 +187,8 @@ def _draw_agreement(report: Report) -> None:
     st.subheader("How well it agrees", anchor=False)
     st.markdown("**Held-out beside calibration**")
     st.image(plots.sides_plot(report), width="stretch")
-    st.caption("Filled: held-out. Hollow: the items that chose the judge, which flatter. Lines: 95 % intervals.")
+    like = " Small dots: the judge against the other raters, as the band is." if report.labelling.beside else ""
+    st.caption(f"Filled: held-out. Hollow: the items that chose the judge, which flatter. Lines: 95 % intervals.{like}")
     st.markdown("**Beside every other judge**, on items that none has seen")
     if report.result.shelf.problem:
         st.warning(plain(report.result.shelf.problem), icon=":material/rule:")

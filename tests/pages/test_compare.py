@@ -15,10 +15,11 @@ import streamlit as st
 from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
+import core
 from core.comparison import compare_table, leaderboard_csv
 from core.jobs import tasks
 from core.jobs.views.metrics import MetricsRequest
-from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Unscored
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating, Scale, Unscored
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import compare_board
@@ -33,7 +34,7 @@ HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) :re
 class Shelf:
     """A project of its own in a real store, with a golden set and the judges that a test puts on its shelf."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, raters: int = 0) -> None:
         rng = np.random.default_rng(3)
         self.store = store
         self.project = tasks.create_project(store, "bench").project_id
@@ -43,15 +44,22 @@ class Shelf:
             for k in range(self.labels.size)
         )
         labels = {name: AspectLabels(name, Scale(1, 5, 1.0), tuple(self.labels)) for name in ("coherence", "fluency")}
-        self.golden = GoldenSet("summeval sample", "single", items, labels)
+        given = np.clip(np.rint(self.labels + rng.normal(0, 1.0, (raters, self.labels.size))), 1, 5)
+        ratings = tuple(
+            Rating(items[k].item_id, f"r{rater + 1}", "coherence", float(value))
+            for (rater, k), value in np.ndenumerate(given)
+        )
+        self.golden = GoldenSet("summeval sample", "single", items, labels, ratings)
         self.golden_id = tasks.add_golden(store, self.project, self.golden)
         self.noise = rng
+        self.judges: dict[str, np.ndarray] = {}
 
     def add(self, name: str, spread: float, unread: int = 0, **more: Any) -> str:
         """A judge that follows the labels with noise of this spread; the last `unread` items gave no verdict."""
         values = np.clip(self.labels + self.noise.normal(0, spread, self.labels.size), 1, 5)
         n = values.size
         values[n - unread :] = np.nan
+        self.judges[name] = values
         unscored = tuple(Unscored(f"i{k}", "no verdict", "nothing to read") for k in range(n - unread, n))
         judge = JudgeScores(name, more.pop("kind", "imported"), more.pop("aspect", "coherence"), values, unscored)
         replies = {f"i{k}": (f"Rating: {k} <script>",) for k in range(n)} if judge.kind == "imported" else None
@@ -63,11 +71,11 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
+def shelf(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Shelf]:
     monkeypatch.setenv("CONCORD_WORKER", "external")
     st.cache_resource.clear()
     store = tasks.open_store(tmp_home)
-    yield Shelf(store)
+    yield Shelf(store, getattr(request, "param", 0))
     store.close()
     st.cache_resource.clear()
 
@@ -161,6 +169,37 @@ def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Shelf, ope
     assert "do not rank the judges" in headline(screen)
     assert sorted(screen.dataframe[0].value["n"]) == [70, 80]
     assert "choose the same items for all" in texts(screen)
+
+
+@pytest.mark.parametrize("shelf", [3], indirect=True, ids=["three raters"])
+def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("good", 0.2)
+    shelf.add("poor", 6.0)
+    shelf.add("metric", 0.2, on_scale=False)
+    screen = open_screen(SCREEN, **shelf.ids)
+    assert "agrees with these raters better than one of them does on average" in texts(screen)
+    board = screen.dataframe[0].value.set_index("judge")["beside a person"]
+    assert board["good"].startswith("above a person, +")
+    assert board["poor"].startswith("below a person, −")
+    people = choose(screen, "people").dataframe[1].value.set_index("judge")
+    golden, good = tasks.load_golden_set(shelf.store, shelf.golden_id), shelf.judges["good"]
+    scores = dict(zip(golden.item_ids, good.tolist(), strict=True))
+    own = core.beside_people(golden, scores, "coherence", level="sample")
+    assert people.loc["good", "the judge"] == pytest.approx(own.judge.value)
+    assert people.loc["good", "judge minus person"].startswith(f"{own.difference:+.3f} [")
+    assert (people.loc["good", "ω"], people.loc["good", "annotator test"]) == (1.0, "passed")
+    assert np.isnan(people.loc["metric", "ω"])  # a scale of its own
+    assert "Alternative annotator test: passed." in texts(screen)
+    assert list(screen.dataframe[2].value["rater"]) == ["r1", "r2", "r3"]
+    next(one for one in screen.toggle if one.label == "Standardise each rater first").set_value(True).run()
+    assert screen.dataframe[1].value.set_index("judge").loc["metric", "ω"] == 1.0
+
+
+def test_without_single_ratings_nothing_is_said_of_people(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+    shelf.add("good", 0.2)
+    screen = choose(open_screen(SCREEN, **shelf.ids), "people")
+    assert "nothing can be said about the judge beside people" in texts(screen)
+    assert "beside a person" not in screen.dataframe[0].value
 
 
 def test_significant_pairs_stand_there_as_sentences(shelf: Shelf, open_screen: Open, texts: Texts) -> None:

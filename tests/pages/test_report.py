@@ -173,7 +173,7 @@ def test_the_result_stands_first_with_what_limits_it(
         assert one.text in words
     metrics = {one.label: one.value for one in screen.metric}
     assert metrics["Judge and people, held-out"] == f"{report.result.final.held_out.value:.2f}"
-    assert metrics["People with each other"] == "—"  # this golden set has one label an item
+    assert metrics["Judge minus one rater"] == "—"  # this golden set has one label an item
     assert metrics["Criteria approved"] == f"0 of {len(report.history.chosen)}"
     for one in report.history.chosen:
         assert one.text in words

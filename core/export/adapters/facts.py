@@ -139,7 +139,10 @@ def _alignments(card: Mapping[str, Any]) -> list[str]:
         f"On the calibration items (which chose the criteria): {alignment_words(told.get('calibration'))}.",
     ]
     if card.get("ceiling"):
-        lines.append(f"One person against the others (ceiling): {alignment_words(card['ceiling'])}.")
+        lines.append(
+            f"One person against the mean of the others (ceiling): {alignment_words(card['ceiling'])}. It is a harder "
+            "target than the mean of all, so the judge's figure above must not be held against it."
+        )
     return lines
 
 

@@ -14,6 +14,7 @@ from core.jobs.views import RunKind, Side
 from core.jobs.views.meetings import MeetingView
 from core.jobs.views.reviews import Opening, ReviewState, StateChange, TriageVerdict
 from core.records import Alignment, Interval, ItemKind, JudgeKind, Level, Origin, Scale, Statistic, Usage
+from core.stats import AnnotatorTest, BesidePeople
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,9 @@ class Labelling:
     """By whom labelled, and how well they agree.
 
     `alpha` is Krippendorff's, on the `alpha_n` items with two ratings or more; `ceiling` one rater against the mean of
-    the others on the held-out items that the judge is reported on.
+    the others on the held-out items that the judge is reported on.  `beside` sets the judge beside them there, both
+    against the mean of the other raters; `tests` are the annotator test, the paper's and ours by source.  None and
+    empty without single ratings.
     """
 
     raters: tuple[RaterCount, ...]
@@ -94,6 +97,8 @@ class Labelling:
     ceiling: Alignment | None
     ceiling_raters: int
     ceiling_reason: str
+    beside: BesidePeople | None
+    tests: tuple[AnnotatorTest, ...]
     passes: tuple[PassFact, ...]
 
 
@@ -172,7 +177,8 @@ class ShelfRow:
     """A judge of the shelf on the items that none of them has seen.
 
     `difference` is this report's judge minus this one on the same items, `p` corrected over the table; both None for
-    the judge itself and where undefined.  `same_run`: it came out of the same calibration.
+    the judge itself and where undefined.  `same_run`: it came out of the same calibration.  `like_person` is its
+    alignment with the mean of the other raters, as a person's is measured; None without single ratings.
     """
 
     name: str
@@ -184,6 +190,7 @@ class ShelfRow:
     interval: Interval | None
     p: float | None
     calls_per_item: float | None
+    like_person: Alignment | None = None
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,16 @@ def test_people_are_a_band_and_a_line_on_the_same_axis() -> None:
     band, line = figure.layout.shapes
     assert (band.x0, band.x1, line.x0) == (0.8, 0.95, 0.9)
     assert figure.layout.xaxis.range[1] > 0.95
-    assert any("people: 0.90" in note.text for note in figure.layout.annotations)
+    assert any("a person: 0.90" in note.text for note in figure.layout.annotations)
+
+
+def test_a_judge_measured_as_a_person_is_stands_under_its_own_mark() -> None:
+    mark = JudgeMark("a", "imported", aligned(0.6, 0.5, 0.7), like_person=aligned(0.4, 0.3, 0.99))
+    own, like = leaderboard_figure([mark], aligned(0.5, 0.4, 0.6), measure="rho").data
+    assert (list(own.x), list(like.x)) == ([0.6], [0.4])
+    assert like.y[0] < own.y[0]
+    assert like.marker.symbol == "circle-open"
+    assert "against the mean of the other raters, as a person is" in like.hovertext[0]
 
 
 def test_printed_numbers_are_hollow_and_without_an_interval() -> None:

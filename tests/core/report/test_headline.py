@@ -9,7 +9,7 @@ import pytest
 from core.jobs.views.reports import BothSides, Report
 from core.records import Alignment, Interval
 from core.report import headline, limits
-from core.report.headline import difference_interval
+from core.stats import BesidePeople, BesideRater
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, **more: object) -> Alignment:
@@ -17,41 +17,42 @@ def aligned(value: float | None, low: float = 0.0, high: float = 0.0, **more: ob
     return Alignment("spearman", "sample", value, 80, n_groups=20, interval=interval, **more)  # type: ignore[arg-type]
 
 
-def with_figures(told: Report, held: Alignment, people: Alignment | None, reason: str = "") -> Report:
+def beside(low: float, high: float, p: float | None = 0.01, n_sources: int = 20) -> BesidePeople:
+    """The judge at .6 beside a person, with that interval of the difference."""
+    gap = (low + high) / 2
+    person = aligned(0.6 - gap, 0.4 - gap, 0.8 - gap)
+    raters = tuple(BesideRater(name, 0.6, 0.6 - gap, 80) for name in ("r1", "r2", "r3"))
+    reason = "" if p else f"only {n_sources} sources, and it takes 8 to tell a difference from chance"
+    return BesidePeople(
+        aligned(0.6, 0.4, 0.8), person, gap, Interval(low, high), p, 80, n_sources, raters, reason=reason
+    )
+
+
+def with_figures(told: Report, held: Alignment, people: BesidePeople | None, reason: str = "") -> Report:
     result = replace(told.result, final=BothSides("calibrated judge", told.result.final.calibration, held))
-    labelling = replace(told.labelling, ceiling=people, ceiling_reason=reason)
+    labelling = replace(told.labelling, beside=people, tests=(), ceiling_reason=reason)
     return replace(told, result=result, labelling=labelling, judged=replace(told.judged, simulated=False))
 
 
-def test_a_difference_from_two_intervals() -> None:
-    # 0.6 [0.5, 0.7] minus 0.5 [0.2, 0.6]: down √(0.1² + 0.1²), up √(0.1² + 0.3²)
-    found = difference_interval(aligned(0.6, 0.5, 0.7), aligned(0.5, 0.2, 0.6))
-    assert found is not None
-    assert found.low == pytest.approx(0.1 - 0.02**0.5)
-    assert found.high == pytest.approx(0.1 + 0.1**0.5)
-    assert difference_interval(aligned(0.6, 0.5, 0.7), aligned(None)) is None
-    assert difference_interval(aligned(0.6), aligned(0.5, 0.2, 0.6)) is None
+GOOD = aligned(0.6, 0.4, 0.8)
 
 
 @pytest.mark.parametrize(
     ("held", "people", "standing", "says"),
     [
-        # 0.7 − 0.5 = 0.2, half widths √(0.05² + 0.05²) ≈ 0.07: all of it above 0
-        (aligned(0.7, 0.65, 0.75), aligned(0.5, 0.45, 0.55), "above", "better than one of them agrees with the others"),
-        # 0.02 ± √(0.03² + 0.03²) ≈ 0.042: from −0.022, so within 0.05 of a person
-        (aligned(0.62, 0.59, 0.65), aligned(0.6, 0.57, 0.63), "level", "as well as they agree with each other"),
-        # −0.3 ± 0.07
-        (aligned(0.3, 0.25, 0.35), aligned(0.6, 0.55, 0.65), "below", "less well than they agree with each other"),
-        # equal values and intervals that overlap wholly say nothing: ± √(0.2² + 0.2²) ≈ 0.28
-        (aligned(0.6, 0.4, 0.8), aligned(0.6, 0.4, 0.8), "open", "It cannot be told yet whether"),
-        (aligned(0.2, -0.1, 0.5), aligned(0.6, 0.4, 0.8), "none", "is not shown"),
-        (aligned(0.6), aligned(0.6, 0.4, 0.8), "open", "too few sources to say how sure"),
-        (aligned(0.6, 0.4, 0.8), None, "alone", "nothing to hold it against"),
-        (aligned(None, reason="all scores are equal"), aligned(0.6, 0.4, 0.8), "undefined", "all scores are equal"),
+        (GOOD, beside(0.01, 0.2), "above", "better than one of them agrees with the others"),
+        (GOOD, beside(-0.04, 0.1), "level", "as well as they agree with each other"),
+        (GOOD, beside(-0.3, -0.01), "below", "less well than they agree with each other"),
+        (GOOD, beside(-0.06, 0.3), "open", "cannot be told apart from one of your people"),
+        (GOOD, beside(0.01, 0.2, None, 7), "open", "cannot be told apart from one of your people"),
+        (aligned(0.2, -0.1, 0.5), beside(0.01, 0.2), "none", "is not shown"),
+        (aligned(0.6), beside(0.01, 0.2), "open", "too few sources to say how sure"),
+        (GOOD, None, "alone", "nothing can be said about the judge beside people"),
+        (aligned(None, reason="all scores are equal"), beside(0.01, 0.2), "undefined", "all scores are equal"),
     ],
 )
 def test_no_stronger_than_the_figures(
-    told: Report, held: Alignment, people: Alignment | None, standing: str, says: str
+    told: Report, held: Alignment, people: BesidePeople | None, standing: str, says: str
 ) -> None:
     found = headline(with_figures(told, held, people, "one label an item"))
     assert found.standing == standing
@@ -60,6 +61,18 @@ def test_no_stronger_than_the_figures(
     if held.value is not None and held.interval is not None:
         assert f"{held.value:.2f} [" in found.sentence
         assert "Spearman rho, sample level, 80 items in 20 sources" in found.sentence
+    if people is not None and held == GOOD:
+        assert f"for a person, {people.difference:+.2f} [".replace("-", "−") in found.sentence
+        assert "each against the mean of the other raters" in found.details[0]
+        assert people.reason in found.details[0]
+
+
+def test_a_higher_figure_against_an_easier_target_is_not_above(told: Report) -> None:
+    """The mean of all raters is easier to meet than that of the others; only the paired difference decides."""
+    narrow = aligned(0.9, 0.88, 0.92)
+    changed = with_figures(told, narrow, beside(-0.1, 0.02))
+    labelling = replace(changed.labelling, ceiling=aligned(0.5, 0.48, 0.52))
+    assert headline(replace(changed, labelling=labelling)).standing == "open"
 
 
 def test_simulated_labels_are_nobodys_people(told: Report) -> None:

@@ -40,7 +40,8 @@ def test_elements_escape_what_they_hold() -> None:
 
 def test_dots_stand_in_the_order_of_the_figures(told: Report) -> None:
     drawing = etree.fromstring(plots.shelf_plot(told))
-    dots = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle")]
+    dots = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]
+    small = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "3"]
     values = [one.alignment.value for one in told.result.shelf.rows]
     assert len(dots) == len(values)
     assert sorted(dots, reverse=True) == dots  # best first
@@ -48,19 +49,25 @@ def test_dots_stand_in_the_order_of_the_figures(told: Report) -> None:
     first, second, third = values
     assert (dots[0] - dots[1]) / (dots[0] - dots[2]) == pytest.approx((first - second) / (first - third), abs=1e-3)  # type: ignore[operator]
     assert all(0 < x < WIDTH for x in dots)
+    # under each judge: its figure against the mean of the other raters, on the same axis
+    like = [one.like_person.value for one in told.result.shelf.rows]  # type: ignore[union-attr]
+    assert len(small) == len(like)
+    scale = (dots[0] - dots[2]) / (first - third)  # type: ignore[operator]
+    assert small[0] - dots[0] == pytest.approx((like[0] - first) * scale, abs=0.02)  # type: ignore[operator]
     described = drawing.findtext(f"{SVG}desc")
     for one in told.result.shelf.rows:
         assert in_words(one.alignment) in described
+        assert in_words(one.like_person) in described
 
 
 def test_an_undefined_judge_has_a_row_and_no_dot(told: Report) -> None:
     rows = told.result.shelf.rows
-    gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None))
+    gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None), like_person=None)
     changed = replace(
         told, result=replace(told.result, shelf=replace(told.result.shelf, rows=(rows[0], gone, *rows[2:])))
     )
     drawing = etree.fromstring(plots.shelf_plot(changed))
-    assert len(list(drawing.iter(f"{SVG}circle"))) == len(rows) - 1
+    assert len([one for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]) == len(rows) - 1
     assert "—" in [one.text for one in drawing.iter(f"{SVG}text")]
 
 

@@ -22,7 +22,15 @@ from core.jobs.views.reports import Judged, LabelBar, Labelling, PassFact, Rater
 from core.labelling.harvest import Ratings, alpha_interval
 from core.labelling.plan import LabelAspect
 from core.records import FloatArray, GoldenSet, Interval, Scale
-from core.stats import alpha_metric, krippendorff_alpha, rater_table
+from core.stats import (
+    AnnotatorTest,
+    BesidePeople,
+    alpha_metric,
+    annotator_test,
+    beside_people,
+    krippendorff_alpha,
+    rater_table,
+)
 
 _SAMPLE_FOLDER = Path(__file__).parents[4] / "sample_data"
 _MOST_STEPS, _BARS = 11, 10
@@ -106,6 +114,7 @@ def labelling(basis: Basis) -> Labelling:
         seed=basis.calibration.settings.seed,
     )
     agreed = _agreement(basis.golden, basis.aspect)
+    beside, tests = _beside(basis)
     return Labelling(
         raters=agreed.raters,
         panel=agreed.panel,
@@ -117,8 +126,35 @@ def labelling(basis: Basis) -> Labelling:
         ceiling=found.alignment,
         ceiling_raters=found.n_raters,
         ceiling_reason=found.reason,
+        beside=beside,
+        tests=tests,
         passes=tuple(_passes(basis)),
     )
+
+
+def _beside(basis: Basis) -> tuple[BesidePeople | None, tuple[AnnotatorTest, ...]]:
+    """The judge beside a person on the held-out items, and the annotator test there, the paper's and ours."""
+    try:
+        table = rater_table(basis.golden, basis.aspect)
+    except AspectError:
+        return None, ()
+    at, golden, held = basis.told_at, basis.golden, basis.calibration.held_out
+    ratings, scores, sources = table.values[:, at], basis.values[at], golden.source_codes[at]
+    beside = beside_people(
+        ratings,
+        scores,
+        sources,
+        golden.system_codes[at],
+        statistic=held.statistic,
+        level=held.level,
+        raters=table.raters,
+        panel=table.panel,
+    )
+    tests = tuple(
+        annotator_test(ratings, scores, sources, clustered=ours, raters=table.raters, panel=table.panel)
+        for ours in (False, True)
+    )
+    return beside, tests
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,7 @@ def shelf(basis: Basis) -> Shelf:
                 interval=None if pair is None else pair.interval,
                 p=None if np.isnan(p) or k == at else p,
                 calls_per_item=row.calls_per_item,
+                like_person=None if row.people is None else row.people.judge,
             )
         )
     return Shelf(

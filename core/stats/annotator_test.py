@@ -1,0 +1,311 @@
+"""The Alternative Annotator Test: whether a judge may take the place of one of the people.
+
+Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge" (ACL).  For each rater j, over
+the items that j, the judge and at least one other rater scored, an annotation x is held against the *other raters'
+single labels*: S(x) is the share of them equal to x where labels are nominal, and minus the root mean square
+difference where they are ordered.  With
+
+    d = [S(j) >= S(judge)] - [S(judge) >= S(j)]        (a tie is 0)
+
+H0 says that the mean of d is epsilon or more: the judge is cheaper, so it may be worse than a person by up to epsilon
+(.2 beside experts, .15 beside skilled raters, .1 beside crowd workers: a choice that belongs to the test and is told
+with it).  One-sided t test over the items, Wilcoxon's signed ranks under 30 items; Benjamini and Yekutieli (2001) over
+the raters at q = .05.  omega is the share of raters for whom H0 is rejected; the judge passes at .5.  rho, the mean
+share of items on which the judge does as well as the rater or better, ties counted, compares judges with each other
+and decides nothing: judges with rho .77 have failed for every rater.
+
+Two things to know.  The paper's t test takes items as independent; items that share a source are not, so a version
+clustered by source stands beside it, which is ours, not the paper's.  Wilcoxon's test is about the middle of d: where
+the mean of d is epsilon it rejects in 13 to 68 % of runs of 15 or 25 items (t from 30 items on: 5 to 6 %, 15 % where
+nothing but ties and losses occur).  So under `LEAST_ITEMS` items a rater the shares are a hint and nothing passes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.errors import UsageError
+from core.records import FloatArray, IntArray
+from core.stats.spread import LEAST_SOURCES
+
+EPSILONS = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
+"""By how much a judge may be worse than a rater, by who the raters are; the paper's three."""
+EPSILON = EPSILONS["skilled"]
+RATE, PASSES_AT = 0.05, 0.5
+LEAST_ITEMS, ADVISED_RATERS = 30, 3
+TIE = 1e-9
+"""Mean square differences nearer than this are equal: standardised labels differ in their last bits."""
+
+TestName = Literal["t over items", "Wilcoxon over items", "t over sources"]
+BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterTest:
+    """One rater against the judge on `n_items`.
+
+    `judge_wins` and `rater_wins` are the shares of items on which each does as well as the other or better (their sum
+    less 1 is the share of ties); `difference` is the mean of d.  `p` None is undefined; `replaceable` is whether H0 is
+    rejected after correction.
+    """
+
+    rater: str
+    n_items: int
+    judge_wins: float | None
+    rater_wins: float | None
+    difference: float | None
+    p: float | None
+    test: TestName
+    replaceable: bool = False
+
+
+@dataclass(frozen=True)
+class AnnotatorTest:
+    """The test over all raters.  `omega` None is undefined, `reason` says why; `cautions` what makes it weaker.
+
+    `epsilon` is what the judge may be worse by, `rate` the false discovery rate; `clustered` for the version by source,
+    `standardised` where everybody's labels were standardised first.  `n_items` counts the items that some rater's test
+    rests on, `n_sources` their sources.
+    """
+
+    by_rater: tuple[RaterTest, ...]
+    omega: float | None
+    rho: float | None
+    n_items: int
+    n_sources: int
+    epsilon: float
+    nominal: bool
+    clustered: bool
+    standardised: bool
+    panel: str = ""
+    reason: str = ""
+    cautions: tuple[str, ...] = ()
+    rate: float = RATE
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether the judge may stand in for half of the raters or more; None where undefined or a hint only."""
+        if self.omega is None or any(one.n_items < LEAST_ITEMS for one in self.by_rater if one.p is not None):
+            return None
+        return self.omega >= PASSES_AT
+
+    @property
+    def n_raters(self) -> int:
+        """Raters that were tested."""
+        return sum(one.p is not None for one in self.by_rater)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything of the record, null where undefined."""
+        return {
+            "passes": self.passes,
+            "omega": self.omega,
+            "rho": self.rho,
+            "epsilon": self.epsilon,
+            "false_discovery_rate": self.rate,
+            "scoring": "share equal" if self.nominal else "minus root mean square difference",
+            "clustered_by_source": self.clustered,
+            "standardised": self.standardised,
+            "n_items": self.n_items,
+            "n_sources": self.n_sources,
+            "n_raters": self.n_raters,
+            "panel": self.panel or None,
+            "reason": self.reason or None,
+            "cautions": list(self.cautions),
+            "by_rater": [
+                {
+                    "rater": one.rater,
+                    "n_items": one.n_items,
+                    "judge_wins": one.judge_wins,
+                    "rater_wins": one.rater_wins,
+                    "difference": one.difference,
+                    "p": one.p,
+                    "test": one.test,
+                    "replaceable": one.replaceable,
+                }
+                for one in self.by_rater
+            ],
+        }
+
+
+def annotator_test(
+    ratings: ArrayLike,
+    scores: ArrayLike,
+    source_codes: ArrayLike | None = None,
+    *,
+    epsilon: float = EPSILON,
+    nominal: bool = False,
+    clustered: bool = False,
+    standardise: bool = False,
+    raters: tuple[str, ...] = (),
+    panel: str = "",
+) -> AnnotatorTest:
+    """Test `scores` (n_items,) against the people of `ratings` (n_raters, n_items); NaN = missing.
+
+    `scores` must mean what ratings mean, unless `standardise` takes mean and spread out of each rater and the judge.
+    `clustered` tests over sources (`source_codes`, one an item) in place of items: ours.  `raters` names the rows.
+    ValueError when lengths differ, UsageError for ±inf, for an epsilon outside 0 to 1, and for `nominal` together with
+    `standardise`.
+    """
+    matrix, judge = np.atleast_2d(np.asarray(ratings, dtype=np.float64)), np.asarray(scores, dtype=np.float64)
+    sources = np.arange(judge.size) if source_codes is None else np.asarray(source_codes)
+    if judge.ndim != 1 or not matrix.shape[1] == judge.size == sources.size:
+        raise ValueError(f"one entry per item is needed: {matrix.shape}, {judge.shape}, {sources.shape}")
+    if np.isinf(matrix).any() or np.isinf(judge).any():
+        raise UsageError("Ratings and scores must be finite numbers; infinity came.")
+    if not 0 <= epsilon < 1:
+        raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; {epsilon:g} came.")
+    if nominal and standardise:
+        raise UsageError("Nominal labels are equal or not: there is nothing to standardise.")
+    rows = np.vstack([matrix, judge])
+    if standardise:
+        rows = _standardised(rows)
+    names = raters or tuple(str(k + 1) for k in range(matrix.shape[0]))
+    tested, used = [], np.zeros(judge.size, dtype=np.bool_)
+    for row, name in enumerate(names):
+        at, wins = _duels(rows, row, nominal)
+        used[at] = True
+        tested.append(_rater_test(name, wins, sources[at] if clustered else None, epsilon))
+    rejected = benjamini_yekutieli([np.nan if one.p is None else one.p for one in tested])
+    empty = AnnotatorTest(
+        by_rater=tuple(replace(one, replaceable=bool(hit)) for one, hit in zip(tested, rejected, strict=True)),
+        omega=None,
+        rho=None,
+        n_items=int(used.sum()),
+        n_sources=int(np.unique(sources[used]).size),
+        epsilon=epsilon,
+        nominal=nominal,
+        clustered=clustered,
+        standardised=standardise,
+        panel=panel,
+    )
+    return _summed(empty)
+
+
+def benjamini_yekutieli(p: ArrayLike, rate: float = RATE) -> BoolArray:
+    """Which of `p` (m,) are rejected at false discovery rate `rate`, however the tests depend; NaN never, uncounted.
+
+    The k smallest are rejected for the largest k with p_(k) <= k · rate / (m · (1 + 1/2 + … + 1/m)); with three raters
+    the thresholds are .0091, .0182 and .0273.
+    """
+    values = np.asarray(p, dtype=np.float64)
+    rejected = np.zeros(values.shape, dtype=np.bool_)
+    defined = np.flatnonzero(~np.isnan(values))
+    if not defined.size:
+        return rejected
+    order = defined[np.argsort(values[defined], kind="stable")]
+    ranks = np.arange(1, order.size + 1)
+    passed = np.flatnonzero(values[order] <= ranks * rate / (order.size * (1.0 / ranks).sum()))
+    if passed.size:
+        rejected[order[: passed[-1] + 1]] = True
+    return rejected
+
+
+def mean_below(d: ArrayLike, epsilon: float) -> tuple[float | None, TestName]:
+    """One-sided p that the mean of `d` (n,) is under `epsilon`, and the test: t, Wilcoxon under 30; None without items.
+
+    Differences that are all equal leave nothing to doubt in 30 items or more: p is then 0 or 1.
+    """
+    from scipy.special import stdtr
+
+    values = np.asarray(d, dtype=np.float64)
+    if values.size < LEAST_ITEMS:
+        from scipy.stats import wilcoxon
+
+        moved = values - epsilon
+        if not np.any(moved):  # none at all, or all of them exactly epsilon
+            return (1.0 if values.size else None), "Wilcoxon over items"
+        return float(wilcoxon(moved, alternative="less").pvalue), "Wilcoxon over items"
+    error = float(values.std(ddof=1)) / math.sqrt(values.size)
+    if error <= 0:
+        return float(values.mean() >= epsilon), "t over items"
+    return float(stdtr(values.size - 1, (values.mean() - epsilon) / error)), "t over items"
+
+
+# ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _standardised(rows: FloatArray) -> FloatArray:
+    """Each row less its mean, over its spread (population form); a constant row is all 0."""
+    mean = np.array([row[~np.isnan(row)].mean() if (~np.isnan(row)).any() else 0.0 for row in rows])
+    moved = rows - mean[:, None]
+    spread = np.array([row[~np.isnan(row)].std() if (~np.isnan(row)).any() else 0.0 for row in rows])
+    return np.asarray(moved / np.where(spread > 0, spread, 1.0)[:, None], dtype=np.float64)
+
+
+def _duels(rows: FloatArray, row: int, nominal: bool) -> tuple[IntArray, FloatArray]:
+    """Places (n,) of the items of rater `row`, and (2, n) who did as well or better there: judge, rater.
+
+    The last of `rows` is the judge.
+    """
+    others = np.delete(rows[:-1], row, axis=0)
+    at = np.flatnonzero(~np.isnan(rows[row]) & ~np.isnan(rows[-1]) & (~np.isnan(others)).any(axis=0))
+    held = others[:, at]
+    n_others = (~np.isnan(held)).sum(axis=0)
+
+    def worth(x: FloatArray) -> FloatArray:
+        """Minus the mean square difference (its root keeps the order), or the share equal; (n,)."""
+        each = (np.abs(held - x) <= TIE).astype(np.float64) if nominal else -((held - x) ** 2)
+        return np.asarray(np.where(np.isnan(held), 0.0, each).sum(axis=0) / np.maximum(n_others, 1))
+
+    judge, rater = worth(rows[-1, at]), worth(rows[row, at])
+    return at, np.stack([judge >= rater - TIE, rater >= judge - TIE]).astype(np.float64)
+
+
+def _rater_test(name: str, wins: FloatArray, sources: IntArray | None, epsilon: float) -> RaterTest:
+    """The test of one rater from `wins` (2, n); `sources` (n,) for the version by source."""
+    d = wins[1] - wins[0]
+    p, test = mean_below(d, epsilon) if sources is None else _mean_below_by_source(d, sources, epsilon)
+    if not d.size:
+        return RaterTest(name, 0, None, None, None, None, test)
+    return RaterTest(name, d.size, float(wins[0].mean()), float(wins[1].mean()), float(d.mean()), p, test)
+
+
+def _mean_below_by_source(d: FloatArray, sources: IntArray, epsilon: float) -> tuple[float | None, TestName]:
+    """Ours: p that the mean of `d` is under `epsilon`, by deleting one source at a time; None under 8 sources."""
+    from scipy.special import stdtr
+
+    _, codes = np.unique(sources, return_inverse=True)
+    counts, sums = np.bincount(codes), np.bincount(codes, weights=d)
+    n = counts.size
+    if n < LEAST_SOURCES:
+        return None, "t over sources"
+    left = (d.sum() - sums) / (d.size - counts)
+    error = math.sqrt((n - 1) / n * float(((left - left.mean()) ** 2).sum()))
+    if error <= 0:
+        return float(d.mean() >= epsilon), "t over sources"
+    return float(stdtr(n - 1, (d.mean() - epsilon) / error)), "t over sources"
+
+
+def _summed(found: AnnotatorTest) -> AnnotatorTest:
+    """`found` with omega and rho over its raters, or with the reason why there are none."""
+    known = [one for one in found.by_rater if one.p is not None]
+    if len(known) < 2:
+        return replace(found, reason=_reason(found))
+    few = [one.rater for one in known if one.n_items < LEAST_ITEMS]
+    cautions = []
+    if few:
+        cautions.append(
+            f"{len(few)} of {len(known)} raters share fewer than {LEAST_ITEMS} items with the judge and the others, so "
+            "this is a hint and no verdict."
+        )
+    if len(known) < ADVISED_RATERS:
+        cautions.append(f"Only {len(known)} raters; {ADVISED_RATERS} or more are advised.")
+    return replace(
+        found,
+        omega=sum(one.replaceable for one in known) / len(known),
+        rho=float(np.mean([one.judge_wins for one in known if one.judge_wins is not None])),
+        cautions=tuple(cautions),
+    )
+
+
+def _reason(found: AnnotatorTest) -> str:
+    if len(found.by_rater) < 2:
+        return "there is only one rater, so nobody to compare with"
+    if found.clustered and found.n_items and found.n_sources < LEAST_SOURCES:
+        return f"only {found.n_sources} sources; clustered by source it takes {LEAST_SOURCES}"
+    return "fewer than two raters share items with the judge and another rater"

@@ -1,0 +1,192 @@
+"""Below the leaderboard: each judge beside a person against the same targets, and the Alternative Annotator Test."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from core.comparison import annotator_tests, p_words
+from core.stats import (
+    EPSILONS,
+    NO_SINGLE_RATINGS,
+    STANDING_WORDS,
+    AnnotatorTest,
+    BesidePeople,
+    annotator_test_words,
+    beside_people_words,
+    margin_words,
+)
+from pages.components import state, tables
+from pages.components.compare_sections import choose_row
+from pages.components.compare_view import Compared
+from pages.components.screens import plain
+
+Tests = tuple[AnnotatorTest | None, ...]
+RATERS_ARE = {name: f"{name} (ε = {epsilon:g})" for name, epsilon in EPSILONS.items()}
+VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
+
+
+def draw(compared: Compared) -> None:
+    """Every judge beside a person; one judge by rater on request."""
+    board = compared.board
+    if board.problem or all(row.people is None for row in board.rows):
+        why = board.problem or f"How well people agree is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
+        st.info(plain(why), icon=":material/group:")
+        return
+    st.markdown(
+        "**Each judge and one person, both against the mean of the other raters.** The judge takes each rater's place "
+        "in turn, on the same items, so neither has the easier target."
+    )
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        raters_are = st.segmented_control(
+            "In the annotator test the raters are",
+            list(RATERS_ARE),
+            format_func=lambda one: RATERS_ARE[one],
+            default="skilled",
+            required=True,
+            key=state.widget("compare_raters_are"),
+            help="A judge costs less, so the test lets it be worse than a rater by up to ε.",
+        )
+        standardise = st.toggle(
+            "Standardise each rater first",
+            key=state.widget("compare_standardise"),
+            help="Takes mean and spread out of every rater's labels, for raters who use the scale differently, and for "
+            "judges on a scale of their own.",
+        )
+    tests = _kept_tests((compared.key, raters_are, standardise), compared, EPSILONS[raters_are], standardise)
+    _draw_table(compared, *tests)
+    st.caption(plain(_reading()))
+    with st.expander("By rater", icon=":material/group:"):
+        at = choose_row(compared, "compare_people_judge")
+        _draw_raters(compared, at, [one[at] for one in tests])
+
+
+@st.cache_resource(max_entries=64, show_spinner="Testing the judges beside people …")
+def _kept_tests(key: Hashable, _compared: Compared, _epsilon: float, _standardise: bool) -> tuple[Tests, Tests]:
+    """The paper's test and ours by source."""
+    judges = [one.judge for one in _compared.judges]
+    return tuple(  # type: ignore[return-value]
+        annotator_tests(
+            _compared.golden, _compared.board, judges, epsilon=_epsilon, standardise=_standardise, clustered=clustered
+        )
+        for clustered in (False, True)
+    )
+
+
+def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
+    rows = compared.board.rows
+    met = [row.people for row in rows]
+    frame = pd.DataFrame(
+        {
+            "judge": [row.name for row in rows],
+            "beside a person": [
+                tables.DASH if one is None or one.difference is None else STANDING_WORDS[one.standing] for one in met
+            ],
+            "the judge": _floats([one.judge.value if one else None for one in met]),
+            "a person": _floats([one.person.value if one else None for one in met]),
+            "judge minus person": [_difference(one) for one in met],
+            "p": [p_words(one.p) if one and one.p is not None else tables.DASH for one in met],
+            "annotator test": [VERDICTS[one.passes] if one else tables.DASH for one in papers],
+            "ω": _floats([one.omega if one else None for one in papers]),
+            "ω by source": _floats([one.omega if one else None for one in ours]),
+            "ρ": _floats([one.rho if one else None for one in papers]),
+            "n": [one.n_items if one else 0 for one in met],
+        }
+    )
+    config = st.column_config
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=tables.height_for(len(frame), 12),
+        placeholder=tables.DASH,
+        alt=f"Judges beside a person by {compared.measure}",
+        column_config={
+            "judge": config.TextColumn(width=166),
+            "beside a person": config.TextColumn(width=138),
+            "the judge": config.NumberColumn(
+                format="%.3f", width=76, help=f"{compared.measure} with the mean of the other raters"
+            ),
+            "a person": config.NumberColumn(
+                format="%.3f", width=76, help="one rater with the mean of the others, on the same items"
+            ),
+            "judge minus person": config.TextColumn(
+                width=156, help="with its 95 % interval; sources are deleted one at a time (jackknife, t)"
+            ),
+            "p": config.TextColumn(width=72),
+            "annotator test": config.TextColumn(width=102),
+            "ω": config.NumberColumn(format="%.2f", width=52, help="share of raters that the judge could stand in for"),
+            "ω by source": config.NumberColumn(
+                format="%.2f", width=92, help="clustered by source: ours, not the paper's"
+            ),
+            "ρ": config.NumberColumn(
+                format="%.2f", width=52, help="how often the judge does as well or better; decides nothing"
+            ),
+            "n": config.NumberColumn(format="localized", width=48),
+        },
+    )
+
+
+def _draw_raters(compared: Compared, at: int, tests: Sequence[AnnotatorTest | None]) -> None:
+    """One judge beside each rater, and both results in a sentence."""
+    met, (papers, ours) = compared.board.rows[at].people, tests
+    if met is None:
+        return
+    st.markdown(plain(beside_people_words(met, compared.measure)))
+    duels = [papers.by_rater[k] if papers else None for k in range(len(met.by_rater))]
+    for one in (papers, ours):
+        if one is not None:
+            st.markdown(plain(annotator_test_words(one)))
+    if papers is None:
+        st.markdown("No annotator test: this judge has a scale of its own. Standardise each rater first to test it.")
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "rater": [one.rater for one in met.by_rater],
+                "the judge": _floats([one.judge for one in met.by_rater]),
+                "the rater": _floats([one.person for one in met.by_rater]),
+                "difference": _floats([one.difference for one in met.by_rater]),
+                "n": [one.n_items for one in met.by_rater],
+                "judge as good": _shares([one.judge_wins if one else None for one in duels]),
+                "rater as good": _shares([one.rater_wins if one else None for one in duels]),
+                "p": [p_words(one.p) if one and one.p is not None else tables.DASH for one in duels],
+                "could stand in": [
+                    ("yes" if one.replaceable else "no") if one and one.p is not None else tables.DASH for one in duels
+                ],
+            }
+        ),
+        hide_index=True,
+        placeholder=tables.DASH,
+        alt="The judge beside each rater",
+        column_config={
+            **{name: st.column_config.NumberColumn(format="%.3f") for name in ("the judge", "the rater")},
+            "difference": st.column_config.NumberColumn(format="%+.3f"),
+            **{name: st.column_config.NumberColumn(format="%.0f %%") for name in ("judge as good", "rater as good")},
+            "p": st.column_config.TextColumn(help="annotator test, before the correction over raters"),
+        },
+    )
+
+
+def _reading() -> str:
+    return (
+        f"{margin_words()} All of it speaks of these raters; others may be better or worse. Annotator test: Calderon, "
+        "Reichart and Dror (2025); each item is held against the other raters' single labels, ω is the share of raters "
+        "that the judge could stand in for (Benjamini–Yekutieli at .05; .50 passes), ρ how often it does as well or "
+        "better. It takes items as independent; “ω by source” is our version that does not."
+    )
+
+
+def _difference(one: BesidePeople | None) -> str:
+    if one is None or one.difference is None:
+        return tables.DASH
+    limits = "" if one.interval is None else f" [{one.interval.low:+.2f}, {one.interval.high:+.2f}]"
+    return f"{one.difference:+.3f}{limits}".replace("-", "−")
+
+
+def _floats(values: Sequence[float | None]) -> pd.Series:
+    return pd.Series(values, dtype="float64")
+
+
+def _shares(values: Sequence[float | None]) -> pd.Series:
+    return pd.Series([None if value is None else 100 * value for value in values], dtype="float64")

@@ -1,0 +1,153 @@
+"""core.stats.annotator_test: by hand, the correction's known thresholds, its size, and what is undefined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from core.errors import UsageError
+from core.stats import annotator_test, annotator_test_words, benjamini_yekutieli
+from core.stats.annotator_test import LEAST_ITEMS, mean_below
+
+
+def test_by_hand() -> None:
+    # three raters, four items.  Against rater 1 the others are (2, 3), (1, 1), (5, 4), (2, 4); the mean squares of
+    # rater 1 (2, 1, 3, 3): .5, 0, 2.5, 1; of the judge (3, 2, 4, 3): .5, 1, .5, 1.  So tie, lost, won, tie.
+    ratings = [[2.0, 1, 3, 3], [2.0, 1, 5, 2], [3.0, 1, 4, 4]]
+    judge = [3.0, 2, 4, 3]
+    first = annotator_test(ratings, judge).by_rater[0]
+    assert (first.n_items, first.judge_wins, first.rater_wins, first.difference) == (4, 0.75, 0.75, 0.0)
+    # d = (0, 1, -1, 0), tested against .15 by Wilcoxon's signed ranks, being under 30
+    assert first.test == "Wilcoxon over items"
+    assert first.p == pytest.approx(scipy_stats.wilcoxon(np.array([0.0, 1, -1, 0]) - 0.15, alternative="less").pvalue)
+    # nominal: the share of the others that says the same.  Rater 1: 1/2, 1, 0, 0; judge: 1/2, 0, 1/2, 0
+    nominal = annotator_test(ratings, judge, nominal=True).by_rater[0]
+    assert (nominal.judge_wins, nominal.rater_wins, nominal.difference) == (0.75, 0.75, 0.0)
+
+
+def test_t_test_omega_and_rho_by_loops() -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=200)
+    ratings = np.clip(np.rint(3 + truth + rng.normal(size=(4, 200)) * np.array([[0.5], [0.8], [1.0], [2.0]])), 1, 5)
+    ratings[0, :50] = np.nan
+    judge = np.clip(np.rint(3 + truth + 1.1 * rng.normal(size=200)), 1, 5)
+    judge[190:] = np.nan
+    found = annotator_test(ratings, judge, epsilon=0.1)
+    ps, shares = [], []
+    for k, one in enumerate(found.by_rater):
+        at = ~np.isnan(ratings[k]) & ~np.isnan(judge)
+        others = np.delete(ratings, k, axis=0)[:, at]
+        s_judge = -np.sqrt(np.nanmean((others - judge[at]) ** 2, axis=0))
+        s_rater = -np.sqrt(np.nanmean((others - ratings[k, at]) ** 2, axis=0))
+        d = (s_rater >= s_judge).astype(float) - (s_judge >= s_rater)
+        expected = scipy_stats.ttest_1samp(d, 0.1, alternative="less").pvalue
+        assert (one.n_items, one.test) == (at.sum(), "t over items")
+        assert one.p == pytest.approx(expected)
+        ps.append(expected)
+        shares.append((s_judge >= s_rater).mean())
+    rejected = scipy_stats.false_discovery_control(ps, method="by") <= 0.05
+    assert [one.replaceable for one in found.by_rater] == rejected.tolist()
+    assert 0 < rejected.sum() < 4
+    assert found.omega == rejected.mean()
+    assert found.rho == pytest.approx(np.mean(shares))
+    assert found.passes == (rejected.mean() >= 0.5)
+
+
+def test_thresholds_of_benjamini_and_yekutieli() -> None:
+    # three tests at .05: k/3 · .05 / (1 + 1/2 + 1/3) = .00909, .01818, .02727
+    assert benjamini_yekutieli([0.0090, 0.5, 0.6]).tolist() == [True, False, False]
+    assert benjamini_yekutieli([0.0092, 0.5, 0.6]).tolist() == [False, False, False]
+    assert benjamini_yekutieli([0.0181, 0.5, 0.0181]).tolist() == [True, False, True]
+    assert benjamini_yekutieli([0.0183, 0.5, 0.0183]).tolist() == [False, False, False]
+    assert benjamini_yekutieli([0.0272, 0.0272, 0.0272]).tolist() == [True, True, True]
+    assert benjamini_yekutieli([0.0274, 0.0274, 0.0274]).tolist() == [False, False, False]
+    # a missing one is not counted: two tests at .05: k/2 · .05 / 1.5 = .0167, .0333
+    assert benjamini_yekutieli([np.nan, 0.03, 0.001]).tolist() == [False, True, True]
+    assert benjamini_yekutieli([]).tolist() == []
+
+
+def test_size_of_the_t_test_where_the_mean_is_epsilon() -> None:
+    rng = np.random.default_rng(0)
+    drawn = rng.choice([1.0, 0.0, -1.0], size=(1_500, 100), p=[0.4, 0.35, 0.25])
+    rejected = np.mean([mean_below(row, 0.15)[0] <= 0.05 for row in drawn])  # type: ignore[operator]
+    assert rejected == pytest.approx(0.05, abs=2 * (0.05 * 0.95 / 1_500) ** 0.5)
+
+
+def test_equal_differences_leave_nothing_to_doubt() -> None:
+    assert mean_below([0.0] * LEAST_ITEMS, 0.15) == (0.0, "t over items")
+    assert mean_below([1.0] * LEAST_ITEMS, 0.15) == (1.0, "t over items")
+    assert mean_below([], 0.15) == (None, "Wilcoxon over items")
+    assert mean_below([0.0, 0.0], 0.0) == (1.0, "Wilcoxon over items")
+
+
+def people(n_items: int, n_raters: int = 3, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=n_items)
+    labels = np.clip(np.rint(3 + truth + 0.5 * rng.normal(size=(n_raters + 1, n_items))), 1, 5)
+    return labels[:-1], labels[-1]
+
+
+def test_under_thirty_items_nothing_passes_and_it_says_so() -> None:
+    ratings, judge = people(LEAST_ITEMS - 1)
+    found = annotator_test(ratings, judge)
+    assert found.omega == 1.0
+    assert found.passes is None
+    assert "no verdict" in annotator_test_words(found)
+    assert "fewer than 30 items" in annotator_test_words(found)
+    enough = annotator_test(*people(200))
+    assert enough.passes is True
+    assert enough.cautions == ()
+    assert annotator_test_words(enough).startswith("Alternative annotator test: passed. The judge could stand in for 3")
+    assert "Only 2 raters; 3 or more are advised." in annotator_test_words(annotator_test(*people(200, 2)))
+
+
+def test_by_source_is_ours_and_named() -> None:
+    ratings, judge = people(240)
+    sources = np.repeat(np.arange(40), 6)
+    found = annotator_test(ratings, judge, sources, clustered=True)
+    assert {one.test for one in found.by_rater} == {"t over sources"}
+    assert "clustered by source (ours)" in annotator_test_words(found)
+    # every item a source of its own: the same as the paper's
+    alone, papers = annotator_test(ratings, judge, clustered=True), annotator_test(ratings, judge)
+    assert [one.p for one in alone.by_rater] == pytest.approx([one.p for one in papers.by_rater])
+    few = annotator_test(ratings, judge, np.arange(240) % 7, clustered=True)
+    assert few.omega is None
+    assert "only 7 sources; clustered by source it takes 8" in few.reason
+
+
+def test_standardising_takes_out_how_a_rater_uses_the_scale() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=150)
+    ratings = truth + 0.4 * rng.normal(size=(3, 150))
+    judge = 40 + 10 * (truth + 0.4 * rng.normal(size=150))  # another scale
+    assert annotator_test(ratings, judge).omega == 0.0
+    found = annotator_test(ratings, judge, standardise=True)
+    assert (found.omega, found.standardised) == (1.0, True)
+    again = annotator_test(ratings * np.array([[1.0], [3.0], [0.2]]) + 7, judge, standardise=True)
+    assert [one.p for one in again.by_rater] == pytest.approx([one.p for one in found.by_rater])
+
+
+@pytest.mark.parametrize(
+    ("ratings", "reason"),
+    [([[1.0, 2, 3]], "only one rater"), ([[1.0, np.nan, 2], [np.nan, 1.0, np.nan]], "fewer than two raters share")],
+)
+def test_undefined_says_why(ratings: Any, reason: str) -> None:
+    found = annotator_test(ratings, [1.0, 2, 3])
+    assert (found.omega, found.rho, found.passes) == (None, None, None)
+    assert reason in annotator_test_words(found)
+    assert found.as_json()["omega"] is None
+
+
+def test_bad_input_is_refused() -> None:
+    ratings, judge = people(10)
+    with pytest.raises(UsageError, match="from 0 to under 1"):
+        annotator_test(ratings, judge, epsilon=1.5)
+    with pytest.raises(UsageError, match="nothing to standardise"):
+        annotator_test(ratings, judge, nominal=True, standardise=True)
+    with pytest.raises(UsageError, match="infinity"):
+        annotator_test(ratings * np.inf, judge)
+    with pytest.raises(ValueError, match="one entry per item"):
+        annotator_test(ratings, judge[:5])
