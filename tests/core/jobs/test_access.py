@@ -41,10 +41,12 @@ READING = """
     estimate_fusion list_plans propose_plan
     judge_adapters
     draft_of others_drafting
+    endpoints_of_project endpoints_of_run
 """
 SPEAKING = "add_comment cast_vote others_said save_label save_triage settle_comment sit_down"
 CHANGING = """
-    add_golden add_judge adjudicate cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
+    add_golden add_judge adjudicate allow_endpoint
+    cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
     freeze_labels harvest
     merge_criteria remove_judge rename_judge resume_run save_edit set_lock set_state start_calibration start_meeting
     start_pass start_rescore start_round
