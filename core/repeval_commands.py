@@ -62,17 +62,19 @@ def repeval(
     """Read hidden states, choose layer and token on validation, tell the alignment on test; heat map as HTML."""
     from dataclasses import replace
 
+    from core.comparison import usual_level
     from core.golden import load_golden
+    from core.public import task_of
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, run
     from core.repeval.drive import pairs_for, split_three
 
-    settings = RepEvalSettings(
-        method=method, statistic=statistic, level=chosen_level(level) or "dataset", seed=seed, resamples=bootstrap
-    )
+    loaded = load_golden(golden)
+    task_of(loaded, aspect)
+    level_used = chosen_level(level) or usual_level(loaded, aspect)
+    settings = RepEvalSettings(method=method, statistic=statistic, level=level_used, seed=seed, resamples=bootstrap)
     rule = replace(settings.pair_rule, within_source=within, good=good, bad=bad)
     settings = replace(settings, pairs=rule if pairs is None else replace(rule, n=pairs))
     extraction = Extraction(template, aspect, texts, tuple(tokens or ()), max_tokens=max_tokens)
-    loaded = load_golden(golden)
     pairs_for(loaded, aspect, split_three(loaded, aspect, settings), settings)  # what is wrong shows before the reading
     states = _states(loaded, ModelSpec(model, revision), extraction)
     result = run(loaded, aspect, states, settings)

@@ -33,6 +33,7 @@ from core.jobs.views.rounds import ProposalView, RoundRequest
 from core.labelling.plan import LabelAspect
 from core.people import Actor
 from core.records import GoldenSet, Scale
+from core.repeval.settings import RepEvalSettings
 from core.settings import Settings
 from core.store.store import Store
 
@@ -294,7 +295,8 @@ def _second_aspect(made: Build) -> None:
     request = CalibrationRequest(*where, "offline", OFFLINE, SECOND_DEFINITION)
     run_id = made.done(tasks.start_calibration(ada, made.settings, request))
     made.second_id = run_id
-    made.done(tasks.start_repeval(ada, made.settings, RepEvalRequest(*where, split_of=run_id)))
+    read = RepEvalRequest(*where, settings=RepEvalSettings(level="sample"), split_of=run_id)
+    made.done(tasks.start_repeval(ada, made.settings, read))
     parts = [one.judge_id for one in tasks.list_judges(made.store, *where) if one.judge.kind != "no criteria"]
     settings = StackSettings(method="nnls", level="sample")
     tasks.keep_fusion(ada, *where, judge_ids=parts, settings=settings, name="Fused: offline, RepEval, metrics")

@@ -7,17 +7,18 @@ from typing import get_args
 
 import streamlit as st
 
-from core.figures import STATISTIC_NAMES
+from core.comparison import usual_level
+from core.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
-from core.records import Statistic
+from core.records import LEVELS, Level, Statistic
 from core.repeval.pairs import PairRule
 from core.repeval.settings import Method, RepEvalSettings
 from core.repeval.states.model import EMBEDDED, ModelSpec
 from core.repeval.states.prompts import templates
 from core.repeval.states.records import Extraction, TextMode
-from pages.components import tables
+from pages.components import compare_view, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 from pages.components.state import widget
@@ -49,7 +50,8 @@ def choose(page: Opened, golden: GoldenView, aspect: str) -> RepEvalRequest:
     with second:
         extraction = _texts(page, golden, aspect)
     with third:
-        settings = _method()
+        usual = usual_level(compare_view.kept_golden(golden.golden_id, page), aspect)
+        settings = replace(_method(), level=usual)
     with st.expander("More choices: pairs, tokens, measure, split, steadiness", icon=":material/tune:"):
         return _more(
             page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, model, extraction, settings)
@@ -126,6 +128,14 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
             format_func=lambda one: STATISTIC_NAMES[one],
             key=widget("repeval_statistic"),
         )
+        level: Level = st.selectbox(
+            "Level",
+            LEVELS,
+            index=LEVELS.index(settings.level),
+            format_func=lambda one: LEVEL_NAMES[one],
+            key=widget(f"repeval_level_{request.golden_id[-12:]}_{request.aspect}"),
+            help="Cells are chosen and the result is reported at this level: take the one that you compare judges at.",
+        )
         seed = int(st.number_input("Seed", min_value=0, value=0, key=widget("repeval_seed")))
         split_of = _split(page, request)
     with right:
@@ -141,7 +151,7 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     return replace(
         request,
         extraction=replace(request.extraction, tokens=tuple(tokens)),
-        settings=replace(settings, statistic=statistic, seed=seed),
+        settings=replace(settings, statistic=statistic, level=level, seed=seed),
         split_of=split_of,
         stability_seeds=SEEDS if steady else 0,
         pairs_curve=bool(curve),

@@ -10,6 +10,7 @@ import numpy as np
 
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
+from core.comparison import usual_level
 from core.errors import ConcordError, UsageError
 from core.export.fused_file import PartRecipe
 from core.fusion.assistants import kept, make_assistant, score_all
@@ -17,7 +18,7 @@ from core.fusion.stack import Sides
 from core.fusion.taught import out_of_fold
 from core.golden.texts import KnownTexts, text_digest
 from core.providers.base import ReplyStore
-from core.records import FloatArray, GoldenSet, JudgeScores, Scored, Split
+from core.records import FloatArray, GoldenSet, JudgeScores, Level, Scored, Split
 from core.settings import Settings
 
 MADE = ("offline", "repeval")
@@ -50,6 +51,11 @@ class Bench:
     chosen: CalibrationSettings
     settings: Settings
     replies: ReplyStore | None = None
+
+    @property
+    def level(self) -> Level:
+        """The level at which parts choose and the fusion reports."""
+        return self.chosen.level or usual_level(self.golden, self.aspect)
 
 
 OnPart = Callable[[str], None]
@@ -149,7 +155,9 @@ def _repeval(bench: Bench, found: Gathered) -> None:
     from core.repeval import RepEvalResult, RepEvalSettings, extract, run, scorer_of
 
     states = extract(bench.golden, cache_dir=bench.settings.home)
-    how = RepEvalSettings(resamples=0, random_vectors=0, seed=bench.split.seed, statistic=bench.chosen.statistic)
+    how = RepEvalSettings(
+        resamples=0, random_vectors=0, seed=bench.split.seed, statistic=bench.chosen.statistic, level=bench.level
+    )
     first: list[RepEvalResult] = []
 
     def teach(split: Split) -> FloatArray:

@@ -1,0 +1,52 @@
+"""A part of a fusion that chooses something chooses it at the level that the fusion reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+N_SOURCES = 12
+
+
+@pytest.fixture
+def few(repository: Path, tmp_path: Path) -> Path:
+    """The first sources of the sample, their texts cut short so that reading them takes a second."""
+    lines = (repository / "sample_data" / "summaries.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    kept = list(dict.fromkeys(row["source_id"] for row in rows))[:N_SOURCES]
+    short = [row | {"target": row["target"][:60]} for row in rows if row["source_id"] in kept]
+    path = tmp_path / "few.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in short), "utf-8")
+    return path
+
+
+def test_repeval_chooses_its_cells_at_the_level_that_the_fusion_reports(
+    concord: Callable[..., Any], few: Path, tmp_path: Path
+) -> None:
+    cells = {}
+    for level in ("dataset", "sample"):
+        out = tmp_path / level
+        answer = concord(
+            *("fuse", few, "--aspect", "coherence", "--with", "overlap,repeval", "--bootstrap", 0),
+            *("--level", level, "--out", out),
+        )
+        assert answer.code == 0, answer.body
+        assert answer.body["fused"]["level"] == level
+        parts = yaml.safe_load((out / "fused.yaml").read_text("utf-8"))["parts"]
+        found = next(part["repeval"] for part in parts if part["name"] == "repeval")
+        cells[level] = [(one["layer"], one["token"]) for one in found["cells"]]
+    assert cells["sample"] != cells["dataset"]  # the labels of one source are ranked apart from those of another
+
+
+def test_the_repeval_command_chooses_the_level_as_its_help_says(
+    concord: Callable[..., Any], few: Path, tmp_path: Path
+) -> None:
+    """auto: sample where the groups allow it, as every other command."""
+    answer = concord("repeval", few, "--aspect", "coherence", "--bootstrap", 0, "--out", tmp_path / "out")
+    assert answer.code == 0, answer.body
+    assert (answer.body["test"]["level"], answer.body["validation"]["level"]) == ("sample", "sample")
