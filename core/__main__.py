@@ -173,7 +173,8 @@ def _words_of_estimate(told: Estimate) -> str:
     tokens = f", about {told.prompt_tokens:,} prompt tokens" if told.prompt_tokens else ""
     price = f", about ${told.cost:,.2f}" if told.cost else ""
     sides = f"{told.n_calibration} calibration and {told.n_held_out} held-out items"
-    lines = [f"About {told.calls:,} calls{tokens}{price} on {sides}.", *(f"Note: {one}" for one in told.notes)]
+    few = f"\n{told.few_labels}" if told.few_labels else ""
+    lines = [f"About {told.calls:,} calls{tokens}{price} on {sides}.{few}", *(f"Note: {one}" for one in told.notes)]
     return "\n".join(lines)
 
 

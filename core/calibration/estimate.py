@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from core.calibration.board import Side
 from core.calibration.budget import cut_words, plan_work
-from core.calibration.settings import FEW_LABELS, CalibrationSettings
+from core.calibration.settings import CalibrationSettings
 from core.calibration.start import require_usable
 from core.calibration.steps import Estimate
+from core.golden.labels_needed import few_labels
 from core.judging.base import Judge
 from core.records import GoldenSet, Split, Task
 
@@ -21,9 +22,6 @@ def estimate(golden: GoldenSet, task: Task, split: Split, settings: CalibrationS
     once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
     share = plan.calls / max(1, once.calls)
     cut = cut_words(plan, settings, side, len(split.held_out))
-    notes = [one for one in (judge.notice, cut) if one]
-    if side.n < FEW_LABELS:
-        notes.append(f"{side.n} labelled items for calibration: under {FEW_LABELS}, refinement tends to fit noise.")
     return Estimate(
         calls=plan.calls,
         prompt_tokens=None if once.prompt_tokens is None else round(once.prompt_tokens * share),
@@ -31,5 +29,6 @@ def estimate(golden: GoldenSet, task: Task, split: Split, settings: CalibrationS
         cost=None if once.cost is None else once.cost * share,
         n_calibration=side.n,
         n_held_out=len(split.held_out),
-        notes=tuple(notes),
+        notes=tuple(note for note in (judge.notice, cut) if note),
+        few_labels=few_labels(side.n, refining=plan.rounds > 0),
     )

@@ -28,7 +28,7 @@ from core.calibration.report import (
     unread_warning,
 )
 from core.calibration.revisit import Order, revisit
-from core.calibration.settings import FEW_LABELS, CalibrationSettings
+from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level, require_usable
 from core.calibration.steps import (
     Answer,
@@ -40,6 +40,7 @@ from core.calibration.steps import (
     Work,
     WorkDone,
 )
+from core.golden.labels_needed import few_held_out, few_labels
 from core.golden.texts import KnownTexts
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.records import Criteria, GoldenSet, Provenance, Split, Task
@@ -120,13 +121,8 @@ def _start(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSet
     run = _Run(golden, task, split, board, Order(side.sources, settings.seed), held_out, plan)
     if cut := cut_words(plan, settings, side, held_out.n):
         run.cut.append(cut)
-    if plan.rounds and side.n < FEW_LABELS:
-        run.warnings.append(
-            f"{side.n} calibration labels: refining on fewer than {FEW_LABELS} tends to fit their noise. "
-            "Gains are asked for on an inner fold, which is small too; more labels help most."
-        )
-    if held_out.n < FEW_LABELS:
-        run.warnings.append(f"{held_out.n} held-out labels: the interval of the reported alignment is wide.")
+    few = (few_labels(side.n, refining=plan.rounds > 0), few_held_out(held_out.n))
+    run.warnings += [one for one in few if one]
     if split.dropped:
         run.warnings.append(f"{split.dropped} items fall away because their system is held out on the other side.")
     return run

@@ -11,7 +11,6 @@ from core.judging.base import OPERATIONS, Operation
 from core.records import LEVELS, STATISTICS, Level, Statistic
 
 __all__ = [
-    "FEW_LABELS",
     "OPERATIONS",
     "PRESETS",
     "CalibrationSettings",
@@ -21,9 +20,6 @@ __all__ = [
     "RoundSettings",
     "SplitKind",
 ]
-
-FEW_LABELS = 100
-"""Fewer calibration labels than this, and refining was measured to fit their noise (METHODS §4)."""
 
 RevisitMode = Literal["racing", "full"]
 SplitKind = Literal["sources", "sources+systems"]

@@ -6,19 +6,18 @@ import numpy as np
 
 from core.calibration.board import Side
 from core.errors import AspectError
+from core.golden.labels_needed import ENOUGH, LEAST
 from core.records import GoldenSet, Level, Task
-
-LEAST_LABELS = 8  # on the calibration side; fewer cannot be told apart from chance
 
 
 def require_usable(golden: GoldenSet, task: Task, side: Side) -> None:
     """AspectError, with the way out, when the calibration labels are too few or all equal."""
     labelled = golden.aspects[task.aspect].n_labelled
-    if side.n < LEAST_LABELS:
+    if side.n < LEAST:
         raise AspectError(
             f"aspect {task.aspect!r} has {labelled} labels, of which {side.n} fall on the calibration side; at least "
-            f"{LEAST_LABELS} are needed there (30 or more to trust the outcome). Label more items or choose a "
-            "larger calibration share.",
+            f"{LEAST} are needed there ({ENOUGH} are advised). Label more items or choose a larger calibration "
+            "share.",
             file=golden.name,
         )
     if float(np.ptp(side.labels)) == 0.0:

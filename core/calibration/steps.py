@@ -144,8 +144,8 @@ class Estimate:
     """Cost of a calibration before it starts; tokens and cost None where they cannot be known.
 
     `calls` is the most that the plan for these settings takes, within the budget.  Tokens and cost take every call
-    for a scoring call, which most are.  `notes` are sentences to show beside it (few labels, what the
-    budget does not cover, the judge is no LLM).
+    for a scoring call, which most are.  `notes` are sentences to show beside it (what the budget does not cover, the
+    judge is no LLM), `few_labels` says what so few calibration labels let one expect ("" where there are enough).
     """
 
     calls: int
@@ -155,6 +155,7 @@ class Estimate:
     n_calibration: int
     n_held_out: int
     notes: tuple[str, ...] = ()
+    few_labels: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from core.errors import UsageError
 from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.stack import Fusion, StackSettings, fuse, unseen_sides
+from core.golden.labels_needed import too_few_to_stack
 from core.records import Alignment, GoldenSet, JudgeScores
 from core.stats import align_with_intervals, holm
 
@@ -47,6 +48,9 @@ def fuse_all(
     found: dict[FusionMethod, Fusion] = {}
     failed: dict[FusionMethod, str] = {}
     for method in METHODS:
+        if method != "average" and (why := too_few_to_stack(sides.fit.size)):
+            failed[method] = f"{why}."
+            continue
         try:
             found[method] = fuse(golden, aspect, parts, replace(settings, method=method), sides)
         except UsageError as error:

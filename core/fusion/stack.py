@@ -14,6 +14,7 @@ import numpy as np
 
 from core.errors import AspectError, UsageError
 from core.fusion.estimators import FusionMethod, make_estimator
+from core.golden.labels_needed import too_few_to_stack
 from core.golden.split import inner_fold
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Level, Statistic, Unscored
 from core.stats import Difference, align_with_intervals, holm, paired_difference, spearman
@@ -125,6 +126,8 @@ def fuse(
     With `sides` the items to fit and to report on are given, and what the parts have `seen` is taken to be met: their
     scores on the fit items must then come from judges that were not taught there (`core.fusion.taught`).
 
+    On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
+
     A part that is constant, that has no scores, or (for the average) that does not beat chance on the fit items is left
     out with its reason.  UsageError with fewer than two usable parts, AspectError when too few items are unseen.
     """
@@ -132,6 +135,7 @@ def fuse(
     if len(set(names)) < len(names):
         raise UsageError("Two parts have the same name; rename one, so that people can tell them apart.")
     sides = sides or unseen_sides(golden, aspect, parts, settings)
+    settings, sides = _affordable(settings, sides)
     matrix = np.array([part.upward for part in parts])
     labels, sources, systems = golden.labels(aspect), golden.source_codes, golden.system_codes
     on = _On(labels, sources, systems, settings)
@@ -161,6 +165,15 @@ def fuse(
         state=estimator.state() | {"parts": [names[k] for k in kept]},
         notes=sides.notes,
     )
+
+
+def _affordable(settings: StackSettings, sides: Sides) -> tuple[StackSettings, Sides]:
+    """The average where the labels to fit on are too few to learn weights from, with a note that says so."""
+    why = "" if settings.method == "average" else too_few_to_stack(sides.fit.size)
+    if not why:
+        return settings, sides
+    note = f"{why}. The parts are averaged instead of joined by {settings.method}."
+    return replace(settings, method="average"), replace(sides, notes=(*sides.notes, note))
 
 
 def unseen_sides(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings: StackSettings) -> Sides:

@@ -12,8 +12,10 @@ from core.golden.findings import FindingLog, has_errors
 from core.golden.items import ItemRows, read_items
 from core.golden.kinds import detect_kind
 from core.golden.labels import AspectCells, read_labels, read_metrics
+from core.golden.labels_needed import few_labels
 from core.golden.propose import propose_mapping
 from core.golden.scale import find_scale
+from core.golden.split import calibration_labels
 from core.golden.table import Table
 from core.records import AspectLabels, Finding, GoldenSet, Scale
 
@@ -64,6 +66,7 @@ def build_golden(
         metrics=read_metrics(table, mapping, rows, log),
         given_split=tuple(rows.given_split) if any(rows.given_split) else (),
     )
+    _check_numbers(draft, aspects, log)
     findings = log.sorted()
     golden = None if has_errors(findings) else draft
     return BuiltGolden(golden, findings, mapping, draft, len(table.rows))
@@ -102,6 +105,16 @@ def _labels(cells: AspectCells, given: Scale | None, rows: ItemRows, log: Findin
     check_scale(cells, scale, log)
     check_aspect(cells, scale, rows, log)
     return AspectLabels(cells.aspect, scale, tuple(cells.gold))
+
+
+def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log: FindingLog) -> None:
+    """A warning for every aspect whose labels are fewer than calibrating takes, counted as a split will make them."""
+    for aspect, labels in draft.aspects.items():
+        n = calibration_labels(draft, aspect)
+        if n is not None and (words := few_labels(n, refining=True)):
+            column = next(place.column for place in aspects[aspect].gold_places if place is not None)
+            message = f"{aspect} has {labels.n_labelled} labels; half of the sources give {words}"
+            log.add("warning", message, column=column)
 
 
 def stem(name: str) -> str:

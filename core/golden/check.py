@@ -13,9 +13,9 @@ from core.golden.fields import Mapping
 from core.golden.findings import FindingLog
 from core.golden.items import ItemRows
 from core.golden.labels import AspectCells
+from core.golden.labels_needed import ENOUGH_IN_ALL
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, Scale
 
-FEW, FEW_TO_REFINE = 30, 100
 _ROUNDING = 0.01
 
 
@@ -56,8 +56,8 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
     values = {value for value in labels.values if value is not None}
     if labels.n_labelled < 2:
         raise AspectError(
-            f"Aspect {aspect!r} has {labels.n_labelled} label(s); at least 2 are needed, 100 to refine. Label more "
-            "items.",
+            f"Aspect {aspect!r} has {labels.n_labelled} label(s); at least 2 are needed, and {ENOUGH_IN_ALL} are "
+            "advised. Label more items.",
             file=golden.name,
         )
     if len(values) == 1:
@@ -133,32 +133,19 @@ def check_scale(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
 
 
 def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog) -> None:
-    """Findings on one aspect: too few labels, constant labels, constant or small groups, gold against ratings."""
+    """Findings on one aspect: unusable, constant labels, constant or small groups, gold against ratings."""
     labels = np.array([np.nan if value is None else value for value in cells.gold])
     n = int(np.isfinite(labels).sum())
     column = next((place.column for place in cells.gold_places if place is not None), None)
-    _check_number(cells.aspect, n, column, log)
-    if n >= 2 and np.nanmin(labels) == np.nanmax(labels):
+    if n < 2:
+        log.add("warning", f"{cells.aspect} has {n} label(s) and cannot be used; at least 2 are needed.", column=column)
+    elif np.nanmin(labels) == np.nanmax(labels):
         message = f"All {n} labels of {cells.aspect} are {np.nanmin(labels):g}: no alignment can be computed with them."
         log.add("warning", message, column=column)
-    elif n >= 2:
+    else:
         _check_groups(cells.aspect, group_facts(labels, rows.items), column, log)
     if cells.gold_given:
         _check_means(cells, scale, rows, log)
-
-
-def _check_number(aspect: str, n: int, column: str | None, log: FindingLog) -> None:
-    if n < 2:
-        log.add("warning", f"{aspect} has {n} label(s) and cannot be used; at least 2 are needed.", column=column)
-    elif n < FEW:
-        message = (
-            f"{aspect} has {n} labels, fewer than {FEW}: selecting and reporting on so few flatters by .2 and more, "
-            "and intervals will be very wide."
-        )
-        log.add("warning", message, column=column)
-    elif n < FEW_TO_REFINE:
-        message = f"{aspect} has {n} labels: refining with fewer than about {FEW_TO_REFINE} overfits."
-        log.add("warning", message, column=column)
 
 
 def _check_groups(aspect: str, facts: GroupFacts, column: str | None, log: FindingLog) -> None:

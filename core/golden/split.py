@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from core.errors import AspectError, GoldenError, UsageError
 from core.golden.check import usable_aspect
+from core.golden.labels_needed import ENOUGH
 from core.records import GoldenSet, IntArray, Split
 
 SplitKind = Literal["sources", "sources+systems"]
@@ -69,6 +70,14 @@ def split_sources(
     )
 
 
+def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
+    """How many labels of `aspect` would choose criteria with the usual split; None where nothing can be split."""
+    try:
+        return len(split_sources(golden, aspect=aspect).calibration)
+    except (AspectError, GoldenError):
+        return None
+
+
 def inner_fold(positions: Sequence[int], source_codes: IntArray, fraction: float, seed: int) -> Fold:
     """Split `positions` by source for gating refinements: about `fraction` of the sources to fit on.
 
@@ -117,7 +126,7 @@ def _checked(golden: GoldenSet, aspect: str, split: Split) -> Split:
     if min(sides) < 2:
         raise AspectError(
             f"Aspect {aspect!r} would have {sides[0]} label(s) to calibrate on and {sides[1]} held out; at least 2 are "
-            "needed on each side, and 100 to refine. Label more items.",
+            f"needed on each side, and {ENOUGH} to calibrate on are advised. Label more items.",
             file=golden.name,
         )
     return split

@@ -10,16 +10,21 @@ from typing import Any
 from core.golden.build import BuiltGolden, build_golden
 from core.golden.check import GroupFacts, group_facts
 from core.golden.fields import Mapping
+from core.golden.split import calibration_labels
 from core.golden.table import read_table
 from core.records import Finding, GoldenSet, ItemKind, Rating, Scale
 
 
 @dataclass(frozen=True, slots=True)
 class AspectSummary:
-    """One aspect: its scale, how many labels and ratings it has, and how they spread over the groups."""
+    """One aspect: its scale, how many labels and ratings it has, and how they spread over the groups.
+
+    `n_calibration` of the labels would choose criteria with the usual split; None where nothing can be split.
+    """
 
     scale: Scale
     n_labelled: int
+    n_calibration: int | None
     mean: float
     n_distinct: int
     n_ratings: int
@@ -71,6 +76,7 @@ def _aspect(golden: GoldenSet, aspect: str, ratings: abc.Sequence[Rating]) -> As
     return AspectSummary(
         scale=labels.scale,
         n_labelled=len(values),
+        n_calibration=calibration_labels(golden, aspect),
         mean=sum(values) / len(values),
         n_distinct=len(set(values)),
         n_ratings=len(ratings),
@@ -116,6 +122,7 @@ def _aspect_json(facts: AspectSummary) -> dict[str, Any]:
         "step": facts.scale.step,
         "scale_given": facts.scale.given,
         "n_labelled": facts.n_labelled,
+        "n_calibration": facts.n_calibration,
         "mean": facts.mean,
         "n_distinct": facts.n_distinct,
         "n_ratings": facts.n_ratings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from core.calibration.settings import FEW_LABELS
+from core.golden.labels_needed import few_held_out, few_labels
 from core.jobs.views.reports import Report
 from core.report.words import bounded, counted, number, percent
 from core.stats import SHORT
@@ -42,17 +42,9 @@ def _of_labels(report: Report) -> Iterator[Limit]:
             "They are Concord's own sample data: a program made the labels. The report shows how it works, and says "
             "nothing on how good a judge is.",
         )
-    few = [
-        f"{n:,} {side}"
-        for n, side in ((result.n_calibration, "calibration"), (result.n_held_out, "held-out"))
-        if n < FEW_LABELS
-    ]
+    few = [one for one in (few_labels(result.n_calibration), few_held_out(result.n_held_out)) if one]
     if few:
-        yield Limit(
-            "Few labels",
-            f"{' and '.join(few)} labels. Under {FEW_LABELS} the criteria may fit chance, and intervals are wide. More "
-            "labels help most.",
-        )
+        yield Limit("Few labels", " ".join(few))
     if judged.largest_share is not None and judged.largest_share >= SKEWED:
         yield Limit(
             "Labels nearly all the same",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from core.calibration.settings import FEW_LABELS, PRESETS, CalibrationSettings, RevisitMode, SplitKind
+from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
 from core.calibration.steps import Estimate
 from core.errors import ConcordError
 from core.figures import LEVEL_NAMES, STATISTIC_NAMES
@@ -91,6 +91,8 @@ def show_estimate(estimate: Estimate) -> None:
         st.metric("Price", tables.money(estimate.cost), width="content")
         st.metric("Calibration items", f"{estimate.n_calibration:,}", width="content")
         st.metric("Held-out items", f"{estimate.n_held_out:,}", width="content")
+    if estimate.few_labels:
+        st.warning(estimate.few_labels, icon=":material/warning:")
     for note in estimate.notes:
         st.info(plain(note), icon=":material/info:")
 
@@ -121,12 +123,6 @@ def _golden_facts(golden: GoldenView, aspect: str) -> None:
             + (f" on {view.scale}" if view else "")
         )
         st.caption("Half of the sources choose the criteria (calibration); the other half only tell how good they are.")
-    if n_labelled < FEW_LABELS:
-        st.warning(
-            f"Only {n_labelled} labels: the choice will overfit, and the held-out interval will be wide. "
-            f"{FEW_LABELS} or more are advisable.",
-            icon=":material/warning:",
-        )
 
 
 def _choose_judge(settings: Settings) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.calibration.settings import FEW_LABELS, OPERATIONS, RoundSettings
+from core.calibration.settings import OPERATIONS, RoundSettings
 from core.errors import ConcordError
+from core.golden.labels_needed import few_labels
 from core.jobs import tasks
 from core.jobs.tasks.rounds import RoundResult
 from core.jobs.views import CriteriaSummary, RunSummary
@@ -124,14 +125,8 @@ def _offer(looked: Looked, request: RoundRequest) -> None:
 
 
 def _warn_few(looked: Looked) -> None:
-    n = _n_calibration(looked)
-    if n < FEW_LABELS:
-        st.warning(
-            f"There are {n} calibration labels. Under {FEW_LABELS} refining was measured to fit their noise: a gain "
-            "here may not hold on other items. Label more first, or trust only a gain on the inner fold that is "
-            "beyond chance.",
-            icon=":material/warning:",
-        )
+    if words := few_labels(_n_calibration(looked), refining=True):
+        st.warning(words, icon=":material/warning:")
 
 
 def _n_calibration(looked: Looked) -> int:

@@ -21,6 +21,7 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing, WorkDone
 from core.errors import ConflictError, JobError, NotFoundError
 from core.golden import load_golden
+from core.golden.labels_needed import few_labels
 from core.golden.texts import KnownTexts
 from core.jobs import tasks
 from core.jobs.tasks.run_kinds import open_program
@@ -270,7 +271,8 @@ class World:
     def estimate(self, store: object, settings: Settings, request: CalibrationRequest) -> Estimate:
         if self.estimate_error is not None:
             raise self.estimate_error
-        return Estimate(3000, None, None, None, 72, 72, ("The offline judge is no LLM.",))
+        notes = ("The offline judge is no LLM.",)
+        return Estimate(3000, None, None, None, 72, 72, notes, few_labels(72, refining=True))
 
     def start_calibration(self, store: object, settings: Settings, request: CalibrationRequest) -> str:
         self.started.append(request)

@@ -119,7 +119,7 @@ def test_sampled_items_can_be_asked_for_instead(
 def test_few_labels_are_warned_of(real: Any, start: Callable[[], AppTest], texts: Texts) -> None:
     n = len(tasks.load_calibration(real.store, real.run_id).split.calibration)
     assert n < 100
-    assert f"There are {n} calibration labels. Under 100 refining was measured to fit their noise" in texts(start())
+    assert f"{n} calibration labels: 100 are advised" in texts(start())
 
 
 def test_nothing_to_refine_or_to_do_starts_nothing(start: Callable[[], AppTest], texts: Texts) -> None:

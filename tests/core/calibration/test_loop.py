@@ -157,7 +157,8 @@ def test_few_labels_are_refused(make_golden: Callable[..., GoldenSet], make_judg
 
 def test_few_labels_warn(make_golden: Callable[..., GoldenSet], make_judge: type[Any]) -> None:
     result = calibrate(make_golden(n_sources=12), make_judge(), QUICK)
-    assert any("fewer than 100" in warning for warning in result.warnings)
+    assert any("36 calibration labels: 100 are advised" in warning for warning in result.warnings)
+    assert any("Do not refine" in warning for warning in result.warnings)
 
 
 def test_criteria_that_bring_nothing_are_called_so() -> None:

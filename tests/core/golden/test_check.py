@@ -37,15 +37,20 @@ def found(built: BuiltGolden, text: str) -> list[Finding]:
 
 
 def test_a_sound_file_has_no_finding(built: Build) -> None:
-    assert built(rows(30, 5, lambda s, m: (s + m) % 5 + 1)).findings == ()
+    assert built(rows(40, 5, lambda s, m: (s + m) % 5 + 1)).findings == ()
 
 
 @pytest.mark.parametrize(
     ("n", "told"),
-    [(1, "x has 1 label(s) and cannot be used"), (29, "fewer than 30"), (99, "fewer than about 100"), (100, None)],
+    [
+        (1, "x has 1 label(s) and cannot be used"),
+        (29, "x has 29 labels; half of the sources give 14 calibration labels: 100 are advised"),
+        (120, "give 60 calibration labels"),
+        (200, None),
+    ],
 )
 def test_too_few_labels_are_warned_of(built: Build, n: int, told: str | None) -> None:
-    result = built([{"item_id": f"i{k}", "target": "t", "human_x": k % 5 + 1 if k < n else None} for k in range(120)])
+    result = built([{"item_id": f"i{k}", "target": "t", "human_x": k % 5 + 1 if k < n else None} for k in range(220)])
     warnings = [f for f in result.findings if f.severity == "warning" and f.message.startswith("x has")]
     assert result.golden is not None
     if told is None:

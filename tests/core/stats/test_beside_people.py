@@ -107,7 +107,7 @@ def test_under_eight_sources_nothing_is_told_apart() -> None:
     assert found.interval is not None
     assert found.interval.low > 0
     assert (found.p, found.standing) == (None, "open")
-    assert "only 7 sources, and it takes 8" in beside_people_words(found, MEASURE)
+    assert "fewer than 8 sources" in beside_people_words(found, MEASURE)
 
 
 @pytest.mark.parametrize(

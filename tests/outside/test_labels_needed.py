@@ -1,0 +1,81 @@
+"""One piece of advice on the number of labels, the same wherever it is given, counted as the split will make them."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Write = Callable[[int], Path]
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Write:
+    """Writes a golden set with so many labelled items, 4 of a source, and a column that goes along with the labels."""
+
+    def write(n: int) -> Path:
+        path, dice = tmp_path / f"golden_{n}.csv", random.Random(3)
+        with path.open("w", newline="", encoding="utf-8") as file:
+            sheet = csv.writer(file)
+            sheet.writerow(["item_id", "source_id", "target", "human_quality", "metric_one", "metric_two"])
+            for k in range(n):
+                label = 1 + (7 * k + k // 4) % 5
+                text = (
+                    f"The {' '.join(dice.choice(['bridge', 'river', 'town', 'old', 'is', 'new']) for _ in range(8))}."
+                )
+                one, two = label + dice.gauss(0, 1), label + dice.gauss(0, 1)
+                sheet.writerow([f"i{k}", f"s{k // 4}", text, label, f"{one:.3f}", f"{two:.3f}"])
+        return path
+
+    return write
+
+
+def advice(body: dict[str, Any]) -> list[str]:
+    return [one["message"] for one in body["findings"] if "calibration labels" in one["message"]]
+
+
+def test_check_counts_the_labels_that_will_choose_criteria(concord: Callable[..., Any], labelled: Write) -> None:
+    """120 labels are 60 to calibrate on: fewer than 100, though more than 100 in all."""
+    body = concord("check", labelled(120)).body
+    assert body["aspects"]["quality"]["n_calibration"] == 60
+    (said,) = advice(body)
+    assert "has 120 labels; half of the sources give 60 calibration labels" in said
+    assert "100 are advised (200 in all" in said
+    assert "44%" in said
+    assert advice(concord("check", labelled(200)).body) == []
+    (fewer,) = advice(concord("check", labelled(40)).body)
+    assert ".495 and .500" in fewer
+    assert "Do not refine" in fewer
+
+
+def test_calibrate_says_the_same_of_the_same_labels(concord: Callable[..., Any], labelled: Write) -> None:
+    file = labelled(120)
+    words = advice(concord("check", file).body)[0].split("sources give ")[1]
+    answer = concord("calibrate", file, "--aspect", "quality", "--preset", "quick")
+    assert answer.code == 0, answer.body
+    assert words in answer.body["warnings"]
+    assert words in " ".join(answer.err.split())
+    larger = concord("calibrate", file, "--aspect", "quality", "--preset", "quick", "--calibration-share", 0.9)
+    assert not any("calibration labels" in one for one in larger.body["warnings"])  # 108 of them
+
+
+def test_too_few_labels_are_refused_with_the_same_number(concord: Callable[..., Any], labelled: Write) -> None:
+    answer = concord("calibrate", labelled(8), "--aspect", "quality")
+    assert answer.code == 1
+    assert "at least 8 are needed there (100 are advised)" in answer.body["error"]["message"]
+
+
+def test_weights_are_not_learnt_from_fewer_than_50_labels(
+    concord: Callable[..., Any], labelled: Write, tmp_path: Path
+) -> None:
+    ask = ("--aspect", "quality", "--with", "metric_one,metric_two", "--method", "ridge", "--level", "dataset")
+    few = concord("fuse", labelled(88), *ask, "--out", tmp_path / "few").body
+    assert (few["n_fit"], few["method"]) == (44, "average")
+    assert "44 labels to fit on" in " ".join(few["notes"])
+    assert "averaged instead of joined by ridge" in " ".join(few["notes"])
+    enough = concord("fuse", labelled(104), *ask, "--out", tmp_path / "enough").body
+    assert (enough["n_fit"], enough["method"], enough["notes"]) == (52, "ridge", [])
