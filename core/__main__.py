@@ -192,6 +192,7 @@ def _words_of_calibration(body: dict[str, Any]) -> list[str]:
         f"{measured['statistic']}, {measured['level']} level",
         line("held-out", body["held_out"]),
         line("held-out, no criteria", body["no_criteria"]["held_out"]),
+        _words_of_gain(body["gain"]),
         line("calibration (flatters)", body["calibration"]),
         line("calibration, no criteria", body["no_criteria"]["calibration"]),
         "Criteria of the final judge:",
@@ -200,6 +201,15 @@ def _words_of_calibration(body: dict[str, Any]) -> list[str]:
         *(f"Note: {one}" for one in body["work"]["left_out"]),
     ]
     return [*lines, f"Written to {body['out']}"] if body["out"] else lines
+
+
+def _words_of_gain(gain: dict[str, Any]) -> str:
+    from core.records import Interval
+    from core.stats import difference_figures
+
+    ends = None if gain["interval"] is None else Interval(*gain["interval"])
+    figures = difference_figures(gain["value"], ends, gain["p"])
+    return f"  {'gain over no criteria':<28}{figures}, n = {gain['n']} that both scored"
 
 
 @contextmanager

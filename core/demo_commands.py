@@ -77,6 +77,7 @@ def _replay(as_json: bool) -> None:
     body = {
         **{"aspect": ASPECT, "calls": result.calls, "held_out": result.held_out.as_json()},
         "no_criteria": {side: one.as_json() for side, one in result.no_criteria.items()},
+        "gain": result.gain.as_json(),
     }
     tell(body, as_json, lambda _: _words_of(result))
 
@@ -97,10 +98,12 @@ def _ranking(now: Standing) -> Any:
 
 def _words_of(result: Calibration) -> list[str]:
     from core.commands import in_words
+    from core.stats import gain_words
 
     return [
         f"Held-out: {in_words(result.held_out)}",
         f"Held-out, no criteria: {in_words(result.no_criteria['held_out'])}",
+        gain_words(result.gain),
         *(f"Note: {warning}" for warning in result.warnings),
         "The labels are simulated; the replies were written by a language model that read each item.",
     ]

@@ -22,7 +22,6 @@ from core.commands import (
     StatisticOption,
     chosen_level,
     number,
-    probability,
     tell,
 )
 from core.errors import UsageError
@@ -213,6 +212,8 @@ def _write(out: Path, bench: Bench, fusion: Fusion, gathered: Gathered, body: di
 
 
 def _words(body: dict[str, Any]) -> list[str]:
+    from core.stats import p_figure
+
     def line(name: str, one: dict[str, Any], said: str = "") -> str:
         ends = f" [{one['interval'][0]:.3f}, {one['interval'][1]:.3f}]" if one["interval"] else ""
         unread = f", {one['n_unscored']} unscored" if one["n_unscored"] else ""
@@ -227,9 +228,7 @@ def _words(body: dict[str, Any]) -> list[str]:
     for name, one in sorted(body["parts"].items(), key=lambda pair: -(pair[1]["value"] or -2)):
         lines.append(line(name, one, ", left out" if name in body["left_out"] else ""))
     if test is not None and test["value"] is not None:
-        lines.append(
-            f"fusion minus {best}, the best part on calibration: {test['value']:+.3f}, {probability(test['p'])}"
-        )
+        lines.append(f"fusion minus {best}, the best part on calibration: {test['value']:+.3f}, {p_figure(test['p'])}")
     lines += [line(f"{one}, in the same calls", told) for one, told in body.get("also", {}).items()]
     if "requests" in body:
         price = "" if body["cost"] is None else f", ${body['cost']:,.2f}"

@@ -135,6 +135,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.jobs.tasks",
         "core.public",
         "core.scoring.batch",
+        "core.stats",
         "core.calibration.settings",
         "core.providers.base",
         "core.settings",
@@ -159,6 +160,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.jobs.tasks",
         "core.public",
         "core.settings",
+        "core.stats",
     ),
     "core.transfer_commands": ("core.commands", "core.jobs.tasks", "core.jobs.views", "core.settings", "core.store"),
     "core.repeval_commands": (

@@ -10,7 +10,7 @@ import numpy as np
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Candidate, Phase, Standing, Status, TracePoint
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Level, ScoreMatrix, Unscored, Usage
-from core.stats import align_scores, align_with_intervals
+from core.stats import Difference, align_scores, align_with_intervals, paired_difference
 
 INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 
@@ -164,6 +164,20 @@ class Board:
             level=level,
             resamples=count,
             generator=np.random.default_rng([self.settings.seed, 9]),
+        )
+
+    def difference(self, one: FloatArray, other: FloatArray, side: Side) -> Difference:
+        """Alignment of `one` minus that of `other`, (n,) each, on the items of `side` that both scored."""
+        return paired_difference(
+            one,
+            other,
+            side.labels,
+            side.sources,
+            side.systems,
+            statistic=self.settings.statistic,
+            level=self.level,
+            resamples=self.settings.resamples,
+            generator=np.random.default_rng([self.settings.seed, 10]),
         )
 
     def value(self, criteria_id: str) -> float:

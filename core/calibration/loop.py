@@ -21,8 +21,9 @@ from core.calibration.report import (
     HeldOut,
     affordable_held_out,
     final_scores,
+    gain_over_none,
+    gain_remark,
     monotone_map,
-    no_gain,
     two_sides,
     unread_counts,
     unread_warning,
@@ -210,10 +211,11 @@ def _result(
         two_sides(board, sides, (board.entries[one.criteria_id].values[asked], held_out.rows([one])[0]))
         for one in (chosen[0], baseline)
     )
+    gain = gain_over_none(board, side, on_held_out, held_out.rows([baseline])[0], chosen[0])
     fitted = monotone_map(board, on_calibration, run.task.scale)
     run.count(unread_counts(board))
     remarks = [
-        *(no_gain(final["held_out"], bare["held_out"]) if chosen[0].text else []),
+        *gain_remark(gain),
         *unread_warning(scores),
         *([f"Map to the human scale: {fitted.reason}."] if fitted.reason else []),
     ]
@@ -230,6 +232,7 @@ def _result(
         held_out=final["held_out"],
         best_single=best,
         no_criteria=bare,
+        gain=gain,
         scores=scores,
         isotonic=None if fitted.map is None else fitted.map.as_json(),
         curve=tuple(board.curve),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from core.records import (
     ScoreMatrix,
     Unscored,
 )
-from core.stats import IsotonicFit, fit_isotonic
+from core.stats import Difference, IsotonicFit, claim, fit_isotonic, gain_words
 
 
 def ensemble_scores(values: FloatArray) -> FloatArray:
@@ -113,11 +114,19 @@ def two_sides(board: Board, sides: tuple[Side, Side], scores: tuple[FloatArray, 
     }
 
 
-def no_gain(final: Alignment, bare: Alignment) -> list[str]:
-    """A sentence for a final judge that agrees no better on held-out than the judge without criteria; else nothing."""
-    if final.value is None or bare.value is None or final.value > bare.value:
+def gain_over_none(board: Board, side: Side, final: FloatArray, bare: FloatArray, best: Criteria) -> Difference:
+    """The final judge minus the one without criteria on the held-out items (n,) that both scored.
+
+    Undefined where the final judge has no criteria itself (`best` is its first).
+    """
+    found = board.difference(final, bare, side)
+    if best.text:
+        return found
+    return replace(found, value=None, interval=None, p=None, reason="the final judge is the one without criteria")
+
+
+def gain_remark(gain: Difference) -> list[str]:
+    """What to say of the gain over no criteria, unless its test shows one."""
+    if claim(gain.value, gain.interval, gain.p) == "higher":
         return []
-    return [
-        f"On held-out items the calibrated judge agrees no better than the judge without criteria ({final.value:.3f} "
-        f"against {bare.value:.3f}): these criteria bring nothing on this data."
-    ]
+    return [gain_words(gain)]

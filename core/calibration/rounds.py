@@ -33,19 +33,21 @@ class Proposal:
     """A refined criteria beside its parent.
 
     `calibration` compares both on all calibration items (`a` the proposal, `b` the parent), `inner` on the inner fold,
-    whose items no refiner was shown.  `gains` says whether it is better on both, the gate of METHODS §4.
+    whose items no refiner was shown.  Both carry their own test; a round has several proposals, so correct for them.
     """
 
     criteria: Criteria
     parent_id: str
     calibration: Difference
     inner: Difference
-    gains: bool
 
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What a round found: proposals, best inner gain first.  `problems` counts replies that gave no proposal."""
+    """What a round found: proposals, the largest difference on the inner fold first.
+
+    `problems` counts replies that gave no proposal.
+    """
 
     proposals: tuple[Proposal, ...]
     calls: int
@@ -206,8 +208,7 @@ class _Round:
         new, old = children[child.criteria_id], parents[parent_id]
         whole = self._difference(new, old, np.arange(self.side.n))
         inner = self._difference(new, old, self.folds.inner)
-        gains = all(one.value is not None and one.value > 0 for one in (whole, inner))
-        return Proposal(child, parent_id, whole, inner, gains)
+        return Proposal(child, parent_id, whole, inner)
 
     def _difference(self, new: FloatArray, old: FloatArray, places: IntArray) -> Difference:
         side = self.side.take(places)

@@ -17,6 +17,7 @@ from core.calibration.settings import CalibrationSettings
 from core.golden.texts import KnownTexts
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
+from core.stats import Difference
 
 Phase = Literal["baseline", "draft", "revisit", "refine", "held-out", "done"]
 Status = Literal["waiting", "running", "stopped", "kept", "rejected", "chosen", "baseline"]
@@ -164,9 +165,11 @@ class Calibration:
 
     `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose
     it and flatters, the second did not.  `best_single` and `no_criteria` hold the same two for the single best
-    criteria and for the judge without criteria.  `scores` are the final judge's (first row) and its members' on
-    calibration, then held-out items.  `work` tells what was asked for and done; `stopped_early` what of it the budget
-    cut, empty for nothing.  `texts` tells the items of both sides wherever they turn up again.
+    criteria and for the judge without criteria.  `gain` is the final judge minus the one without criteria on the
+    held-out items that both scored: its test alone says whether the criteria bring anything.  `scores` are the final
+    judge's (first row) and its members' on calibration, then held-out items.  `work` tells what was asked for and
+    done; `stopped_early` what of it the budget cut, empty for nothing.  `texts` tells the items of both sides wherever
+    they turn up again.
     """
 
     task: Task
@@ -181,6 +184,7 @@ class Calibration:
     held_out: Alignment
     best_single: Mapping[str, Alignment]
     no_criteria: Mapping[str, Alignment]
+    gain: Difference
     scores: ScoreMatrix
     isotonic: Mapping[str, Any] | None
     curve: tuple[BestSoFar, ...]

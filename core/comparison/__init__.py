@@ -14,7 +14,7 @@
 Pure: judges are `core.records.JudgeScores`, whoever made them.
 """
 
-from core.comparison.board import ALPHA, HumanCeiling, Leaderboard, Row
+from core.comparison.board import HumanCeiling, Leaderboard, Row
 from core.comparison.curve import CalibrationCurve, ScoreBin, calibration_curve
 from core.comparison.files import leaderboard_csv
 from core.comparison.finding import Finding, finding, named, p_words, told
@@ -32,7 +32,6 @@ from core.comparison.published import (
 from core.comparison.table import compare_table, human_ceiling
 
 __all__ = [
-    "ALPHA",
     "ITEMS_MODES",
     "CalibrationCurve",
     "Finding",

@@ -11,9 +11,6 @@ from core.comparison.pool import ItemPool
 from core.records import Alignment, JudgeKind, Level, Scale, Statistic
 from core.stats import AbsoluteErrors, BesidePeople, BinaryAgreement, PairwiseComparison, StepAgreement
 
-ALPHA = 0.05
-"""Differences with a Holm-corrected p up to this are called significant."""
-
 
 @dataclass(frozen=True)
 class Row:

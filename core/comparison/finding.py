@@ -1,4 +1,4 @@
-"""What a leaderboard says, in sentences that can be read out in a meeting: who agrees best, and what is only chance."""
+"""What a leaderboard says, in sentences that can be read out in a meeting: who stands highest, what is only chance."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.comparison.board import ALPHA, Leaderboard, Row
+from core.comparison.board import Leaderboard, Row
 from core.records import Alignment
 from core.stats import (
+    ALPHA,
     LEAST_SOURCES,
     NO_SINGLE_RATINGS,
+    NO_TEST,
     SHORT,
     SHORT_BELOW,
     TOO_FEW,
@@ -49,7 +51,7 @@ def finding(board: Leaderboard, measure: str) -> Finding:
             tuple(_undefined(board)),
         )
     best = defined[0]
-    verb = "agrees best with people" if len(board.rows) > 1 else "agrees with people"
+    verb = "stands highest in agreement with people" if len(board.rows) > 1 else "agrees with people"
     headline = f"{best.name} {verb}: {told(best.alignment)} ({measure}), {_items(board)}."
     details = [*_standing(board, len(defined)), *_against_people(board, best, measure)]
     return Finding(headline, tuple(details), tuple(_cautions(board, best)))
@@ -88,20 +90,24 @@ def _items(board: Leaderboard) -> str:
 
 
 def _standing(board: Leaderboard, n_defined: int) -> list[str]:
-    """Whom the best judge beats beyond chance, and whom it cannot be told apart from."""
+    """Than whom the highest judge is shown to be better, whom it cannot be told apart from, and what has no test."""
     if board.pairwise is None or n_defined < 2:
         return []
     p = board.pairwise.p_holm[0]
     better = [board.rows[k].name for k in range(1, n_defined) if p[k] <= ALPHA]
     alike = [board.rows[k].name for k in range(1, n_defined) if not np.isnan(p[k]) and p[k] > ALPHA]
+    untested = [board.rows[k].name for k in range(1, n_defined) if np.isnan(p[k])]
     parts = []
     if better:
         parts.append(f"significantly better than {named(better)}")
     if alike:
         parts.append(f"not to be told apart from {named(alike)}")
-    if not parts:
-        return []
-    return [f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g})."]
+    said = []
+    if parts:
+        said.append(f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g}).")
+    if untested:
+        said.append(f"Its difference from {named(untested)} has {NO_TEST}.")
+    return said
 
 
 def _against_people(board: Leaderboard, best: Row, measure: str) -> list[str]:

@@ -40,6 +40,7 @@ __all__ = [
     "all_approved",
     "approvals",
     "checked",
+    "gain_entry",
     "joined_verdicts",
     "judge_card",
     "judge_yaml",
@@ -114,6 +115,7 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
             "held_out": c.held_out.as_json(),
             "best_single": {side: one.as_json() for side, one in c.best_single.items()},
             "no_criteria": {side: one.as_json() for side, one in c.no_criteria.items()},
+            "gain": gain_entry(c),
         },
         "ceiling": None if ceiling is None else ceiling.as_json(),
         "golden": {"name": c.golden_name, "digest": c.golden_digest},
@@ -137,6 +139,12 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         "texts": c.texts.as_json(),
     }
     return sealed(card)
+
+
+def gain_entry(calibration: Calibration) -> dict[str, Any]:
+    """The gain over no criteria on held-out items as files hold it: a paired difference with what it is measured by."""
+    held = calibration.held_out
+    return {"statistic": held.statistic, "level": held.level} | calibration.gain.as_json()
 
 
 def sealed(card: Mapping[str, Any]) -> dict[str, Any]:

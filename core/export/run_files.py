@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from core.calibration.steps import Calibration, Candidate
 from core.errors import ConcordError, UsageError
 from core.export.calibrated_judge import joined_verdicts, of_the_best
-from core.export.judge_file import Known, judge_yaml
+from core.export.judge_file import Known, gain_entry, judge_yaml
 from core.export.verdicts import verdict_row
 from core.judging.base import Judge
 from core.records import GoldenSet, Scored, Verdict
@@ -76,6 +76,7 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
         "optimism": c.optimism,
         "best_single": {side: one.as_json() for side, one in c.best_single.items()},
         "no_criteria": {side: one.as_json() for side, one in c.no_criteria.items()},
+        "gain": gain_entry(c),
         "held_out_items": list(c.scores.item_ids[len(c.split.calibration) :]),
         "criteria": [one.text for one in c.chosen],
         "golden": {"name": c.golden_name, "digest": c.golden_digest},

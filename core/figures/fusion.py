@@ -19,16 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A named number with its interval; `words` are shown when a person points at it."""
+    """A named number with its interval; `words` are shown when a person points at it.
+
+    `shown`: a test shows that the number is not 0.
+    """
 
     name: str
     value: float | None
     interval: Interval | None
     words: str = ""
+    shown: bool = False
 
 
 def lost_figure(bars: Sequence[Bar], *, measure: str) -> Figure:
-    """What the fusion loses in alignment without each part, the dearest loss on top; right of 0 the part helps."""
+    """What the fusion loses in alignment without each part, the dearest loss on top."""
     ordered = sorted(bars, key=lambda bar: -np.inf if bar.value is None else bar.value)
     colours = [_verdict(bar) for bar in ordered]
     return _dots(ordered, colours, x=f"lost without it<br>{measure}", key="lost")
@@ -41,10 +45,10 @@ def weights_figure(bars: Sequence[Bar], *, unit: str) -> Figure:
 
 
 def _verdict(bar: Bar) -> str:
-    """Teal where the part helps beyond chance, amber where it harms, grey where that is open."""
-    if bar.interval is None or bar.interval.low <= 0.0 <= bar.interval.high:
+    """Teal where a test shows that the part helps, amber that it harms, grey where nothing is shown."""
+    if bar.value is None or not bar.shown:
         return QUIET
-    return TEAL if bar.interval.low > 0 else AMBER
+    return TEAL if bar.value > 0 else AMBER
 
 
 def _dots(bars: Sequence[Bar], colours: Sequence[str], *, x: str, key: str) -> Figure:

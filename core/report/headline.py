@@ -12,7 +12,14 @@ from typing import Literal
 
 from core.jobs.views.reports import Report
 from core.report.words import basis_words, bounded, counted, measure, number, range_words, told
-from core.stats import NO_SINGLE_RATINGS, BesidePeople, annotator_test_words, beside_people_words, margin_words
+from core.stats import (
+    NO_SINGLE_RATINGS,
+    BesidePeople,
+    annotator_test_words,
+    beside_people_words,
+    gain_words,
+    margin_words,
+)
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 
@@ -34,7 +41,7 @@ def headline(report: Report) -> Headline:
     """The result of `report` in words."""
     held, people = report.result.final.held_out, report.labelling.beside
     whom = "the simulated raters" if report.judged.simulated else "your people"
-    details = tuple(one for one in (_against_bare(report), _against_best(report), _optimism(report)) if one)
+    details = tuple(one for one in (gain_words(report.result.gain), _against_best(report), _optimism(report)) if one)
     if held.value is None:
         why = f": {held.reason}" if held.reason else ""
         return Headline("undefined", f"How well the judge agrees with {whom} cannot be told{why}.", details)
@@ -83,20 +90,6 @@ def _beside(report: Report, people: BesidePeople) -> tuple[str, ...]:
     """What the comparison with people rests on, and the annotator test."""
     own = f"{beside_people_words(people, measure(people.judge))} {margin_words()}"
     return (bounded(own, 600), *(bounded(annotator_test_words(one), 400) for one in report.labelling.tests))
-
-
-def _against_bare(report: Report) -> str:
-    """What the criteria brought over the same judge without any, on the shelf's common items."""
-    bare = [one for one in report.result.shelf.rows if one.kind == "no criteria" and one.same_run]
-    if len(bare) != 1 or bare[0].difference is None:
-        return ""
-    gain, sure = bare[0].difference, bare[0].interval
-    known = f"{number(gain, signed=True)} {range_words(sure, signed=True)}"
-    if sure is not None and sure.low > 0:
-        return f"The criteria help: {known} over the same judge without criteria."
-    if sure is not None and sure.high < 0:
-        return f"The criteria harm: {known} against the same judge without criteria."
-    return f"That the criteria help is not shown: {known} over the same judge without criteria."
 
 
 def _against_best(report: Report) -> str:

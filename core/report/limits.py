@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.golden.labels_needed import few_held_out, few_labels
 from core.jobs.views.reports import Report
 from core.report.words import bounded, counted, number, percent
-from core.stats import SHORT
+from core.stats import SHORT, gain_words
 
 LOW_ALPHA = 0.667
 """Krippendorff's own lower bound for tentative conclusions (2004, Content Analysis, chapter 11)."""
@@ -142,6 +142,8 @@ def _of_warnings(report: Report) -> Iterator[Limit]:
     result = report.result
     said = (f"{result.n_calibration} calibration labels:", f"{result.n_held_out} held-out labels:")
     for one in result.warnings:
+        if one == gain_words(result.gain):
+            continue
         unread = result.final.held_out.n_unscored and " items have no score (" in one
         if not one.startswith(said) and not unread:
             yield Limit("From the calibration", bounded(one, 600))

@@ -110,7 +110,7 @@ def _whisker(axis: Axis, mark: Mark, y: float) -> list[Markup]:
 
 
 def shelf_plot(report: Report) -> Markup:
-    """The best judges on the same unseen items, the report's own among them, with the people's band."""
+    """The highest judges on the same unseen items, the report's own among them, with the people's band."""
     rows = report.result.shelf.rows
     best = [k for k, one in enumerate(rows) if not one.ours][: MOST_JUDGES - 1]
     shown = [one for k, one in enumerate(rows) if one.ours or k in best]

@@ -29,6 +29,7 @@ def figure_rows(report: Report) -> Iterator[Row]:
     for one in (result.final, result.best_single, result.no_criteria):
         yield _aligned(one.name, "held-out", one.held_out)
         yield _aligned(one.name, "calibration", one.calibration)
+    yield from _gain(report)
     if report.labelling.ceiling is not None:
         yield _aligned("one rater against the others", "held-out", report.labelling.ceiling)
     people = report.labelling
@@ -64,6 +65,14 @@ def _beside(report: Report) -> Iterator[Row]:
         name = "alternative annotator test" + (" by source (ours)" if test.clustered else "")
         yield _row(name, f"omega at epsilon {test.epsilon:g}", side, test.omega, n=test.n_items)
         yield _row(name, "rho", side, test.rho, n=test.n_items)
+
+
+def _gain(report: Report) -> Iterator[Row]:
+    gain, held = report.result.gain, report.result.final.held_out
+    what, n = "gain over no criteria", gain.n
+    statistic = f"difference in {held.statistic}"
+    yield _row(what, statistic, "held-out", gain.value, level=held.level, interval=gain.interval, n=n)
+    yield _row(what, "p", "held-out", gain.p, level=held.level, n=n)
 
 
 def _shelf(report: Report) -> Iterator[Row]:

@@ -18,6 +18,7 @@
     beside_people judge and left-out rater against the same targets    beside_people BesidePeople
     annotator_test  the Alternative Annotator Test                     annotator_test AnnotatorTest
     people_words  both in sentences                                    beside_people_words annotator_test_words
+    claims        what a difference allows to be said                  claim difference_figures gain_words
     significance  Williams' test, Holm, all pairs of judges            williams_test holm compare_judges Comparison
     reliability   what averaging several calls brings                  single_call_reliability alignment_of_averages
     pilot         a pilot's forecast for other n, with its interval    pilot_forecast Forecast
@@ -44,6 +45,7 @@ from core.stats.agreement import (
 from core.stats.annotator_test import EPSILON, EPSILONS, AnnotatorTest, annotator_test, benjamini_yekutieli
 from core.stats.beside_people import BesidePeople, BesideRater, Standing, beside_people
 from core.stats.ceiling import Ceiling, LeaveOneOut, RaterAlignment, leave_one_out
+from core.stats.claims import ALPHA, NO_TEST, Claim, claim, difference_figures, gain_words, p_figure
 from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
 from core.stats.intervals import (
     Difference,
@@ -94,6 +96,7 @@ from core.stats.spread import (
 from core.stats.whole_table import WholeTable, whole_table
 
 __all__ = [
+    "ALPHA",
     "AbsoluteErrors",
     "Alpha",
     "AlphaMetric",
@@ -102,6 +105,7 @@ __all__ = [
     "BesideRater",
     "BinaryAgreement",
     "Ceiling",
+    "Claim",
     "Comparison",
     "Difference",
     "EPSILON",
@@ -112,6 +116,7 @@ __all__ = [
     "LEAST_SOURCES",
     "LeaveOneOut",
     "NO_SINGLE_RATINGS",
+    "NO_TEST",
     "PILOT_NS",
     "Paired",
     "PairwiseComparison",
@@ -144,16 +149,20 @@ __all__ = [
     "beside_people",
     "beside_people_words",
     "binary_agreement",
+    "claim",
     "compare_judges",
     "correlate",
+    "difference_figures",
     "draw_counts",
     "fit_isotonic",
+    "gain_words",
     "group_values",
     "holm",
     "kendall",
     "krippendorff_alpha",
     "leave_one_out",
     "margin_words",
+    "p_figure",
     "paired",
     "paired_difference",
     "pairwise_spearman",

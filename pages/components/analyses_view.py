@@ -218,7 +218,7 @@ def _draw_case(page: Opened, run: RunSummary) -> None:
         st.caption("No refinement was scored on all calibration items in this calibration.")
         return
     chosen = st.selectbox(
-        "Refinement (largest inner gain first)",
+        "Refinement (largest difference on the inner fold first)",
         list(listed),
         key=state.widget(f"analyses_case_{run.run_id}"),
         format_func=lambda criteria_id: _refinement_words(listed[criteria_id]),
@@ -228,7 +228,7 @@ def _draw_case(page: Opened, run: RunSummary) -> None:
         return
     st.caption(
         f"Both on the same {case.n:,} calibration items, {case.before[STATISTICS[0]].level} level. These items chose "
-        "the refinement and some were shown to its writer, so the gain flatters."
+        "the refinement and some were shown to its writer, so the difference flatters."
     )
     st.dataframe(
         case_frame(case),
@@ -272,5 +272,5 @@ def case_frame(case: CaseStudy) -> pd.DataFrame:
 
 
 def _refinement_words(one: Candidate) -> str:
-    gain = "inner gain undefined" if one.inner_gain is None else f"inner gain {one.inner_gain:+.3f}"
+    gain = "inner fold undefined" if one.inner_gain is None else f"inner fold {one.inner_gain:+.3f}"
     return f"{tables.name_of(one.criteria)}: {gain}, {one.status}"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from core.comparison import ALPHA, Leaderboard, Published, Row, departure, leaderboard_csv, p_words, published_beside
+from core.comparison import Leaderboard, Published, Row, departure, leaderboard_csv, p_words, published_beside
 from core.figures import measure_name
 from core.figures.comparison import JudgeMark, leaderboard_figure
 from core.records import Alignment
-from core.stats import LEAST_SOURCES, STANDING_WORDS, BesidePeople
+from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople
 from pages.components import charts, state, tables
 from pages.components.compare_view import Compared
 from pages.components.screens import plain
@@ -74,7 +74,7 @@ def board_frame(board: Leaderboard, heading: str, printed: Sequence[Published] =
         heading: pd.Series([row.alignment.value for row in rows], dtype="float64"),
         "interval": [tables.interval_of(row.alignment) for row in rows],
         "printed": [_printed_words(row, board, printed) for row in rows] if printed else [],
-        "beside the best": _beside_best(board),
+        "beside the highest": _beside_highest(board),
         "beside a person": [beside_person(row.people) for row in rows],
         "n": [row.alignment.n for row in rows],
         "no score": [row.n_unscored for row in rows],
@@ -130,15 +130,17 @@ def _signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
 
 
-def _beside_best(board: Leaderboard) -> list[str]:
+def _beside_highest(board: Leaderboard) -> list[str]:
     """Each judge against the first row, in words."""
     if board.pairwise is None:
         return []
-    words = ["best" if board.rows[0].alignment.value is not None else ""]
+    words = ["highest" if board.rows[0].alignment.value is not None else ""]
     for k, row in enumerate(board.rows[1:], 1):
         p = float(board.pairwise.p_holm[0, k])
-        if row.alignment.value is None or math.isnan(p):
+        if row.alignment.value is None:
             words.append(tables.DASH)
+        elif math.isnan(p):
+            words.append("no test")
         else:
             words.append(f"{'worse' if p <= ALPHA else 'no clear difference'}, {p_words(p)}")
     return words
@@ -166,7 +168,7 @@ def _columns(heading: str, board: Leaderboard) -> dict[str, object]:
         "judge": config.TextColumn(width=196),
         heading: config.NumberColumn(format="%.3f", width=126, help=f"alignment with people: {measure}"),
         "interval": config.TextColumn("95 % interval", width=108, help=_interval_help(board)),
-        "beside the best": config.TextColumn(
+        "beside the highest": config.TextColumn(
             width=184, help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
         ),
         "beside a person": config.TextColumn(

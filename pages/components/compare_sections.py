@@ -10,7 +10,6 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import (
-    ALPHA,
     CalibrationCurve,
     Leaderboard,
     Published,
@@ -25,7 +24,16 @@ from core.comparison import (
 from core.errors import ConcordError
 from core.figures.comparison import CurvePoint, PairCells, curve_figure, significance_figure
 from core.records import JudgeScores
-from core.stats import LEAST_SOURCES, TOO_FEW, WILLIAMS_GROUPED, WILLIAMS_SINGLE, AbsoluteErrors, PairwiseComparison
+from core.stats import (
+    ALPHA,
+    LEAST_SOURCES,
+    NO_TEST,
+    TOO_FEW,
+    WILLIAMS_GROUPED,
+    WILLIAMS_SINGLE,
+    AbsoluteErrors,
+    PairwiseComparison,
+)
 from pages.components import charts, state, tables
 from pages.components.compare_view import SEED, Compared
 from pages.components.screens import plain
@@ -51,8 +59,8 @@ def draw_differences(compared: Compared) -> None:
     st.markdown(
         f"**{plain(compared.measure)}, row minus column.** "
         ":green-background[The row agrees better with people than the column], :orange-background[worse], "
-        f"or grey where chance explains it (p above {ALPHA:g}) or no test can tell. Paired test over sources; "
-        "p corrected after Holm over all pairs."
+        f"or grey where nothing is shown (p above {ALPHA:g}, or no test). Paired test over sources; p corrected after "
+        "Holm over all pairs."
     )
     charts.place(_matrix_figure(compared.key, compared), key="compare_matrix", alt="Every judge against every other")
     _draw_sentences(board, board.pairwise)
@@ -93,6 +101,8 @@ def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int
     if pair.value is None:
         return f"{first} and {second}: {pair.reason}"
     interval = "" if pair.interval is None else f" [{pair.interval.low:.2f}, {pair.interval.high:.2f}]"
+    if np.isnan(p):
+        return f"{first} minus {second}: {pair.value:+.3f}{interval}, {NO_TEST}, n = {pair.n:,}"
     if p <= ALPHA:
         told = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {pair.value:+.3f}{interval}"
     else:

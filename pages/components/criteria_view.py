@@ -9,9 +9,10 @@ import streamlit as st
 from core.errors import ConcordError, ConflictError
 from core.figures import describe, measure_name
 from core.jobs import tasks
-from core.jobs.views import CriteriaView, DifferenceView, RescoreRequest, RescoreView, RunView
+from core.jobs.views import MOST_CHANGED, CriteriaView, DifferenceView, RescoreRequest, RescoreView, RunView
 from core.jobs.views.reviews import Review
 from core.records import Alignment
+from core.stats import claim, difference_figures
 from core.wording import word_diff
 from pages.components import diff_view, drafts, people, review_view, state, tables
 from pages.components.page import Opened, link_to
@@ -188,16 +189,15 @@ def draw_rescore(page: Opened, view: RunView) -> None:
 
 def difference_words(difference: DifferenceView) -> str:
     """Whether the difference can be told from chance on these items, in words."""
-    if difference.value is None or difference.interval is None:
-        return "The difference is undefined on these items."
-    low, high = difference.interval.low, difference.interval.high
-    p = "" if difference.p is None else f", p = {difference.p:.3f}" if difference.p >= 0.001 else ", p < .001"
-    told = f"{difference.value:+.3f} [{low:+.3f}, {high:+.3f}]{p}, n = {difference.n:,}"
-    if low > 0:
-        return f"{told}: a gain beyond chance on these items."
-    if high < 0:
-        return f"{told}: a loss beyond chance on these items."
-    return f"{told}: not to be told from chance on these items."
+    figures = difference_figures(difference.value, difference.interval, difference.p)
+    told = f"{figures}, n = {difference.n:,}"
+    return {
+        "undefined": "The difference is undefined on these items.",
+        "untested": f"{told}.",
+        "higher": f"{told}: a gain beyond chance on these items.",
+        "lower": f"{told}: a loss beyond chance on these items.",
+        "open": f"{told}: not to be told from chance on these items.",
+    }[claim(difference.value, difference.interval, difference.p)]
 
 
 def _draw_origin(view: CriteriaView) -> None:
@@ -293,7 +293,9 @@ def _before_after(where: str, before: Alignment | None, after: Alignment, differ
 
 def _draw_changed(result: RescoreView) -> None:
     mended = sum(c.now == "mended" for c in result.changed)
-    st.markdown(f"**Items that changed sides**: {mended} now aligned, {len(result.changed) - mended} now misaligned")
+    which = f", the {MOST_CHANGED} that moved most" if len(result.changed) == MOST_CHANGED else ""
+    counted = f"{mended} now aligned, {len(result.changed) - mended} now misaligned"
+    st.markdown(f"**Items that changed sides**{which}: {counted}")
     if result.changed:
         st.dataframe(
             tables.changed_frame(result.changed),

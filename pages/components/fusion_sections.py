@@ -13,6 +13,7 @@ from core.comparison import likely_dataset, published_for
 from core.figures.fusion import Bar, between_figure, lost_figure, weights_figure
 from core.fusion.stack import Weight, Without, contradictions
 from core.records import Item
+from core.stats import claim
 from pages.components import charts, state, tables
 from pages.components.fusion_view import Fused, difference_words
 from pages.components.screens import plain
@@ -32,7 +33,7 @@ def draw_parts(fused: Fused) -> None:
         st.markdown("**Without each part**: what the fusion loses when it is left out and the rest is fused anew")
         if shown.without:
             charts.place(_lost(fused.key, fused), key="fusion_lost", alt="Alignment lost without each part")
-            st.caption("Green helps, orange harms, beyond chance; grey is open. 95 % intervals over sources.")
+            st.caption("Green helps, orange harms, by a test (Holm-corrected); grey: nothing is shown. 95 % intervals.")
         else:
             st.info("With two parts only, the fusion without one is the other: see the table.")
     with right:
@@ -51,7 +52,9 @@ def _lost(key: Hashable, _fused: Fused) -> Figure:
 
 def _lost_bar(one: Without) -> Bar:
     words = f"without {one.name}: the whole fusion is {difference_words(one.difference)} above"
-    return Bar(one.name, one.difference.value, one.difference.interval, words)
+    found = one.difference
+    shown = claim(found.value, found.interval, found.p) in ("higher", "lower")
+    return Bar(one.name, found.value, found.interval, words, shown)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

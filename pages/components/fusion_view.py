@@ -21,7 +21,7 @@ from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.judges import JudgeView
 from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
-from core.stats import Difference
+from core.stats import NO_TEST, Difference, claim, p_figure
 from pages.components import charts, compare_view, metrics_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -57,7 +57,6 @@ NEEDS: dict[JudgeKind, str] = {
 }
 LLM_FUSION = "LLM fusion"
 BESIDE: dict[str, JudgeKind] = {LLM_FUSION: "fused", "plain judge": "no criteria"}
-ALPHA = 0.05
 ROW = tables.ROW_HEIGHT + 1
 
 
@@ -275,12 +274,14 @@ def headline(fused: Fused) -> str:
         return f"The fusion ({how}) has no defined agreement on these items: {shown.fused.reason or 'too few items'}"
     best = shown.parts[shown.best_part].value
     beside = "—" if best is None else f"{best:.2f}"
-    p = against.p
-    if p is not None and p <= ALPHA:
-        word = "agrees better with people than" if against.value > 0 else "agrees less with people than"
+    tested = claim(against.value, against.interval, against.p)
+    if tested in ("higher", "lower"):
+        word = "agrees better with people than" if tested == "higher" else "agrees less with people than"
         return f"The fusion ({how}) {word} its best part: {value:.2f} against {beside} for {shown.best_part}."
     return f"The fusion ({how}) reaches {value:.2f}; its best part, {shown.best_part}, {beside}. " + (
-        f"The difference is not tested: {against.p_reason}." if against.p_reason else "The difference may be chance."
+        f"The difference is not tested: {against.p_reason or NO_TEST}."
+        if tested == "untested"
+        else "The difference may be chance."
     )
 
 
@@ -314,12 +315,11 @@ def _role(name: str) -> str:
 
 
 def difference_words(found: Difference | None) -> str:
-    """`+0.062 [0.02, 0.10], p = 0.004`; "—" where undefined."""
+    """`+0.062 [+0.02, +0.10], p = .004`; "—" where undefined."""
     if found is None or found.value is None:
         return tables.DASH
     ends = "" if found.interval is None else f" [{found.interval.low:+.2f}, {found.interval.high:+.2f}]"
-    p = "" if found.p is None else ", p < 0.001" if found.p < 0.001 else f", p = {found.p:.3f}"
-    return f"{found.value:+.3f}{ends}{p}"
+    return f"{found.value:+.3f}{ends}, {'no test' if found.p is None else p_figure(found.p)}"
 
 
 def draw_table(fused: Fused) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 from core.jobs.views import ItemScore
 from core.jobs.views.reviews import TRIAGE_VERDICTS, Triage
 from pages.components import state, tables
+from pages.components.misaligned_looked import NOW_ALIGNED, NOW_MISALIGNED
 
 SIDES = ("too lenient", "too strict", "aligned", "unread")
 STANDARDISED, RANKS = "standardised gap", "gap in places"
@@ -72,7 +73,8 @@ def choose(
             key=state.widget("misaligned_sides"),
         )
         if changes is not None:
-            names = {name: sum(change == name for change in changes.values()) for name in ("fixed", "broken")}
+            words = (NOW_ALIGNED, NOW_MISALIGNED)
+            names = {name: sum(change == name for change in changes.values()) for name in words}
             changed = st.pills(
                 "Since the parent version",
                 list(names),

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from core.errors import NotFoundError
 from core.jobs import tasks
-from core.jobs.views import CriteriaSummary, ItemScore, RunSummary
+from core.jobs.views import ChangedItem, CriteriaSummary, ItemScore, RunSummary
 from core.jobs.views.reviews import Triage
 from pages.components import state, tables
 from pages.components.chosen import choose_in_url
 from pages.components.page import Opened, link_to
 
 ITEMS, ROUNDS, LINEAGE = "Items", "Rounds", "Lineage"
+NOW_ALIGNED, NOW_MISALIGNED = "now aligned", "now misaligned"
 SCORING = ("calibration", "rescore", "round")
 CRITERIA_WORDS = 90
 
@@ -24,8 +25,8 @@ CRITERIA_WORDS = 90
 class Looked:
     """What is looked at: criteria as a run scored them, the calibration behind that run, and what people found.
 
-    `scored` are the calibration items, largest gap first; `changes` says which the criteria fixed or broke since
-    their parent, None where the run did not score the parent.
+    `scored` are the calibration items, largest gap first; `changes` says which became aligned or misaligned
+    since the parent, None where the run did not score the parent.
     """
 
     page: Opened
@@ -157,8 +158,13 @@ def _kept_changes(run_id: str, criteria_id: str, parents: tuple[str, ...], _page
             changed = tasks.item_changes(_page.store, run_id, criteria_id, parent_id)
         except NotFoundError:
             continue
-        return {one.item_id: "fixed" if one.now == "mended" else "broken" for one in changed}
+        return change_words(changed)
     return None
+
+
+def change_words(changed: Sequence[ChangedItem]) -> dict[str, str]:
+    """Item id → what became of it since the parent."""
+    return {one.item_id: NOW_ALIGNED if one.now == "mended" else NOW_MISALIGNED for one in changed}
 
 
 def draw_progress(looked: Looked) -> None:

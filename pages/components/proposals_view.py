@@ -1,4 +1,4 @@
-"""The proposals of a round beside their parents: what each gains, fixes and breaks, and what people decide on it."""
+"""The proposals of a round beside their parents: differences with their tests, items that changed, decisions."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from core.errors import ConcordError, ConflictError
 from core.jobs import tasks
 from core.jobs.views import DifferenceView, RunView
 from core.jobs.views.rounds import ProposalState, ProposalView, RoundRequest
+from core.stats import NO_TEST, claim
 from core.wording import word_diff
 from pages.components import criteria_view, diff_view, drafts, people, state, tables
-from pages.components.misaligned_looked import ITEMS, Looked
+from pages.components.misaligned_looked import ITEMS, NOW_ALIGNED, NOW_MISALIGNED, Looked, change_words
 from pages.components.page import link_to
 from pages.components.run_view import BadgeColour
 from pages.components.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
 MOST_NAMED, LONGEST_TEXT = 6, 8_000
+CHANGED_HELP = "of all calibration items, beside the parent: items that crossed the gap that counts as misaligned"
 EDIT_HELP = "Saves your text as a version made from the proposal, scores it beside the proposal, and proposes it."
 
 
 def draw(looked: Looked, run: RunView) -> None:
-    """All proposals in a table, best inner gain first; the marked one whole, with the decision."""
+    """All proposals in a table, by their difference on the inner fold; the marked one whole, with the decision."""
     listed = tasks.list_proposals(looked.page.store, run.run_id)
-    asked = run.request.item_ids if isinstance(run.request, RoundRequest) else ()
     changes = [_changes(run.run_id, one.criteria.criteria_id, one.parent.criteria_id, looked) for one in listed]
     ids = [one.criteria.criteria_id for one in listed]
     picked = state.picked_row(state.PROPOSALS, state.PROPOSALS_IDS)
@@ -34,11 +35,12 @@ def draw(looked: Looked, run: RunView) -> None:
         picked = next((one.criteria.criteria_id for one in listed if one.state == "open"), ids[0])
     n_open = sum(one.state == "open" for one in listed)
     st.markdown(
-        f"**{tables.count_words(len(listed), 'proposal')}**, {n_open} to decide, best gain on the inner fold first"
+        f"**{tables.count_words(len(listed), 'proposal')}**, {n_open} to decide, largest difference on the inner fold "
+        "first"
     )
     state.hold_row(state.PROPOSALS, state.PROPOSALS_IDS, ids, picked)
     st.dataframe(
-        _frame(listed, changes, asked),
+        _frame(listed, changes),
         key=state.PROPOSALS,
         on_select="rerun",
         selection_mode="single-row",
@@ -47,7 +49,7 @@ def draw(looked: Looked, run: RunView) -> None:
         height=tables.height_for(len(ids), 7),
         placeholder=tables.DASH,
         column_config=_columns(),
-        alt="Proposals, best first",
+        alt="Proposals, largest difference on the inner fold first",
     )
     place = ids.index(picked)
     _draw_one(looked, run, listed[place], changes[place])
@@ -57,18 +59,23 @@ def _columns() -> dict[str, object]:
     config = st.column_config
     return {
         "proposal": config.TextColumn(help="r2 4·1·1: round 2, shown 4 items, trial 1, sample 1"),
-        "inner fold": config.NumberColumn("gain, inner fold", format="%+.3f", width=110),
+        "inner fold": config.NumberColumn(
+            "inner fold", format="%+.3f", width=82, help="proposal minus parent on items that no proposal was made from"
+        ),
         "interval": config.TextColumn("95 % interval", width=130),
         "n": config.NumberColumn(width=48, help="items of the inner fold"),
-        "p": config.NumberColumn(format="%.3f", width=62),
-        "calibration": config.NumberColumn("gain, calibration", format="%+.3f", width=115),
-        "fixed": config.NumberColumn(width=62, help="of the items it was shown"),
-        "broken": config.NumberColumn(width=62, help="of the items it was shown"),
+        "p": config.NumberColumn(
+            "p (Holm)", format="%.3f", width=76, help="on the inner fold, corrected over the proposals; — is no test"
+        ),
+        "calibration": config.NumberColumn(
+            "calibration", format="%+.3f", width=88, help="proposal minus parent on all calibration items: it flatters"
+        ),
+        NOW_ALIGNED: config.NumberColumn(width=92, help=CHANGED_HELP),
+        NOW_MISALIGNED: config.NumberColumn(width=112, help=CHANGED_HELP),
     }
 
 
-def _frame(listed: Sequence[ProposalView], changes: Sequence[Mapping[str, str]], asked: Sequence[str]) -> pd.DataFrame:
-    shown = [_shown(one, asked) for one in listed]
+def _frame(listed: Sequence[ProposalView], changes: Sequence[Mapping[str, str]]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "proposal": [tables.name_of(one.criteria) for one in listed],
@@ -78,15 +85,15 @@ def _frame(listed: Sequence[ProposalView], changes: Sequence[Mapping[str, str]],
             "n": [one.inner.n for one in listed],
             "p": pd.Series([one.inner.p for one in listed], dtype="float64"),
             "calibration": pd.Series([one.calibration.value for one in listed], dtype="float64"),
-            "fixed": [
-                sum(found.get(item) == "fixed" for item in items) for items, found in zip(shown, changes, strict=True)
-            ],
-            "broken": [
-                sum(found.get(item) == "broken" for item in items) for items, found in zip(shown, changes, strict=True)
-            ],
+            NOW_ALIGNED: [_count(found, NOW_ALIGNED) for found in changes],
+            NOW_MISALIGNED: [_count(found, NOW_MISALIGNED) for found in changes],
             "decision": [f"{one.state} by {one.decided_by}" if one.decided_by else one.state for one in listed],
         }
     )
+
+
+def _count(changes: Mapping[str, str], word: str) -> int:
+    return sum(change == word for change in changes.values())
 
 
 def _interval(found: DifferenceView) -> str:
@@ -101,7 +108,7 @@ def _shown(one: ProposalView, asked: Sequence[str]) -> Sequence[str]:
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _changes(run_id: str, criteria_id: str, parent_id: str, _looked: Looked) -> dict[str, str]:
     changed = tasks.item_changes(_looked.page.store, run_id, criteria_id, parent_id)
-    return {one.item_id: "fixed" if one.now == "mended" else "broken" for one in changed}
+    return change_words(changed)
 
 
 # ── one of them ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -121,14 +128,28 @@ def _draw_one(looked: Looked, run: RunView, one: ProposalView, changes: Mapping[
 
 def _draw_gains(one: ProposalView) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown("**Gain over its parent**", width="content")
-        st.badge("better on both" if one.gains else "not better on both", color="green" if one.gains else "gray")
+        st.markdown("**Beside its parent**", width="content")
+        words, colour = _verdict(one)
+        st.badge(words, color=colour)
     st.text(f"Inner fold: {criteria_view.difference_words(one.inner)}")
     st.text(f"All calibration items: {criteria_view.difference_words(one.calibration)}")
     st.caption(
         "The inner fold holds items that no proposal of this round was made from; all calibration items hold those "
-        "too, which flatters. 95 % intervals, paired over sources; held-out items were not touched."
+        "too, which flatters. 95 % intervals, paired over sources; p corrected after Holm over the proposals of the "
+        "round. Held-out items were not touched."
     )
+
+
+def _verdict(one: ProposalView) -> tuple[str, BadgeColour]:
+    """What the tests on the inner fold and on all calibration items show together, and its colour."""
+    found = {claim(each.value, each.interval, each.p) for each in (one.inner, one.calibration)}
+    if found == {"higher"}:
+        return "higher on both, beyond chance", "green"
+    if found == {"lower"}:
+        return "lower on both, beyond chance", "red"
+    if "untested" in found:
+        return NO_TEST, "gray"
+    return "no difference shown on both", "gray"
 
 
 def _draw_items(
@@ -141,9 +162,11 @@ def _draw_items(
 
     whose = "picked items" if picked else "items it was shown"
     st.markdown(f"**Of the {len(shown)} {whose}**")
-    st.text("\n".join(named(word) for word in ("fixed", "broken", "unchanged")))
-    fixed = sum(change == "fixed" for change in changes.values())
-    st.text(f"Of all calibration items: {fixed} fixed, {len(changes) - fixed} broken.")
+    st.text("\n".join(named(word) for word in (NOW_ALIGNED, NOW_MISALIGNED, "unchanged")))
+    st.text(
+        f"Of all {one.calibration.n:,} calibration items: {_count(changes, NOW_ALIGNED)} {NOW_ALIGNED}, "
+        f"{_count(changes, NOW_MISALIGNED)} {NOW_MISALIGNED}."
+    )
     st.button(
         "See what is still misaligned under it",
         type="tertiary",

@@ -160,7 +160,7 @@ def _in_words(result: RepEvalResult) -> str:
     if gap > 0:
         how = f"Validation said {gap:.3f} more: layer and token were chosen there, so believe the test figure."
     else:
-        how = f"Validation said {-gap:.3f} less; choosing did not flatter here, which with few items is chance."
+        how = f"Validation said {-gap:.3f} less, on other items: believe the test figure all the same."
     return f"{told} {how}"
 
 

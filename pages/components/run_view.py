@@ -12,6 +12,7 @@ from core.figures import describe, measure_name
 from core.jobs import tasks
 from core.jobs.views import RunStatus, RunSummary, RunView
 from core.records import Alignment
+from core.stats import difference_figures
 from pages.components import charts, consent, people, review_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import draw_notice, plain
@@ -173,6 +174,9 @@ def _result_numbers(result: Calibration, base: Alignment | None) -> None:
         f"Held-out: {tables.describe_n(held)}\nHeld-out, no criteria: {tables.describe_n(base)}\n"
         f"Calibration: {tables.describe_n(flattering)}"
     )
+    gain = result.gain
+    figures = difference_figures(gain.value, gain.interval, gain.p)
+    st.text(f"Gain over no criteria, held-out: {figures}, n = {gain.n:,} that both scored")
     if result.optimism is not None:
         st.text(_optimism_words(result.optimism))
 
@@ -184,7 +188,8 @@ def _optimism_words(optimism: float) -> str:
             "flatters. The held-out number is the one to quote."
         )
     return (
-        f"Held-out stands {-optimism:.3f} above calibration: chance between the two sides, not a gain. Quote held-out."
+        f"Held-out stands {-optimism:.3f} above calibration. The two sides hold other items, so this is no gain. "
+        "Quote held-out."
     )
 
 
@@ -204,7 +209,10 @@ def _draw_picked(view: RunView, candidate: Candidate) -> None:
             )
         st.text(candidate.criteria.text or "No criteria: the judge is asked for a rating without any.")
         if candidate.inner_gain is not None:
-            st.caption(f"Gain over its parent on the inner fold: {candidate.inner_gain:+.3f}.")
+            st.caption(
+                f"{candidate.inner_gain:+.3f} against its parent on the inner fold, by which refinements are accepted; "
+                "this is not tested."
+            )
 
 
 def _pick() -> None:

@@ -172,7 +172,8 @@ def enough_words(line: ForecastLine) -> str:
         return ""
     k = next(k for k, value in enumerate(line.values) if value is not None and value >= NEARLY * most)
     if k == len(line.ns) - 1:
-        return f"{line.name}: {most:.3f} at {n_most} samples ({line.calls[-1]:,} calls), and still rising there."
+        where = f"{n_most} samples ({line.calls[-1]:,} calls)"
+        return f"{line.name}: {most:.3f} at {where}, where the forecast still rises."
     samples = "1 sample" if line.ns[k] == 1 else f"{line.ns[k]} samples"
     return (
         f"{line.name}: {samples} ({line.calls[k]:,} calls) would reach {line.values[k]:.3f} of the {most:.3f} that "

@@ -61,7 +61,7 @@ def test_triage_refine_and_accept(page: Page, app_url: str, settle: Settle, choo
     page.get_by_text("Rounds", exact=True).click()
     settle("Operations to suggest")
     page.get_by_role("button", name="Start the round").click()
-    settle("best gain on the inner fold first")
+    settle("largest difference on the inner fold first")
     expect(page.get_by_text("Of the 3 picked items")).to_be_visible()
     page.get_by_label("Reason").fill("Says what people reward.")
     page.get_by_label("Reason").press("Enter")

@@ -62,6 +62,7 @@ from core.records import (
     Usage,
 )
 from core.settings import Settings
+from core.stats import Difference
 from core.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,6 +147,9 @@ class World:
             held_out=aligned(0.52, 72, unscored=3),
             best_single={"calibration": aligned(0.6), "held_out": aligned(0.5)},
             no_criteria={"calibration": aligned(0.2), "held_out": aligned(0.21)},
+            gain=Difference(
+                0.31, Interval(0.12, 0.48, method="made up"), 0.004, 70, aligned(0.52, 70), aligned(0.21, 70)
+            ),
             scores=scores,
             isotonic=None,
             curve=(),
@@ -203,7 +207,7 @@ class World:
             parent.criteria_id,
             aligned(0.5),
             aligned(0.6),
-            DifferenceView(0.1, Interval(low, high), 0.02, 80),
+            DifferenceView((low + high) / 2, Interval(low, high), 0.02, 80),
             (
                 ChangedItem("i1-1", 2.0, 4.5, 2.2, 2.1, 0.1, "mended"),
                 ChangedItem("i2-1", 4.0, 3.9, 2.0, 0.1, -1.6, "broken"),

@@ -101,8 +101,8 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Shelf, open
     assert table["Spearman, dataset"].iloc[0] == pytest.approx(spearmanr(good, shelf.labels[:72]).statistic)
     assert list(table["n"]) == [72, 72]
     assert list(table["no score"]) == [0, 8]
-    assert table["beside the best"].iloc[1].startswith("worse, p")
-    assert headline(screen).startswith("good agrees best with people")
+    assert table["beside the highest"].iloc[1].startswith("worse, p")
+    assert headline(screen).startswith("good stands highest in agreement with people")
     said = texts(screen)
     assert "significantly better than poor" in said
     assert "72 of 80 labelled items; 8 because a judge has no score for them." in said

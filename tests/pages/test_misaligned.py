@@ -152,7 +152,7 @@ def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, lis
     changes = tasks.item_changes(real.store, real.run_id, child.criteria_id, child.parents[0])
     screen = opened(criteria=child.criteria_id)
     screen.pills(key="form_misaligned_sides").set_value([]).run()
-    screen.pills(key="form_misaligned_changed").set_value("broken").run()
+    screen.pills(key="form_misaligned_changed").set_value("now misaligned").run()
     broken = {one.item_id for one in changes if one.now == "broken"}
     shown = {*table(screen)["item"]} if broken else set()
     assert shown == broken

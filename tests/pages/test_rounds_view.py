@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.calibration.settings import OPERATIONS, RoundSettings
 from core.jobs import tasks
+from core.jobs.views import DifferenceView
 from core.jobs.views.rounds import ProposalView, RoundRequest
 from core.people import Actor
-from core.records import Criteria
+from core.records import Criteria, Interval
 
 Open = Callable[..., AppTest]
 Texts = Callable[[AppTest], str]
@@ -155,16 +157,41 @@ def test_proposals_stand_beside_their_parents(
     assert list(shown["n"]) == [one.inner.n for one in listed]
     for place, one in enumerate(listed):
         ids = (one.criteria.criteria_id, one.parent.criteria_id)
-        changed = {each.item_id: each.now for each in tasks.item_changes(real.store, round_id, *ids)}
-        assert shown["fixed"].iloc[place] == sum(changed.get(item) == "mended" for item in picks)
-        assert shown["broken"].iloc[place] == sum(changed.get(item) == "broken" for item in picks)
+        # of all calibration items, as under the table and on the Items view: one name, one count
+        changed = [each.now for each in tasks.item_changes(real.store, round_id, *ids)]
+        assert shown["now aligned"].iloc[place] == changed.count("mended")
+        assert shown["now misaligned"].iloc[place] == changed.count("broken")
     said = texts(screen)
     first = listed[0]
     assert f"Inner fold: {first.inner.value:+.3f}" in said
     assert f"n = {first.inner.n}" in said
     assert "Of the 3 picked items" in said
+    aligned, misaligned = shown["now aligned"].iloc[0], shown["now misaligned"].iloc[0]
+    assert f"calibration items: {aligned} now aligned, {misaligned} now misaligned." in said
     added = set(first.criteria.text.split()) - set(first.parent.text.split())
     assert all(word in said for word in added)
+
+
+def test_a_proposal_is_called_higher_by_its_tests_alone(
+    real: Any, opened: Open, texts: Texts, round_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above 0 on both, with p = .819 and .743: no difference shown."""
+    one = proposals(real, round_id)[0]
+    inner, whole = (
+        DifferenceView(0.046, Interval(-0.2, 0.3), 0.819, 24),
+        DifferenceView(0.035, Interval(-0.1, 0.2), 0.743, 72),
+    )
+    for changed, words in (
+        ((inner, whole), "no difference shown on both"),
+        ((replace(inner, p=None), whole), "no test: that takes at least 8 sources"),
+        (tuple(DifferenceView(0.2, Interval(0.1, 0.3), 0.001, 72) for _ in range(2)), "higher on both, beyond chance"),
+    ):
+        shown = [replace(one, inner=changed[0], calibration=changed[1])]
+        monkeypatch.setattr(tasks, "list_proposals", lambda *_, shown=shown: shown)
+        said = texts(opened(round=round_id))
+        assert words in said
+        assert "better on both" not in said
+        assert ("higher on both" in said) == words.startswith("higher")
 
 
 def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, texts: Texts, round_id: str) -> None:

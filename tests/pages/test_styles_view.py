@@ -239,7 +239,7 @@ def test_the_fewest_samples_that_are_enough_are_named() -> None:
     words = styles_view.enough_words(line)
     assert words == "s: 5 samples (50 calls) would reach 0.495 of the 0.500 that 40 samples (400 calls) would."
     rising = replace(line, values=(0.1, 0.2, 0.3, 0.5))
-    assert styles_view.enough_words(rising) == "s: 0.500 at 40 samples (400 calls), and still rising there."
+    assert styles_view.enough_words(rising) == "s: 0.500 at 40 samples (400 calls), where the forecast still rises."
     assert styles_view.enough_words(replace(line, values=(-0.1, -0.1, -0.1, -0.1))) == ""
 
 

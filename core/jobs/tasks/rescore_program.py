@@ -16,7 +16,7 @@ from core.errors import JobError
 from core.jobs.documents import JUDGE, RESULT
 from core.jobs.tasks.convert import calibration_asked, request_of
 from core.jobs.tasks.programs import JudgeProgram, JudgeState
-from core.jobs.views import ChangedItem, DifferenceView, RescoreRequest, RescoreView
+from core.jobs.views import MOST_CHANGED, ChangedItem, DifferenceView, RescoreRequest, RescoreView
 from core.public import split_for, task_of
 from core.records import Criteria, FloatArray, GoldenSet, Level, ScoreMatrix, Usage
 from core.settings import Settings
@@ -25,8 +25,6 @@ from core.store.codec import pack, unpack
 from core.store.criteria import Stood
 from core.store.rows import RunRow
 from core.store.store import Store
-
-_MOST_CHANGED = 200
 
 
 class RescoreProgram(JudgeProgram):
@@ -115,9 +113,10 @@ def changed_items(
     new: FloatArray,
     settings: CalibrationSettings,
 ) -> tuple[ChangedItem, ...]:
-    """Items that crossed |standardised gap| = `settings.min_gap`, at most 200, those whose gap moved most first.
+    """Items that crossed |standardised gap| = `settings.min_gap`, at most `MOST_CHANGED`.
 
-    `labels`, `parent` and `new` are (n,), aligned with `positions`; items that either left unscored are no part.
+    Those whose gap moved most come first.  `labels`, `parent` and `new` are (n,), aligned with `positions`; items that
+    either left unscored are no part.
     """
     before, after = standardised_gap(parent, labels), standardised_gap(new, labels)
     was, now = np.abs(before) >= settings.min_gap, np.abs(after) >= settings.min_gap
@@ -133,7 +132,7 @@ def changed_items(
             new_gap=float(after[k]),
             now="broken" if now[k] else "mended",
         )
-        for k in crossed[np.argsort(-moved, kind="stable")][:_MOST_CHANGED]
+        for k in crossed[np.argsort(-moved, kind="stable")][:MOST_CHANGED]
     )
 
 

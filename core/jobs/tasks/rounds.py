@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.calibration.rounds import RoundResult
 from core.calibration.settings import RoundSettings
 from core.errors import JobError, UsageError
@@ -14,7 +16,7 @@ from core.jobs.tasks.runs import start_run
 from core.jobs.views import CriteriaSummary, DifferenceView, RescoreRequest
 from core.jobs.views.rounds import ProposalState, ProposalView, Relative, RoundRequest
 from core.settings import Settings
-from core.stats import Difference
+from core.stats import Difference, holm
 from core.store.codec import unpack
 from core.store.rows import EventRow
 from core.store.store import Store
@@ -80,7 +82,10 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
 
 @requires("viewer")
 def list_proposals(store: Store, run_id: str) -> list[ProposalView]:
-    """The proposals of a finished round with what was decided on each, best inner gain first; empty before its end."""
+    """The proposals of a finished round with what was decided on each; empty before its end.
+
+    The largest difference on the inner fold comes first.  p is corrected over the proposals.
+    """
     run = store.runs.get(run_id)
     kept = store.results.document(run_id, RESULT)
     if run.kind != "round":
@@ -89,7 +94,9 @@ def list_proposals(store: Store, run_id: str) -> list[ProposalView]:
         return []
     decided = {event.subject: event for event in store.events.all(run.project_id, PROPOSAL)}
     views = []
-    for one in unpack(RoundResult, kept).proposals:
+    proposals = unpack(RoundResult, kept).proposals
+    inner, whole = _corrected([one.inner for one in proposals]), _corrected([one.calibration for one in proposals])
+    for one, on_inner, on_whole in zip(proposals, inner, whole, strict=True):
         event = decided.get(f"{run_id}:{one.criteria.criteria_id}")
         parent = store.criteria.get(run.project_id, one.parent_id).criteria
         views.append(
@@ -97,9 +104,8 @@ def list_proposals(store: Store, run_id: str) -> list[ProposalView]:
                 run_id=run_id,
                 criteria=one.criteria,
                 parent=parent,
-                calibration=_view(one.calibration),
-                inner=_view(one.inner),
-                gains=one.gains,
+                calibration=on_whole,
+                inner=on_inner,
                 state=_state(event),
                 reason="" if event is None else str(event.body["reason"]),
                 decided_by="" if event is None else event.actor,
@@ -204,8 +210,13 @@ def _depths(listed: dict[str, CriteriaSummary], children: dict[str, list[str]]) 
     return {name: depth.get(name, 0) for name in listed}
 
 
-def _view(found: Difference) -> DifferenceView:
-    return DifferenceView(found.value, found.interval, found.p, found.n)
+def _corrected(found: Sequence[Difference]) -> list[DifferenceView]:
+    """The differences with p corrected after Holm; None stays None and does not count."""
+    raised = holm([float("nan") if one.p is None else one.p for one in found]).tolist()
+    return [
+        DifferenceView(one.value, one.interval, None if one.p is None else p, one.n)
+        for one, p in zip(found, raised, strict=True)
+    ]
 
 
 def _state(event: EventRow | None) -> ProposalState:

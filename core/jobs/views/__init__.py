@@ -130,6 +130,10 @@ class DifferenceView:
     n: int
 
 
+MOST_CHANGED = 200
+"""Items that changed sides and are kept of a re-scoring."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChangedItem:
     """An item that changed sides: `now` "mended" was misaligned under the parent, "broken" is misaligned now.
@@ -148,7 +152,7 @@ class ChangedItem:
 
 @dataclass(frozen=True, slots=True)
 class RescoreView:
-    """What a re-scoring found.  `changed` is sorted by how far the gap moved, furthest first.
+    """What a re-scoring found.  `changed` is sorted by how far the gap moved, furthest first, at most `MOST_CHANGED`.
 
     The held-out alignments are None unless they were asked for.
     """

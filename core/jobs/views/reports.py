@@ -14,7 +14,7 @@ from core.jobs.views import RunKind, Side
 from core.jobs.views.meetings import MeetingView
 from core.jobs.views.reviews import Opening, ReviewState, StateChange, TriageVerdict
 from core.records import Alignment, Interval, ItemKind, JudgeKind, Level, Origin, Scale, Statistic, Usage
-from core.stats import AnnotatorTest, BesidePeople
+from core.stats import AnnotatorTest, BesidePeople, Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +273,9 @@ class OnTheScale:
 class Result:
     """What the judge reached.  `sides` are the final judge, the single best criteria and the judge without criteria.
 
-    `optimism` is calibration minus held-out of the final judge; `work` tells what was asked for and done, and
-    `stopped_early` what was not, "" for nothing.
+    `gain` is the final judge minus the one without criteria, paired on held-out items.  `optimism` is calibration minus
+    held-out of the final judge; `work` tells what was asked for and done, and `stopped_early` what was not, "" for
+    nothing.
     """
 
     run_id: str
@@ -288,6 +289,7 @@ class Result:
     final: BothSides
     best_single: BothSides
     no_criteria: BothSides
+    gain: Difference
     optimism: float | None
     shelf: Shelf
     systems: tuple[SystemFact, ...]

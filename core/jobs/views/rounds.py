@@ -34,6 +34,8 @@ class RoundRequest:
 class ProposalView:
     """A proposal beside its parent: differences proposal minus parent, on calibration and on the inner fold.
 
+    Their p values are corrected (Holm) over the proposals of the round.
+
     `seen` is the number of the decision in the log (0 for none): hand it back to `decide_proposal`.  `edited_id` is
     the edit of it that was accepted in its place, if any.
     """
@@ -43,7 +45,6 @@ class ProposalView:
     parent: Criteria
     calibration: DifferenceView
     inner: DifferenceView
-    gains: bool
     state: ProposalState
     reason: str
     decided_by: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, Standing
 from core.errors import AspectError
 from core.golden import split_sources
-from core.records import AspectLabels, GoldenSet, Scale, Task
+from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale, Task
 
 QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=50)
 
@@ -161,16 +162,30 @@ def test_few_labels_warn(make_golden: Callable[..., GoldenSet], make_judge: type
     assert any("Do not refine" in warning for warning in result.warnings)
 
 
-def test_criteria_that_bring_nothing_are_called_so() -> None:
-    from core.calibration.report import no_gain
-    from core.records import Alignment
+def test_the_gain_is_measured_on_the_items_that_both_scored(golden: GoldenSet, make_judge: type[Any]) -> None:
+    """Two alignments on different items make no difference: the two judges here miss a fifth each, not the same."""
 
-    def held_out(value: float | None) -> Alignment:
-        return Alignment("spearman", "sample", value, 100)
+    class Gappy(make_judge):  # type: ignore[misc]
+        def _value(self, one: Criteria, item: Item) -> float:
+            missed = ("-0",) if one.text else ("-1",)
+            return float("nan") if item.item_id.endswith(missed) else float(super()._value(one, item))
 
-    assert no_gain(held_out(0.5), held_out(0.4)) == []
-    assert no_gain(held_out(None), held_out(0.4)) == []
-    assert "0.400 against 0.410" in no_gain(held_out(0.4), held_out(0.41))[0]
+    result = calibrate(golden, Gappy(), QUICK)
+    n = len(result.split.held_out)
+    assert (result.held_out.n, result.no_criteria["held_out"].n) == (n * 5 // 6, n * 5 // 6)
+    gain = result.gain
+    assert gain.n == n * 4 // 6
+    assert gain.value != result.held_out.value - result.no_criteria["held_out"].value
+    assert (gain.a.n, gain.b.n) == (gain.n, gain.n)
+    ours = dict(zip(result.scores.item_ids, result.scores.values[0], strict=True))
+    assert sum(not np.isnan(ours[golden.items[p].item_id]) for p in result.split.held_out) == n * 5 // 6
+
+
+def test_the_gain_of_a_judge_without_criteria_is_undefined(golden: GoldenSet, make_judge: type[Any]) -> None:
+    result = calibrate(golden, make_judge(duplicates=True), replace(QUICK, budget=1))
+    assert not result.chosen[0].text
+    assert (result.gain.value, result.gain.p) == (None, None)
+    assert any("undefined on held-out items: the final judge is the one without" in one for one in result.warnings)
 
 
 def test_traces_follow_each_candidate_to_where_it_stands(golden: GoldenSet, make_judge: type[Any]) -> None:

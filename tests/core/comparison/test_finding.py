@@ -24,7 +24,7 @@ def test_the_best_is_named_with_its_number_and_its_items(noisy: Any) -> None:
     board = compare_table(golden, ASPECT, judges, statistic="spearman", level="dataset", resamples=300)
     found = finding(board, MEASURE)
     best = board.rows[0].alignment
-    assert found.headline.startswith(f"noise 0.5 agrees best with people: {told(best)} ({MEASURE})")
+    assert found.headline.startswith(f"noise 0.5 stands highest in agreement with people: {told(best)} ({MEASURE})")
     assert "on 120 items from 30 sources whose labels none of these judges has seen" in found.headline
 
 

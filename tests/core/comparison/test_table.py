@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from core.comparison import ALPHA, compare_table, human_ceiling
+from core.comparison import compare_table, human_ceiling
 from core.records import Scale, canonical_json
-from core.stats import compare_judges, leave_one_out
+from core.stats import ALPHA, compare_judges, leave_one_out
 
 ASPECT = "coherence"
 

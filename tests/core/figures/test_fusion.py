@@ -11,17 +11,18 @@ from core.records import Interval
 HOSTILE = "<b>bold</b>"
 
 
-def test_the_dearest_loss_stands_on_top_in_the_colour_of_its_interval() -> None:
+def test_the_dearest_loss_stands_on_top_in_the_colour_of_its_test() -> None:
     bars = [
         Bar("open", 0.01, Interval(-0.02, 0.04)),
-        Bar(HOSTILE, 0.2, Interval(0.1, 0.3)),
-        Bar("harms", -0.1, Interval(-0.2, -0.05)),
+        Bar(HOSTILE, 0.2, Interval(0.1, 0.3), shown=True),
+        Bar("untested", 0.3, Interval(0.1, 0.5)),
+        Bar("harms", -0.1, Interval(-0.2, -0.05), shown=True),
         Bar("unknown", None, None),
     ]
     figure = lost_figure(bars, measure="Spearman rho, sample level")
-    assert [trace.x[0] for trace in figure.data] == [-0.1, 0.01, 0.2]
-    assert [trace.marker.color for trace in figure.data] == [AMBER, QUIET, TEAL]
-    assert figure.layout.yaxis.ticktext[-1] == "&lt;b&gt;bold&lt;/b&gt;"
+    assert [trace.x[0] for trace in figure.data] == [-0.1, 0.01, 0.2, 0.3]
+    assert [trace.marker.color for trace in figure.data] == [AMBER, QUIET, TEAL, QUIET]
+    assert figure.layout.yaxis.ticktext[-2] == "&lt;b&gt;bold&lt;/b&gt;"
     assert figure.layout.yaxis.ticktext[0] == "unknown"
     assert "Spearman rho, sample level" in figure.layout.xaxis.title.text
 

@@ -77,7 +77,7 @@ def _same(one: Calibration, other: Calibration) -> None:
     """Equal in all but what repeats may change: which replies were sent for and which were found."""
     for name in ("task", "settings", "golden_digest", "split", "chosen", "candidates", "calibration", "held_out"):
         assert getattr(one, name) == getattr(other, name), name
-    for name in ("best_single", "no_criteria", "isotonic", "curve", "calls", "warnings", "problems"):
+    for name in ("best_single", "no_criteria", "gain", "isotonic", "curve", "calls", "warnings", "problems"):
         assert getattr(one, name) == getattr(other, name), name
     np.testing.assert_array_equal(one.scores.values, other.scores.values)
     assert one.scores.item_ids == other.scores.item_ids

@@ -9,7 +9,9 @@ import pytest
 from core.jobs.views.reports import BothSides, Report
 from core.records import Alignment, Interval
 from core.report import headline, limits
-from core.stats import BesidePeople, BesideRater
+from core.report.page import html_page
+from core.report.rows import figure_rows
+from core.stats import BesidePeople, BesideRater, gain_words
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, **more: object) -> Alignment:
@@ -132,3 +134,21 @@ def test_warnings_of_the_run_are_not_said_twice(told: Report) -> None:
     texts = [one.text for one in limits(changed)]
     assert own not in texts
     assert "Something else." in texts
+
+
+def test_the_gain_over_no_criteria_is_told_with_its_test_everywhere(told: Report) -> None:
+    gain = told.result.gain
+    sentence = gain_words(gain)
+    assert sentence in headline(told).details
+    assert sentence not in [one.text for one in limits(told)], "said once"
+    rows = {row[:2]: row[4:] for row in figure_rows(told)}
+    ends = gain.interval
+    assert ends is not None
+    statistic = f"difference in {told.result.statistic}"
+    assert rows["gain over no criteria", statistic] == (gain.value, ends.low, ends.high, gain.n)
+    assert rows["gain over no criteria", "p"][0] == gain.p
+    assert "Gain over no criteria, held-out" in html_page(told)
+    by_chance = replace(gain, value=0.05, interval=Interval(-0.1, 0.2), p=0.4)
+    words = " ".join(headline(replace(told, result=replace(told.result, gain=by_chance))).details)
+    assert "A gain over no criteria is not shown" in words
+    assert "help" not in words

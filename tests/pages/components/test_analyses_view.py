@@ -224,8 +224,8 @@ def test_the_case_study_tells_r_rho_and_tau_before_and_after(
     assert len(picker.options) == len(listed)
     gain = listed[0].inner_gain
     assert gain is not None
-    assert f"inner gain {gain:+.3f}" in picker.options[0]
+    assert f"inner fold {gain:+.3f}" in picker.options[0]
     added = ":green-background[" in written(screen)
     removed = ":red-background[" in written(screen)
     assert added or removed
-    assert "the gain flatters" in told(screen)
+    assert "the difference flatters" in told(screen)

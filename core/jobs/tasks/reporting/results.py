@@ -45,6 +45,7 @@ def result(basis: Basis) -> Result:
         final=BothSides("calibrated judge", c.calibration, c.held_out),
         best_single=BothSides("best single criteria", c.best_single["calibration"], c.best_single["held_out"]),
         no_criteria=BothSides("judge without criteria", c.no_criteria["calibration"], c.no_criteria["held_out"]),
+        gain=c.gain,
         optimism=c.optimism,
         shelf=shelf(basis),
         systems=_systems(basis),
