@@ -1,12 +1,13 @@
-"""Alignment of many candidates with cluster resamples, against loops over scipy.
+"""Alignment of many candidates with intervals over sources, against loops over scipy.
 
-    python tests/bench/bench_alignment.py [--json] [--candidates 60] [--sources 100] [--systems 16] [--resamples 1000]
+    python tests/bench/bench_alignment.py [--json] [--candidates 60] [--sources 100] [--systems 16]
 
-Sample level, Spearman and tau-b, the same task and the same drawn sources on both sides.  Two loops are timed:
+Sample level, Spearman and tau-b, the same task on both sides: each source left out once (jackknife).  Two loops are
+timed:
 
-- *plain*: every resample computes scipy's coefficient for every drawn source again.  Timed on a few candidates and
-  resamples and scaled up (the share is printed), since whole it takes hours;
-- *thrifty*: scipy once per source and candidate, then a Python loop that averages the drawn sources.  Timed whole.
+- *plain*: every time, scipy's coefficient is computed for every source left again.  Timed on a few candidates and
+  sources left out and scaled up (the share is printed), since whole it takes minutes to hours;
+- *thrifty*: scipy once per source and candidate, then a Python loop that averages the sources left.  Timed whole.
 
 Dataset and system level intervals are timed alone, without a loop beside them.
 """
@@ -26,8 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 from scipy import stats as scipy_stats
 
-from core.stats import align_with_intervals, draw_counts, group_values, paired, resampled_values
+from core.stats import align_with_intervals, group_values, paired, resampled_values
 from core.stats.levels import mean_defined
+from core.stats.spread import leave_outs
 
 ORACLES: dict[str, Callable[..., Any]] = {"spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 
@@ -59,14 +61,14 @@ def loop_group_values(task: dict[str, np.ndarray], statistic: str, candidates: i
     )
 
 
-def thrifty_loop(task: dict[str, np.ndarray], statistic: str, drawn: np.ndarray) -> np.ndarray:
-    """(resamples, candidates): average the stored coefficients of the drawn sources, one resample at a time."""
+def thrifty_loop(task: dict[str, np.ndarray], statistic: str, drawn: list[np.ndarray]) -> np.ndarray:
+    """(pieces, candidates): average the stored coefficients of the sources left, one piece at a time."""
     by_source = loop_group_values(task, statistic, task["scores"].shape[0])
     return np.array([[np.nanmean(row[chosen]) for row in by_source] for chosen in drawn])
 
 
-def plain_loop(task: dict[str, np.ndarray], statistic: str, drawn: np.ndarray, candidates: int) -> float:
-    """Compute everything again in each resample; seconds spent."""
+def plain_loop(task: dict[str, np.ndarray], statistic: str, drawn: list[np.ndarray], candidates: int) -> float:
+    """Compute everything again each time; seconds spent."""
     start = time.perf_counter()
     oracle = ORACLES[statistic]
     for chosen in drawn:
@@ -86,27 +88,26 @@ def best_of(function: Callable[[], Any], times: int = 3) -> float:
     return min(spent)
 
 
-def measure(statistic: str, task: dict[str, np.ndarray], resamples: int) -> dict[str, float]:
+def measure(statistic: str, task: dict[str, np.ndarray]) -> dict[str, float]:
     """Seconds and ratios for one statistic at sample level, and how far the values lie apart."""
     candidates, n_sources = task["scores"].shape[0], int(task["sources"].max()) + 1
     data = paired(task["scores"], task["labels"], task["sources"], task["systems"])
-    counts = draw_counts(np.random.default_rng(1), n_sources, resamples)
-    drawn = np.array([np.repeat(np.arange(n_sources), row.astype(int)) for row in counts])
+    counts = leave_outs(n_sources, np.random.default_rng(1))
+    drawn = [np.flatnonzero(row) for row in counts]
     ours = best_of(
         lambda: align_with_intervals(
             *(task[part] for part in ("scores", "labels", "sources", "systems")),
             statistic=statistic,
             level="sample",
-            resamples=resamples,
             generator=np.random.default_rng(1),
         )
     )
     start = time.perf_counter()
     looped = thrifty_loop(task, statistic, drawn)
     thrifty = time.perf_counter() - start
-    share = (2, min(3, candidates))  # resamples, candidates
+    share = (2, min(3, candidates))  # sources left out, candidates
     plain = plain_loop(task, statistic, drawn[: share[0]], share[1])
-    plain *= resamples / share[0] * candidates / share[1]
+    plain *= len(drawn) / share[0] * candidates / share[1]
     values = mean_defined(group_values(task["scores"], task["labels"], task["sources"], statistic=statistic))
     oracle = np.nanmean(loop_group_values(task, statistic, candidates), axis=1)
     resampled = resampled_values(data, counts, statistic=statistic, level="sample")
@@ -114,7 +115,7 @@ def measure(statistic: str, task: dict[str, np.ndarray], resamples: int) -> dict
         "seconds": ours,
         "thrifty_seconds": thrifty,
         "plain_seconds_scaled": plain,
-        "plain_share_timed": share[0] * share[1] / (resamples * candidates),
+        "plain_share_timed": share[0] * share[1] / (len(drawn) * candidates),
         "times_faster_than_thrifty": thrifty / ours,
         "times_faster_than_plain": plain / ours,
         "largest_gap": float(np.abs(values - oracle).max()),
@@ -122,13 +123,13 @@ def measure(statistic: str, task: dict[str, np.ndarray], resamples: int) -> dict
     }
 
 
-def measure_levels(task: dict[str, np.ndarray], resamples: int) -> dict[str, float]:
+def measure_levels(task: dict[str, np.ndarray]) -> dict[str, float]:
     """Seconds for values and intervals of all candidates at the other levels."""
     arguments = [task[part] for part in ("scores", "labels", "sources", "systems")]
     return {
         f"{level} {statistic}": best_of(
             lambda level=level, statistic=statistic: align_with_intervals(
-                *arguments, statistic=statistic, level=level, resamples=resamples, generator=np.random.default_rng(1)
+                *arguments, statistic=statistic, level=level, generator=np.random.default_rng(1)
             ),
             times=1,
         )
@@ -141,18 +142,18 @@ def main() -> None:
     """Print a table, or one JSON object with --json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    for name, default in (("candidates", 60), ("sources", 100), ("systems", 16), ("resamples", 1000)):
+    for name, default in (("candidates", 60), ("sources", 100), ("systems", 16)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     task = build_task(options.candidates, options.sources, options.systems)
-    sample = {statistic: measure(statistic, task, options.resamples) for statistic in ORACLES}
-    levels = measure_levels(task, options.resamples)
+    sample = {statistic: measure(statistic, task) for statistic in ORACLES}
+    levels = measure_levels(task)
     if options.json:
         print(json.dumps({"options": vars(options), "sample": sample, "seconds": levels}))
         return
     print(
         f"{options.candidates} candidates x {options.sources * options.systems} items "
-        f"({options.sources} sources x {options.systems} systems), {options.resamples} resamples, sample level\n"
+        f"({options.sources} sources x {options.systems} systems), sample level\n"
     )
     print(f"{'':10}{'ours':>10}{'thrifty loop':>15}{'ratio':>9}{'plain loop*':>14}{'ratio*':>10}{'largest gap':>14}")
     for statistic, found in sample.items():

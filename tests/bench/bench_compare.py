@@ -1,10 +1,11 @@
-"""All pairs of many judges with paired cluster resamples, against a loop over scipy.
+"""All pairs of many judges, paired over sources, against a loop over scipy.
 
-    python tests/bench/bench_compare.py [--json] [--judges 12] [--sources 100] [--systems 16] [--resamples 2000]
+    python tests/bench/bench_compare.py [--json] [--judges 12] [--sources 100] [--systems 16]
 
-The loop is a thrifty one: it computes scipy's coefficient once for each judge and resample and subtracts those for
+The loop is a thrifty one: it leaves out each source in turn, computes scipy's coefficient once for each judge and
+piece and subtracts those for
 every pair.  (A loop that takes the pairs one by one computes each judge once per partner: 11 times as much.)  It is
-timed on the first resamples and scaled up (the share is printed); both sides use the same drawn sources, and their
+timed on the first sources left out and scaled up (the share is printed); both sides leave out the same, and their
 values are compared.
 """
 
@@ -23,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 from scipy import stats as scipy_stats
 
-from core.stats import compare_judges, draw_counts, paired, resampled_values
+from core.stats import compare_judges, paired, resampled_values
+from core.stats.spread import leave_outs
 
 ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 TIMED = {"dataset": 20, "sample": 2}
@@ -56,7 +58,7 @@ def value_by_scipy(scores: np.ndarray, labels: np.ndarray, groups: list[slice], 
 
 
 def loop(task: dict[str, np.ndarray], counts: np.ndarray, statistic: str, level: str) -> np.ndarray:
-    """(resamples, pairs) differences: each resample written out and handed to scipy."""
+    """(pieces, pairs) differences: the sources left are written out and handed to scipy."""
     rows = [np.flatnonzero(task["sources"] == source) for source in range(counts.shape[1])]
     pairs = list(combinations(range(task["scores"].shape[0]), 2))
     found = np.empty((counts.shape[0], len(pairs)))
@@ -70,27 +72,26 @@ def loop(task: dict[str, np.ndarray], counts: np.ndarray, statistic: str, level:
     return found
 
 
-def measure(task: dict[str, np.ndarray], statistic: str, level: str, resamples: int) -> dict[str, Any]:
-    """Seconds of both, their ratio, and how far their resampled differences lie apart."""
+def measure(task: dict[str, np.ndarray], statistic: str, level: str) -> dict[str, Any]:
+    """Seconds of both, their ratio, and how far their differences lie apart."""
     arguments = [task[part] for part in ("scores", "labels", "sources", "systems")]
     spent = []
     for _ in range(3):  # the machine's other work only ever adds time
         start = time.perf_counter()
-        compare_judges(
-            *arguments, statistic=statistic, level=level, resamples=resamples, generator=np.random.default_rng(SEED)
-        )
+        compare_judges(*arguments, statistic=statistic, level=level, generator=np.random.default_rng(SEED))
         spent.append(time.perf_counter() - start)
-    timed = min(TIMED[level], resamples)
-    counts = draw_counts(np.random.default_rng(SEED), int(task["sources"].max()) + 1, timed)
+    counts = leave_outs(int(task["sources"].max()) + 1, np.random.default_rng(SEED))
+    pieces, timed = counts.shape[0], min(TIMED[level], counts.shape[0])
+    counts = counts[:timed]
     start = time.perf_counter()
     looped = loop(task, counts, statistic, level)
-    scaled = (time.perf_counter() - start) * resamples / timed
+    scaled = (time.perf_counter() - start) * pieces / timed
     values = resampled_values(paired(*arguments), counts, statistic=statistic, level=level)
     ours = np.array([values[:, i] - values[:, j] for i, j in combinations(range(values.shape[1]), 2)]).T
     return {
         "seconds": min(spent),
         "loop_seconds_scaled": scaled,
-        "loop_share_timed": timed / resamples,
+        "loop_share_timed": timed / pieces,
         "times_faster": scaled / min(spent),
         "largest_gap": float(np.abs(ours - looped).max()),
     }
@@ -100,12 +101,12 @@ def main() -> None:
     """Print a table, or one JSON object with --json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    for name, default in (("judges", 12), ("sources", 100), ("systems", 16), ("resamples", 2000)):
+    for name, default in (("judges", 12), ("sources", 100), ("systems", 16)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     task = build_task(options.judges, options.sources, options.systems)
     found = {
-        f"{level} {statistic}": measure(task, statistic, level, options.resamples)
+        f"{level} {statistic}": measure(task, statistic, level)
         for level in ("dataset", "sample")
         for statistic in ORACLES
     }
@@ -115,7 +116,7 @@ def main() -> None:
     pairs = options.judges * (options.judges - 1) // 2
     print(
         f"{options.judges} judges ({pairs} pairs) x {options.sources * options.systems} items "
-        f"({options.sources} sources), {options.resamples} resamples\n"
+        f"({options.sources} sources)\n"
     )
     print(f"{'':18}{'ours':>10}{'scipy loop*':>14}{'ratio*':>9}{'largest gap':>14}")
     for name, one in found.items():
@@ -123,7 +124,7 @@ def main() -> None:
             f"{name:18}{one['seconds']:>8.3f} s{one['loop_seconds_scaled']:>12.1f} s"
             f"{one['times_faster']:>8.0f}x{one['largest_gap']:>14.1e}"
         )
-    print(f"\n* timed on the first {TIMED['dataset']} (dataset) and {TIMED['sample']} (sample) resamples, scaled up")
+    print(f"\n* timed on the first {TIMED['dataset']} (dataset) and {TIMED['sample']} (sample) pieces, scaled up")
 
 
 if __name__ == "__main__":
