@@ -46,6 +46,8 @@ def show(page: Opened) -> None:
             icon=":material/visibility_off:",
         )
         return
+    if view in (DECIDE, FREEZE) and label_view.held(page, passed):
+        return
     try:
         draw = {PROGRESS: label_harvest.draw_progress, DECIDE: label_decide.draw, FREEZE: label_harvest.draw_freeze}
         draw[view](page.store, passed)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.errors import ConcordError
 from core.jobs import tasks
-from pages.components import lineage_view, misaligned_looked, misaligned_view, rounds_view, state
+from pages.components import label_blind, lineage_view, misaligned_looked, misaligned_view, rounds_view, state
 from pages.components.misaligned_looked import ITEMS, LINEAGE, ROUNDS, Looked
 from pages.components.page import Opened, open_page, stop_with
 
@@ -23,7 +23,7 @@ def switch_view() -> None:
 def show(page: Opened) -> None:
     try:
         looked = misaligned_looked.choose(page)
-        if looked is None:
+        if looked is None or not label_blind.may_see(page, looked.run.golden_id, [looked.run.aspect]):
             return
         st.session_state.setdefault(state.MISALIGNED_VIEW, first_view())
         with st.container(horizontal=True, vertical_alignment="center"):

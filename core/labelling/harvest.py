@@ -13,7 +13,7 @@ from core.labelling.plan import LabelAspect
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating
 from core.stats import alpha_metric, krippendorff_alpha, spread_over_sources
 
-Combine = Literal["replace", "fill"]
+Combine = Literal["fill", "decided", "replace"]
 GROWTH_POINTS = 20
 
 
@@ -136,14 +136,13 @@ def labelled_golden(
     aspects: Sequence[LabelAspect],
     *,
     name: str,
-    combine: Combine = "replace",
+    combine: Combine = "fill",
     decided: Mapping[tuple[str, str], float] | None = None,
 ) -> GoldenSet:
     """A new golden set with these labels: single ratings kept, gold = their mean or what was `decided`.
 
-    `decided` maps (aspect, item id) → value; a decision always counts.  An aspect that had labels before keeps them
-    where nobody labelled anew; where somebody did, "replace" takes the new ones and "fill" keeps the old.  UsageError
-    when nothing was labelled or decided.
+    `decided` maps (aspect, item id) → value.  Golden labels stay with "fill", which only fills gaps; "decided" puts
+    decisions in their place, "replace" decisions and new labels.  UsageError when nothing was labelled or decided.
     """
     if not decided and not any(one.value is not None for one in labels):
         raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
@@ -153,12 +152,10 @@ def labelled_golden(
         new = _gold_of(golden, labels, aspect)
         old = golden.aspects.get(aspect.aspect)
         before = old.values if old is not None else (None,) * len(golden.items)
-        first, second = (new, before) if combine == "replace" else (before, new)
-        values = tuple(
-            (decided or {}).get((aspect.aspect, item.item_id), a if a is not None else b)
-            for item, a, b in zip(golden.items, first, second, strict=True)
-        )
-        if any(value is not None for value in values):
+        agreed = [(decided or {}).get((aspect.aspect, item.item_id)) for item in golden.items]
+        order = {"fill": (before, agreed, new), "decided": (agreed, before, new), "replace": (agreed, new, before)}
+        values = tuple(_first(*three) for three in zip(*order[combine], strict=True))
+        if values != before:
             gold[aspect.aspect] = AspectLabels(aspect.aspect, replace(aspect.scale, given=True), values)
         taken = {
             item.item_id
@@ -172,6 +169,10 @@ def labelled_golden(
             if one.aspect == aspect.aspect and one.value is not None and one.item_id in taken
         ]
     return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
 
 
 def _gold_of(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -> tuple[float | None, ...]:

@@ -30,6 +30,13 @@ class LabelAspect:
     scale: Scale
     definition: str = ""
 
+    def takes(self, value: float) -> bool:
+        """Whether a rater may give `value`: within the scale, and on one of its steps where it has steps."""
+        step = self.scale.step
+        if not self.scale.holds(value):
+            return False
+        return not step or abs((value - self.scale.low) / step - round((value - self.scale.low) / step)) < 1e-9
+
     def choices(self) -> tuple[float, ...]:
         """The labels to choose from, lowest first; empty for a continuous scale (a number is typed)."""
         step = self.scale.step

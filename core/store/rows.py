@@ -195,12 +195,16 @@ class NewLabel:
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
+    """A label as it was saved in a pass; `taken_from` is the earlier pass that it was taken over from, "" for none."""
+
+    pass_id: str
     rater: str
     item_id: str
     aspect: str
     value: float | None
     comment: str
     created_at: float
+    taken_from: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,6 +203,7 @@ labels = sa.Table(
     _column("number", sa.Integer, primary_key=True, autoincrement=True),
     _column("project_id", _key, sa.ForeignKey("projects.project_id")),
     _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
+    _column("pass_id", _key, server_default=""),
     _column("rater", SafeText),
     _column("item_id", SafeText),
     _column("aspect", SafeText),
@@ -210,9 +211,10 @@ labels = sa.Table(
     _column("comment", SafeText),
     _column("form", _key),
     _column("created_at", _time),
+    _column("taken_from", _key, server_default=""),
     sa.UniqueConstraint("project_id", "rater", "form", "aspect", name="labels_once"),
     sa.Index("labels_of_golden", "project_id", "golden_id"),
-    sa.Index("labels_of_rater", "project_id", "golden_id", "rater"),
+    sa.Index("labels_of_pass", "project_id", "pass_id", "rater"),
 )
 
 events = sa.Table(

@@ -24,6 +24,7 @@ from typing import IO, Any
 from core.errors import ArchiveError
 from core.store.layout import json_text
 from core.transfer.manifest import LONGEST, NAME, FileEntry, Manifest, file_name, read_manifest
+from core.transfer.version_1 import labels_with_passes
 
 _MB = 1_000_000
 _MOST_FILES = 64
@@ -138,7 +139,14 @@ class Archive:
         self._zip.close()
 
     def rows(self, table: str) -> Iterator[tuple[int, Any]]:
-        """(line from 1, parsed JSON) of each row of a table; ArchiveError when size, count or hash do not hold."""
+        """(line from 1, parsed JSON) of each row of a table, in the form of this version.
+
+        ArchiveError when size, count or hash do not hold.
+        """
+        older = self.manifest.version == 1 and table == "labels"
+        return labels_with_passes(self._rows) if older else self._rows(table)
+
+    def _rows(self, table: str) -> Iterator[tuple[int, Any]]:
         entry = next(one for one in self.manifest.files if one.table == table)
         digest, size, n = hashlib.sha256(), 0, 0
         for line in self._lines(self._members[entry.name], entry):

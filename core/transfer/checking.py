@@ -104,6 +104,8 @@ class _Checker:
         self._asked_for: set[str] = set()
         self._replied: set[str] = set()
         self._named: dict[str, str] = {}
+        self._passes: set[tuple[str, str]] = set()
+        self._labelled: dict[tuple[str, str], str] = {}
         self._tables = {
             "goldens": self._golden,
             "golden_items": self._golden_item,
@@ -142,6 +144,9 @@ class _Checker:
         for name, where in self._named.items():
             if name not in self._runs and name not in self._item_ids and name not in items:
                 raise _nowhere(where, "golden set" if name.startswith("golden:") else "run", name)
+        for (pass_id, golden_id), where in self._labelled.items():
+            if pass_id and (pass_id, golden_id) not in self._passes:
+                raise _nowhere(where, "labelling pass", pass_id)
         self.contents.run_ids = list(self._runs)
 
     # ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────
@@ -254,6 +259,8 @@ class _Checker:
     def _label(self, row: Row, stored: Row, where: str) -> None:
         if row["item_id"] not in self._items_of(row, where):
             raise _nowhere(where, "item", row["item_id"])
+        for pass_id in (row["pass_id"], row["taken_from"]):
+            self._labelled.setdefault((pass_id, row["golden_id"]), where)
         self.contents.people.add(row["rater"])
 
     def _event(self, row: Row, stored: Row, where: str) -> None:
@@ -265,6 +272,8 @@ class _Checker:
         self._last_event = row["number"]
         if problem := event_problem(kind, body):
             raise ArchiveError(f"{where}: {problem}.")
+        if kind == "labelling pass":
+            self._passes.add((row["subject"], body["golden_id"]))
         if kind == "comment":
             self._comments.add(row["number"])
         if kind == "comment settled" and body["comment"] not in self._comments:

@@ -12,7 +12,7 @@ from core.errors import ArchiveError
 from core.store.layout import LAYOUT
 from core.store.schema import HEAD
 
-FORMAT, VERSION = "concord-project", 1
+FORMAT, VERSION = "concord-project", 2
 NAME = "manifest.json"
 LONGEST = 1_000_000
 """Bytes of a manifest; ours have about 4,000."""
@@ -33,7 +33,8 @@ class FileEntry:
 class Manifest:
     """`created_at` of the project is in seconds since 1970, `exported` an ISO moment (UTC).
 
-    `concord` and `schema` say what wrote the file; `replies` whether replies of endpoints are in it.
+    `concord` and `schema` say what wrote the file, `version` in which format; `replies` whether replies of endpoints
+    are in it.
     """
 
     project: str
@@ -43,6 +44,7 @@ class Manifest:
     schema: str
     replies: bool
     files: tuple[FileEntry, ...]
+    version: int = VERSION
 
     @property
     def digest(self) -> str:
@@ -54,7 +56,7 @@ class Manifest:
         """The content of ``manifest.json``."""
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.version,
             "concord": self.concord,
             "schema": self.schema,
             "exported": self.exported,
@@ -93,7 +95,7 @@ def _check_versions(found: Mapping[str, Any]) -> None:
             f"{str(schema)[:20]}); this one reads format {VERSION} up to schema {HEAD}. Update this Concord."
         )
     if type(version) is not int or version < 1:
-        raise ArchiveError(f"{NAME} has version {str(version)[:40]!r}; this Concord reads version {VERSION}.")
+        raise ArchiveError(f"{NAME} has version {str(version)[:40]!r}; this Concord reads versions 1 to {VERSION}.")
 
 
 def _manifest(found: Mapping[str, Any]) -> Manifest:
@@ -115,6 +117,7 @@ def _manifest(found: Mapping[str, Any]) -> Manifest:
         _of(str, found["schema"], "schema")[:20],
         _of(bool, found["replies"], "replies"),
         files,
+        found["version"],
     )
 
 

@@ -13,7 +13,7 @@ from core.golden.findings import has_errors
 from core.jobs import tasks
 from core.jobs.views import GoldenRow, GoldenView
 from core.records import GoldenSet, Scale
-from pages.components import charts, mapping, people, state, tables, transfer_view
+from pages.components import charts, label_blind, mapping, people, state, tables, transfer_view
 from pages.components.page import Opened, link_to, stop_with
 
 PREVIEW_ROWS, PAGE_ROWS = 20, 100
@@ -107,6 +107,8 @@ def draw_frozen(page: Opened, golden: GoldenView) -> None:
             "the labels, which makes a golden set to calibrate on.",
             icon=":material/edit_note:",
         )
+    if golden.aspects and not label_blind.may_see(page, golden.golden_id):
+        return
     whole = _kept_golden(golden.golden_id, page)
     charts.place_labels(whole)
     st.markdown("**Items**")

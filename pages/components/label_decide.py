@@ -33,15 +33,16 @@ def draw(store: Store, passed: PassView) -> None:
         f"**{tables.count_words(len(seen.queue), 'item')} to decide.** Here raters lie more than one step of the scale "
         "apart (a tenth of its range where it has no steps), or somebody's triage called the label wrong."
     )
-    places = list(range(len(seen.queue)))
-    place = st.selectbox(
+    waiting = {(one.aspect, one.item_id): one for one in seen.queue}
+    places = {which: place for place, which in enumerate(waiting, 1)}
+    chosen = st.selectbox(
         "Item",
-        places,
+        list(waiting),
         key=state.widget(f"decide_{passed.pass_id}_{len(seen.decided)}"),
-        format_func=lambda one: f"{one + 1} of {len(places)}: {_in_short(seen.queue[one])}",
+        format_func=lambda one: f"{places[one]} of {len(places)}: {_in_short(waiting[one])}",
         label_visibility="collapsed",
     )
-    _draw_one(store, passed, seen, seen.queue[place])
+    _draw_one(store, passed, seen, waiting[chosen])
     _draw_decided(seen)
 
 

@@ -18,7 +18,7 @@ from core.jobs import tasks
 from core.jobs.views.labelling import DeskView, PassView
 from core.labelling.plan import LabelAspect
 from core.store.store import Store
-from pages.components import label_item, state, tables
+from pages.components import label_item, label_number, state, tables
 from pages.components.screens import plain
 
 LONGEST_COMMENT = 5_000
@@ -43,21 +43,24 @@ class Seat:
 class Shown:
     """What lies on the desk; `item_id` None once all is done.
 
+    `sheet` is made anew each time an item is shown: what is typed on one sheet is of no other item, pass or person.
     `form` is the id under which the next save is sent, made when the item is shown and anew after each save; `known`
     are the labels as saved, `comment` as it stood when the item was shown, `redo` the place of the aspect that is
     answered again.  `wish` is where the person wants to go: a press only notes it, so that a label and Enter pressed in
-    one breath work in either order.
+    one breath work in either order.  `missing` says what has to be done before going on.
     """
 
     pass_id: str
     rater: str
     item_id: str | None
     form: str
+    sheet: str = ""
     comment: str = ""
     known: Mapping[str, float | None] = field(default_factory=dict)
     redo: int | None = None
     wish: Wish = ""
     problem: str = ""
+    missing: str = ""
 
 
 @st.fragment
@@ -80,6 +83,7 @@ def draw(seat: Seat) -> None:
     with left:  # first, so that a phone shows it above the source
         label_item.draw_target(item)
         _draw_answers(seat, shown)
+        _draw_taken(seat, desk, shown)
         _draw_comment(seat, shown)
         _draw_ways(seat, shown)
         if not seat.passed.plan.blind:
@@ -113,15 +117,20 @@ def _settle(seat: Seat, desk: DeskView) -> Shown:
     elif shown.wish == "again":
         shown = replace(shown, wish="", redo=0)
     elif shown.wish == "next" and shown.item_id is not None and shown.item_id not in desk.saved:
-        missing = next(one.aspect for one in seat.aspects if one.aspect not in desk.said(shown.item_id).values)
-        st.toast(plain(f"Label {missing} first; then Enter goes on."), icon=":material/keyboard:")
-        shown = replace(shown, wish="")
+        missing = next(one for one in seat.aspects if one.aspect not in desk.said(shown.item_id).values)
+        shown = replace(shown, wish="", missing=_first(seat, missing))
     elif shown.wish:
         shown = _lay(seat, desk, _where(desk, shown))
     if shown.item_id is not None:
         shown = replace(shown, known=desk.said(shown.item_id).values)
     st.session_state[state.DESK] = shown
     return shown
+
+
+def _first(seat: Seat, aspect: LabelAspect) -> str:
+    """What to do before going on, with the keys that do it."""
+    on = f" on {aspect.aspect}" if len(seat.aspects) > 1 else ""
+    return f"Rate this item{on} first: {label_item.keys_words(aspect)}."
 
 
 def _where(desk: DeskView, shown: Shown) -> str | None:
@@ -143,10 +152,7 @@ def _lay(seat: Seat, desk: DeskView, item_id: str | None) -> Shown:
     if item_id is None:
         return Shown(desk.pass_id, desk.rater, None, "")
     said = desk.said(item_id)
-    for place, aspect in enumerate(seat.aspects):
-        if not aspect.choices():  # a typed number: the field stays the same, so that the cursor stays in it
-            st.session_state[_number_key(place)] = said.values.get(aspect.aspect)
-    return Shown(desk.pass_id, desk.rater, item_id, _new_form(), said.comment, said.values)
+    return Shown(desk.pass_id, desk.rater, item_id, _new_form(), uuid.uuid4().hex[:12], said.comment, said.values)
 
 
 def _on_desk() -> Shown | None:
@@ -154,16 +160,23 @@ def _on_desk() -> Shown | None:
     return shown
 
 
+def _meant(seat: Seat, item_id: str) -> Shown | None:
+    """What lies on the desk where it is what a press was meant for: this item, in this pass, for this person."""
+    shown, wanted = _on_desk(), (seat.passed.pass_id, seat.store.actor.name, item_id)
+    return shown if shown is not None and (shown.pass_id, shown.rater, shown.item_id) == wanted else None
+
+
 def _new_form() -> str:
     return f"label:{uuid.uuid4().hex}"
 
 
-def _number_key(place: int) -> str:
-    return state.widget(f"label_number_{place}")
-
-
 def _comment_key(shown: Shown) -> str:
-    return state.widget(f"label_comment_{shown.pass_id}_{shown.item_id}")
+    return state.widget(f"label_comment_{shown.sheet}")
+
+
+def _press_key(shown: Shown, *which: object) -> str:
+    """Of a button: of this item, in this pass, for this person."""
+    return state.widget("_".join(map(str, ("label", shown.pass_id, shown.rater, shown.item_id, *which))))
 
 
 # ── what a press does ────────────────────────────────────────────────────────────────────────────────────────
@@ -174,48 +187,47 @@ def _answer(seat: Seat, item_id: str, aspect: str, value: float | None) -> None:
 
     A second press of the same does nothing; nor does one meant for another item: its person had pressed Enter already.
     """
-    shown = _on_desk()
-    if shown is None or shown.item_id != item_id or (shown.wish and aspect in shown.known):
+    shown = _meant(seat, item_id)
+    if shown is None or (shown.wish and aspect in shown.known):
         return
     if aspect not in shown.known or shown.known[aspect] != value:
         shown = _save(seat, shown, {aspect: value})
     if shown.redo is not None and not shown.problem:
         shown = replace(shown, redo=shown.redo + 1 if shown.redo + 1 < len(seat.aspects) else None)
-    st.session_state[state.DESK] = shown
+    st.session_state[state.DESK] = replace(shown, missing="")
 
 
-def _answer_number(seat: Seat, item_id: str, place: int) -> None:
-    """Enter in a number field: keep the number and, when it was the last label missing, go on."""
-    value = st.session_state[_number_key(place)]
-    if value is None:
+def _answer_number(seat: Seat, item_id: str, place: int, key: str) -> None:
+    """Enter in the box of `key`: keep the number and, when it was the last label missing, go on."""
+    shown = _meant(seat, item_id)
+    if shown is None or key != label_number.box_key(shown.sheet, place):
         return
-    _answer(seat, item_id, seat.aspects[place].aspect, float(value))
-    shown = _on_desk()
-    if shown is not None and shown.item_id == item_id and len(shown.known) == len(seat.aspects) and not shown.problem:
+    value, wrong = label_number.read(str(st.session_state[key]), seat.aspects[place])
+    if wrong:
+        st.session_state[state.DESK] = replace(shown, missing=wrong)
+        return
+    _answer(seat, item_id, seat.aspects[place].aspect, value)
+    shown = _meant(seat, item_id)
+    if shown is not None and len(shown.known) == len(seat.aspects) and not shown.problem:
         st.session_state[state.DESK] = replace(shown, wish="next")
 
 
 def _comment(seat: Seat, item_id: str) -> None:
-    """Keeps a comment when typing rests; before any label was given it is kept alone."""
-    shown = _on_desk()
-    if shown is None or shown.item_id != item_id:
-        return
-    if shown.known or st.session_state[_comment_key(shown)].strip():
-        st.session_state[state.DESK] = _save(seat, shown, shown.known)
+    """Keeps a comment when typing rests, and nothing else: no label is given by it."""
+    shown = _meant(seat, item_id)
+    if shown is not None:
+        st.session_state[state.DESK] = _save(seat, shown, {})
 
 
 def _save(seat: Seat, shown: Shown, values: Mapping[str, float | None]) -> Shown:
+    """Keeps these labels with the comment as it stands; without any, the comment alone."""
     comment = str(st.session_state.get(_comment_key(shown), shown.comment))
+    where = (seat.store, seat.passed.project_id, seat.passed.pass_id, str(shown.item_id))
     try:
-        tasks.save_label(
-            seat.store,
-            seat.passed.project_id,
-            seat.passed.pass_id,
-            str(shown.item_id),
-            values,
-            comment=comment,
-            form=shown.form,
-        )
+        if values:
+            tasks.save_label(*where, values, comment=comment, form=shown.form)
+        else:
+            tasks.save_comment(*where, comment, form=shown.form)
     except ConcordError as error:
         return replace(shown, problem=str(error))
     return replace(shown, form=_new_form(), known={**shown.known, **values}, problem="")
@@ -225,7 +237,7 @@ def _go(item_id: str | None, wish: Wish) -> None:
     """Notes where to; a second press of Enter on the item that was left does not skip the one that came."""
     shown = _on_desk()
     if shown is not None and shown.item_id == item_id:
-        st.session_state[state.DESK] = replace(shown, wish=wish)
+        st.session_state[state.DESK] = replace(shown, wish=wish, missing="")
 
 
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -258,13 +270,26 @@ def _draw_answers(seat: Seat, shown: Shown) -> None:
         mark = ":primary[:material/keyboard:] " if here else ""
         done = " :green[:material/check:]" if aspect.aspect in shown.known else ""
         meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
-        ends = f":gray[{label_item.scale_words(aspect)}]"
+        missing = shown.missing if place == (active or 0) else ""
+        ends = f":orange[**{plain(missing)}**]" if missing else f":gray[{label_item.scale_words(aspect)}]"
         st.markdown(f"{mark}**{plain(aspect.aspect)}**{meaning}{done} {ends}")
         if aspect.choices():
             with st.container(horizontal=True, gap="small"):
                 _draw_choices(seat, shown, aspect, here)
         else:
             _draw_number(seat, shown, place, here)
+    wanted = None if active is None or seat.aspects[active].choices() else label_number.box_key(shown.sheet, active)
+    if any(not aspect.choices() for aspect in seat.aspects):
+        label_number.draw_cursor(wanted)
+
+
+def _draw_taken(seat: Seat, desk: DeskView, shown: Shown) -> None:
+    """Which labels of this item were given in an earlier pass and taken over."""
+    taken = desk.said(str(shown.item_id)).taken
+    if taken:
+        names = {one.pass_id: one.name for one in tasks.list_passes(seat.store, seat.passed.project_id)}
+        passes = sorted({names.get(pass_id, "an earlier pass") for pass_id in taken.values()})
+        st.caption(plain(f"Your label was taken over from {', '.join(passes)}. Rate again to change it."))
 
 
 def _draw_choices(seat: Seat, shown: Shown, aspect: LabelAspect, here: bool) -> None:
@@ -278,7 +303,7 @@ def _draw_choice(seat: Seat, shown: Shown, aspect: str, value: float | None, sho
     chosen = aspect in shown.known and shown.known[aspect] == value
     st.button(
         "Cannot tell" if value is None else f"**{plain(f'{value:g}')}**",
-        key=state.widget(f"label_{shown.item_id}_{aspect}_{value}"),
+        key=_press_key(shown, aspect, value),
         type="primary" if chosen else "secondary",
         shortcut=shortcut,
         on_click=_answer,
@@ -287,22 +312,10 @@ def _draw_choice(seat: Seat, shown: Shown, aspect: str, value: float | None, sho
 
 
 def _draw_number(seat: Seat, shown: Shown, place: int, here: bool) -> None:
-    aspect, scale = seat.aspects[place], seat.aspects[place].scale
+    aspect, key = seat.aspects[place], label_number.box_key(shown.sheet, place)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        with (
-            st.form(state.widget(f"label_form_{place}"), border=False, width="content"),
-            st.container(horizontal=True, gap="small", vertical_alignment="bottom"),
-        ):
-            st.number_input(
-                f"A number from {scale.low:g} to {scale.high:g}",
-                min_value=float(scale.low),
-                max_value=float(scale.high),
-                step=float(scale.step or (scale.high - scale.low) / 100),
-                value=None,
-                key=_number_key(place),
-                width=240,
-            )
-            st.form_submit_button("Keep", on_click=_answer_number, args=(seat, shown.item_id, place))
+        known = shown.known.get(aspect.aspect)
+        label_number.draw(aspect, key, known, _answer_number, (seat, shown.item_id, place, key))
         _draw_choice(seat, shown, aspect.aspect, None, "X" if here else None)
 
 
@@ -339,7 +352,7 @@ def _draw_ways(seat: Seat, shown: Shown) -> None:
     def way(label: str, wish: Wish, shortcut: str, *, main: bool = False) -> None:
         st.button(
             label,
-            key=state.widget(f"label_way_{wish}_{shown.item_id}"),
+            key=_press_key(shown, "way", wish),
             type="primary" if main else "secondary",
             shortcut=shortcut,
             on_click=_go,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN = "10s"
 COMBINE_WORDS: dict[Combine, str] = {
-    "replace": "Take the new labels where there are any; keep the old ones elsewhere",
-    "fill": "Keep the old labels; the new ones only fill the gaps",
+    "fill": "Keep them all; new labels only fill gaps",
+    "decided": "Replace them where something was decided",
+    "replace": "Replace them wherever there is a new label or a decision",
 }
+MOST_LISTED = 500
 METRIC_WORDS = {
     "nominal": "alike or not",
     "ordinal": "by the ranks of the steps",
@@ -53,6 +56,7 @@ def draw_progress(store: Store, passed: PassView) -> None:
             "rater": list(seen.done),
             "labelled": list(seen.done.values()),
             "of": [seen.assigned.get(rater) for rater in seen.done],
+            **_taken(seen),
             "progress": [_share(seen, rater) for rater in seen.done],
         }
     )
@@ -64,8 +68,20 @@ def draw_progress(store: Store, passed: PassView) -> None:
         column_config={"progress": st.column_config.ProgressColumn(min_value=0, max_value=100, format="%d %%")},
         alt="Progress by rater",
     )
+    if seen.taken:
+        names = {one.pass_id: one.name for one in tasks.list_passes(store, passed.project_id)}
+        took = [f"{n} of {rater} from {names.get(came, 'an earlier pass')}" for (rater, came), n in seen.taken.items()]
+        st.caption(plain(f"Taken over from earlier passes, and counted as theirs: {', '.join(took)}."))
     for one in seen.agreement:
         _draw_agreement(passed, one)
+
+
+def _taken(seen: HarvestView) -> dict[str, list[int]]:
+    """A column of how many of each rater's items were taken over, where any were."""
+    taken: Counter[str] = Counter()
+    for (rater, _), n in seen.taken.items():
+        taken[rater] += n
+    return {"taken over": [taken[rater] for rater in seen.done]} if taken else {}
 
 
 def _share(seen: HarvestView, rater: str) -> int | None:
@@ -120,15 +136,9 @@ def draw_freeze(store: Store, passed: PassView) -> None:
             "stands for them.",
             icon=":material/balance:",
         )
-    combine: Combine = "replace"
+    combine: Combine = "fill"
     if any(one.aspect in golden.aspects for one in passed.plan.aspects):
-        combine = st.radio(
-            "Items that had a label before",
-            list(COMBINE_WORDS),
-            format_func=lambda one: COMBINE_WORDS[one],
-            key=state.widget("label_combine"),
-            help="A decision always counts, over old and new labels.",
-        )
+        combine = _choose_combine(store, passed)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(
             "Name of the new golden set",
@@ -139,6 +149,32 @@ def draw_freeze(store: Store, passed: PassView) -> None:
         pressed = st.button("Freeze these labels", type="primary", icon=":material/ac_unit:")
     if pressed:
         _freeze(store, passed, name, combine)
+
+
+def _choose_combine(store: Store, passed: PassView) -> Combine:
+    """What becomes of golden labels: kept, unless a person chooses to replace them; says which that would be."""
+    where = (store, passed.project_id, passed.pass_id)
+    changed = {one: tasks.replaced_labels(*where, one) for one in ("decided", "replace")}
+    counts = {one: f" ({tables.count_words(len(changed[one]), 'golden label')})" for one in changed}
+    combine: Combine = st.radio(
+        "Golden labels that these items have already",
+        [one for one in COMBINE_WORDS if one == "fill" or changed[one]],
+        format_func=lambda one: COMBINE_WORDS[one] + counts.get(one, ""),
+        key=state.widget(f"label_combine_{passed.pass_id}"),
+    )
+    if combine != "fill":
+        rows = changed[combine][:MOST_LISTED]
+        frame = pd.DataFrame(
+            [{"item": one.item_id, "aspect": one.aspect, "now": one.before, "then": one.after} for one in rows]
+        )
+        st.dataframe(
+            frame,
+            hide_index=True,
+            height=tables.height_for(len(frame), 6),
+            column_config={name: st.column_config.NumberColumn(format="%.4g", width=70) for name in ("now", "then")},
+            alt="Golden labels that would be replaced",
+        )
+    return combine
 
 
 def _freeze(store: Store, passed: PassView, name: str, combine: Combine) -> None:

@@ -43,6 +43,16 @@ def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
     return tuple(KEYS[: len(choices)])
 
 
+def keys_words(aspect: LabelAspect) -> str:
+    """What a person does to rate on the aspect, e.g. "press 1–5"."""
+    if not (choices := aspect.choices()):
+        return f"type a number from {aspect.scale.low:g} to {aspect.scale.high:g}"
+    keys = keys_for(choices)
+    if len(keys) > 2 and [int(key) for key in keys if key.isdigit()] == [int(keys[0]) + k for k in range(len(keys))]:
+        return f"press {keys[0]}–{keys[-1]}"
+    return f"press {', '.join(keys[:-1])} or {keys[-1]}"
+
+
 def scale_words(aspect: LabelAspect) -> str:
     """E.g. "1 lowest, 5 highest"."""
     return f"{aspect.scale.low:g} lowest, {aspect.scale.high:g} highest"

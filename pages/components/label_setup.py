@@ -10,7 +10,7 @@ from core.jobs.views import GoldenView
 from core.jobs.views.labelling import PassRequest
 from core.labelling.plan import MOST_RATERS, LabelAspect, Order
 from core.records import Scale
-from pages.components import drafts, label_view, people, state
+from pages.components import drafts, label_view, people, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -42,7 +42,6 @@ def draw(page: Opened) -> None:
         st.info("Choose or type at least one aspect: what people are to rate, such as coherence.")
         return
     st.markdown(_what_it_means(request, golden))
-    _draw_earlier(page, request)
     st.button(
         "Begin this pass",
         type="primary",
@@ -90,10 +89,16 @@ def _describe_aspect(golden: GoldenView, name: str) -> LabelAspect:
         bottom = low.number_input("from", value=float(scale.low), key=f"{key}_low", format="%g")
         top = high.number_input("to", value=float(scale.high), key=f"{key}_high", format="%g")
         names = list(STEPS)
-        usual = next((one for one, width in STEPS.items() if width == scale.step), names[2])
-        steps = step.selectbox("in", names, index=names.index(usual), key=f"{key}_step")
+        steps = step.selectbox("in", names, index=names.index(usual_steps(scale)), key=f"{key}_step")
         said = meaning.text_input("What it means, in a sentence", key=f"{key}_meaning", max_chars=500)
     return LabelAspect(name, Scale(bottom, top, STEPS[steps], given=True), said.strip())
+
+
+def usual_steps(scale: Scale) -> str:
+    """How a scale is rated unless somebody says otherwise: by its steps, in whole steps where its labels are means."""
+    whole = float(scale.low).is_integer() and float(scale.high).is_integer()
+    step = 1.0 if scale.step is None and whole else scale.step
+    return next((words for words, width in STEPS.items() if width == step), "any number")
 
 
 def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, ...]) -> PassRequest:
@@ -114,6 +119,7 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
         shared = number("Items for everybody first", "shared", words, low=0, high=items, usual=USUAL_SHARED)
         words = "1 covers most items for the same work."
         overlap = number("People for each item afterwards", "overlap", words, low=1, high=raters, usual=1)
+    take_over = _choose_earlier(page, golden, aspects)
     order = st.segmented_control(
         "Order",
         list(ORDER_WORDS),
@@ -140,19 +146,31 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
         limit=items,
         blind=blind,
         instructions=instructions,
+        take_over=take_over,
     )
 
 
-def _draw_earlier(page: Opened, request: PassRequest) -> None:
-    """That labels belong to items and aspects, whatever pass they were given in."""
-    wanted = {one.aspect for one in request.aspects}
-    passes = tasks.list_passes(page.store, request.project_id, request.golden_id)
-    earlier = [one for one in passes if wanted & {aspect.aspect for aspect in one.plan.aspects}]
-    if earlier:
-        st.caption(
-            f"What somebody has said of these aspects in {plain(earlier[0].name)} stands in this pass too, to be kept "
-            "or changed. To have the same people rate afresh, give the aspect another name (clarity again, say)."
-        )
+def _choose_earlier(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, ...]) -> tuple[tuple[str, str], ...]:
+    """Whose earlier labels count in this pass; nobody's unless somebody chooses them."""
+    earlier = tasks.earlier_labels(page.store, page.project.project_id, golden.golden_id, aspects)
+    if not earlier:
+        return ()
+    names = {one.pass_id: one.name for one in tasks.list_passes(page.store, page.project.project_id)}
+    words = {
+        (one.pass_id, one.rater): f"{one.rater} in {names.get(one.pass_id, one.pass_id)}: "
+        f"{tables.count_words(one.n_items, 'item')}"
+        for one in earlier
+    }
+    chosen = st.multiselect(
+        "Labels of earlier passes to take over",
+        list(words),
+        key=state.widget(f"label_earlier_{golden.golden_id}"),
+        format_func=lambda one: words[one],
+        placeholder="None: everybody rates afresh",
+        help="Taken over, they count as that person's labels in this pass, are marked as such, and can be changed by "
+        "them. On this pass's items, aspects and scale only.",
+    )
+    return tuple(chosen)
 
 
 def _instructions(page: Opened) -> drafts.Editing:

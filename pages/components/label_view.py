@@ -11,7 +11,7 @@ from core.errors import ConcordError
 from core.jobs import tasks
 from core.jobs.views.labelling import PassView
 from core.store.store import Store
-from pages.components import label_desk, label_item, label_who, people, state
+from pages.components import label_desk, label_item, label_who, people, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -64,6 +64,9 @@ def sit(page: Opened, passed: PassView) -> None:
     if actor.name not in passed.raters:
         _draw_empty_seat(store, passed)
         return
+    if actor.name in passed.stopped:
+        st.info("You have stopped rating in this pass. What you said counts.", icon=":material/task_alt:")
+        return
     if passed.plan.instructions:
         with st.expander("Instructions", key=state.widget("label_instructions")):
             label_item.draw_text(passed.plan.instructions)
@@ -80,9 +83,10 @@ def _draw_empty_seat(store: Store, passed: PassView) -> None:
         if plan.instructions:
             label_item.draw_text(plan.instructions)
         st.caption(
-            "Every press is saved at once; stop and come back whenever you like. You see neither judges nor what "
-            "others said. Keys: a number labels, X cannot tell, Enter goes on, arrows move, U goes to the first "
-            "unfinished."
+            "Every press is saved at once; stop and come back whenever you like. "
+            + ("You see neither judges nor what others said. " if plan.blind else "")
+            + f"Keys: {label_item.keys_words(plan.aspects[0])}; X cannot tell, Enter goes on, arrows move, U goes to "
+            "the first unfinished."
         )
         st.button(
             "Begin labelling",
@@ -92,6 +96,44 @@ def _draw_empty_seat(store: Store, passed: PassView) -> None:
             args=(store, passed),
             **people.gate(store, "annotator"),
         )
+
+
+def held(page: Opened, passed: PassView) -> bool:
+    """Says why golden labels and what others said are not shown to somebody who still rates them; False for others."""
+    aspects = [one.aspect for one in passed.plan.aspects]
+    rating = tasks.still_rating(page.store, passed.project_id, passed.golden_id, aspects)
+    if not rating:
+        return False
+    first = rating[0]
+    st.info(
+        plain(
+            f"You still rate: {tables.count_words(first.n_open, 'item')} left in {first.name}. Golden labels and what "
+            "others said stay hidden from you until then, so that your labels are your own."
+        ),
+        icon=":material/visibility_off:",
+    )
+    with st.container(horizontal=True):
+        st.button(
+            "Go on rating", type="primary", icon=":material/edit_note:", on_click=_go_on_rating, args=(first.pass_id,)
+        )
+        with st.popover("I am done with it", icon=":material/done_all:"):
+            st.markdown(plain(f"Stop rating in {first.name}: the labels you gave count, and you rate no more in it."))
+            st.button("Stop rating", on_click=_stop, args=(page.store, passed.project_id, first.pass_id))
+    return True
+
+
+def _go_on_rating(pass_id: str) -> None:
+    state.put_in_url(labelling=pass_id)
+    st.session_state[state.LABEL_VIEW] = LABEL
+
+
+def _stop(store: Store, project_id: str, pass_id: str) -> None:
+    try:
+        tasks.stop_rating(store, project_id, pass_id)
+    except ConcordError as error:
+        state.leave_notice(f"Nothing was changed: {error}", good=False)
+        return
+    state.leave_notice("You have stopped rating in this pass. What you said counts.", good=True)
 
 
 def _take_seat(store: Store, passed: PassView) -> None:

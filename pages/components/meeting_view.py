@@ -160,8 +160,8 @@ def _draw_votes(page: Opened, meeting: MeetingView, point: Point) -> None:
         _draw_people(page, meeting)
     if waiting is not None:
         _draw_keys(page, meeting, waiting)
-    for k, name in enumerate(meeting.voters):
-        key = state.widget(f"vote_{meeting.meeting_id}_{meeting.at}_{k}")
+    for name in meeting.voters:
+        key = state.widget(f"vote_{meeting.meeting_id}_{meeting.at}_{name}")
         st.session_state[key] = said.get(name)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.segmented_control(
@@ -184,7 +184,7 @@ def _draw_keys(page: Opened, meeting: MeetingView, waiting: str) -> None:
             st.button(
                 choice.capitalize(),
                 shortcut=key,
-                key=state.widget(f"vote_{choice}"),
+                key=state.widget(f"vote_{meeting.meeting_id}_{meeting.at}_{waiting}_{choice}"),
                 on_click=_vote,
                 args=(page, meeting, waiting, choice),
                 **people.gate(page, "annotator"),

@@ -245,8 +245,9 @@ def lost_and_double(store: Store, project_id: str, golden_id: str, tally: Tally)
     """(labels in the store, lost, double): by rater, the labels as they were pressed against the rows as kept."""
     rows: dict[str, list[Any]] = {}
     golden = store.goldens.load(golden_id)
+    (passed,) = tasks.list_passes(store, project_id)
     for item_id in golden.item_ids:
-        for row in store.labels.history(project_id, golden_id, item_id):
+        for row in store.labels.history(project_id, passed.pass_id, item_id):
             rows.setdefault(row.rater, []).append(row)
     lost = double = 0
     for rater in {name for name, _ in tally.said}:

@@ -71,7 +71,7 @@ def test_ten_items_by_keyboard_then_a_reload_then_the_eleventh(page: Page, app_u
     strike(page, "ArrowRight", "13 of 35 · 11 done")
     strike(page, "u", "12 of 35 · 11 done")
     page.keyboard.press("Enter")  # nothing was said of this item
-    expect(page.get_by_text("Label coherence first")).to_be_visible(timeout=8_000)
+    expect(page.get_by_text("Rate this item first: press 1–5.")).to_be_visible(timeout=8_000)
     stands(page, "12 of 35 · 11 done")
     assert not page.get_by_test_id("stException").count()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
@@ -17,7 +18,7 @@ from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import label_desk, label_item, state
+from pages.components import label_desk, label_item, label_number, label_setup, state
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
@@ -92,7 +93,8 @@ def strike(screen: AppTest, key: str) -> AppTest:
 
 
 def rows(store: Store, asked: PassRequest, item_id: str = "i0") -> list[tuple[str, str, float | None, str]]:
-    found = store.labels.history(asked.project_id, asked.golden_id, item_id)
+    (passed,) = tasks.list_passes(store, asked.project_id)
+    found = store.labels.history(asked.project_id, passed.pass_id, item_id)
     return [(one.rater, one.aspect, one.value, one.comment) for one in found]
 
 
@@ -141,19 +143,31 @@ def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label
     assert "The pass was not begun: A labelling pass has a name" in texts(screen)
 
 
-def test_a_second_pass_says_that_earlier_labels_stand_in_it(store: Store, asked: PassRequest, open_label: Open) -> None:
-    def told(screen: AppTest) -> list[str]:
-        return [one.value for one in screen.caption if "stands in this pass too" in one.value]
-
-    assert told(open_label()) == []
-    tasks.start_pass(store, replace(asked, name="*first* pass"))
+def test_a_second_pass_takes_earlier_labels_over_by_choice_alone(
+    store: Store, asked: PassRequest, rated: str, open_label: Open
+) -> None:
     screen = open_label()
     screen.button_group(key=state.LABEL_VIEW).set_value("New pass").run()
-    assert [one.split(" stands")[0] for one in told(screen)] == [
-        r"What somebody has said of these aspects in \*first\* pass"
-    ]
-    screen.multiselect(key=state.widget(f"label_aspects_{asked.golden_id}")).set_value([]).run()
-    assert told(screen) == []
+    earlier = screen.multiselect(key=state.widget(f"label_earlier_{asked.golden_id}"))
+    assert (earlier.options, earlier.value) == (["Ann in first: 3 items", "Bo in first: 3 items"], [])
+    earlier.set_value([(rated, "Bo")]).run()
+    press(screen, "Begin this pass")
+    second = tasks.list_passes(store, asked.project_id)[0]
+    assert second.pass_id != rated
+    assert {row.rater for row in store.labels.current(asked.project_id, second.pass_id)} == {"Bo"}
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        (Scale(1, 5), "whole numbers"),  # means of raters
+        (Scale(0, 1, 1.0), "whole numbers"),
+        (Scale(1, 5, 0.5), "halves"),
+        (Scale(-1.5, 2.25), "any number"),
+    ],
+)
+def test_a_scale_is_rated_in_whole_steps_unless_somebody_says_otherwise(scale: Scale, words: str) -> None:
+    assert label_setup.usual_steps(scale) == words
 
 
 def test_instructions_are_kept_until_the_pass_begins(store: Store, asked: PassRequest, open_label: Open) -> None:
@@ -217,7 +231,7 @@ def test_one_press_saves_and_enter_goes_on(store: Store, asked: PassRequest, sit
     assert shown(screen).item_id == "i1"
 
 
-def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassRequest, sit: Open) -> None:
+def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassRequest, sit: Open, texts: Texts) -> None:
     screen = sit(aspects=(FIVE, YES))
 
     def keys() -> dict[str, str]:
@@ -229,7 +243,7 @@ def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassReque
     assert keys() == {"0": "0", "1": "1", "Cannot tell": "x", **ways}
     strike(screen, "enter")
     assert shown(screen).item_id == "i0"
-    assert "Label true first" in screen.toast[0].value
+    assert "Rate this item on true first: press 0 or 1" in texts(screen)
     strike(screen, "0")
     assert keys() == {**ways, "Answer again": "backspace"}  # a key pressed too much changes nothing
     strike(screen, "backspace")
@@ -248,15 +262,30 @@ def test_cannot_tell_is_an_answer_without_a_label(store: Store, asked: PassReque
 
 def test_a_comment_is_kept_before_and_after_the_label(store: Store, asked: PassRequest, sit: Open) -> None:
     screen = sit()
-    comment = f"form_label_comment_{shown(screen).pass_id}_i0"
-    screen.text_input(key=comment).set_value(HOSTILE).run()
+    screen.text_input(key=comment_key(screen)).set_value(HOSTILE).run()
     assert rows(store, asked) == [("Ann", "", None, HOSTILE)]
     press(screen, "4")
-    screen.text_input(key=comment).set_value("better").run()
-    assert rows(store, asked)[1:] == [("Ann", "clarity", 4.0, HOSTILE), ("Ann", "clarity", 4.0, "better")]
+    screen.text_input(key=comment_key(screen)).set_value("better").run()  # a comment gives no label again
+    assert rows(store, asked)[1:] == [("Ann", "clarity", 4.0, HOSTILE), ("Ann", "", None, "better")]
     press(screen, "Forward")
+    assert screen.text_input(key=comment_key(screen)).value == ""
     press(screen, "Back")
-    assert screen.text_input(key=comment).value == "better"
+    assert screen.text_input(key=comment_key(screen)).value == "better"
+
+
+def comment_key(screen: AppTest) -> str:
+    return state.widget(f"label_comment_{shown(screen).sheet}")
+
+
+def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: PassRequest, sit: Open) -> None:
+    screen = sit()
+    screen.text_input(key=comment_key(screen)).set_value("Ann's").run()
+    tasks.sit_down(store.acting(Actor("Bo")), asked.project_id, shown(screen).pass_id)
+    screen.session_state[state.RATER] = "Bo"
+    screen.run()
+    assert screen.text_input(key=comment_key(screen)).value == ""
+    press(screen, "4")
+    assert rows(store, asked)[-1] == ("Bo", "clarity", 4.0, "")
 
 
 def test_the_same_person_goes_on_where_they_stopped(
@@ -304,9 +333,13 @@ def test_a_press_meant_for_the_item_before_changes_nothing(
     label_desk._answer(seat, "i0", "clarity", 4.0)
     label_desk._answer(seat, "i0", "clarity", 5.0)  # after Enter: meant for the next item, which nobody has seen
     label_desk._answer(seat, "i1", "clarity", 5.0)
+    other = tasks.get_pass(store, asked.project_id, tasks.start_pass(store, replace(asked, name="other")))
+    label_desk._answer(label_desk.Seat(seat.store, other), "i0", "clarity", 5.0)  # of a pass that was left
+    label_desk._answer(label_desk.Seat(store.acting(Actor("Bo")), passed), "i0", "clarity", 5.0)
     label_desk._go("i9", "left")
-    assert rows(store, asked) == [("Ann", "clarity", 4.0, "")]
-    assert rows(store, asked, "i1") == []
+    assert store.labels.current(asked.project_id, other.pass_id) == []
+    said = store.labels.current(asked.project_id, pass_id)
+    assert [(one.rater, one.item_id, one.value) for one in said] == [("Ann", "i0", 4.0)]
     assert session[state.DESK].wish == "next"
 
 
@@ -354,13 +387,35 @@ def test_all_done(store: Store, asked: PassRequest, sit: Open, texts: Texts) -> 
 
 def test_a_number_is_typed_on_a_continuous_scale(store: Store, asked: PassRequest, sit: Open) -> None:
     screen = sit(aspects=(LabelAspect("warmth", Scale(0, 100)),))
-    screen.number_input[0].set_value(37.5)
+
+    def box() -> Any:
+        return screen.text_input(key=label_number.box_key(shown(screen).sheet, 0))
+
+    box().set_value("37.5")
     press(screen, "Keep")
     assert rows(store, asked) == [("Ann", "warmth", 37.5, "")]
     assert shown(screen).item_id == "i1"
-    assert screen.number_input[0].value is None
+    assert box().value == ""
+    press(screen, "Keep")
+    assert shown(screen).missing == "Rate this item first: type a number from 0 to 100, then Enter."
     press(screen, "Back")
-    assert screen.number_input[0].value == 37.5
+    assert box().value == "37.5"
+    assert rows(store, asked, "i1") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "value", "wrong"),
+    [
+        (" 3.5 ", None, 3.5, ""),
+        ("X", None, None, ""),
+        ("3.5", 1.0, None, "3.5 is not on the scale. Type a number from 0 to 100 in steps of 1."),
+        ("101", None, None, "101 is not on the scale. Type a number from 0 to 100."),
+        ("nan", None, None, "“nan” is no number. Rate this item first: type a number from 0 to 100, then Enter."),
+        ("", None, None, "Rate this item first: type a number from 0 to 100, then Enter."),
+    ],
+)
+def test_what_was_typed_as_a_number(text: str, step: float | None, value: float | None, wrong: str) -> None:
+    assert label_number.read(text, LabelAspect("warmth", Scale(0, 100, step))) == (value, wrong)
 
 
 @pytest.mark.parametrize(
@@ -420,6 +475,31 @@ def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open,
     assert "Nothing to decide" in texts(view(screen, "Decide"))
 
 
+def test_whoever_still_rates_is_told_why_nothing_is_shown(rated: str, open_label: Open, texts: Texts) -> None:
+    screen = open_label(labelling=rated, rater="Ann")
+    for name in ("Decide", "Freeze"):
+        assert "You still rate: 3 items left in first." in texts(view(screen, name))
+        assert not screen.dataframe
+    press(screen, "Stop rating")
+    assert "1 item to decide" in texts(view(screen, "Decide"))
+    assert "You have stopped rating in this pass" in texts(view(screen, "Label"))
+
+
+def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(
+    store: Store, asked: PassRequest, rated: str, texts: Texts
+) -> None:
+    screen = AppTest.from_file(ROOT / "pages" / "1_golden_set.py", default_timeout=20)
+    screen.query_params["project"] = asked.project_id
+    screen.session_state[state.RATER] = "Ann"
+    screen.run()
+    assert "You still rate: 3 items left in first." in texts(screen)
+    assert len(screen.dataframe) == 1  # the list of golden sets
+    press(screen, "Show them all the same")
+    assert len(screen.dataframe) > 1
+    screen.session_state[state.RATER] = "Bo"
+    assert "You still rate" in texts(screen.run())
+
+
 def test_adjudication_and_freezing(
     store: Store, asked: PassRequest, rated: str, open_label: Open, texts: Texts
 ) -> None:
@@ -452,7 +532,16 @@ def test_adjudication_and_freezing(
 
     screen = view(screen, "Freeze")
     assert "1 item still to decide" in texts(screen)
-    screen.radio[0].set_value("fill").run()
+    assert screen.radio[0].value == "fill"
+    assert screen.radio[0].options == [
+        "Keep them all; new labels only fill gaps",
+        "Replace them where something was decided (1 golden label)",
+        "Replace them wherever there is a new label or a decision (3 golden labels)",
+    ]
+    press(screen, "Freeze these labels")
+    assert "those are kept, so freezing would change nothing" in texts(screen)
+    screen.radio[0].set_value("decided").run()
+    assert screen.dataframe[0].value.to_numpy().tolist() == [["i0", "clarity", 3.0, 2.0]]
     press(screen, "Freeze these labels")
     frozen = tasks.load_golden_set(store, tasks.list_goldens(store, asked.project_id)[0].golden_id)
     # the old label of every item is 3; it is kept but for the one that was decided

@@ -85,10 +85,13 @@ functions that need them.  Signatures at a glance::
 
     start_pass(store, request) -> pass_id                       list_passes(store, project_id, golden_id=None)
     get_pass(store, project_id, pass_id) -> PassView            sit_down(store, project_id, pass_id) -> DeskView
-    save_label(store, project_id, pass_id, item_id, values, *, comment="", form)
+    save_label(store, project_id, pass_id, item_id, values, *, comment="", form)      save_comment(…, comment, *, form)
+    earlier_labels(store, project_id, golden_id, aspects) -> (EarlierLabels, …)       what a new pass could take over
+    still_rating(store, project_id, golden_id, aspects=None) -> [StillRating]         stop_rating(…, pass_id)
     harvest(store, project_id, pass_id) -> HarvestView          decisions(store, project_id, pass_id) -> {(…): value}
     adjudicate(store, project_id, pass_id, item_id, *, aspect, value, reason, form)
-    freeze_labels(store, project_id, pass_id, *, name, combine="replace") -> golden_id
+    freeze_labels(store, project_id, pass_id, *, name, combine="fill") -> golden_id
+    replaced_labels(store, project_id, pass_id, combine) -> (ReplacedLabel, …)        what freezing would replace
 
     review_of(store, project_id, criteria_id) -> Review         list_reviews(store, project_id) -> {criteria_id: Review}
     add_comment(…, text, *, line=None)     settle_comment(…, number)     set_lock(…, *, locked)
@@ -112,6 +115,7 @@ NotFoundError; every error raised on purpose is a ConcordError.
 
 from core.jobs.launch import ensure_worker
 from core.jobs.tasks.adapters import judge_adapters
+from core.jobs.tasks.adjudication import adjudicate, decisions, freeze_labels, harvest, replaced_labels
 from core.jobs.tasks.analyses import (
     analyse_candidates,
     calibrations_of,
@@ -127,6 +131,7 @@ from core.jobs.tasks.criteria import get_criteria, list_criteria, save_edit
 from core.jobs.tasks.demo import ensure_demo, reset_demo, start_replay, welcome
 from core.jobs.tasks.desks import sit_down
 from core.jobs.tasks.drafts import draft_of, drop_draft, keep_draft, others_drafting
+from core.jobs.tasks.earlier_labels import earlier_labels
 from core.jobs.tasks.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
 from core.jobs.tasks.fusion_plans import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
 from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set
@@ -134,15 +139,14 @@ from core.jobs.tasks.imports import import_judge, preview_import
 from core.jobs.tasks.items import explain_item, item_changes, item_scores
 from core.jobs.tasks.judges import add_judge, get_judge, judge_replies, list_judges, remove_judge, rename_judge
 from core.jobs.tasks.labelling import (
-    adjudicate,
-    decisions,
-    freeze_labels,
     get_pass,
-    harvest,
     list_passes,
     others_said,
+    save_comment,
     save_label,
     start_pass,
+    still_rating,
+    stop_rating,
 )
 from core.jobs.tasks.meetings import (
     cast_vote,
@@ -199,13 +203,18 @@ from core.jobs.tasks.triage import list_openings, list_triage, save_triage
 __all__ = [
     "draft_of",
     "drop_draft",
+    "earlier_labels",
     "keep_draft",
     "others_drafting",
     "list_rechecks",
+    "replaced_labels",
+    "save_comment",
     "start_recheck",
     "ensure_demo",
     "reset_demo",
     "start_replay",
+    "still_rating",
+    "stop_rating",
     "welcome",
     "report",
     "export_project",

@@ -44,7 +44,7 @@ def sit_down(store: Store, project_id: str, pass_id: str, *, seen: tuple[PassVie
 
 def _brought_up(store: Store, found: PassView, desk: DeskView) -> DeskView:
     """The desk with what its rater said since its version; the very same where that is nothing."""
-    new = store.labels.since(found.project_id, found.golden_id, desk.rater, desk.version)
+    new = store.labels.since(found.project_id, found.pass_id, desk.rater, desk.version)
     if not new:
         return desk
     now = replace(_laid(desk, [row for _, row in new], [one.aspect for one in found.plan.aspects]), version=new[-1][0])
@@ -65,13 +65,17 @@ def _laid(desk: DeskView, rows: Sequence[LabelRow], aspects: Sequence[str]) -> D
             continue
         before = saved.get(row.item_id) or begun.get(row.item_id) or SavedLabel({}, "")
         new = {} if row.aspect == REMARK else {row.aspect: row.value}
-        said = SavedLabel({**before.values, **new}, row.comment)
+        taken = {aspect: pass_id for aspect, pass_id in before.taken.items() if aspect not in new}
+        if row.taken_from:
+            taken[row.aspect] = row.taken_from
+        said = SavedLabel({**before.values, **new}, row.comment, taken)
         if len(said.values) < len(aspects):
             begun[row.item_id] = said
             continue
         begun.pop(row.item_id, None)
         saved[row.item_id] = said
-        finished[row.item_id] = row.created_at
+        if new and not row.taken_from:
+            finished[row.item_id] = row.created_at
     return replace(desk, saved=saved, begun=begun, finished=finished)
 
 

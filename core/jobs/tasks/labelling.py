@@ -1,4 +1,4 @@
-"""Labelling passes: begin one, save labels, see agreement grow, adjudicate, freeze the result (desks: `desks`)."""
+"""Labelling passes: begin one, rate in it, stop (what a rater has to do: `desks`; what comes of it: `adjudication`)."""
 
 from __future__ import annotations
 
@@ -12,34 +12,18 @@ import numpy as np
 from core.errors import AccessError, NotFoundError, UsageError
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment
-from core.jobs.tasks.triage import list_triage
-from core.jobs.views.labelling import (
-    AspectAgreement,
-    HarvestView,
-    OthersSaid,
-    PassRequest,
-    PassView,
-)
-from core.jobs.views.reviews import Triage
-from core.labelling.harvest import (
-    Combine,
-    Label,
-    Parting,
-    alpha_interval,
-    growth,
-    labelled_golden,
-    partings,
-    ratings_of,
-)
-from core.labelling.plan import LabelAspect, LabelPlan, item_order
+from core.jobs.tasks.earlier_labels import chosen_labels
+from core.jobs.views.labelling import OthersSaid, PassRequest, PassView, StillRating
+from core.labelling.harvest import Label, ratings_of
+from core.labelling.plan import LabelPlan, item_order
 from core.records import GoldenSet
 from core.store.codec import Packed, pack, unpack
 from core.store.rows import EventRow, LabelRow, NewLabel
 from core.store.store import Store
 
-PASS, JOINED, ADJUDICATED = "labelling pass", "joined", "adjudicated"
+PASS, JOINED, STOPPED = "labelling pass", "joined", "stopped rating"
 REMARK = ""
-"""Stands in an aspect's place for a comment that was typed before any label was given."""
+"""Stands in an aspect's place for a comment, which is of the item and not of one label."""
 _LONGEST_COMMENT = 5_000
 _LONGEST_NAME = 120
 
@@ -48,7 +32,8 @@ _LONGEST_NAME = 120
 def start_pass(store: Store, request: PassRequest) -> str:
     """Begin a labelling pass and return its id.
 
-    UsageError for a plan that makes no sense, NotFoundError for an unknown project or golden set.
+    UsageError for a plan that makes no sense or labels to take over that are not there, NotFoundError for an unknown
+    project or golden set.
     """
     store.projects.get(request.project_id)
     golden = store.goldens.load(request.golden_id)
@@ -64,24 +49,30 @@ def start_pass(store: Store, request: PassRequest) -> str:
         blind=request.blind,
         instructions=request.instructions.strip(),
     )
+    taken = chosen_labels(store, request, [golden.items[k].item_id for k in plan.positions])
     pass_id = f"l{uuid.uuid4().hex[:12]}"
-    body = {"did": f"began the labelling pass {name}", "name": name, "golden_id": request.golden_id}
-    store.events.add(request.project_id, PASS, pass_id, store.actor, body | {"plan": pack(plan).body})
+    did = f"began the labelling pass {name}"
+    if taken:
+        labels = "1 earlier label" if len(taken) == 1 else f"{len(taken):,} earlier labels"
+        did += f" and took over {labels} of {', '.join(sorted({row.rater for row in taken}))}"
+    body = {"did": did, "name": name, "golden_id": request.golden_id, "plan": pack(plan).body}
+    store.events.add(request.project_id, PASS, pass_id, store.actor, body)
+    store.labels.take_over(request.project_id, request.golden_id, pass_id, taken)
     return pass_id
 
 
 @requires("viewer")
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[PassView]:
     """The project's labelling passes (of one golden set), newest first."""
-    joined = store.events.all(project_id, JOINED)
-    found = [_view(event, joined) for event in store.events.all(project_id, PASS)]
+    later = store.events.all(project_id, (JOINED, STOPPED))
+    found = [_view(event, later) for event in store.events.all(project_id, PASS)]
     return [one for one in reversed(found) if golden_id in (None, one.golden_id)]
 
 
 @requires("viewer")
 def get_pass(store: Store, project_id: str, pass_id: str) -> PassView:
     """NotFoundError for an unknown id."""
-    found = store.events.all(project_id, (PASS, JOINED), pass_id)
+    found = store.events.all(project_id, (PASS, JOINED, STOPPED), pass_id)
     if not found:
         raise NotFoundError(f"There is no labelling pass {pass_id[:24]!r} in this project.")
     return _view(found[0], found[1:])
@@ -89,12 +80,12 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> PassView:
 
 @requires("annotator")
 def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> OthersSaid:
-    """What other raters and the judges said of an item, where the pass shows it; AccessError where it is blind."""
+    """What other raters of the pass and the judges said of an item, where it shows that; AccessError where blind."""
     found = get_pass(store, project_id, pass_id)
     if found.plan.blind:
         raise AccessError(f"{found.name} is blind: what others said is shown to nobody who labels in it.")
     aspects = {one.aspect for one in found.plan.aspects}
-    rows = {(row.rater, row.aspect): row.value for row in store.labels.history(project_id, found.golden_id, item_id)}
+    rows = {(row.rater, row.aspect): row.value for row in store.labels.history(project_id, pass_id, item_id)}
     place = store.goldens.load(found.golden_id).item_ids.index(item_id)
     shelf = [row.judge for row in store.judges.all(project_id, found.golden_id) if row.judge.aspect in aspects]
     return OthersSaid(
@@ -118,102 +109,83 @@ def save_label(
     comment: str = "",
     form: str,
 ) -> None:
-    """Keep what the person who acts says of an item: aspect → label, None = cannot tell; without any, a comment alone.
+    """Keep what the person who acts says of an item in a pass: aspect → label, None = cannot tell.
 
     `form` is the id of the form that was sent: sent twice it counts once.  Other raters' labels are never touched, and
-    earlier ones of the same rater stay in the history.  UsageError for a label outside the scale, an aspect or item
-    that is no part of the pass, or an endless comment.
+    earlier ones of the same rater stay in the history.  UsageError for a label off the scale, an aspect or item that
+    is no part of the pass, an endless comment, or somebody who has stopped rating in it.
     """
-    rater = named_rater(store)
     found = get_pass(store, project_id, pass_id)
-    golden = store.goldens.load(found.golden_id)
-    ids = golden.item_ids
-    if item_id not in ids or ids.index(item_id) not in found.plan.positions:
-        raise UsageError(f"Item {item_id[:60]!r} is no part of {found.name}.")
-    if len(comment) > _LONGEST_COMMENT:
-        raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {len(comment):,}.")
     known = {one.aspect: one for one in found.plan.aspects}
-    if (not values and not comment.strip()) or set(values) - set(known):
+    if not values or set(values) - set(known):
         raise UsageError(f"A label is for {', '.join(known)}; {', '.join(values) or 'nothing'} came.")
     for name, value in values.items():
-        if value is not None and not known[name].scale.holds(value):
-            raise UsageError(f"The label of {name} is {value:g}; the scale is {known[name].scale}.")
-    new = [NewLabel(item_id, name, value, comment.strip()) for name, value in (values or {REMARK: None}).items()]
-    store.labels.add(project_id, found.golden_id, rater, form, new)
+        if value is not None and not known[name].takes(value):
+            steps = f" in steps of {known[name].scale.step:g}" if known[name].scale.step else ""
+            raise UsageError(f"The label of {name} is {value:g}; the scale is {known[name].scale}{steps}.")
+    new = [NewLabel(item_id, name, value, comment.strip()) for name, value in values.items()]
+    _keep(store, found, new, form)
 
 
-@requires("reviewer")
-def harvest(store: Store, project_id: str, pass_id: str) -> HarvestView:
-    """A pass from above: who has done how much, agreement as it grew, and the items to decide.
+@requires("annotator")
+def save_comment(store: Store, project_id: str, pass_id: str, item_id: str, comment: str, *, form: str) -> None:
+    """Keep the person's comment on an item, in place of the one before; their labels stay as they are.
 
-    To decide are the items on which raters part, and those of the golden set that triage called mislabelled.
+    `form` and errors as `save_label`.
     """
-    found = get_pass(store, project_id, pass_id)
-    golden = store.goldens.load(found.golden_id)
-    labels = _labels(store, found, golden)
-    decided = decisions(store, project_id, pass_id)
-    flagged = _flagged(store, found, golden)
-    queue = (*partings(golden, labels, found.plan.aspects), *(_parting(labels, *which) for which in flagged))
-    queue = tuple({(one.aspect, one.item_id): one for one in reversed(queue)}.values())[::-1]
-    items_of: dict[str, set[str]] = {}
-    for one in labels:
-        items_of.setdefault(one.rater, set()).add(one.item_id)
-    return HarvestView(
-        done={rater: len(items_of.get(rater, ())) for rater in dict.fromkeys((*found.raters, *items_of))},
-        n_items=len(found.plan.positions),
-        n_touched=len(set().union(*items_of.values())) if items_of else 0,
-        agreement=tuple(_agreement(golden, labels, one, found.plan.positions) for one in found.plan.aspects),
-        queue=tuple(one for one in queue if (one.aspect, one.item_id) not in decided),
-        decided=decided,
-        flagged=flagged,
-        assigned={rater: len(found.plan.assigned(seat)) for seat, rater in enumerate(found.raters)},
-    )
+    _keep(store, get_pass(store, project_id, pass_id), [NewLabel(item_id, REMARK, None, comment.strip())], form)
 
 
-@requires("reviewer")
-def adjudicate(
-    store: Store, project_id: str, pass_id: str, item_id: str, *, aspect: str, value: float, reason: str, form: str
-) -> None:
-    """Decide the gold label of an item on which raters part; the raters' own labels stay as they are.
+def _keep(store: Store, found: PassView, new: Sequence[NewLabel], form: str) -> None:
+    rater, ids = named_rater(store), store.goldens.load(found.golden_id).item_ids
+    for label in new:
+        if label.item_id not in ids or ids.index(label.item_id) not in found.plan.positions:
+            raise UsageError(f"Item {label.item_id[:60]!r} is no part of {found.name}.")
+        if len(label.comment) > _LONGEST_COMMENT:
+            raise UsageError(
+                f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {len(label.comment):,}."
+            )
+    if rater in found.stopped:
+        raise UsageError(f"You have stopped rating in {found.name}; nothing more is kept of you there.")
+    store.labels.add(found.project_id, found.golden_id, found.pass_id, rater, new, form=form)
 
-    UsageError for an item that the golden set does not have, a value outside the scale or an empty reason.
+
+@requires("annotator")
+def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
+    """The person who acts rates no more in a pass; what they said counts.  Once, and not to be undone.
+
+    From then on they may see what others said.  UsageError for somebody who does not rate in it.
     """
-    found = get_pass(store, project_id, pass_id)
-    if item_id not in store.goldens.load(found.golden_id).item_ids:
-        raise UsageError(f"Item {item_id[:60]!r} is no part of the golden set of {found.name}.")
-    scale = next((one.scale for one in found.plan.aspects if one.aspect == aspect), None)
-    if scale is None or not scale.holds(value):
-        raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")
-    if not reason.strip():
-        raise UsageError("A decision needs a reason, so that people can follow it later.")
-    body = {"did": "decided a label", "item_id": item_id, "aspect": aspect, "value": value, "reason": reason.strip()}
-    store.events.add(project_id, ADJUDICATED, pass_id, store.actor, body, form=form)
+    rater, found = named_rater(store), get_pass(store, project_id, pass_id)
+    if rater not in found.raters:
+        raise UsageError(f"{rater} does not rate in {found.name}.")
+    form = f"stopped:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"
+    store.events.add(project_id, STOPPED, pass_id, store.actor, {"did": f"stopped rating in {found.name}"}, form=form)
 
 
 @requires("viewer")
-def decisions(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], float]:
-    """(aspect, item id) → adjudicated value; a later decision replaces an earlier one."""
-    events = store.events.all(project_id, ADJUDICATED, pass_id)
-    return {(str(one.body["aspect"]), str(one.body["item_id"])): float(one.body["value"]) for one in events}
+def still_rating(
+    store: Store, project_id: str, golden_id: str, aspects: Sequence[str] | None = None
+) -> list[StillRating]:
+    """The passes over a golden set (and these aspects) in which the person who acts has items left to rate.
 
-
-@requires("reviewer", "froze the labels of a pass")
-def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "replace") -> str:
-    """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
-
-    The golden set that was labelled stays as it is.  UsageError when nobody has labelled anything.
+    Whoever does should see neither golden labels nor what others said of its items.
     """
-    found = get_pass(store, project_id, pass_id)
-    golden = store.goldens.load(found.golden_id)
-    frozen = labelled_golden(
-        golden,
-        _labels(store, found, golden),
-        found.plan.aspects,
-        name=" ".join(name.split()) or f"{golden.name}, labelled",
-        combine=combine,
-        decided=decisions(store, project_id, pass_id),
-    )
-    return store.goldens.add(project_id, frozen)
+    rater = store.actor.name
+    rating = []
+    for found in list_passes(store, project_id, golden_id) if rater else []:
+        own = {one.aspect for one in found.plan.aspects}
+        if rater not in found.raters or rater in found.stopped or (aspects is not None and not own & set(aspects)):
+            continue
+        items = store.goldens.load(golden_id).items
+        said: dict[str, set[str]] = {}
+        for row in store.labels.current(project_id, found.pass_id, rater):
+            said.setdefault(row.item_id, set()).add(row.aspect)
+        seat = found.raters.index(rater)
+        left = [k for k in found.plan.assigned(seat) if not own <= said.get(items[k].item_id, set())]
+        if left:
+            rating.append(StillRating(found.pass_id, found.name, len(left)))
+    return rating
 
 
 def named_rater(store: Store) -> str:
@@ -230,12 +202,15 @@ def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, 
     judges, ratings = [], None
     if request.order == "disagreement":
         judges = [row.judge for row in store.judges.all(request.project_id, request.golden_id, request.aspect)]
-        rows = store.labels.current(request.project_id, request.golden_id)
-        ratings = ratings_of(golden, [_label(row) for row in rows], request.aspect).values
+        rows = store.labels.of_golden(request.project_id, request.golden_id)
+        ratings = ratings_of(golden, [label_of(row) for row in rows], request.aspect).values
     return item_order(golden, request.order, seed=request.seed, limit=request.limit, judges=judges, ratings=ratings)
 
 
-def _view(event: EventRow, joined: Sequence[EventRow]) -> PassView:
+def _view(event: EventRow, later: Sequence[EventRow]) -> PassView:
+    def actors(kind: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.actor for one in later if (one.kind, one.subject) == (kind, event.subject)))
+
     body: Mapping[str, Any] = event.body
     return PassView(
         pass_id=event.subject,
@@ -245,7 +220,8 @@ def _view(event: EventRow, joined: Sequence[EventRow]) -> PassView:
         plan=_plan(str(body["plan"])),
         author=event.actor,
         created_at=moment(event.created_at),
-        raters=tuple(dict.fromkeys(one.actor for one in joined if one.subject == event.subject)),
+        raters=actors(JOINED),
+        stopped=actors(STOPPED),
     )
 
 
@@ -255,51 +231,6 @@ def _plan(packed: str) -> LabelPlan:
     return unpack(LabelPlan, Packed(packed))
 
 
-def _flagged(store: Store, found: PassView, golden: GoldenSet) -> dict[tuple[str, str], Triage]:
-    """(aspect, item id) → the triage that called the item's label wrong."""
-    known = set(golden.item_ids)
-    return {
-        (one.aspect, item_id): triage
-        for one in found.plan.aspects
-        for item_id, triage in list_triage(store, found.project_id, found.golden_id, one.aspect).items()
-        if triage.verdict == "label wrong" and item_id in known
-    }
-
-
-def _parting(labels: Sequence[Label], aspect: str, item_id: str) -> Parting:
-    """An item to decide on though its raters, if any, do not part."""
-    said = tuple(one for one in labels if (one.aspect, one.item_id) == (aspect, item_id) and one.value is not None)
-    return Parting(item_id, aspect, said, 0.0)
-
-
-def _labels(store: Store, found: PassView, golden: GoldenSet) -> list[Label]:
-    """What everybody thinks now of the items and aspects of the pass."""
-    items = {golden.items[k].item_id for k in found.plan.positions}
-    aspects = {one.aspect for one in found.plan.aspects}
-    rows = store.labels.current(found.project_id, found.golden_id)
-    return [_label(row) for row in rows if row.item_id in items and row.aspect in aspects]
-
-
-def _label(row: LabelRow) -> Label:
+def label_of(row: LabelRow) -> Label:
+    """What a saved row says."""
     return Label(row.rater, row.item_id, row.aspect, row.value, row.comment)
-
-
-def _agreement(
-    golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect, order: Sequence[int]
-) -> AspectAgreement:
-    from core.stats import alpha_metric, krippendorff_alpha
-
-    found = ratings_of(golden, labels, aspect.aspect)
-    metric = alpha_metric(aspect.scale)
-    known = ~np.isnan(found.values)
-    value = krippendorff_alpha(found.values, metric).value if found.raters else None
-    n_double = int((known.sum(axis=0) >= 2).sum())
-    return AspectAgreement(
-        aspect=aspect.aspect,
-        alpha=value,
-        alpha_metric=metric,
-        n_double=n_double,
-        n_labels=int(known.sum()),
-        growth=growth(found, aspect, order),
-        interval=alpha_interval(golden, found, aspect),
-    )

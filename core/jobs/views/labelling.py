@@ -14,7 +14,10 @@ from core.records import Interval
 
 @dataclass(frozen=True, slots=True)
 class PassRequest:
-    """A labelling pass to begin.  `limit` None rates every item; `order` says what comes first."""
+    """A labelling pass to begin.  `limit` None rates every item; `order` says what comes first.
+
+    `take_over` names (pass id, rater) whose earlier labels of these items count in it as that rater's.
+    """
 
     project_id: str
     golden_id: str
@@ -28,6 +31,7 @@ class PassRequest:
     seed: int = 0
     blind: bool = True
     instructions: str = ""
+    take_over: tuple[tuple[str, str], ...] = ()
 
     @property
     def aspect(self) -> str:
@@ -35,9 +39,18 @@ class PassRequest:
         return self.aspects[0].aspect if self.aspects else ""
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierLabels:
+    """What a rater said in an earlier pass: on how many items."""
+
+    pass_id: str
+    rater: str
+    n_items: int
+
+
 @dataclass(frozen=True)
 class PassView:
-    """A labelling pass; `raters` in the order of joining, `n_labelled` items that somebody has rated."""
+    """A labelling pass; `raters` in the order of joining, `stopped` those of them who rate no more."""
 
     pass_id: str
     project_id: str
@@ -47,6 +60,16 @@ class PassView:
     author: str
     created_at: datetime
     raters: tuple[str, ...]
+    stopped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StillRating:
+    """A pass in which somebody has items left to rate."""
+
+    pass_id: str
+    name: str
+    n_open: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +85,14 @@ class OthersSaid:
 
 @dataclass(frozen=True, slots=True)
 class SavedLabel:
-    """What this rater said last of an item: aspect → label (None = cannot tell), and the comment."""
+    """What this rater said last of an item: aspect → label (None = cannot tell), and the comment.
+
+    `taken` maps those of the aspects whose label was taken over → the id of the pass it was given in.
+    """
 
     values: Mapping[str, float | None]
     comment: str
+    taken: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,6 +143,8 @@ class AspectAgreement:
 class HarvestView:
     """A pass from above: progress by rater (name → items done), agreement by aspect, and what is to be decided.
 
+    `taken` maps (rater, id of an earlier pass) → items whose labels were taken over from there.
+
     `assigned` maps rater → items they have to rate.  `queue` holds first where raters part, then what triage called
     mislabelled; `flagged` maps (aspect, item id) → that triage.  `decided` maps the same → the adjudicated value.
     """
@@ -128,3 +157,14 @@ class HarvestView:
     decided: Mapping[tuple[str, str], float]
     flagged: Mapping[tuple[str, str], Triage] = field(default_factory=dict)
     assigned: Mapping[str, int] = field(default_factory=dict)
+    taken: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedLabel:
+    """A golden label that would be another once the labels of a pass are frozen."""
+
+    item_id: str
+    aspect: str
+    before: float
+    after: float

@@ -63,7 +63,8 @@ class RaterCount:
 class PassFact:
     """A labelling pass: `made_this` where its labels were frozen into this golden set.
 
-    `n_labels` labels and `n_decided` decisions of a third person on this aspect.
+    `n_labels` labels and `n_decided` decisions of a third person on this aspect; `raters` are those who joined, then
+    those whose earlier labels were taken over.
     """
 
     name: str

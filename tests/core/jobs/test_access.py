@@ -42,12 +42,15 @@ READING = """
     judge_adapters
     draft_of others_drafting
     endpoints_of_project endpoints_of_run
+    earlier_labels still_rating
 """
-SPEAKING = "add_comment cast_vote others_said save_label save_triage settle_comment sit_down"
+SPEAKING = """
+    add_comment cast_vote others_said save_comment save_label save_triage settle_comment sit_down stop_rating
+"""
 CHANGING = """
     add_golden add_judge adjudicate allow_endpoint
     cancel_run close_meeting copy_criteria decide decide_proposal edit_proposal
-    freeze_labels harvest
+    freeze_labels harvest replaced_labels
     merge_criteria remove_judge rename_judge resume_run save_edit set_lock set_state start_calibration start_meeting
     start_pass start_rescore start_round
     save_steps start_styles
@@ -152,7 +155,7 @@ def test_the_log_in_pages_and_the_names_in_it(store: Store) -> None:
     project_id = tasks.create_project(ada, "p").project_id
     golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
     golden_id = tasks.add_golden(store, project_id, golden)
-    store.labels.add(project_id, golden_id, "bo", "f", [NewLabel("i", "a", 2.0)])
+    store.labels.add(project_id, golden_id, "l1", "bo", [NewLabel("i", "a", 2.0)], form="f")
     page = tasks.log_page(store, project_id, limit=1)
     assert ([one.sentence for one in page.entries], page.n) == (["added a golden set"], 2)
     assert (page.people, page.kinds) == (("", "Ada"), ("audit",))

@@ -59,7 +59,10 @@ def test_two_raters_from_sitting_down_to_a_golden_set(store: Store, request_: Pa
     tasks.adjudicate(store, project, pass_id, "i0", aspect="a", value=3.0, reason="rule 2", form="d1")
     assert tasks.harvest(store, project, pass_id).queue == ()
 
-    frozen = tasks.load_golden_set(store, tasks.freeze_labels(store, project, pass_id, name=""))
+    replaced = tasks.replaced_labels(store, project, pass_id, "replace")
+    assert [(one.item_id, one.before, one.after) for one in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
+    frozen_id = tasks.freeze_labels(store, project, pass_id, name="", combine="replace")
+    frozen = tasks.load_golden_set(store, frozen_id)
     assert frozen.name == "g, labelled"
     assert frozen.aspects["a"].values == (3.0, 2.0, 2.0, *(3.0,) * 9)  # decided, Ann's, Ann's, as before
     assert frozen.aspects["b"].values == (1.0, 1.0, 1.0, *(None,) * 9)
@@ -73,13 +76,14 @@ def test_a_form_sent_again_and_a_change_of_mind(store: Store, request_: PassRequ
     for value, form in ((1.0, "f1"), (1.0, "f1"), (4.0, "f2"), (5.0, "f1")):
         tasks.save_label(ann, *where, "i0", {"a": value, "b": 0.0}, form=form)
     assert tasks.sit_down(ann, *where).saved["i0"].values["a"] == 4.0
-    assert len(store.labels.history(request_.project_id, request_.golden_id, "i0")) == 4  # two forms, two aspects
+    assert len(store.labels.history(*where, "i0")) == 4  # two forms, two aspects
 
 
 @pytest.mark.parametrize(
     ("item_id", "values", "comment", "words"),
     [
         ("i0", {"a": 6.0}, "", "the scale is 1-5"),
+        ("i0", {"a": 3.5}, "", "in steps of 1"),
         ("i0", {"c": 1.0}, "", "a, b; c came"),
         ("i0", {}, "", "nothing came"),
         ("i99", {"a": 1.0}, "", "no part of first pass"),
@@ -92,7 +96,7 @@ def test_what_is_no_label(
     ann = store.acting(Actor("Ann", "annotator"))
     with pytest.raises(UsageError, match=words):
         tasks.save_label(ann, request_.project_id, pass_id, item_id, values, comment=comment, form="f")
-    assert store.labels.history(request_.project_id, request_.golden_id, "i0") == []
+    assert store.labels.history(request_.project_id, pass_id, "i0") == []
 
 
 def test_nobody_labels_without_a_name(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -126,11 +130,14 @@ def test_a_desk_brought_up_press_by_press_is_the_desk_read_whole(
     chance, choices = random.Random(5), {"a": (1.0, 4.0), "b": (0.0, 1.0)}
     for k in range(60):
         said = {name: chance.choice([None, *choices[name]]) for name in chance.sample(["a", "b"], chance.randint(0, 2))}
-        comment = chance.choice(["", "odd"]) if said else "alone"
-        tasks.save_label(ann, *where, chance.choice(desk.assigned), said, comment=comment, form=f"f{k}")
+        item_id, comment = chance.choice(desk.assigned), chance.choice(["", "odd"])
+        if said:
+            tasks.save_label(ann, *where, item_id, said, comment=comment, form=f"f{k}")
+        else:
+            tasks.save_comment(ann, *where, item_id, comment, form=f"f{k}")
         desk = tasks.sit_down(ann, *where, seen=(seen, desk))
     assert desk == tasks.sit_down(ann, *where)
-    rows = store.labels.current(request_.project_id, request_.golden_id, "Ann")
+    rows = store.labels.current(*where, "Ann")
     for item_id in desk.assigned:  # the desk says what the newest rows say
         newest = [row for row in rows if row.item_id == item_id]
         assert desk.said(item_id).values == {row.aspect: row.value for row in newest if row.aspect}
@@ -202,16 +209,16 @@ def test_a_comment_alone_and_a_half_answered_item_are_found_again(
 ) -> None:
     ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
     tasks.sit_down(ann, *where)
-    tasks.save_label(ann, *where, "i0", {}, comment="odd", form="f1")
+    tasks.save_comment(ann, *where, "i0", "odd", form="f1")
     tasks.save_label(ann, *where, "i1", {"a": 2.0}, comment="first", form="f2")
-    tasks.save_label(ann, *where, "i1", {}, comment="second", form="f3")
+    tasks.save_comment(ann, *where, "i1", "second", form="f3")
     desk = tasks.sit_down(ann, *where)
     assert (desk.first_open, desk.n_done) == ("i0", 0)
     assert (desk.said("i0").values, desk.said("i0").comment) == ({}, "odd")
     assert (desk.said("i1").values, desk.said("i1").comment) == ({"a": 2.0}, "second")
     assert desk.said("i2") == SavedLabel({}, "")
-    with pytest.raises(UsageError, match="nothing came"):
-        tasks.save_label(ann, *where, "i0", {}, comment=" ", form="f4")
+    tasks.save_comment(ann, *where, "i0", " ", form="f4")  # taken back
+    assert tasks.sit_down(ann, *where).said("i0") == SavedLabel({}, "")
     assert tasks.harvest(store, *where).done == {"Ann": 1}  # a comment is no label
 
 
@@ -227,6 +234,88 @@ def test_time_left_counts_items_not_aspects(
     monkeypatch.undo()
     # items were finished at 1, 11 and 21 s: ten seconds each, and five of Ann's eight are open
     assert tasks.sit_down(ann, *where).seconds_left == pytest.approx(50.0)
+
+
+def _rate(store: Store, who: str, where: tuple[str, str], values: dict[str, float]) -> None:
+    ann = store.acting(Actor(who, "annotator"))
+    tasks.sit_down(ann, *where)
+    for item_id, value in values.items():
+        tasks.save_label(ann, *where, item_id, {"a": value}, comment="mine", form=f"{who}{where[1]}{item_id}{value}")
+
+
+def test_a_second_pass_begins_empty(store: Store, request_: PassRequest, pass_id: str) -> None:
+    """Nobody's labels of the first pass are done, counted or frozen in the second, nor shown to those who rate."""
+    first = (request_.project_id, pass_id)
+    _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
+    _rate(store, "Bo", first, {"i0": 5.0, "i1": 1.0})
+    second = (request_.project_id, tasks.start_pass(store, replace(request_, aspects=(FIVE,), blind=False)))
+    desk = tasks.sit_down(store.acting(Actor("Ann", "annotator")), *second)
+    assert (desk.n_done, desk.begun, desk.first_open) == (0, {}, "i0")
+    seen = tasks.harvest(store, *second)
+    assert (seen.done, seen.n_touched, seen.queue) == ({"Ann": 0}, 0, ())
+    assert [(one.alpha, one.n_labels, one.n_double) for one in seen.agreement] == [(None, 0, 0)]
+    assert tasks.others_said(store.acting(Actor("Ann", "annotator")), *second, "i0").raters == ()
+    with pytest.raises(UsageError, match="nothing to freeze"):
+        tasks.freeze_labels(store, *second, name="")
+    _rate(store, "Cy", second, {"i0": 2.0})
+    seen = tasks.harvest(store, *second)
+    assert (seen.done, seen.agreement[0].n_double) == ({"Ann": 0, "Cy": 1}, 0)
+    assert tasks.harvest(store, *first).done == {"Ann": 2, "Bo": 2}
+
+
+def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, request_: PassRequest, pass_id: str) -> None:
+    first = (request_.project_id, pass_id)
+    _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
+    _rate(store, "Bo", first, {"i0": 5.0})
+    asked = replace(request_, name="second", aspects=(FIVE,), limit=1, shared=1)
+    there = tasks.earlier_labels(store, request_.project_id, request_.golden_id, asked.aspects)
+    assert [(one.pass_id, one.rater, one.n_items) for one in there] == [(pass_id, "Ann", 2), (pass_id, "Bo", 1)]
+    narrow = (LabelAspect("a", Scale(1, 3, 1.0)),)  # on 1-3 a label of 5 is none
+    assert [one.rater for one in tasks.earlier_labels(store, request_.project_id, request_.golden_id, narrow)] == [
+        "Ann"
+    ]
+    with pytest.raises(UsageError, match="Cy gave no labels"):
+        tasks.start_pass(store, replace(asked, take_over=((pass_id, "Cy"),)))
+    second = (request_.project_id, tasks.start_pass(store, replace(asked, take_over=((pass_id, "Ann"),))))
+    seen = tasks.harvest(store, *second)
+    assert (seen.done, seen.taken, seen.assigned) == ({"Ann": 1}, {("Ann", pass_id): 1}, {})
+    ann = store.acting(Actor("Ann", "annotator"))
+    desk = tasks.sit_down(ann, *second)
+    assert desk.saved["i0"] == SavedLabel({"a": 1.0}, "mine", {"a": pass_id})
+    tasks.save_comment(ann, *second, "i0", "still", form="c")  # a comment makes nothing hers that was taken over
+    assert tasks.sit_down(ann, *second).saved["i0"] == SavedLabel({"a": 1.0}, "still", {"a": pass_id})
+    tasks.save_label(ann, *second, "i0", {"a": 2.0}, form="n")
+    assert tasks.sit_down(ann, *second).saved["i0"] == SavedLabel({"a": 2.0}, "", {})
+    assert tasks.harvest(store, *second).taken == {}
+    assert [one.value for one in store.labels.current(*first, "Ann")] == [1.0, 5.0]  # the first pass stays as it was
+    begun = [one.sentence for one in tasks.list_events(store, request_.project_id, "labelling pass")]
+    assert begun[-1] == "began the labelling pass second and took over 1 earlier label of Ann"
+
+
+def test_whoever_still_rates_does_not_decide(store: Store, request_: PassRequest, pass_id: str) -> None:
+    where, bo = (request_.project_id, pass_id), store.acting(Actor("Bo", "reviewer"))
+    _rate(store, "Ann", where, {"i0": 1.0})
+    _rate(store, "Bo", where, {"i0": 5.0})
+    other = (request_.project_id, tasks.start_pass(store, replace(request_, name="other", aspects=(YES,))))
+
+    def left(aspects: list[str]) -> list[tuple[str, int]]:
+        rating = tasks.still_rating(bo, request_.project_id, request_.golden_id, aspects)
+        return [(one.name, one.n_open) for one in rating]
+
+    said = {"aspect": "a", "value": 3.0, "reason": "rule 2", "form": "d"}
+    with pytest.raises(AccessError, match="8 items left to rate in first pass"):  # b of i0 is open too
+        tasks.adjudicate(bo, *where, "i0", **said)  # type: ignore[arg-type]
+    tasks.sit_down(bo, *other)
+    assert (left(["a"]), left(["b"])) == ([("first pass", 8)], [("other", 8), ("first pass", 8)])
+    tasks.stop_rating(bo, *where)
+    tasks.stop_rating(bo, *other)
+    assert left(["a", "b"]) == []
+    tasks.adjudicate(bo, *where, "i0", **said)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="stopped rating in first pass"):
+        tasks.save_label(bo, *where, "i1", {"a": 1.0}, form="late")
+    assert tasks.harvest(store, *where).done["Bo"] == 1
+    with pytest.raises(UsageError, match="Cy does not rate"):
+        tasks.stop_rating(store.acting(Actor("Cy", "reviewer")), *where)
 
 
 def test_what_triage_called_mislabelled_joins_the_queue(store: Store, request_: PassRequest, pass_id: str) -> None:

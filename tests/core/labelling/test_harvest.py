@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.labelling.harvest import Label, alpha_interval, growth, labelled_golden, partings, ratings_of
+from core.labelling.harvest import Combine, Label, alpha_interval, growth, labelled_golden, partings, ratings_of
 from core.labelling.plan import LabelAspect
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import krippendorff_alpha
@@ -71,7 +71,7 @@ def test_new_labels_replace_old_ones_or_only_fill_gaps() -> None:
         {"a": AspectLabels("a", Scale(1, 5, 1.0), (5.0, None, 2.0, None))},
         (Rating("i0", "old", "a", 5.0), Rating("i2", "old", "a", 2.0)),
     )
-    replaced = labelled_golden(had, LABELS, (FIVE,), name="r")
+    replaced = labelled_golden(had, LABELS, (FIVE,), name="r", combine="replace")
     assert replaced.aspects["a"].values == (2.5, 3.5, 2.0, None)
     assert {(one.item_id, one.rater_id) for one in replaced.ratings} == {
         ("i0", "Ann"),
@@ -80,7 +80,7 @@ def test_new_labels_replace_old_ones_or_only_fill_gaps() -> None:
         ("i1", "Bo"),
         ("i2", "old"),
     }
-    filled = labelled_golden(had, LABELS, (FIVE,), name="f", combine="fill")
+    filled = labelled_golden(had, LABELS, (FIVE,), name="f")
     assert filled.aspects["a"].values == (5.0, 3.5, 2.0, None)
     assert {(one.item_id, one.rater_id) for one in filled.ratings} == {
         ("i0", "old"),
@@ -95,13 +95,17 @@ def test_nothing_to_freeze() -> None:
         labelled_golden(BARE, [Label("Ann", "i0", "a", None)], (FIVE,), name="x")
 
 
-def test_a_decision_counts_over_old_and_new_labels() -> None:
+def test_a_decision_replaces_a_golden_label_only_where_that_was_chosen() -> None:
     had = GoldenSet("g", "single", ITEMS, {"a": AspectLabels("a", Scale(1, 5, 1.0), (5.0, 5.0, None, None))})
-    filled = labelled_golden(
-        had, LABELS, (FIVE,), name="f", combine="fill", decided={("a", "i0"): 2.0, ("a", "i2"): 1.0}
-    )
-    assert filled.aspects["a"].values == (2.0, 5.0, 1.0, None)
-    alone = labelled_golden(had, [], (FIVE,), name="d", decided={("a", "i1"): 4.0})
+    decided = {("a", "i0"): 2.0, ("a", "i2"): 1.0}
+
+    def gold(combine: Combine) -> tuple[float | None, ...]:
+        return labelled_golden(had, LABELS, (FIVE,), name="f", combine=combine, decided=decided).aspects["a"].values
+
+    assert gold("fill") == (5.0, 5.0, 1.0, None)
+    assert gold("decided") == (2.0, 5.0, 1.0, None)
+    assert gold("replace") == (2.0, 3.5, 1.0, None)
+    alone = labelled_golden(had, [], (FIVE,), name="d", combine="decided", decided={("a", "i1"): 4.0})
     assert alone.aspects["a"].values == (5.0, 4.0, None, None)
 
 

@@ -131,6 +131,77 @@ def test_projects_that_were_imported_earlier_are_known(url: str) -> None:
         }
 
 
+def test_labels_of_an_older_schema_go_to_the_pass_they_were_given_in(url: str) -> None:
+    """Two passes over one golden set, of aspects a and a with b; who rated when and what says where a label belongs."""
+    engine = sa.create_engine(database.sqlalchemy_url(url))
+    if engine.dialect.name == "sqlite":
+        Path(str(engine.url.database)).parent.mkdir()
+    with engine.begin() as connection:
+        database.upgrade(connection, "0001")
+    old = sa.MetaData()
+    old.reflect(engine)
+    with engine.begin() as connection:
+        for table, row in OLDEST.items():
+            connection.execute(sa.insert(old.tables[table]), row)
+        connection.execute(sa.insert(old.tables["golden_items"]), SECOND_ITEM)
+        database.upgrade(connection, "0007")
+    older = sa.MetaData()
+    older.reflect(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.insert(older.tables["events"]), _events())
+        connection.execute(sa.insert(older.tables["labels"]), [_label(*one) for one in GIVEN])
+    engine.dispose()
+    with Store(url) as store:
+        found = {
+            row.comment: (row.pass_id, row.taken_from)
+            for pass_id in ("l1", "l2")
+            for item_id in ("i", "j \x00")
+            for row in store.labels.history("p1", pass_id, item_id)
+        }
+        assert found == {one[-1]: (one[0], "") for one in GIVEN}
+
+
+SECOND_ITEM = {"golden_id": "golden:1", "position": 1, "body": '["j \\u0000","text","s","","","",[]]'}
+GIVEN = (  # the pass it belongs to, rater, item, aspect, when, why
+    ("l1", "Ann", "i", "a", 15.0, "before the second pass began"),
+    ("l1", "Ann", "j \x00", "a", 25.0, "she had joined the first alone by then"),
+    ("l2", "Bo", "i", "a", 35.0, "he joined the second alone"),
+    ("l2", "Ann", "i", "b", 45.0, "only the second asks for b"),
+    ("l1", "Ann", "i", "a", 46.0, "she had joined both: the first of them"),
+    ("l1", "Cy", "j \x00", "a", 47.0, "he joined none, and only the first has the item"),
+    ("l1", "Cy", "i", "c", 48.0, "no pass asks for c: the first"),
+    ("l2", "Bo", "i", "", 49.0, "a comment of his"),
+)
+
+
+def _events() -> list[dict[str, object]]:
+    def event(kind: str, pass_id: str, actor: str, at: float, body: object) -> dict[str, object]:
+        who = {"subject": json.dumps(pass_id), "actor": json.dumps(actor), "role": "admin"}
+        row = {"project_id": "p1", "kind": kind, **who, "form": f"{kind}{pass_id}{actor}", "created_at": at}
+        return {**row, "body": json.dumps(json.dumps(body))}
+
+    def began(pass_id: str, at: float, aspects: tuple[str, ...], positions: list[int]) -> dict[str, object]:
+        scale = {"low": 1, "high": 5, "step": 1, "given": True}
+        asked = [{"aspect": one, "scale": scale, "definition": ""} for one in aspects]
+        plan = json.dumps({"aspects": asked, "positions": positions, "n_raters": 2, "shared": 2, "overlap": 1})
+        body = {"did": "began", "name": pass_id, "golden_id": "golden:1", "plan": plan}
+        return event("labelling pass", pass_id, "Ann", at, body)
+
+    return [
+        began("l1", 10.0, ("a",), [0, 1]),
+        event("joined", "l1", "Ann", 11.0, {}),
+        began("l2", 20.0, ("a", "b"), [0]),
+        event("joined", "l2", "Bo", 31.0, {}),
+        event("joined", "l2", "Ann", 41.0, {}),
+    ]
+
+
+def _label(_: str, rater: str, item_id: str, aspect: str, at: float, why: str) -> dict[str, object]:
+    texts = {"rater": rater, "item_id": item_id, "aspect": aspect, "comment": why}
+    where = {"project_id": "p1", "golden_id": "golden:1", "form": why, "created_at": at, "value": 2.0}
+    return where | {name: json.dumps(text) for name, text in texts.items()}
+
+
 def test_migrations_lead_to_the_schema_in_the_code(url: str) -> None:
     Store(url).close()
     engine = sa.create_engine(database.sqlalchemy_url(url))

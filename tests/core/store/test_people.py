@@ -21,12 +21,14 @@ def golden_id(store: Store, project: str, golden: GoldenSet) -> str:
 
 
 def _said(store: Store, project: str, golden_id: str, rater: str | None = None) -> list[tuple[str, str, float | None]]:
-    return [(row.rater, row.item_id, row.value) for row in store.labels.current(project, golden_id, rater)]
+    return [(row.rater, row.item_id, row.value) for row in store.labels.current(project, "l1", rater)]
 
 
 def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store, project: str, golden_id: str) -> None:
     def save(rater: str, form: str, value: float | None, item_id: str = "a") -> None:
-        store.labels.add(project, golden_id, rater, form, [NewLabel(item_id, "coherence", value, "why \x00")])
+        store.labels.add(
+            project, golden_id, "l1", rater, [NewLabel(item_id, "coherence", value, "why \x00")], form=form
+        )
 
     save("Ann", "f1", 2.0)
     save("Bo", "f2", 4.0)
@@ -34,7 +36,7 @@ def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store,
     save("Ann", "f4", None, "ä")
     assert _said(store, project, golden_id) == [("Bo", "a", 4.0), ("Ann", "a", 3.0), ("Ann", "ä", None)]
     assert _said(store, project, golden_id, "Ann") == [("Ann", "a", 3.0), ("Ann", "ä", None)]
-    history = store.labels.history(project, golden_id, "a")
+    history = store.labels.history(project, "l1", "a")
     assert [(row.rater, row.value, row.comment) for row in history] == [
         ("Ann", 2.0, "why \x00"),
         ("Bo", 4.0, "why \x00"),
@@ -42,24 +44,38 @@ def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store,
     ]
 
 
+def test_a_pass_has_its_own_labels_and_those_taken_over(store: Store, project: str, golden_id: str) -> None:
+    for pass_id, value in (("l1", 2.0), ("l2", 5.0)):
+        store.labels.add(project, golden_id, pass_id, "Ann", [NewLabel("a", "coherence", value, "why")], form=pass_id)
+    assert [row.value for row in store.labels.current(project, "l2")] == [5.0]
+    assert [(row.pass_id, row.value) for row in store.labels.of_golden(project, golden_id)] == [
+        ("l1", 2.0),
+        ("l2", 5.0),
+    ]
+    for _ in range(2):  # sent twice, kept once
+        store.labels.take_over(project, golden_id, "l3", store.labels.current(project, "l1"))
+    (taken,) = store.labels.history(project, "l3", "a")
+    assert (taken.rater, taken.value, taken.comment, taken.taken_from) == ("Ann", 2.0, "why", "l1")
+
+
 def test_a_form_sent_twice_is_kept_once(store: Store, project: str, golden_id: str) -> None:
     both = [NewLabel("a", "coherence", 2.0), NewLabel("a", "é", 1.0)]
-    store.labels.add(project, golden_id, "Ann", "f1", both)
-    store.labels.add(project, golden_id, "Ann", "f1", [NewLabel("a", "coherence", 5.0)])
-    assert len(store.labels.history(project, golden_id, "a")) == 2
+    store.labels.add(project, golden_id, "l1", "Ann", both, form="f1")
+    store.labels.add(project, golden_id, "l1", "Ann", [NewLabel("a", "coherence", 5.0)], form="f1")
+    assert len(store.labels.history(project, "l1", "a")) == 2
     assert ("Ann", "a", 5.0) not in _said(store, project, golden_id)
-    store.labels.add(project, golden_id, "Bo", "f1", both)  # another rater's form may have the same id
-    assert len(store.labels.history(project, golden_id, "a")) == 4
+    store.labels.add(project, golden_id, "l1", "Bo", both, form="f1")  # another rater's form may have the same id
+    assert len(store.labels.history(project, "l1", "a")) == 4
 
 
 def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id: str) -> None:
     def rate(number: int) -> None:
         new = [NewLabel("a", "coherence", float(number % 5))]
-        store.labels.add(project, golden_id, f"rater {number % 8}", f"form {number}", new)
+        store.labels.add(project, golden_id, "l1", f"rater {number % 8}", new, form=f"form {number}")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(rate, range(120)))
-    assert len(store.labels.history(project, golden_id, "a")) == 120
+    assert len(store.labels.history(project, "l1", "a")) == 120
     assert len(_said(store, project, golden_id)) == 8
 
 
@@ -97,7 +113,7 @@ def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str)
 
 def test_raters_are_those_of_the_project(store: Store, project: str, golden_id: str) -> None:
     for rater, form in (("Bo", "f1"), ("Ann", "f2"), ("Bo", "f3")):
-        store.labels.add(project, golden_id, rater, form, [NewLabel("a", "coherence", 2.0)])
+        store.labels.add(project, golden_id, "l1", rater, [NewLabel("a", "coherence", 2.0)], form=form)
     assert store.labels.raters(project) == ["Ann", "Bo"]
     assert store.labels.raters(store.projects.add("other")) == []
 

@@ -111,6 +111,8 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     tasks.sit_down(ann, project_id, pass_id)
     for k, value in enumerate((2.0, 3.0, None)):
         tasks.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")
+    taking = ((pass_id, "Ann"),)
+    tasks.start_pass(bo, PassRequest(project_id, golden_id, "second pass", (aspect,), take_over=taking))
     agenda = [AgendaItem("change", "Take it?", subject_id=criteria_id, run_id="")]
     meeting = tasks.start_meeting(bo, project_id, "m", golden_id=golden_id, aspect="coherence", agenda=agenda)
     tasks.cast_vote(bo, project_id, meeting, 0, voter="Cy", choice="for")

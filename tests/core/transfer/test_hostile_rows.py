@@ -128,6 +128,8 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         ),
         "the run 'r0000",
     ),
+    "labels of another pass": (_put("labels", "pass_id", "l0"), "the labelling pass 'l0'"),
+    "labels taken over from one": (_put("labels", "taken_from", "l0"), "the labelling pass 'l0'"),
     "no such item": (_put("labels", "item_id", "elsewhere"), "the item 'elsewhere'"),
     "no such comment": (_of_event("comment settled", "comment", 10**6), "the comment '1000000'"),
     "edits of what is not there": (_put("criteria_edits", "parent_id", "c0"), "the criteria 'c0'"),

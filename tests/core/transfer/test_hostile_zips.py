@@ -196,7 +196,7 @@ def test_lines_that_are_no_json(members: Members, line: bytes) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("version", 2, "newer Concord .0.1.0, format 2"),
+        ("version", 3, "newer Concord .0.1.0, format 3"),
         ("schema", "9999", "newer Concord .*schema 9999.* up to schema " + HEAD),
         ("version", "1", "version '1'"),
         ("version", True, "version 'True'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from core.settings import Settings
 from core.store.layout import LAYOUT
 from core.store.store import Store
 from core.store.transfer import IMPORTED
+from core.transfer.archive import Archive, Writer
 from core.transfer.manifest import VERSION
 
 Fill = Callable[..., str]
@@ -99,8 +101,9 @@ def _judges(store: Store, project_id: str) -> Any:
 
 
 def _labels(store: Store, project_id: str) -> Any:
-    (golden,) = store.goldens.all(project_id)
-    return store.labels.history(project_id, golden.golden_id, "a"), store.labels.current(project_id, golden.golden_id)
+    passes = [one.pass_id for one in tasks.list_passes(store, project_id)]
+    assert len(passes) == 2
+    return [(store.labels.history(project_id, one, "a"), store.labels.current(project_id, one)) for one in passes]
 
 
 def _reviews(store: Store, project_id: str) -> Any:
@@ -240,12 +243,32 @@ def test_no_row_leaves_with_its_project_a_host_or_another_project(exported: byte
     assert text.count('"project_id"') == text.count('"project_id": ""')
 
 
+def test_labels_of_a_file_of_version_1_go_to_the_pass_they_were_given_in(
+    exported: bytes, tables_of: TablesOf, elsewhere: Store, settings: Settings
+) -> None:
+    """As written before labels had a pass: Ann had joined the first alone, and nothing was taken over."""
+    tables, out = tables_of(exported), io.BytesIO()
+    tables["labels"] = [row for row in tables["labels"] if not row["taken_from"]]
+    for row in tables["labels"]:
+        del row["pass_id"], row["taken_from"]
+    with Archive(io.BytesIO(exported)) as archive:
+        manifest = archive.manifest
+    with Writer(out) as writer:
+        for table, rows in tables.items():
+            writer.add(table, rows)
+        writer.finish(replace(manifest, version=1, files=tuple(writer.files)))
+    project_id = tasks.import_project(elsewhere, settings, io.BytesIO(out.getvalue())).project.project_id
+    second, first = tasks.list_passes(elsewhere, project_id)
+    assert [row.value for row in elsewhere.labels.history(project_id, first.pass_id, "a")] == [2.0, 3.0, None]
+    assert elsewhere.labels.current(project_id, second.pass_id) == []
+
+
 def test_the_form_is_pinned() -> None:
-    """Another column or kind is another format: raise `manifest.VERSION`, bring version 1 up to it, then this."""
+    """Another column or kind is another format: raise `manifest.VERSION`, bring those before it up to it, then this."""
     told = {name: [(one.name, one.kind, one.nullable) for one in layout.columns] for name, layout in LAYOUT.items()}
     assert ("value", "real", True) in told["labels"]
-    assert content_digest("layout", told)[:23] == "layout:225a381c8f8587ee"
-    assert VERSION == 1
+    assert content_digest("layout", told)[:23] == "layout:7eafa09433481745"
+    assert VERSION == 2
 
 
 def test_a_file_is_bytes_or_a_path(store: Store, settings: Settings, exported: bytes) -> None:

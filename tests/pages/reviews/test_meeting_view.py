@@ -100,7 +100,8 @@ def test_votes_by_row_and_by_key(
     press(screen, "Against")  # counts for the first who has not voted
     press(screen, "For")
     assert "All have voted" in texts(screen)
-    screen.segmented_control(key=f"form_vote_{meeting_id}_0_0").set_value("abstain").run()  # changed their mind
+    first = the_meeting(store, reviewed, screen).voters[0]
+    screen.segmented_control(key=f"form_vote_{meeting_id}_0_{first}").set_value("abstain").run()  # changed their mind
     tally = the_meeting(store, reviewed, screen).points[0].tally
     assert tally == {"for": 1, "against": 0, "abstain": 1}
     assert {one.label: one.value for one in screen.metric if one.label in ("For", "Against", "Abstain")} == {

@@ -14,8 +14,9 @@ from core.comparison import human_ceiling
 from core.errors import AspectError
 from core.golden import load_golden
 from core.jobs.tasks.access import AUDIT
+from core.jobs.tasks.adjudication import decisions
 from core.jobs.tasks.convert import moment
-from core.jobs.tasks.labelling import decisions, list_passes
+from core.jobs.tasks.labelling import list_passes
 from core.jobs.tasks.reporting.basis import Basis
 from core.jobs.views.labelling import PassView
 from core.jobs.views.reports import Judged, LabelBar, Labelling, PassFact, RaterCount
@@ -202,15 +203,15 @@ def _passes(basis: Basis) -> Iterator[PassFact]:
 
 
 def _pass(basis: Basis, one: PassView, *, made_this: bool) -> PassFact:
-    rows = basis.store.labels.current(one.project_id, one.golden_id)
+    rows = basis.store.labels.current(one.project_id, one.pass_id)
     given = Counter(row.rater for row in rows if row.aspect == basis.aspect and row.value is not None)
     decided = [which for which in decisions(basis.store, one.project_id, one.pass_id) if which[0] == basis.aspect]
     return PassFact(
         name=one.name,
         began_by=one.author,
         began_at=one.created_at,
-        raters=one.raters,
-        n_labels=sum(n for rater, n in given.items() if rater in one.raters),
+        raters=tuple(dict.fromkeys((*one.raters, *given))),
+        n_labels=given.total(),
         n_decided=len(decided),
         made_this=made_this,
         blind=one.plan.blind,

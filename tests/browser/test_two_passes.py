@@ -1,0 +1,283 @@
+"""Labels by keyboard in real Chromium: every kind of scale, two passes on one aspect, two people on one server.
+
+What the store holds at the end is what was typed, item by item, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from core.jobs import tasks
+from core.jobs.views.labelling import PassRequest
+from core.labelling.plan import LabelAspect
+from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.settings import Settings
+from core.store.store import Store
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
+CLARITY = LabelAspect("clarity", Scale(1, 5, 1.0))
+TRUE, WARMTH = LabelAspect("true", Scale(0, 1, 1.0)), LabelAspect("warmth", Scale(0, 100))
+Said = dict[str, dict[str, float | None]]
+Serve = Callable[[Path], AbstractContextManager[str]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A project of four items, whose golden labels of clarity are means, as the server at `url` has it too."""
+
+    url: str
+    store: Store
+    project_id: str
+    golden_id: str
+
+    def begin(self, name: str, *aspects: LabelAspect, n_raters: int = 1) -> str:
+        request = PassRequest(self.project_id, self.golden_id, name, aspects, n_raters, 4, 1, order="file")
+        return tasks.start_pass(self.store, request)
+
+    def said(self, pass_id: str, rater: str = "Ann") -> Said:
+        """Item → aspect → label, as saved."""
+        found: Said = {}
+        for row in self.store.labels.current(self.project_id, pass_id, rater):
+            if row.aspect:
+                found.setdefault(row.item_id, {})[row.aspect] = row.value
+        return found
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, serve: Serve) -> Iterator[tuple[str, Store]]:
+    home = tmp_path_factory.mktemp("passes") / "home"
+    with tasks.open_store(Settings(home=home, worker="external", worker_id="w")) as store, serve(home) as url:
+        yield url, store
+
+
+@pytest.fixture
+def place(served: tuple[str, Store]) -> Place:
+    url, store = served
+    project_id = tasks.create_project(store, "p").project_id
+    items = tuple(Item(f"i{k}", f"Text number {k}.", f"s{k}", "", f"Source of text {k}.") for k in range(4))
+    labels = AspectLabels("clarity", Scale(1, 5), (3.67, 4.33, None, 2.67))
+    golden_id = tasks.add_golden(store, project_id, GoldenSet("g", "source_target", items, {"clarity": labels}))
+    return Place(url, store, project_id, golden_id)
+
+
+def stands(page: Page, words: str) -> None:
+    """Waits for what the progress bar says, and for the item below it."""
+    expect(page.get_by_test_id("stProgress")).to_contain_text(words)
+    page.wait_for_selector(SETTLED)
+
+
+def sit_down(page: Page, place: Place, pass_id: str, rater: str, first: str = "1 of 4 · 0 done") -> None:
+    page.goto(f"{place.url}/label?project={place.project_id}&labelling={pass_id}")
+    name, begin = page.get_by_label("Your name"), page.get_by_role("button", name="Begin labelling")
+    expect(name.or_(begin).first).to_be_visible(timeout=60_000)
+    if name.count():
+        name.fill(rater)
+        page.get_by_role("button", name="That is me").click()
+    begin.click()
+    stands(page, first)
+
+
+def strike(page: Page, *keys: str, then: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+    stands(page, then)
+
+
+def typed(page: Page, text: str, then: str) -> None:
+    """Type into the box that has the cursor, then Enter."""
+    expect(box(page)).to_be_focused()
+    page.keyboard.type(text)
+    strike(page, "Enter", then=then)
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_role("textbox", name=re.compile("number from"))
+
+
+def told(page: Page, words: str) -> None:
+    expect(page.get_by_text(words)).to_be_visible()
+    page.wait_for_selector(SETTLED)
+
+
+def rated(page: Page, label: str) -> None:
+    """Waits until a label is marked as given."""
+    expect(page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile(f"^{label}"))).to_be_visible()
+    page.wait_for_selector(SETTLED)
+
+
+def view(page: Page, name: str, then: str) -> None:
+    page.get_by_test_id("stButtonGroup").get_by_text(name, exact=True).click()
+    told(page, then)
+
+
+def test_a_typed_number_is_of_its_item_alone(page: Page, place: Place) -> None:
+    pass_id = place.begin("numbers", LabelAspect("clarity", Scale(1, 5)))
+    sit_down(page, place, pass_id, "Ann")
+    typed(page, "5", "2 of 4 · 1 done")
+    expect(box(page)).to_have_value("")
+    for _ in range(2):  # on an empty box
+        page.keyboard.press("Enter")
+    told(page, "Rate this item first: type a number from 1 to 5, then Enter.")
+    stands(page, "2 of 4 · 1 done")
+    page.keyboard.press("Control+z")
+    page.keyboard.type("4")  # and never kept
+    page.evaluate("document.activeElement.blur()")
+    strike(page, "ArrowRight", then="3 of 4 · 1 done")
+    expect(box(page)).to_have_value("")
+    page.evaluate("document.activeElement.blur()")
+    strike(page, "ArrowLeft", then="2 of 4 · 1 done")
+    expect(box(page)).to_have_value("")
+    page.keyboard.press("Enter")
+    told(page, "Rate this item first: type a number from 1 to 5, then Enter.")
+    assert place.said(pass_id) == {"i0": {"clarity": 5.0}}
+    typed(page, "150", "2 of 4 · 1 done")
+    told(page, "150 is not on the scale. Type a number from 1 to 5.")
+    box(page).fill("3,5")
+    page.keyboard.press("Enter")
+    told(page, "“3,5” is no number. Rate this item first: type a number from 1 to 5 (with a point: 3.5), then Enter.")
+    box(page).fill("3.5")
+    for key in ("Enter", "1", "Enter"):  # in one breath: nobody has seen the item that the 1 would be of
+        page.keyboard.press(key)
+    stands(page, "3 of 4 · 2 done")
+    expect(box(page)).to_have_value("")
+    page.evaluate("document.activeElement.blur()")
+    strike(page, "ArrowLeft", then="2 of 4 · 2 done")
+    expect(box(page)).to_have_value("3.5")
+    box(page).fill("")
+    page.keyboard.press("Enter")
+    told(page, "Rate this item first: type a number from 1 to 5, then Enter.")
+    page.evaluate("document.activeElement.blur()")
+    strike(page, "ArrowRight", then="3 of 4 · 2 done")
+    typed(page, "x", "4 of 4 · 3 done")
+    assert place.said(pass_id) == {"i0": {"clarity": 5.0}, "i1": {"clarity": 3.5}, "i2": {"clarity": None}}
+    assert len(place.store.labels.of_golden(place.project_id, place.golden_id)) == 3
+
+
+def test_every_kind_of_scale_by_keys(page: Page, place: Place) -> None:
+    pass_id = place.begin("all kinds", CLARITY, TRUE, WARMTH)
+    sit_down(page, place, pass_id, "Ann")
+    page.keyboard.press("Enter")
+    told(page, "Rate this item on clarity first: press 1–5.")
+    page.keyboard.press("4")
+    rated(page, "4")
+    page.keyboard.press("Enter")
+    told(page, "Rate this item on true first: press 0 or 1.")
+    page.keyboard.press("1")
+    expect(box(page)).to_be_focused()
+    typed(page, "37", "2 of 4 · 1 done")
+    page.keyboard.press("3")
+    rated(page, "3")
+    page.keyboard.press("ArrowRight")  # with two aspects open
+    stands(page, "3 of 4 · 1 done")
+    page.keyboard.press("Enter")
+    told(page, "Rate this item on clarity first: press 1–5.")
+    page.get_by_label("Comment").press_sequentially("5 of 5")
+    page.keyboard.press("Tab")
+    page.evaluate("document.activeElement.blur()")
+    strike(page, "ArrowRight", then="4 of 4 · 1 done")
+    expect(page.get_by_label("Comment")).to_have_value("")
+    page.evaluate("document.activeElement.blur()")
+    strike(page, "ArrowLeft", then="3 of 4 · 1 done")
+    expect(page.get_by_label("Comment")).to_have_value("5 of 5")
+    for key in ("2", "0"):
+        page.keyboard.press(key)
+        rated(page, key)
+    typed(page, "0", "4 of 4 · 2 done")
+    assert place.said(pass_id) == {
+        "i0": {"clarity": 4.0, "true": 1.0, "warmth": 37.0},
+        "i1": {"clarity": 3.0},
+        "i2": {"clarity": 2.0, "true": 0.0, "warmth": 0.0},
+    }
+
+
+def test_two_people_in_two_passes_on_one_aspect(page: Page, browser: Browser, place: Place) -> None:
+    first = place.begin("First look", CLARITY, n_raters=2)
+    context = browser.new_context()
+    try:
+        bo = context.new_page()
+        sit_down(page, place, first, "Ann")
+        sit_down(bo, place, first, "Bo")
+        page.keyboard.press("Enter")
+        told(page, "Rate this item first: press 1–5.")
+        for k, (hers, his) in enumerate(((2, 2), (4, 5), (3, 3))):
+            strike(page, str(hers), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
+            strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
+        _is_held(page)
+        page.get_by_role("button", name="Go on rating").click()
+        stands(page, "4 of 4 · 3 done")
+        page.keyboard.press("1")
+        stands(page, "4 of 4 · 4 done")
+        view(page, "Decide", "Nothing to decide")
+        bo.keyboard.press("4")
+        stands(bo, "4 of 4 · 4 done")
+        view(page, "Label", "clarity")
+        view(page, "Decide", "1 item to decide")
+        expect(page.get_by_text("Label in the golden set: 2.67")).to_be_visible()
+        view(page, "Progress", "on n = 4 items that two or more have rated; 8 labels in all")
+        second = _second_pass(page, place)
+        _rates_afresh(page, bo, place, second)
+    finally:
+        context.close()
+    assert place.said(first) == {f"i{k}": {"clarity": value} for k, value in enumerate((2.0, 4.0, 3.0, 1.0))}
+    assert place.said(first, "Bo") == {f"i{k}": {"clarity": value} for k, value in enumerate((2.0, 5.0, 3.0, 4.0))}
+    assert place.said(second) == {"i0": {"clarity": 5.0}}
+    assert place.said(second, "Bo") == {f"i{k}": {"clarity": value} for k, value in enumerate((4.0, 5.0, 3.0, 4.0))}
+
+
+def _is_held(page: Page) -> None:
+    """Somebody with an item left sees neither golden labels nor the other's ratings, and is told why."""
+    for name in ("Decide", "Freeze"):
+        view(page, name, "You still rate: 1 item left in First look.")
+        assert "2.67" not in page.content()
+        assert "Bo 4" not in page.content()
+
+
+def _second_pass(page: Page, place: Place) -> str:
+    """Begun on the screen: whole steps although the golden labels are means; Bo's earlier labels taken over."""
+    view(page, "New pass", "Items to label")
+    expect(page.get_by_role("combobox", name="in", exact=True)).to_have_value("whole numbers")
+    field = page.get_by_role("combobox", name="Labels of earlier passes to take over")
+    field.click()
+    page.keyboard.type("Bo", delay=50)
+    expect(page.get_by_role("option", name="Bo in First look: 4 items")).to_be_visible()
+    page.keyboard.press("Enter")
+    field.press("Escape")
+    page.get_by_text("as in the file").click()
+    page.get_by_label("Name of the pass").fill("Second look")
+    page.keyboard.press("Tab")
+    page.wait_for_timeout(500)
+    page.wait_for_selector(SETTLED)
+    page.get_by_role("button", name="Begin this pass").click()
+    told(page, "Second look has begun")
+    return tasks.list_passes(place.store, place.project_id)[0].pass_id
+
+
+def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
+    page.get_by_role("button", name="Begin labelling").click()
+    stands(page, "1 of 4 · 0 done")
+    strike(page, "5", "Enter", then="2 of 4 · 1 done")
+    sit_down(bo, place, second, "Bo", first="4 of 4 · 4 done")
+    bo.get_by_role("button", name="Look at them again").click()
+    told(bo, "Your label was taken over from First look. Rate again to change it.")
+    strike(bo, "4", then="1 of 4 · 4 done")
+    expect(bo.get_by_text("was taken over from")).to_have_count(0)
+    view(bo, "Progress", "on n = 1 items that two or more have rated; 5 labels in all")
+    told(bo, "Taken over from earlier passes, and counted as theirs: 3 of Bo from First look.")
+    view(bo, "Freeze", "Keep them all; new labels only fill gaps")
+    expect(bo.get_by_role("radio", name="Keep them all; new labels only fill gaps")).to_be_checked()
+    bo.get_by_text("Replace them wherever there is a new label or a decision (3 golden labels)").click()
+    expect(bo.get_by_test_id("stDataFrame")).to_be_visible()
+    bo.get_by_text("Keep them all; new labels only fill gaps").click()
+    bo.wait_for_timeout(500)
+    bo.get_by_role("button", name="Freeze these labels").click()
+    told(bo, "items with labels of clarity on 4")
+    frozen = tasks.load_golden_set(place.store, tasks.list_goldens(place.store, place.project_id)[0].golden_id)
+    assert frozen.aspects["clarity"].values == (3.67, 4.33, 3.0, 2.67)
