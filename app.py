@@ -14,12 +14,16 @@ if __name__ == "__main__":
 
     st.navigation(
         [
-            st.Page(one.file, title=one.title, icon=one.icon, default=place == 0)
+            st.Page(one.file, title=one.title, default=place == 0)  # an icon here would be fetched from the network
             for place, one in enumerate(SCREENS.values())
         ],
         position="hidden",
     ).run()
 else:
-    from pages.components.serving import getting_ready
+    from starlette.middleware import Middleware
 
-    app = st.App(__file__, lifespan=getting_ready)
+    from pages.components.origins import OwnRequestsOnly
+    from pages.components.serving import check_settings, getting_ready
+
+    check_settings()
+    app = st.App(__file__, lifespan=getting_ready, middleware=[Middleware(OwnRequestsOnly)])

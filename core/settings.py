@@ -51,6 +51,7 @@ class Settings:
     max_upload_mb: int = 200
     demo: bool = False
     roles: Mapping[str, Role] = field(default_factory=dict)
+    roles_file: str = ""
     openai_api_key: str | None = field(default=None, repr=False)
     openai_base_url: str | None = None
 
@@ -76,6 +77,7 @@ class Settings:
             max_upload_mb=_positive(env, "CONCORD_MAX_UPLOAD_MB", 200),
             demo=_switch(env, "CONCORD_DEMO"),
             roles=_roles(env.get("CONCORD_ROLES")),
+            roles_file=env.get("CONCORD_ROLES") or "",
             openai_api_key=env.get("OPENAI_API_KEY") or None,
             openai_base_url=env.get("OPENAI_BASE_URL") or None,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlencode
 
@@ -22,7 +23,11 @@ from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import people, state, tour
+from pages.components.accounts import check_accounts
 from pages.components.screens import SCREENS, Screen, draw_notice, plain
+
+ICON = Path(__file__).with_name("icon.svg")
+"""Of every page; a Material icon here would have each browser ask fonts.gstatic.com for it."""
 
 WORKER_AFTER = 3.0
 """Seconds that a worker leaves the machine to the first page of this process; a run that is started waits for none."""
@@ -56,6 +61,7 @@ def start_up() -> Kept:
     Streamlit collects garbage after every rerun; frozen imports are not walked again (295 → 45 ms where heavy).
     """
     settings = Settings.from_environment()
+    check_accounts(settings)
     store = open_store(settings)
     gc.collect()
     gc.freeze()
@@ -87,7 +93,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     """
     st.session_state[state.SCREEN] = screen
     title = SCREENS[screen].title
-    st.set_page_config(page_title=f"{title} · Concord", page_icon=":material/balance:", layout="wide")
+    st.set_page_config(page_title=f"{title} · Concord", page_icon=ICON, layout="wide")
     account = people.let_in()
     try:
         kept = start_up()

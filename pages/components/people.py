@@ -24,6 +24,7 @@ from core.people import Actor, Role
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import remembered, state
+from pages.components.accounts import auth_section
 from pages.components.screens import SCREENS, draw_notice, plain
 
 LONGEST = 60
@@ -188,9 +189,9 @@ def _providers() -> tuple[str, ...] | None:
         if any(Path(file).is_file() for file in st.get_option("secrets.files")):
             _stop("The file secrets.toml cannot be read, so that nobody can sign in. See the server's log.")
         return None
-    if "auth" not in st.secrets:
+    section = auth_section()
+    if section is None:
         return None
-    section = st.secrets["auth"]
     if not hasattr(section, "items"):
         return ()
     named = tuple(str(name) for name, value in section.items() if hasattr(value, "items") and "client_id" in value)

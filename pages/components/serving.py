@@ -18,11 +18,20 @@ import streamlit as st
 from streamlit import cli_util
 from streamlit.web.server import server_util
 
-from core.errors import ConcordError
+from core.errors import ConcordError, UsageError
 from core.settings import Settings
+from pages.components.accounts import check_accounts
 
 _LISTENS_AFTER = 0.1
 _log = logging.getLogger("concord")
+
+
+def check_settings() -> None:
+    """SystemExit with a sentence where the environment is set up wrongly or would let everybody do everything."""
+    try:
+        check_accounts(Settings.from_environment())
+    except UsageError as error:
+        raise SystemExit(f"Concord does not start. {error}") from None
 
 
 @asynccontextmanager

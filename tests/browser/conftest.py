@@ -13,10 +13,11 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, WebSocket, expect
 from playwright.sync_api import Error as PlaywrightError
-from playwright.sync_api import Page, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS, STEP_SECONDS = 60.0, 60.0
@@ -70,6 +71,31 @@ def serving(home: Path, *options: str, port: int | None = None) -> Iterator[str]
             server.terminate()
             server.wait(timeout=20)
             end_workers(home)
+
+
+@pytest.fixture(autouse=True)
+def stays_on_this_machine(browser: Browser) -> Iterator[list[str]]:
+    """No page of any test asks another machine for anything, and none needs what the content policy forbids."""
+    left: list[str] = []
+
+    def look_at(asked: Request | WebSocket) -> None:
+        parts = urlsplit(asked.url)
+        if parts.scheme not in ("data", "blob") and parts.hostname not in ("127.0.0.1", "localhost"):
+            left.append(asked.url)
+
+    def hear(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            left.append(message.text)
+
+    def watch(context: BrowserContext) -> None:
+        context.on("request", look_at)
+        context.on("console", hear)
+        context.on("page", lambda page: page.on("websocket", look_at))
+
+    browser.on("context", watch)
+    yield left
+    browser.remove_listener("context", watch)
+    assert not left
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,13 +14,17 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
 
 
-@pytest.fixture
+SCREENS = ("", "label", "calibrate", "criteria", "misaligned", "compare", "repeval", "fusion", "report", "runs")
+
+
+@pytest.fixture(scope="module")
 def first_start(
-    tmp_path: Path, serve: Callable[[Path], AbstractContextManager[str]], monkeypatch: pytest.MonkeyPatch
+    tmp_path_factory: pytest.TempPathFactory, serve: Callable[[Path], AbstractContextManager[str]]
 ) -> Iterator[str]:
-    monkeypatch.setenv("CONCORD_DEMO", "on")
-    with serve(tmp_path / "home") as url:
-        yield url
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("CONCORD_DEMO", "on")
+        with serve(tmp_path_factory.mktemp("first") / "home") as url:
+            yield url
 
 
 def test_a_newcomer_lands_in_the_demo_and_walks_its_tour(page: Page, first_start: str, settle: Settle) -> None:
@@ -41,3 +46,13 @@ def test_a_newcomer_lands_in_the_demo_and_walks_its_tour(page: Page, first_start
     settle("Take the tour")
     expect(page.get_by_text("Tour 3 of")).to_have_count(0)
     assert not page.get_by_test_id("stException").count()
+
+
+def test_every_screen_draws_itself_from_this_machine_alone(page: Page, first_start: str) -> None:
+    """The icon is looked at by itself: a browser without a window fetches none.  The rest sees `conftest`."""
+    for screen in SCREENS:
+        page.goto(f"{first_start}/{screen}")
+        expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning] h1")).to_be_visible()
+        expect(page.locator("link[rel~=icon]")).to_have_attribute("href", re.compile(r"^data:image/svg\+xml"))
+    page.goto(f"{first_start}/compare")
+    expect(page.locator(".js-plotly-plot, [data-testid=stVegaLiteChart], [data-testid=stImage]").first).to_be_visible()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,8 @@ Texts = Callable[[AppTest], str]
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """The store that the screens open, with roles for those who sign in and without the sample project."""
-    roles = tmp_path / "roles.json"
-    roles.write_text(json.dumps(ROLES))
-    monkeypatch.setenv("CONCORD_ROLES", str(roles))
+    (tmp_path / "roles.json").write_text(json.dumps(ROLES))
+    monkeypatch.setenv("CONCORD_ROLES", "")  # `account` sets it: without accounts nothing starts with roles
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CONCORD_WORKER", "external")
     monkeypatch.setattr(tasks, "ensure_sample_project", lambda store: None)
@@ -77,6 +77,7 @@ def run(screen: AppTest) -> AppTest:
 
 def account(name: str, claims: dict[str, Any], **ids: str) -> AppTest:
     """A screen where people sign in, and somebody has."""
+    os.environ["CONCORD_ROLES"] = str(Path(os.environ["CONCORD_HOME"]).with_name("roles.json"))
     screen = prepared(name, **ids)
     screen.secrets["auth"] = AUTH
     screen.user = {"is_logged_in": True, **claims}
@@ -205,6 +206,17 @@ def test_without_accounts_only_this_machine_gets_in(
     assert ("opens on its own machine only" in texts(screen)) is not inside
 
 
+@pytest.mark.parametrize("name", SCREENS)
+def test_roles_without_accounts_open_no_screen(
+    store: Store, project: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, texts: Texts
+) -> None:
+    monkeypatch.setenv("CONCORD_ROLES", str(tmp_path / "roles.json"))
+    screen = run(prepared(name, project=project))
+    assert "has no section [auth]" in texts(screen)
+    assert SECRET not in everything(screen)
+    assert not screen.button
+
+
 # ── signing in ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -322,9 +334,9 @@ def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: St
         ({"name": "Boss\u202e <b>", "email": " REV@Example.org "}, "Boss <b> (REV@Example.org)"),
     ],
 )
-def test_the_name_of_an_account(store: Store, claims: dict[str, str], name: str) -> None:
+def test_the_name_of_an_account(claims: dict[str, str], name: str) -> None:
     found = people.Account(*(people.tidy(claims.get(claim, "")) for claim in ("name", "email")))
-    actor = people.actor_of(found, Settings.from_environment())
+    actor = people.actor_of(found, Settings(roles={"rev@example.org": "reviewer"}))
     assert (actor.name, actor.role) == (name, "reviewer")
     assert actor.subject.lower() == "rev@example.org"
 
