@@ -36,10 +36,11 @@ from core.data_commands import bringing
 from core.demo_commands import showing
 from core.errors import ConcordError, UsageError
 from core.fusion_commands import fusing
+from core.private import make_private, secure_home
 from core.repeval_commands import reading
 from core.report_commands import reporting
 from core.score_commands import scoring
-from core.settings import Settings, capability_named
+from core.settings import Settings, capability_named, home_of
 from core.style_commands import styling
 from core.transfer_commands import moving
 
@@ -250,15 +251,17 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except Exception as error:  # a fault of ours: the trace goes to a file, the person gets a sentence
         return _fail("InternalError", f"{error!r} is a fault in Concord; {_keep_trace()}", 1, as_json)
+    finally:
+        secure_home(home_of())
     return outcome if isinstance(outcome, int) else 0
 
 
 def _keep_trace() -> str:
     """Write the current traceback to `CONCORD_HOME/errors.log`; says where, or shows it when that cannot be written."""
     trace = traceback.format_exc()
-    path = Settings.from_environment().home / "errors.log"
+    path = home_of() / "errors.log"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         with path.open("a", encoding="utf-8") as file:
             file.write(trace)
     except OSError:

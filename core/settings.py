@@ -2,7 +2,7 @@
 
 | variable | default | meaning |
 | --- | --- | --- |
-| `CONCORD_HOME` | `.concord` | everything kept: database, replies, artefacts |
+| `CONCORD_HOME` | `.concord` | everything kept, for its owner alone: database, replies, artefacts |
 | `CONCORD_DATABASE_URL` | SQLite in `CONCORD_HOME` | a Postgres URL when several hosts share one store |
 | `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker process; `external`: a worker runs elsewhere |
 | `CONCORD_WORKER_ID` | host name | names this worker; two live workers must not share one |
@@ -59,7 +59,7 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Settings from `environ` (default: the process environment).  UsageError names a bad variable."""
         env = os.environ if environ is None else environ
-        home = Path(env.get("CONCORD_HOME") or ".concord").expanduser().absolute()
+        home = home_of(env)
         worker = env.get("CONCORD_WORKER") or "auto"
         if worker not in ("auto", "external"):
             raise UsageError(f"CONCORD_WORKER must be 'auto' or 'external', not {worker!r}.")
@@ -85,6 +85,12 @@ class Settings:
     def role_of(self, subject: str) -> Role:
         """The role of who signed in as `subject` (an e-mail address, whatever its case); viewer where nothing says."""
         return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
+
+
+def home_of(environ: Mapping[str, str] | None = None) -> Path:
+    """The folder that everything is kept in, whatever else the environment says."""
+    env = os.environ if environ is None else environ
+    return Path(env.get("CONCORD_HOME") or ".concord").expanduser().absolute()
 
 
 def capability_named(raw: str, where: str) -> str:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import IO
 
+from core.private import make_private
+
 
 class FileLock:
     """Whole-file lock, one holder among all processes of this machine.  Not inherited by child processes."""
@@ -16,7 +18,7 @@ class FileLock:
 
     def acquire(self) -> bool:
         """Take the lock now; False when another process has it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self._path.parent)
         file = self._path.open("a+b")
         if not _lock(file):
             file.close()

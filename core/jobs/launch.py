@@ -21,6 +21,7 @@ from typing import ClassVar
 from core.errors import JobError
 from core.jobs.filelock import FileLock
 from core.jobs.places import lock_file, log_file, watch_file
+from core.private import make_private
 from core.settings import Settings
 
 log = logging.getLogger("concord.jobs")
@@ -82,7 +83,7 @@ def _say_who_watches(settings: Settings) -> None:
     file, me = watch_file(settings), str(os.getpid())
     try:
         if not file.exists() or file.read_text() != me:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_private(file.parent)
             file.write_text(me)
     except OSError as error:
         raise JobError(f"{file.parent} cannot be written: {error.strerror}. Set CONCORD_HOME.") from error

@@ -30,6 +30,7 @@ from core.jobs.places import lock_file, queue_url, watch_file
 from core.jobs.tasks.capabilities import capability_of, wants_of
 from core.jobs.tasks.opening import open_store
 from core.jobs.tasks.run_kinds import open_program
+from core.private import owner_only, secure_home
 from core.settings import Settings
 from core.store.store import Store
 
@@ -52,7 +53,8 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
     if not lock.acquire():
         raise JobError(f"A worker already runs on {settings.home}; one is enough, it runs several jobs at once.")
     try:
-        with open_store(settings) as store:
+        secure_home(settings.home)
+        with owner_only(), open_store(settings) as store:
             _Worker(settings, store, linger).run()
     finally:
         lock.release()

@@ -16,6 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import StoreError, StoreFullError
+from core.private import make_private
 from core.store.schema import HEAD
 
 _BUSY_MS = 15_000
@@ -156,7 +157,7 @@ def _make_folder(url: sa.URL) -> None:
         raise StoreError("The store needs a file: sqlite:///path/to/concord.sqlite.")
     folder = Path(url.database).parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         raise StoreError(f"The folder {folder} cannot be made: {error.strerror}. Set CONCORD_HOME.") from error
 

@@ -19,7 +19,8 @@ from streamlit import cli_util
 from streamlit.web.server import server_util
 
 from core.errors import ConcordError, UsageError
-from core.settings import Settings
+from core.private import owner_only, secure_home
+from core.settings import Settings, home_of
 from pages.components.accounts import check_accounts
 
 _LISTENS_AFTER = 0.1
@@ -42,9 +43,11 @@ async def getting_ready(_: Any) -> AsyncIterator[None]:
     opens no browser for an app that it imports.
     """
     _say("Concord is getting ready …")
-    get_ready()
-    asyncio.get_running_loop().call_later(_LISTENS_AFTER, _tell_address)
-    yield
+    secure_home(home_of())
+    with owner_only():
+        get_ready()
+        asyncio.get_running_loop().call_later(_LISTENS_AFTER, _tell_address)
+        yield
 
 
 def get_ready() -> None:

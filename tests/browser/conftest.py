@@ -71,6 +71,8 @@ def serving(home: Path, *options: str, port: int | None = None) -> Iterator[str]
             server.terminate()
             server.wait(timeout=20)
             end_workers(home)
+    kept = [home, *(path for path in home.rglob("*") if path != home / "web.log")]
+    assert not [path for path in kept if path.stat().st_mode & 0o077], "others may read what an installation keeps"
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ import numpy as np
 
 from core.fusion.assistants.base import Assistant, AssistantScores
 from core.judging.base import OnProgress
+from core.private import make_private
 from core.records import Item, Unscored, content_digest
 
 BLOCK = 200
@@ -93,7 +94,7 @@ def _write(path: Path, scores: AssistantScores, block: Sequence[Item]) -> None:
     }
     unfinished = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         unfinished.write_text(json.dumps(body, allow_nan=False), encoding="utf-8")
         unfinished.replace(path)
     except OSError:

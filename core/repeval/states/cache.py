@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from core.errors import StoreError, StoreFullError
+from core.private import make_private
 from core.records import canonical_json
 from core.repeval.states.records import Grid, HalfArray
 
@@ -39,7 +40,7 @@ class StateCache:
         """Whole or not at all: a killed writer leaves no half file under the final name."""
         unfinished = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(path.parent)
             with unfinished.open("wb") as file:
                 np.save(file, values, allow_pickle=False)
             unfinished.replace(path)
