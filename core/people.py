@@ -1,7 +1,8 @@
 """Who does something, and what they may do.
 
 Every change carries its author.  Local use knows no accounts: whoever sits at the machine may do everything, under the
-name they pick.  Where people sign in, their role comes from the settings.
+name they give; at a screen nothing is changed before they gave one.  Where people sign in, their role comes from the
+settings.
 """
 
 from __future__ import annotations
@@ -16,11 +17,20 @@ ROLES: tuple[Role, ...] = ("viewer", "annotator", "reviewer", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody who acts: `name` as others see it ("" = nobody said), `subject` the identity they signed in with."""
+    """Somebody who acts: `name` as others see it ("" = nobody said), `subject` the identity they signed in with.
+
+    `at_screen`: they sit at a screen, where whoever changes something says who they are first.
+    """
 
     name: str = ""
     role: Role = "admin"
     subject: str = ""
+    at_screen: bool = False
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether somebody at a screen has yet to say who they are: they may read, and change nothing."""
+        return self.at_screen and not self.name
 
     def may(self, role: Role) -> bool:
         """Whether this person's role is at least `role`."""
@@ -28,4 +38,4 @@ class Actor:
 
 
 LOCAL = Actor()
-"""Whoever sits at the machine: the command line, the worker, and the screens until a name is picked."""
+"""Whoever sits at the machine: the command line and the worker."""

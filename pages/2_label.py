@@ -15,6 +15,11 @@ def first_view(page: Opened, golden_ids: set[str]) -> str:
     return NEW if wanted is not None and wanted not in golden_ids and not state.url_id("labelling") else LABEL
 
 
+def ask_name(page: Opened) -> None:
+    if page.actor.is_unnamed:
+        people.draw_ask()
+
+
 def show(page: Opened) -> None:
     passes = tasks.list_passes(page.store, page.project.project_id)
     if not passes:
@@ -23,6 +28,7 @@ def show(page: Opened) -> None:
             "aspects, and how many rate the same ones. Begin one here.",
             icon=":material/edit_note:",
         )
+        ask_name(page)
         label_setup.draw(page)
         return
     view = st.segmented_control(
@@ -34,6 +40,7 @@ def show(page: Opened) -> None:
         label_visibility="collapsed",
     )
     if view == NEW:
+        ask_name(page)
         label_setup.draw(page)
         return
     passed = label_view.choose_pass(page, passes)
@@ -46,6 +53,8 @@ def show(page: Opened) -> None:
             icon=":material/visibility_off:",
         )
         return
+    if view != PROGRESS:
+        ask_name(page)
     if view in (DECIDE, FREEZE) and label_view.held(page, passed):
         return
     try:

@@ -19,20 +19,13 @@ class Drafts:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def keep(
-        self, project_id: str, subject: str, author: str, text: str, base: str, *, also: str | None = None
-    ) -> DraftRow:
-        """Write `text` over what `author` had typed there before; returns the row as it was kept.
-
-        A draft of `also` on the same subject goes with it: what was begun without a name now carries one.
-        """
+    def keep(self, project_id: str, subject: str, author: str, text: str, base: str) -> DraftRow:
+        """Write `text` over what `author` had typed there before; returns the row as it was kept."""
         with self._db.write() as connection:
             now = self._db.now(connection)
             row = DraftRow(project_id, subject, author, text, base, began_at=now, kept_at=now)
             insert = self._db.insert_or_replace(drafts, keep=["began_at"]).returning(drafts.c.began_at)
             began_at = connection.execute(insert, asdict(row)).scalar_one()
-            if also is not None and also != author:
-                connection.execute(sa.delete(drafts).where(*_of(project_id, subject), drafts.c.author == also))
             return replace(row, began_at=began_at)
 
     def of(self, project_id: str, subject: str) -> list[DraftRow]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0008"
+HEAD = "0009"
 
 
 class SafeText(sa.types.TypeDecorator[str]):

@@ -126,12 +126,9 @@ RESTORE = "Makes the parent's text the newest version again; this version stays 
 
 def restore(page: Opened, view: CriteriaView, text: str, *, note: str) -> None:
     """Undo as one more version: `text` becomes the newest edit of `view`."""
-    if (name := review_view.named(page, "undo")) is None:
-        return
+    where, author = (page.project.project_id, view.criteria_id), page.actor.name
     try:
-        new_id = tasks.save_edit(
-            page.store, page.project.project_id, view.criteria_id, text, name, note=note, expected_head=view.head
-        )
+        new_id = tasks.save_edit(page.store, *where, text, author, note=note, expected_head=view.head)
     except ConcordError as error:
         st.error(plain(f"Nothing was changed: {error}"), icon=":material/error:")
         return
@@ -162,8 +159,9 @@ def edit_form(page: Opened, view: CriteriaView, run_id: str | None) -> None:
         submitted = st.form_submit_button(
             "Save and re-score", type="primary", icon=":material/save:", **people.gate(page, "reviewer")
         )
-    if submitted and (author := review_view.named(page, "version")) is not None:
-        _save(page, view, _Edit(text or "", author, (note or "").strip(), held_out, run_id), editing, editing.base)
+    if submitted:
+        edit = _Edit(text or "", page.actor.name, (note or "").strip(), held_out, run_id)
+        _save(page, view, edit, editing, editing.base)
     drafts.watch(page, editing)
     if (clash := st.session_state.get(state.CONFLICT)) and clash.criteria_id == view.criteria_id:
         _draw_conflict(page, view, clash, editing)

@@ -117,7 +117,7 @@ def draw_left(page: Opened, subject: str) -> None:
 @st.fragment
 def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> None:
     """Keeps what is typed into the text area, and says so; draw it after the text area, and outside of a form."""
-    if not people.may(page, "reviewer"):
+    if page.actor.is_unnamed or not people.may(page, "reviewer"):
         return
     place = state.widget(f"draft_{editing.key}")
     _take(page, editing, place)

@@ -13,7 +13,7 @@ from core.jobs.views.labelling import HarvestView, PassView
 from core.labelling.harvest import Parting
 from core.labelling.plan import LabelAspect
 from core.store.store import Store
-from pages.components import label_item, state, tables
+from pages.components import label_item, people, state, tables
 from pages.components.screens import plain
 
 
@@ -105,7 +105,12 @@ def _draw_form(store: Store, passed: PassView, one: Parting, aspect: LabelAspect
         st.text_area("Reason, for those who read it later", key=f"{key}_reason", max_chars=2_000, height=80)
         form = st.session_state.setdefault(f"{key}_form_id", f"decide:{uuid.uuid4().hex}")
         st.form_submit_button(
-            "Decide", type="primary", icon=":material/gavel:", on_click=_decide, args=(store, passed, one, key, form)
+            "Decide",
+            type="primary",
+            icon=":material/gavel:",
+            on_click=_decide,
+            args=(store, passed, one, key, form),
+            **people.gate(store, "reviewer"),
         )
 
 

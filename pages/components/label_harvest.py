@@ -14,7 +14,7 @@ from core.jobs import tasks
 from core.jobs.views.labelling import AspectAgreement, HarvestView, PassView
 from core.labelling.harvest import Combine
 from core.store.store import Store
-from pages.components import charts, label_item, label_view, state, tables
+from pages.components import charts, label_item, label_view, people, state, tables
 from pages.components.page import link_to
 from pages.components.screens import plain
 
@@ -139,6 +139,7 @@ def draw_freeze(store: Store, passed: PassView) -> None:
     combine: Combine = "fill"
     if any(one.aspect in golden.aspects for one in passed.plan.aspects):
         combine = _choose_combine(store, passed)
+    gate = people.gate(store, "reviewer")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(
             "Name of the new golden set",
@@ -146,7 +147,7 @@ def draw_freeze(store: Store, passed: PassView) -> None:
             max_chars=120,
             key=state.widget(f"label_frozen_{passed.pass_id}"),
         )
-        pressed = st.button("Freeze these labels", type="primary", icon=":material/ac_unit:")
+        pressed = st.button("Freeze these labels", type="primary", icon=":material/ac_unit:", **gate)
     if pressed:
         _freeze(store, passed, name, combine)
 

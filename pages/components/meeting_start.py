@@ -124,7 +124,7 @@ def _begin(page: Opened, golden: GoldenView, aspect: str, waiting: Sequence[Agen
         tasks.set_table(store, project_id, made[0], names)
         tasks.come_to(store, project_id, made[0], 0)
 
-    review_view.attempt(page, act, PROBLEM)
+    review_view.attempt(act, PROBLEM)
     if made:
         state.put_in_url(meeting=made[0])
 

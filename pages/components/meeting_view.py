@@ -170,7 +170,7 @@ def _draw_votes(page: Opened, meeting: MeetingView, point: Point) -> None:
                 key=key,
                 format_func=str.capitalize,
                 label_visibility="collapsed",
-                disabled=not people.may(page, "annotator"),
+                **people.gate(page, "annotator"),
                 on_change=_vote_by_row,
                 args=(page, meeting, name, key),
             )
@@ -274,7 +274,7 @@ def _where(page: Opened, meeting: MeetingView) -> tuple[str, str]:
 
 
 def _do(page: Opened, act: Callable[[], None]) -> bool:
-    return review_view.attempt(page, act, PROBLEM)
+    return review_view.attempt(act, PROBLEM)
 
 
 def _vote(page: Opened, meeting: MeetingView, voter: str, choice: Choice) -> None:

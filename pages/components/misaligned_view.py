@@ -150,19 +150,24 @@ def _triage_words(one: Triage | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """The form of one item: `key` begins the keys of its widgets; of presses with one `form` the first counts."""
+    """The form of one item: `key` begins the keys of its widgets; of presses with one `form` the first counts.
+
+    `seen` is the number of the triage that it shows, 0 for none.
+    """
 
     looked: Looked
     item_id: str
     key: str
     form: str
+    seen: int
 
 
 def _draw_triage(looked: Looked, sight: Sight, one: ItemScore) -> None:
     """Three buttons, a note and the pick; a press saves and opens the next item."""
     known = looked.triage.get(one.item_id)
     key = state.widget(f"triage_{looked.run.golden_id[:12]}_{looked.run.aspect}_{one.item_id}")
-    sheet = _Sheet(looked, one.item_id, key, st.session_state.setdefault(f"{key}_form", uuid.uuid4().hex))
+    form = st.session_state.setdefault(f"{key}_form", uuid.uuid4().hex)
+    sheet = _Sheet(looked, one.item_id, key, form, 0 if known is None else known.number)
     with st.container(border=True):
         misaligned_item.draw_heading(one)
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -224,6 +229,7 @@ def _save(sheet: _Sheet, verdict: TriageVerdict) -> bool:
             note=st.session_state.get(f"{key}_note", ""),
             picked=bool(st.session_state.get(f"{key}_pick")),
             form=f"triage:{sheet.form}",
+            seen=sheet.seen,
         )
     except ConcordError as error:
         state.leave_notice(f"Nothing was saved: {error}", good=False)

@@ -111,6 +111,8 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     draw_notice()
     tour.draw(kept.settings, store, project.project_id)
     people.draw_role(store.actor)
+    if store.actor.is_unnamed and screen != "label":  # which asks where somebody is to label
+        people.draw_ask()
     return Opened(kept.settings, store, project)
 
 

@@ -1,9 +1,9 @@
 """Who acts: the name picked in the sidebar on one's own machine, or the account that a team's people sign in with.
 
 Where Streamlit's secrets hold an `[auth]` section, nothing is shown before somebody has signed in, and their role comes
-from the settings.  Elsewhere whoever sits at the machine may do everything, under the name they pick and their browser
-remembers; browsers of other machines are turned away.  Roles are enforced in `core.jobs.tasks`; here they are only said
-before a button is pressed.
+from the settings.  Elsewhere whoever sits at the machine may do everything, under the name they give and their browser
+remembers; browsers of other machines are turned away.  Without a name nothing is changed.  Names and roles are enforced
+in `core.jobs.tasks`; here they are only said before a button is pressed.
 """
 
 from __future__ import annotations
@@ -79,32 +79,25 @@ def let_in() -> Account | None:
 def actor_of(account: Account | None, settings: Settings) -> Actor:
     """Who acts.  The address is part of an account's name, for anybody can choose to be called like somebody else."""
     if account is None:
-        return Actor(picked(settings))
+        return Actor(picked(settings), at_screen=True)
     known = f"{account.name} ({account.email})" if account.name not in ("", account.email) else account.email
-    return Actor(known, settings.role_of(account.email), account.email)
+    return Actor(known, settings.role_of(account.email), account.email, at_screen=True)
 
 
 def picked(settings: Settings) -> str:
     """The name picked in this session, "" for none.
 
-    A session begins with the name in the link of a desk, else with the one that this browser remembers.  A link's name
-    holds in its tab; it is remembered once somebody picks it, for anybody can send a link.
+    A session begins with the name that this browser remembers.  No link says who its reader is: anybody can send one.
     """
-    if state.RATER not in st.session_state and (known := _linked() or tidy(remembered.name(settings))):
+    if state.RATER not in st.session_state and (known := tidy(remembered.name(settings))):
         st.session_state[state.RATER] = known
     return str(st.session_state.get(state.RATER, ""))
-
-
-def _linked() -> str:
-    return tidy(state.url_id("rater") or "")
 
 
 def pick(name: str) -> None:
     """From now on this person acts, here and in tabs yet to be opened; with "" nobody is named."""
     st.session_state[state.RATER] = tidy(name)
     remembered.keep_name(tidy(name))
-    if state.url_id("rater") is not None:  # the link's name has had its turn
-        state.put_in_url(rater=tidy(name) or None)
 
 
 def tidy(name: str, longest: int = LONGEST) -> str:
@@ -149,7 +142,7 @@ def _draw_picker(store: Store, project_id: str) -> None:
         accept_new_options=True,
         placeholder="Type your name",
         on_change=_take_name,
-        help="What you change carries this name; labels and votes need one. This browser remembers it.",
+        help="What you change carries this name, and nothing is changed without one. This browser remembers it.",
     )
 
 
@@ -157,6 +150,26 @@ def _draw_picker(store: Store, project_id: str) -> None:
 def _names(project_id: str, _store: Store) -> list[str]:
     """Kept for a minute: every screen offers them, and telling them apart reads the whole log."""
     return tasks.list_people(_store, project_id)
+
+
+def draw_ask(why: str = "What you change here carries your name.", known: Sequence[str] = ()) -> None:
+    """Asks for a name on the screen itself (a phone folds the sidebar away); `known` people are one press away."""
+    with st.container(border=True):
+        st.markdown(f"**Who are you?** {why}")
+        if known:
+            with st.container(horizontal=True):
+                for place, name in enumerate(known):
+                    st.button(plain(name), key=state.widget(f"name_{place}"), on_click=pick, args=(name,))
+        with (
+            st.form(state.widget("name_form"), border=False),
+            st.container(horizontal=True, vertical_alignment="bottom"),
+        ):
+            st.text_input("Your name", key=state.widget("name_typed"), max_chars=LONGEST, width=320)
+            st.form_submit_button("That is me", on_click=_take_typed)
+
+
+def _take_typed() -> None:
+    pick(st.session_state[state.widget("name_typed")])
 
 
 def draw_role(actor: Actor) -> None:
@@ -174,7 +187,9 @@ def may(page: Acting, role: Role) -> bool:
 
 
 def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None = None) -> dict[str, Any]:  # noqa: A002
-    """`disabled` and `help` of a button that needs a role: off, with the reason, where the role is too low."""
+    """`disabled` and `help` of what changes something: off, with the reason, without a name or with too low a role."""
+    if page.actor.is_unnamed:
+        return {"disabled": True, "help": "Say who you are first: what you change carries your name."}
     if may(page, role):
         return {"disabled": disabled, "help": help}
     return {"disabled": True, "help": f"This needs the role {role}; yours is {page.actor.role}."}

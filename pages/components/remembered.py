@@ -26,7 +26,6 @@ _NAME_SECONDS = 400 * 24 * 3600  # browsers keep nothing longer
 _WANTED_SECONDS = 600
 _DRAWN_SECONDS = 5.0
 _WANTED = "concord-wanted"
-_CARRIED = tuple(name for name in state.URL_IDS if name != "rater")  # whoever signs in is named by the account
 
 _write = st.components.v2.component(
     "concord_remember", js=Path(__file__).with_name("remember.js").read_text("utf-8"), isolate_styles=False
@@ -85,7 +84,7 @@ def draw_wanted(screen: str, usual: str) -> None:
 
     `usual` is the screen at the root; its bare address needs no keeping.
     """
-    ids = {name: value for name in _CARRIED if len(value := state.url_id(name) or "") <= _LONGEST_ID and value}
+    ids = {name: value for name in state.URL_IDS if len(value := state.url_id(name) or "") <= _LONGEST_ID and value}
     address = f"{screen}?{urlencode(ids)}" if ids else screen
     if address == usual or len(quote(address)) > LONGEST:
         address = ""
@@ -103,10 +102,10 @@ def take_wanted(screens: Collection[str]) -> Wanted | None:
     _leave(Left("", of_name=False))
     screen, _, query = text.partition("?")
     try:
-        found = dict(parse_qsl(query, max_num_fields=len(_CARRIED), errors="strict"))
+        found = dict(parse_qsl(query, max_num_fields=len(state.URL_IDS), errors="strict"))
     except ValueError:
         return None
-    ids = {name: value for name, value in found.items() if name in _CARRIED and len(value) <= _LONGEST_ID}
+    ids = {name: value for name, value in found.items() if name in state.URL_IDS and len(value) <= _LONGEST_ID}
     return Wanted(screen, ids) if screen in screens and all(map(str.isprintable, ids.values())) else None
 
 

@@ -41,22 +41,8 @@ LONGEST = 5_000
 PROBLEM = state.widget("review_problem")
 
 
-# ── who acts ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def named(page: Opened, what: str) -> str | None:
-    """The name that a `what` will carry; without one, says where to give it and gives None."""
-    if not page.actor.name:
-        st.warning(f"Say who you are, in the sidebar: every {what} names its author.", icon=":material/person:")
-        return None
-    return page.actor.name
-
-
-def attempt(page: Opened, act: Callable[[], None], place: str = PROBLEM) -> bool:
-    """Does it in the name of whoever sits here; a refusal is kept, to be told where it was asked for."""
-    if not page.actor.name:
-        st.session_state[place] = "Say who you are first, in the sidebar: what is done here carries your name."
-        return False
+def attempt(act: Callable[[], None], place: str = PROBLEM) -> bool:
+    """Does it; a refusal is kept, to be told where it was asked for."""
     try:
         act()
     except ConcordError as error:
@@ -195,11 +181,11 @@ def _evidence(view: CriteriaView, run_id: str) -> Evidence:
 def _step(page: Opened, view: CriteriaView, review: Review, step: ReviewState, key: str) -> None:
     reason, run_id = str(st.session_state.get(f"{key}_reason") or ""), str(st.session_state.get(f"{key}_run") or "")
     where = (page.project.project_id, view.criteria_id, step)
-    attempt(page, lambda: tasks.set_state(page.store, *where, reason=reason, seen=review.seen, run_id=run_id))
+    attempt(lambda: tasks.set_state(page.store, *where, reason=reason, seen=review.seen, run_id=run_id))
 
 
 def _lock(page: Opened, view: CriteriaView, locked: bool) -> None:
-    attempt(page, lambda: tasks.set_lock(page.store, page.project.project_id, view.criteria_id, locked=locked))
+    attempt(lambda: tasks.set_lock(page.store, page.project.project_id, view.criteria_id, locked=locked))
 
 
 # ── comments ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -265,13 +251,11 @@ def _draw_comment_form(page: Opened, view: CriteriaView, lines: list[str]) -> No
 def _comment(page: Opened, view: CriteriaView, key: str, form: str) -> None:
     text, line = str(st.session_state.get(f"{key}_text") or ""), int(st.session_state.get(f"{key}_line") or 0)
     where = (page.project.project_id, view.criteria_id)
-    if attempt(
-        page, lambda: tasks.add_comment(page.store, *where, text, line=line or None, form=form), f"{PROBLEM}_comment"
-    ):
+    if attempt(lambda: tasks.add_comment(page.store, *where, text, line=line or None, form=form), f"{PROBLEM}_comment"):
         st.session_state[f"{key}_text"] = ""
         st.session_state.pop(f"{key}_id", None)
 
 
 def _settle(page: Opened, view: CriteriaView, number: int) -> None:
     where = (page.project.project_id, view.criteria_id, number)
-    attempt(page, lambda: tasks.settle_comment(page.store, *where), f"{PROBLEM}_comment")
+    attempt(lambda: tasks.settle_comment(page.store, *where), f"{PROBLEM}_comment")

@@ -62,7 +62,6 @@ URL_IDS = (
     "criteria",
     "rescore",
     "labelling",
-    "rater",
     "item",
     "round",
     "meeting",
@@ -91,8 +90,8 @@ def put_in_url(**ids: str | None) -> None:
 
 
 def leave_project() -> None:
-    """Takes the ids of a project's things out of the URL; who acts stays."""
-    put_in_url(**{name: None for name in URL_IDS if name not in ("project", "rater")})
+    """Takes the ids of a project's things out of the URL."""
+    put_in_url(**{name: None for name in URL_IDS if name != "project"})
 
 
 def project() -> str | None:

@@ -122,7 +122,7 @@ def _merge(page: Opened, first: str, second: str) -> None:
     def act() -> None:
         made.append(tasks.merge_criteria(page.store, page.project.project_id, first, second))
 
-    if review_view.attempt(page, act, PROBLEM):
+    if review_view.attempt(act, PROBLEM):
         state.leave_notice("Merged into a new version. Read it, then measure it.", good=True)
         state.put_in_url(criteria=made[0], rescore=None)
 
@@ -141,7 +141,7 @@ def _measure(page: Opened, view: CriteriaView, old: CriteriaSummary, new: Criter
     def act() -> None:
         started.append(tasks.start_rescore(page.store, page.settings, request))
 
-    if review_view.attempt(page, act, PROBLEM):
+    if review_view.attempt(act, PROBLEM):
         state.put_in_url(criteria=new.criteria_id, rescore=started[0])
 
 
@@ -200,6 +200,6 @@ def _copy(page: Opened, view: CriteriaView, where: tuple[str, str, str]) -> None
         here = (page.project.project_id, view.criteria_id)
         made.append(tasks.copy_criteria(page.store, *here, to_project=project_id, golden_id=golden_id, aspect=aspect))
 
-    if review_view.attempt(page, act, f"{PROBLEM}_copy"):
+    if review_view.attempt(act, f"{PROBLEM}_copy"):
         name = next(one.name for one in tasks.list_projects(page.store) if one.project_id == project_id)
         state.leave_notice(f"Copied to {aspect} in {name}. Measure it there before you trust it.", good=True)

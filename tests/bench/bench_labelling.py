@@ -31,7 +31,7 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import aiohttp
 import numpy as np
@@ -51,6 +51,7 @@ from core.labelling.plan import LabelAspect  # noqa: E402
 from core.records import Scale  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.store import Store  # noqa: E402
+from pages.components import remembered  # noqa: E402
 
 LIMIT_MS, PAUSE, FULL_SECONDS, ANSWER_SECONDS = 500.0, 2.0, 180.0, 60.0
 FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
@@ -171,8 +172,12 @@ class Tally:
         return [a + b for a, b in zip(self.saves, self.ways, strict=True)]
 
 
-async def opened(client: aiohttp.ClientSession, url: str, screen: str, **ids: str) -> Session:
-    socket_ = await client.ws_connect(f"{url}/_stcore/stream", protocols=("streamlit",), max_msg_size=0)
+async def opened(client: aiohttp.ClientSession, url: str, screen: str, *, who: str = "", **ids: str) -> Session:
+    """A tab of the browser that remembers `who`."""
+    cookie = f"{remembered._name_cookie(Settings.from_environment())}={quote(who)}"
+    socket_ = await client.ws_connect(
+        f"{url}/_stcore/stream", protocols=("streamlit",), max_msg_size=0, headers={"Cookie": cookie}
+    )
     session = Session(socket_, urlencode(ids))
     message = BackMsg()
     message.rerun_script.query_string, message.rerun_script.page_name = session.query, screen
@@ -219,7 +224,7 @@ async def drive(url: str, work: Work, options: argparse.Namespace) -> Tally:
         raters = [f"rater {k}" for k in range(options.annotators)]
         desks = []
         for rater in raters:
-            session = await opened(client, url, "label", **ids, rater=rater)
+            session = await opened(client, url, "label", **ids, who=rater)
             await session.run(*session.buttons["Begin labelling"])
             desks.append(session)
         others = []
@@ -227,7 +232,7 @@ async def drive(url: str, work: Work, options: argparse.Namespace) -> Tally:
             if k < options.watchers:
                 others.append(await opened(client, url, "calibrate", project=ids["project"], run=run_id))
             elif k == options.watchers:
-                others.append(await opened(client, url, "label", **ids, rater="reviewer"))
+                others.append(await opened(client, url, "label", **ids, who="reviewer"))
                 await others[-1].choose("Progress")
             else:
                 others.append(await opened(client, url, "golden_set" if k % 2 else "runs", project=ids["project"]))

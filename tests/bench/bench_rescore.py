@@ -83,8 +83,10 @@ def main() -> int:
             expect(page.get_by_text("Download judge.yaml")).to_be_visible(timeout=300_000)
             page.get_by_text("Read and edit the criteria").first.click()
             page.wait_for_url("**criteria=**", timeout=60_000)
-            address = f"{page.url}&rater=Ann"  # who edits says so
-            times = [edit_once(page, address, wish) for wish in WISHES[: options.times]]
+            page.get_by_label("Your name").fill("Ann")
+            page.get_by_label("Your name").press("Enter")
+            expect(page.get_by_text("Who are you?")).to_have_count(0)
+            times = [edit_once(page, page.url, wish) for wish in WISHES[: options.times]]
             browser.close()
     median = sorted(times)[len(times) // 2]
     print("seconds from the press to the result:", ", ".join(f"{one:.2f}" for one in times))

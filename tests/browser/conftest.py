@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, WebSocket, expect
@@ -22,6 +23,8 @@ from playwright.sync_api import Error as PlaywrightError
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS, STEP_SECONDS = 60.0, 60.0
 expect.set_options(timeout=20_000)  # a loaded machine draws late; a pass is not slowed by a long wait
+HOMES: dict[str, Path] = {}
+"""URL of a server → its home, which names its cookie."""
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
@@ -66,6 +69,7 @@ def serving(home: Path, *options: str, port: int | None = None) -> Iterator[str]
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
             wait_until_healthy(f"http://127.0.0.1:{port}", server)
+            HOMES[f"http://127.0.0.1:{port}"] = home
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
@@ -122,6 +126,17 @@ def settle(page: Page) -> Callable[..., None]:
         on.wait_for_selector(SETTLED, timeout=1000 * STEP_SECONDS)
 
     return waited
+
+
+@pytest.fixture
+def known_as(context: BrowserContext) -> Callable[..., None]:
+    """`known_as(url, name)`: the browser of this test remembers the name for the app at `url`."""
+
+    def known(url: str, name: str = "Ann") -> None:
+        cookie = f"concord-name-{hashlib.sha256(str(HOMES[url]).encode()).hexdigest()[:12]}"
+        context.add_cookies([{"name": cookie, "value": quote(name), "url": url}])
+
+    return known
 
 
 @pytest.fixture

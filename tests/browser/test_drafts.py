@@ -36,8 +36,8 @@ class Place:
     store: Store
     project_id: str
 
-    def form(self, url: str, who: str = "Ann") -> str:
-        return f"{url}/criteria?project={self.project_id}&criteria={PARENT.criteria_id}&rater={who}"
+    def form(self, url: str) -> str:
+        return f"{url}/criteria?project={self.project_id}&criteria={PARENT.criteria_id}"
 
     def draft(self, who: str = "Ann") -> str | None:
         found = tasks.draft_of(self.store.acting(Actor(who)), self.project_id, f"criteria:{PARENT.criteria_id}")
@@ -79,9 +79,10 @@ def arrives(page: Page, place: Place, text: str) -> None:
 
 
 def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_draft(
-    page: Page, place: Place, serve: Serve, settle: Settle
+    page: Page, place: Place, serve: Serve, settle: Settle, known_as: Settle
 ) -> None:
     with serve(place.home) as url:
+        known_as(url)
         page.goto(place.form(url))
         area = opened(page, settle)
         expect(area).to_have_value(TEXT)
@@ -121,9 +122,10 @@ def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_
 
 
 def test_a_server_that_ends_in_mid_sentence_gets_the_text_when_it_is_back(
-    page: Page, place: Place, serve: Serve, settle: Settle
+    page: Page, place: Place, serve: Serve, settle: Settle, known_as: Settle
 ) -> None:
     with serve(place.home) as url:
+        known_as(url)
         page.goto(place.form(url))
         area = opened(page, settle)
         types(page, area, " Before.")

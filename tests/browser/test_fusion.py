@@ -47,9 +47,12 @@ def filled(tmp_path: Path) -> tuple[Path, str]:
 
 
 @pytest.fixture
-def opened(filled: tuple[Path, str], serve: Callable[[Path], AbstractContextManager[str]]) -> Iterator[str]:
+def opened(
+    filled: tuple[Path, str], serve: Callable[[Path], AbstractContextManager[str]], known_as: Settle
+) -> Iterator[str]:
     home, query = filled
     with serve(home) as url:
+        known_as(url)
         yield f"{url}/fusion?{query}"
 
 

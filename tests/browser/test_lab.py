@@ -53,8 +53,9 @@ def own_url(tmp_path: Path, serve: Callable[[Path], AbstractContextManager[str]]
 
 
 def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
-    page: Page, own_url: str, settle: Settle, tmp_path: Path
+    page: Page, own_url: str, settle: Settle, tmp_path: Path, known_as: Settle
 ) -> None:
+    known_as(own_url)
     page.goto(f"{own_url}/compare?project=sample&aspect=coherence")
     settle("Add judges")
     bring_in(page, settle, replies_file(tmp_path, 0.5, 1), "close judge")

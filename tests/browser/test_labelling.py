@@ -17,6 +17,7 @@ def begin_pass(page: Page, url: str, settle: Settle, name: str, aspects: tuple[s
     """A pass of one's own over the sample project, with more aspects than the usual one where named."""
     page.goto(f"{url}/label")
     expect(page.get_by_text(re.compile("Nothing is being labelled|^New pass$"))).to_be_visible(timeout=60_000)
+    say_name(page, "Rev")
     if page.get_by_text("New pass", exact=True).count():
         page.get_by_text("New pass", exact=True).click()
     settle("Items to label")
@@ -34,9 +35,17 @@ def begin_pass(page: Page, url: str, settle: Settle, name: str, aspects: tuple[s
     settle(f"{name} has begun")
 
 
-def sit_down(page: Page, settle: Settle, rater: str) -> None:
-    page.get_by_label("Your name").fill(rater)
+def say_name(page: Page, name: str) -> None:
+    page.get_by_label("Your name").fill(name)
     page.get_by_role("button", name="That is me").click()
+    expect(page.get_by_text("Who are you?")).to_have_count(0)
+    expect(page.locator(SETTLED)).to_be_visible()
+
+
+def sit_down(page: Page, settle: Settle, rater: str) -> None:
+    page.get_by_role("button", name="Somebody else?").click()
+    settle("Labels are kept by person")
+    say_name(page, rater)
     settle("Begin labelling")
     page.get_by_role("button", name="Begin labelling").click()
     settle("Save and next")

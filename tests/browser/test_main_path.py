@@ -77,7 +77,8 @@ def test_a_deep_link_opens_a_complete_screen(page: Page, app_url: str, settle: S
     assert not page.get_by_test_id("stException").count()
 
 
-def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, act_as: Settle) -> None:
+def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, act_as: Settle, known_as: Settle) -> None:
+    known_as(app_url, "Bo")
     page.goto(app_url)
     settle("Picked golden set")
     page.get_by_text("Calibrate a judge on it").click()
@@ -114,8 +115,9 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, ac
 
 
 def test_a_tab_closed_in_mid_run_finds_its_run_again(
-    page: Page, context: BrowserContext, app_url: str, settle: Settle
+    page: Page, context: BrowserContext, app_url: str, settle: Settle, known_as: Settle
 ) -> None:
+    known_as(app_url)
     run_id = start_calibration(page, app_url, settle, rounds=20)
     page.close()  # at once: the run takes several times as long as the next screen
     again = context.new_page()

@@ -25,7 +25,7 @@ def opened_item(page: Page) -> str:
 
 def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None]) -> None:
     """A quick calibration of the sample project's first aspect."""
-    page.goto(f"{url}/calibrate?rater=Ann")
+    page.goto(f"{url}/calibrate")
     settle("Before the start")
     page.get_by_text("Advanced: presets").click()
     choose("Preset", "quick")
@@ -34,7 +34,10 @@ def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None])
     settle("Where judge and people part")
 
 
-def test_triage_refine_and_accept(page: Page, app_url: str, settle: Settle, choose: Callable[..., None]) -> None:
+def test_triage_refine_and_accept(
+    page: Page, app_url: str, settle: Settle, choose: Callable[..., None], known_as: Settle
+) -> None:
+    known_as(app_url)
     calibrate(page, app_url, settle, choose)
     page.get_by_text("Where judge and people part").click()
     settle("What moved the score")

@@ -37,7 +37,8 @@ def facts(page: Page) -> Locator:
     return page.locator("[data-testid=stDataFrame] canvas table").first
 
 
-def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle: Settle) -> None:
+def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle: Settle, known_as: Settle) -> None:
+    known_as(app_url)
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(f"{app_url}/repeval")
     settle("labels to learn from")

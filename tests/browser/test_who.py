@@ -74,23 +74,29 @@ def test_the_name_picked_last_outlives_reload_and_tab_but_not_the_browser(
     named(page, "Zoë <b>")
 
 
-def test_the_name_in_a_link_holds_in_its_tab_until_somebody_picks(
+def test_no_link_says_who_its_reader_is_and_a_name_is_asked_for_before_the_first_change(
     page: Page, context: BrowserContext, app_url: str, settle: Settle, act_as: Callable[..., None]
 ) -> None:
-    page.goto(f"{app_url}/runs")
-    settle(HEAD)
-    act_as("Ada", HEAD)
+    page.goto(f"{app_url}/calibrate?rater=Lin")
+    settle("Before the start")
+    named(page, "")
+    start = page.get_by_role("button", name="Start the calibration")
+    expect(start).to_be_disabled()
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_label("Your name").press("Enter")
+    expect(start).to_be_enabled()
+    expect(page.get_by_text("Who are you?")).to_have_count(0)
+    named(page, "Ada")
     kept(page, "Ada")
     linked = context.new_page()
     linked.goto(f"{app_url}/runs?rater=Lin")
     settle(HEAD, linked)
-    named(linked, "Lin")
-    kept(linked, "Ada")
+    named(linked, "Ada")
     linked.get_by_test_id("stSidebar").get_by_role("button", name="Clear value").click()
     kept(linked)
     named(page, "Ada")  # a tab that is open goes on under its name
     page.reload()
-    settle(HEAD)
+    settle("Who are you?")
     named(page, "")
 
 

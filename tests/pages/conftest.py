@@ -64,6 +64,7 @@ from core.records import (
 from core.settings import Settings
 from core.stats import Difference
 from core.store.store import Store
+from pages.components import remembered
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -103,6 +104,9 @@ class Hands:
 
     def acting(self, actor: Actor) -> Hands:
         return Hands(actor)
+
+    def say_waiting_by(self, say: object) -> None:
+        """Nothing here is ever waited for."""
 
 
 class World:
@@ -403,6 +407,13 @@ def packages_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(manifest_scanner, "scan_component_manifests", lambda: list(found))
         yield
+
+
+@pytest.fixture(autouse=True)
+def somebody(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every session begins as Ann's, whose browser remembers her; modules with `NOBODY` begin without a name."""
+    if not hasattr(request.module, "NOBODY"):
+        monkeypatch.setattr(remembered, "name", lambda settings: "Ann")
 
 
 @pytest.fixture

@@ -77,10 +77,11 @@ def test_an_edit_is_saved_with_its_author_and_rescored(world: Any, best: Criteri
     assert screen.query_params["rescore"] == "rescore"
 
 
-def test_an_edit_without_an_author_is_not_saved(world: Any, best: Criteria, open_screen: Open, texts: Texts) -> None:
-    screen = edit(open_screen(SCREEN, run="r1"), best, "Other.", author="")
-    assert world.saved == []
-    assert "Say who you are" in texts(screen)
+def test_an_edit_without_an_author_is_not_saved(world: Any, best: Criteria, open_screen: Open) -> None:
+    screen = open_screen(SCREEN, run="r1")
+    screen.session_state[state.RATER] = ""
+    screen.run()
+    assert [one.disabled for one in screen.button if one.label == "Save and re-score"] == [True]
 
 
 def test_a_conflict_shows_both_texts_and_loses_none(

@@ -56,6 +56,7 @@ def asked(store: Store) -> PassRequest:
 def open_label(store: Store, asked: PassRequest) -> Open:
     def opened(**ids: str) -> AppTest:
         screen = AppTest.from_file(ROOT / "pages" / "2_label.py", default_timeout=20)
+        screen.session_state[state.RATER] = ids.pop("who", "Ann")
         for name, value in {"project": asked.project_id, **ids}.items():
             screen.query_params[name] = value
         screen.run()
@@ -71,7 +72,7 @@ def sit(store: Store, asked: PassRequest, open_label: Open) -> Open:
 
     def seated(**changes: object) -> AppTest:
         pass_id = tasks.start_pass(store, replace(asked, **changes))  # type: ignore[arg-type]
-        return press(open_label(labelling=pass_id, rater="Ann"), "Begin labelling")
+        return press(open_label(labelling=pass_id, who="Ann"), "Begin labelling")
 
     return seated
 
@@ -133,7 +134,7 @@ def test_a_pass_is_begun_from_the_form(store: Store, asked: PassRequest, open_la
     assert (view.name, view.plan.shared, view.plan.n_raters) == (" ".join(HOSTILE.split()), 2, 2)
     assert view.plan.aspects == (LabelAspect("clarity", Scale(1, 5, 1.0, given=True)),)
     assert screen.query_params["labelling"] == view.pass_id
-    assert "Who are you?" in texts(screen)
+    assert "You are **Ann**" in texts(screen)
 
 
 def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label: Open, texts: Texts) -> None:
@@ -173,7 +174,7 @@ def test_a_scale_is_rated_in_whole_steps_unless_somebody_says_otherwise(scale: S
 def test_instructions_are_kept_until_the_pass_begins(store: Store, asked: PassRequest, open_label: Open) -> None:
     ann = store.acting(Actor("Ann"))
     tasks.keep_draft(ann, asked.project_id, "instructions", f"Read {HOSTILE} first.")
-    screen = open_label(rater="Ann")
+    screen = open_label(who="Ann")
     assert [one.value for one in screen.text_area] == [f"Read {HOSTILE} first."]
     press(screen, "Begin this pass")
     (begun,) = tasks.list_passes(store, asked.project_id)
@@ -183,15 +184,15 @@ def test_instructions_are_kept_until_the_pass_begins(store: Store, asked: PassRe
 
 def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
     known = tasks.start_pass(store, asked)
-    screen = open_label(labelling="<b>gone</b>", rater="Ann")
+    screen = open_label(labelling="<b>gone</b>", who="Ann")
     assert "There is no labelling pass <b>gone</b> in this project" in texts(screen)
     assert screen.query_params["labelling"] == known
 
 
 def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
     pass_id = tasks.start_pass(store, asked)
-    screen = open_label(labelling=pass_id)
-    screen.text_input(key="form_rater_name").set_value(f"  {HOSTILE[:28]} ")
+    screen = open_label(labelling=pass_id, who="")
+    screen.text_input(key="form_name_typed").set_value(f"  {HOSTILE[:28]} ")
     press(screen, "That is me")
     assert f"You are **{HOSTILE[:28]}**" in texts(screen)
     assert tasks.get_pass(store, asked.project_id, pass_id).raters == ()  # looking takes no seat
@@ -199,7 +200,7 @@ def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, op
     assert tasks.get_pass(store, asked.project_id, pass_id).raters == (HOSTILE[:28],)
     press(screen, "Somebody else?")
     press(screen, HOSTILE[:28])  # those who were here are one press away
-    assert screen.query_params["rater"] == HOSTILE[:28]
+    assert "rater" not in screen.query_params
 
 
 def test_a_link_from_a_golden_set_that_nobody_labels_leads_to_a_new_pass(
@@ -295,7 +296,7 @@ def test_the_same_person_goes_on_where_they_stopped(
     pass_id = screen.query_params["labelling"]
     for _ in range(3):
         press(press(screen, "3"), "Save and next")
-    again = open_label(labelling=pass_id, rater="Ann")
+    again = open_label(labelling=pass_id, who="Ann")
     assert shown(again).item_id == "i3"
     assert place_of(again).startswith("4 of 6 · 3 done, about")
 
@@ -456,7 +457,7 @@ def view(screen: AppTest, name: str) -> AppTest:
 
 
 def test_progress_and_agreement(rated: str, open_label: Open, texts: Texts) -> None:
-    screen = view(open_label(labelling=rated, rater="Rev"), "Progress")
+    screen = view(open_label(labelling=rated, who="Rev"), "Progress")
     frame = screen.dataframe[0].value
     assert list(frame["rater"]) == ["Ann", "Bo"]
     assert list(frame["labelled"]) == [3, 3]
@@ -513,7 +514,7 @@ def test_adjudication_and_freezing(
         verdict="label wrong",
         note=HOSTILE,
     )
-    screen = view(open_label(labelling=rated, rater="Rev"), "Decide")
+    screen = view(open_label(labelling=rated, who="Rev"), "Decide")
     assert "2 items to decide" in texts(screen)
     said = screen.dataframe[0].value
     assert said.to_numpy().tolist() == [["Ann", 1.0, "Ann says"], ["Bo", 5.0, "Bo says"]]

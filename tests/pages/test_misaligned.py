@@ -196,7 +196,7 @@ def test_quoted_words_stand_on_a_coloured_ground_and_nothing_else_is_markup() ->
 
 
 def test_a_press_keeps_note_and_pick_and_opens_the_next(real: Any, opened: Open, texts: Texts) -> None:
-    screen = opened(rater="Ann")
+    screen = opened()
     order = list(table(screen)["item"])
     first, second = order[:2]
     next(one for one in screen.text_input if one.label == "Note").set_value("too harsh on names").run()

@@ -15,6 +15,7 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.runtime.secrets import Secrets
 from streamlit.testing.v1 import AppTest
 
+from core.errors import AccessError, ConflictError
 from core.jobs import tasks
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
@@ -22,6 +23,7 @@ from core.settings import Settings
 from core.store.store import Store
 from pages.components import log_view, people, state
 
+NOBODY = True  # sessions here begin without a name
 ROOT = Path(__file__).resolve().parents[2]
 SCREENS = sorted(path.stem for path in (ROOT / "pages").glob("[0-9]*.py"))
 SECRET = "the merger that nobody may hear of"
@@ -118,14 +120,61 @@ def test_every_screen_opens_for_nobody_in_particular(store: Store, project: str,
     assert "role" not in texts(screen)
 
 
-def test_without_a_name_all_works_but_what_needs_one(store: Store, project: str, texts: Texts) -> None:
-    screen = run(prepared("3_calibrate", project=project))
-    button(screen, "Start the calibration").click().run()
-    assert not screen.exception
-    assert [(one.actor, one.role) for one in tasks.list_events(store, project, "audit")][-1] == ("", "admin")
-    screen = run(prepared("2_label", project=project))
-    button(screen, "Begin this pass").click().run()
+@pytest.mark.parametrize("name", SCREENS)
+def test_without_a_name_every_screen_asks_and_changes_nothing(
+    store: Store, project: str, name: str, texts: Texts
+) -> None:
+    screen = run(prepared(name, project=project))
     assert "Who are you?" in texts(screen)
+    assert {one.label for one in screen.button if one.proto.type == "primary"} <= {"Take the tour"} | {
+        one.label for one in screen.button if one.disabled
+    }
+    assert button(screen, "Create").disabled
+    screen.text_input(key="form_name_typed").set_value("Ada")
+    button(screen, "That is me").click().run()
+    assert "Who are you?" not in texts(screen)
+    assert screen.session_state[state.RATER] == "Ada"
+
+
+def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, project: str) -> None:
+    nobody = store.acting(Actor(at_screen=True))
+    golden = store.goldens.all(project)[0].golden_id
+    triage = {"aspect": "coherence", "item_id": "i1", "subject_id": "c", "verdict": "judge wrong"}
+    for change in (
+        lambda: tasks.save_triage(nobody, project, golden, **triage),
+        lambda: tasks.keep_draft(nobody, project, "criteria:c", "text"),
+        lambda: tasks.add_comment(nobody, project, "c", "text"),
+        lambda: tasks.cast_vote(nobody, project, "m", 0, voter="Ann", choice="yes"),
+        lambda: tasks.save_edit(nobody, project, "c", "text", ""),
+        lambda: tasks.create_project(nobody, "mine"),
+    ):
+        with pytest.raises(AccessError, match="Say who you are first"):
+            change()
+    assert tasks.list_projects(nobody)
+    tasks.save_triage(store, project, golden, **triage)  # the command line is whoever sits at the machine
+
+
+def test_the_second_verdict_on_an_item_is_told_of_the_first(store: Store, project: str) -> None:
+    golden = store.goldens.all(project)[0].golden_id
+    ann, bo = (store.acting(Actor(name, at_screen=True)) for name in ("Ann", "Bo"))
+
+    def triage(by: Store, verdict: Any, seen: int, aspect: str = "coherence", form: str = "") -> None:
+        about = {"item_id": "i1", "subject_id": "c", "verdict": verdict, "seen": seen, "form": form}
+        tasks.save_triage(by, project, golden, aspect=aspect, **about)
+
+    triage(ann, "judge wrong", 0, form="one")
+    triage(ann, "judge wrong", 0, form="one")  # pressed twice
+    triage(bo, "ambiguous", 0, aspect="fluency")  # another aspect of the item is another matter
+    for unnamed in (bo, store):
+        with pytest.raises(ConflictError, match="Ann said 'judge wrong' of this item while you were looking"):
+            triage(unnamed, "label wrong", 0)
+    (found,) = tasks.list_triage(store, project, golden, "coherence").values()
+    assert (found.actor, found.verdict) == ("Ann", "judge wrong")
+    triage(bo, "label wrong", found.number)
+    assert tasks.list_triage(store, project, golden, "coherence")["i1"].actor == "Bo"
+    triage(store, "ambiguous", tasks.list_triage(store, project, golden, "coherence")["i1"].number)
+    with pytest.raises(ConflictError, match="Somebody said 'ambiguous'"):
+        triage(store, "label wrong", 0)  # two that nobody names are two people
 
 
 def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store, project: str) -> None:
@@ -177,11 +226,15 @@ def test_names_are_kept_as_text_on_one_line(store: Store, project: str, typed: s
     assert typed not in "".join(str(one.value) for one in screen.markdown)
 
 
-def test_the_link_of_a_desk_brings_its_name_once(store: Store, project: str) -> None:
-    screen = run(prepared("2_label", project=project, rater="Ann"))
-    assert screen.session_state[state.RATER] == "Ann"
-    type_name(screen, "Bo")
-    assert (screen.session_state[state.RATER], screen.query_params["rater"]) == ("Bo", "Bo")
+@pytest.mark.parametrize("name", SCREENS)
+def test_no_link_says_who_its_reader_is(store: Store, project: str, name: str) -> None:
+    whose = ("rater", "name", "who", "actor", "user", "voter", "annotator", state.RATER, state.NAME_PICKER)
+    screen = prepared(name, project=project)
+    for param in whose:
+        screen.query_params[param] = "Ann"
+    run(screen)
+    assert state.RATER not in screen.session_state
+    assert screen.sidebar.selectbox(key=state.NAME_PICKER).value is None
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
 
 
 def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, texts: Texts, round_id: str) -> None:
-    screen = opened(round=round_id, rater="Ann")
+    screen = opened(round=round_id)
     first = proposals(real, round_id)[0].criteria.criteria_id
     press(screen, "Accept")
     assert "A decision needs a reason" in texts(screen)
@@ -221,7 +221,7 @@ def test_somebody_who_was_faster_is_named(real: Any, opened: Open, texts: Texts,
 
 
 def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open, texts: Texts, round_id: str) -> None:
-    screen = opened(round=round_id, rater="Ann")
+    screen = opened(round=round_id)
     one = next(each for each in proposals(real, round_id) if each.state == "open")
     key = f"form_proposal_{round_id}_{one.criteria.criteria_id}"
     screen.session_state[f"{key}_edit"] = True

@@ -79,6 +79,9 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         take(page, url, SCREENS[0], "")  # the first screen brings in the demo
+        page.get_by_label("Your name").fill("Ann")  # asked for on every screen until somebody says it
+        page.get_by_label("Your name").press("Enter")
+        page.wait_for_timeout(2_000)
         runs = addresses(Path(folder) / "home")
         for screen in options.only.split(","):
             picture = Image.open(io.BytesIO(take(page, url, screen, runs.get(screen, "")))).convert("RGB")

@@ -1,6 +1,7 @@
 """Who may do what: every task says the least role it needs, and every change is written to the log with its author.
 
-Roles are checked here, below the screens: a hidden button is a courtesy, not a lock.
+Roles, and that somebody at a screen has a name, are checked here, below the screens: a button that is off is a
+courtesy, not a lock.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def requires(role: Role, does: str = "") -> Callable[[Task[P, R]], Task[P, R]]:
 
         @wraps(task)
         def guarded(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            if store.actor.is_unnamed and role != "viewer":
+                raise AccessError("Say who you are first: what is changed here carries a name. Nothing was changed.")
             if not store.actor.may(role):
                 who = store.actor.name or "You"
                 raise AccessError(

@@ -15,53 +15,43 @@ from core.store.rows import DraftRow
 from core.store.store import Store
 
 _LONGEST_SUBJECT = 200
-_NOBODY = ""
 
 
 @requires("reviewer")
 def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> DraftView:
     """Keep what whoever acts has typed so far of `subject`; overwrites what they had typed there before.
 
-    What was begun on this machine before a name was picked carries the name from now on.  UsageError for a text that
-    could not be saved for its length, StoreError for an unknown project.
+    UsageError for a text that could not be saved for its length, StoreError for an unknown project.
     """
     if len(text.strip()) > LONGEST_TEXT:
         raise UsageError(f"A text may have {LONGEST_TEXT:,} characters; this one has {len(text.strip()):,}.")
     if not 0 < len(subject) <= _LONGEST_SUBJECT:
         raise UsageError(f"A draft says what it is of, in 1 to {_LONGEST_SUBJECT} characters; {len(subject)} came.")
     readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair could not be shown again
-    authors = _mine(store)
-    return _view(store.drafts.keep(project_id, subject, authors[0], readable, base, also=authors[-1]))
+    return _view(store.drafts.keep(project_id, subject, store.actor.name, readable, base))
 
 
 @requires("viewer")
 def draft_of(store: Store, project_id: str, subject: str) -> DraftView | None:
     """The newest text that whoever acts has typed of `subject` and not saved; None for none."""
-    authors = _mine(store)
-    return next((_view(row) for row in store.drafts.of(project_id, subject) if row.author in authors), None)
+    mine = store.actor.name
+    return next((_view(row) for row in store.drafts.of(project_id, subject) if row.author == mine), None)
 
 
 @requires("viewer")
 def others_drafting(store: Store, project_id: str, subject: str) -> list[Drafting]:
     """Who else has typed of `subject` and not saved, who typed last first: names, and never their texts."""
-    mine = _mine(store)
     return [
         Drafting(row.author, moment(row.began_at))
         for row in store.drafts.of(project_id, subject)
-        if row.author and row.author not in mine
+        if row.author not in ("", store.actor.name)
     ]
 
 
 @requires("reviewer")
 def drop_draft(store: Store, project_id: str, subject: str) -> None:
     """Take away what whoever acts has typed of `subject`: it was saved, or they begin again."""
-    store.drafts.drop(project_id, subject, _mine(store))
-
-
-def _mine(store: Store) -> tuple[str, ...]:
-    """Under which names drafts are one's own; whoever signed in has one name only."""
-    actor = store.actor
-    return (actor.name,) if actor.subject or not actor.name else (actor.name, _NOBODY)
+    store.drafts.drop(project_id, subject, [store.actor.name])
 
 
 def _view(row: DraftRow) -> DraftView:

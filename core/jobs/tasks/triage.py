@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from core.errors import UsageError
+from collections.abc import Mapping
+
+from core.errors import ConflictError, UsageError
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment
 from core.jobs.views import RunRequest
@@ -26,9 +28,11 @@ def save_triage(
     note: str = "",
     picked: bool = False,
     form: str = "",
+    seen: int | None = None,
 ) -> None:
     """Keep what somebody found on a misaligned item; `subject_id` is the criteria or judge that was looked at.
 
+    `seen` is the number of the triage that they saw (0: none); with it ConflictError where somebody else was faster.
     UsageError for a verdict that there is not, or an endless note.
     """
     if verdict not in TRIAGE_VERDICTS:
@@ -39,7 +43,23 @@ def save_triage(
         **{"did": f"triaged an item: {verdict}", "golden_id": golden_id, "aspect": aspect, "subject_id": subject_id},
         **{"verdict": verdict, "note": note.strip(), "picked": picked},
     }
-    store.events.add(project_id, TRIAGE, item_id, store.actor, body, form=form)
+    expected = None if seen is None else _check_unchanged(store, project_id, item_id, body, seen)
+    store.events.add(project_id, TRIAGE, item_id, store.actor, body, form=form, expected=expected)
+
+
+def _check_unchanged(store: Store, project_id: str, item_id: str, body: Mapping[str, object], seen: int) -> int:
+    """The newest triage of the item (of any aspect; 0 for none); ConflictError where this one was changed meanwhile."""
+    known = store.events.all(project_id, TRIAGE, item_id)
+    here = [one for one in known if all(one.body[part] == body[part] for part in ("golden_id", "aspect"))]
+    if here and here[-1].number != seen and (not store.actor.name or here[-1].actor != store.actor.name):
+        theirs = str(here[-1].body["verdict"])
+        raise ConflictError(
+            f"{here[-1].actor or 'Somebody'} said {theirs!r} of this item while you were looking at it. Look at it "
+            "again, then decide; nothing was overwritten.",
+            theirs=theirs,
+            yours=str(body["verdict"]),
+        )
+    return known[-1].number if known else 0
 
 
 @requires("viewer")

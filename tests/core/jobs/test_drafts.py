@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import ConflictError, StoreError, UsageError
+from core.errors import AccessError, ConflictError, StoreError, UsageError
 from core.jobs import tasks
 from core.jobs.tasks.criteria import LONGEST_TEXT
 from core.jobs.views.drafts import Drafting
@@ -39,27 +39,10 @@ def test_a_draft_is_its_authors_alone(store: Store, project_id: str) -> None:
     assert tasks.draft_of(ann, project_id, SUBJECT) is None
 
 
-def test_what_was_begun_without_a_name_goes_on_under_the_name_picked(store: Store, project_id: str) -> None:
-    ann = store.acting(Actor("Ann"))
-    tasks.keep_draft(store, project_id, SUBJECT, "nameless")
-    found = tasks.draft_of(ann, project_id, SUBJECT)
-    assert found is not None
-    assert (found.author, found.text) == ("", "nameless")
-    assert tasks.others_drafting(store.acting(Actor("Bo")), project_id, SUBJECT) == []  # of nobody, nobody is told
-    tasks.keep_draft(ann, project_id, SUBJECT, "named")
-    assert tasks.draft_of(store, project_id, SUBJECT) is None
-    tasks.keep_draft(store, project_id, SUBJECT, "nameless again")
-    tasks.drop_draft(ann, project_id, SUBJECT)
-    assert tasks.draft_of(store, project_id, SUBJECT) is None
-
-
-def test_who_signed_in_sees_no_draft_of_nobody(store: Store, project_id: str) -> None:
-    tasks.keep_draft(store, project_id, SUBJECT, "typed before accounts were turned on")
-    ann = store.acting(Actor("Ann", "reviewer", "ann@example.org"))
-    assert tasks.draft_of(ann, project_id, SUBJECT) is None
-    tasks.keep_draft(ann, project_id, SUBJECT, "hers")
-    tasks.drop_draft(ann, project_id, SUBJECT)
-    assert tasks.draft_of(store, project_id, SUBJECT) is not None
+def test_a_draft_needs_a_name_at_a_screen(store: Store, project_id: str) -> None:
+    with pytest.raises(AccessError, match="Say who you are first"):
+        tasks.keep_draft(store.acting(Actor(at_screen=True)), project_id, SUBJECT, "nameless")
+    assert not store.drafts.of(project_id, SUBJECT)
 
 
 def test_a_text_that_could_not_be_saved_is_not_kept(store: Store, project_id: str) -> None:

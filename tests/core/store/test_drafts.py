@@ -36,16 +36,6 @@ def test_each_person_has_their_own(store: Store, project: str) -> None:
     assert {row.author for row in store.drafts.of(project, "s")} == {"Ann", ""}
 
 
-def test_a_name_takes_over_what_was_begun_without_one(store: Store, project: str) -> None:
-    store.drafts.keep(project, "s", "", "begun", "")
-    store.drafts.keep(project, "other", "", "stays", "")
-    store.drafts.keep(project, "s", "Ann", "begun, then named", "", also="")
-    assert [(row.author, row.text) for row in store.drafts.of(project, "s")] == [("Ann", "begun, then named")]
-    store.drafts.keep(project, "s", "Ann", "again", "", also="Ann")  # one's own name takes nothing away
-    assert [row.text for row in store.drafts.of(project, "s")] == ["again"]
-    assert [row.text for row in store.drafts.of(project, "other")] == ["stays"]
-
-
 def test_the_newest_comes_first(store: Store, project: str) -> None:
     for name in ("Bo", "Ann"):
         store.drafts.keep(project, "s", name, name, "")

@@ -83,7 +83,7 @@ def test_each_pause_is_kept_once(store: Store, reviewed: Any, subject: str, open
 def test_a_viewer_keeps_nothing(
     store: Store, reviewed: Any, subject: str, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pages.components.people.Actor", lambda name: Actor(name, "annotator"))
+    monkeypatch.setattr("pages.components.people.Actor", lambda name, **given: Actor(name, "annotator"))
     sends(open_criteria("Ann", criteria=reviewed.best), 1, "typed")
     assert tasks.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
 
@@ -128,13 +128,15 @@ def test_others_see_who_is_at_it_but_not_the_text(
     assert not any("<img src=x onerror" in one.value for one in screen.caption)  # as letters, not as it came
 
 
-def test_a_text_typed_before_a_name_was_picked_stays(
+def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_the_name(
     store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
-    screen = sends(open_criteria("", criteria=reviewed.best), 1, "Typed by nobody yet.")
+    screen = open_criteria("", criteria=reviewed.best)
+    area(screen).set_value("Typed by nobody yet.")
     screen.session_state[state.RATER] = "Ann"
     screen.run()
     assert area(screen).value == "Typed by nobody yet."
+    assert not store.drafts.of(reviewed.project_id, subject)
     sends(screen, 2, "Typed by nobody yet. Now by Ann.")
     drafts = store.drafts.of(reviewed.project_id, subject)
     assert [(one.author, one.text) for one in drafts] == [("Ann", "Typed by nobody yet. Now by Ann.")]
