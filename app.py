@@ -22,8 +22,14 @@ if __name__ == "__main__":
 else:
     from starlette.middleware import Middleware
 
+    from pages.components.faults import say_error
     from pages.components.origins import OwnRequestsOnly
     from pages.components.serving import check_settings, getting_ready
 
     check_settings()
-    app = st.App(__file__, lifespan=getting_ready, middleware=[Middleware(OwnRequestsOnly)])
+    app = st.App(
+        __file__,
+        lifespan=getting_ready,
+        middleware=[Middleware(OwnRequestsOnly)],
+        on_script_error=say_error,
+    )

@@ -21,6 +21,7 @@
     ├── StoreError                            the store cannot be read or written
     │   ├── NotFoundError                     no such project, golden set, run or criteria
     │   ├── ConflictError                     somebody else saved first; carries both texts
+    │   ├── LostConnectionError               the database went away; nothing of what was being done was kept
     │   └── StoreFullError                    the disk is full; nothing was lost
     └── JobError                              a run cannot be started, cancelled or resumed
         └── CancelledRunError                 a person cancelled it
@@ -147,6 +148,15 @@ class ConflictError(StoreError):
     def __init__(self, message: str, *, theirs: str, yours: str) -> None:
         super().__init__(message)
         self.theirs, self.yours = theirs, yours
+
+
+class LostConnectionError(StoreError):
+    """The database went away before what was being done was committed, so that it can be done again.
+
+    `patience_ended`: that was tried for as long as it may take.
+    """
+
+    patience_ended = False
 
 
 class StoreFullError(StoreError):

@@ -12,6 +12,7 @@ from core.errors import ConflictError, NotFoundError
 from core.records import Alignment, Criteria, Provenance
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import AlignmentRow, CriteriaRow
 from core.store.schema import alignments, criteria, edits
 
@@ -32,7 +33,7 @@ class _Body:
     provenance: Provenance
 
 
-class CriteriaShelf:
+class CriteriaShelf(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

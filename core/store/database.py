@@ -8,15 +8,16 @@ A write transaction takes SQLite's write lock at its start, so two processes nev
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from core.errors import StoreError, StoreFullError
+from core.errors import LostConnectionError, StoreError, StoreFullError
 from core.private import make_private
+from core.store.patience import is_lost, number_of, say_in_log, was_committed
 from core.store.schema import HEAD
 
 _BUSY_MS = 15_000
@@ -50,6 +51,7 @@ class Database:
         if self.is_sqlite:
             _make_folder(parsed)
         self.engine = _engine(parsed, self.is_sqlite)
+        self.say_waiting: Callable[[], None] = say_in_log
         try:
             self._migrate()
         except BaseException:
@@ -74,10 +76,19 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
-        """A transaction: committed whole at the end, or not at all."""
-        options = {_WRITE: True}
-        with in_our_words(), self.engine.connect().execution_options(**options) as connection, connection.begin():
-            yield connection
+        """A transaction: committed whole at the end, or not at all.
+
+        LostConnectionError where the database went away and it was not; StoreError where nobody can tell.
+        """
+        options, number = {_WRITE: True}, None
+        with in_our_words():
+            try:
+                with self.engine.connect().execution_options(**options) as connection, connection.begin():
+                    yield connection
+                    number = None if self.is_sqlite else number_of(connection)
+            except sa.exc.DBAPIError as error:
+                if number is None or not is_lost(error) or not was_committed(self.engine, number, self.say_waiting):
+                    raise
 
     def now(self, connection: sa.Connection) -> float:
         """Seconds since 1970 by the database's clock, which all workers share."""
@@ -164,13 +175,20 @@ def _make_folder(url: sa.URL) -> None:
 
 def _engine(url: sa.URL, is_sqlite: bool) -> sa.Engine:
     if not is_sqlite:
-        engine = sa.create_engine(url, pool_size=5, max_overflow=5, pool_pre_ping=True)
+        engine = sa.create_engine(url, pool_size=5, max_overflow=5, pool_pre_ping=True, connect_args=_SILENCE)
         sa.event.listen(engine, "connect", _set_up_postgres)
         return engine
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY_MS / 1000}, pool_size=5, max_overflow=10)
     sa.event.listen(engine, "connect", _set_up_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+_SILENCE = {
+    **{"connect_timeout": 10, "tcp_user_timeout": 20_000},
+    **{"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2},
+}
+"""Of libpq: a server that says nothing at all is taken for lost after 20 s, instead of after many minutes."""
 
 
 def _set_up_postgres(connection: Any, _: object) -> None:
@@ -201,6 +219,10 @@ def in_our_words() -> Iterator[None]:
     try:
         yield
     except sa.exc.DBAPIError as error:
+        if not isinstance(error.orig, sqlite3.Error) and is_lost(error):
+            raise LostConnectionError(
+                "The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs."
+            ) from error
         raise _translated(error.orig) from error
     except sa.exc.TimeoutError as error:
         raise StoreError("All connections to the store are busy; try again in a moment.") from error
@@ -220,8 +242,6 @@ def _translated(cause: BaseException | None) -> StoreError:
         return StoreError("The store's file cannot be opened for writing. Check CONCORD_HOME and its permissions.")
     if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
         return StoreError("The store's file is damaged or no database. Restore a copy or use another CONCORD_HOME.")
-    if state.startswith("08") or (not state and not code):
-        return StoreError("The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs.")
     if state.startswith("28"):
         return StoreError("The database refused the user name or password of CONCORD_DATABASE_URL.")
     return StoreError(f"The store could not be read or written ({code or state}).")

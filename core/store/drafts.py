@@ -11,11 +11,12 @@ from dataclasses import asdict, replace
 import sqlalchemy as sa
 
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import DraftRow
 from core.store.schema import drafts
 
 
-class Drafts:
+class Drafts(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

@@ -16,11 +16,12 @@ import sqlalchemy as sa
 from core.errors import ConflictError
 from core.people import Actor
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import EventRow
 from core.store.schema import events, projects
 
 
-class Events:
+class Events(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

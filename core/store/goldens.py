@@ -18,6 +18,7 @@ from core.errors import NotFoundError
 from core.records import AspectLabels, GoldenSet, Item, Rating
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import AspectRow, GoldenItemRow, GoldenRow
 from core.store.schema import golden_items, goldens, project_goldens
 
@@ -39,7 +40,7 @@ class _Aspects:
 _KEPT = 4  # loaded golden sets held in memory per process; one of 1,600 items and 38,000 ratings takes some 15 MB
 
 
-class Goldens:
+class Goldens(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
         self._load = lru_cache(maxsize=_KEPT)(self._load_anew)

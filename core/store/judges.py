@@ -20,11 +20,12 @@ from core.errors import NotFoundError, StoreError
 from core.records import JudgeScores, content_digest
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import JudgeRow
 from core.store.schema import goldens, judges
 
 
-class JudgeShelf:
+class JudgeShelf(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

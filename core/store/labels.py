@@ -13,13 +13,14 @@ from dataclasses import fields
 import sqlalchemy as sa
 
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import LabelRow, NewLabel
 from core.store.schema import labels
 
 _COLUMNS = tuple(labels.c[column.name] for column in fields(LabelRow))
 
 
-class Labels:
+class Labels(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

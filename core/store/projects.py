@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from core.errors import NotFoundError
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import ProjectRow
 from core.store.schema import (
     alignments,
@@ -36,7 +37,7 @@ _OF_PROJECT = (
 """In the order in which rows can go: each table before those that it refers to."""
 
 
-class Projects:
+class Projects(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

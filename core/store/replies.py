@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 import sqlalchemy as sa
 
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.schema import project_replies, replies, run_replies
 
 _CHUNK = 500  # keys in one IN (…): SQLite takes 32,766 parameters, older builds 999
 
 
-class Replies:
+class Replies(Part):
     """Thread-safe; what `put_replies` was given is committed when it returns."""
 
     def __init__(self, database: Database) -> None:
@@ -50,7 +51,7 @@ class Replies:
         return RunReplies(self._db, self, run_id, project_id)
 
 
-class RunReplies:
+class RunReplies(Part):
     """A `ReplyStore` in the hands of one run."""
 
     def __init__(self, database: Database, shared: Replies, run_id: str, project_id: str) -> None:

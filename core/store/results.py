@@ -17,6 +17,7 @@ from core.errors import StoreError
 from core.records import FloatArray, ScoreMatrix, Unscored
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import CriteriaScores, StepRow
 from core.store.schema import documents, goldens, runs, scores, steps
 
@@ -26,7 +27,7 @@ class _Reasons:
     unscored: tuple[Unscored, ...]
 
 
-class Results:
+class Results(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

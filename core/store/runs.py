@@ -15,6 +15,7 @@ from core.errors import JobError, NotFoundError
 from core.records import Usage
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import NewRun, Progress, RunRow
 from core.store.schema import runs, workers
 from core.store.workers import ALIVE_SECONDS
@@ -23,7 +24,7 @@ ACTIVE = ("queued", "running")
 RESUMABLE = ("failed", "cancelled")
 
 
-class Runs:
+class Runs(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

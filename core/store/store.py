@@ -20,12 +20,14 @@ part           holds                                                   module
 
 `actor` is who acts through this handle; `acting` gives another person a handle on the same database.
 
-Every method is one transaction: done whole or not at all.  Errors are `core.errors.StoreError` and its children.
+Every method is one transaction: done whole or not at all, and done again where the connection was lost in it
+(`core.store.patience`).  Errors are `core.errors.StoreError` and its children.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -72,6 +74,10 @@ class Store:
         other = copy.copy(self)
         other.actor = actor
         return other
+
+    def say_waiting_by(self, say: Callable[[], None]) -> None:
+        """`say` is called, in the thread that waits, whenever the database is away and has to be waited for."""
+        self._database.say_waiting = say
 
     def close(self) -> None:
         """Release connections.  Safe to call twice."""

@@ -24,6 +24,7 @@ from core.people import Actor
 from core.store import schema
 from core.store.database import Database, in_our_words
 from core.store.layout import LAYOUT, TABLES, Row, decode, encode
+from core.store.patience import Part, only_once
 from core.store.transfer_queries import rows_of, without_run
 
 IMPORTED = " (imported)"
@@ -50,7 +51,7 @@ class Arrival:
     project_id: str = ""
 
 
-class Transfers:
+class Transfers(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -82,6 +83,7 @@ class Transfers:
                 found.update(connection.scalars(sa.select(schema.runs.c.run_id).where(which)))
         return found
 
+    @only_once
     def restore(self, arrival: Arrival, tables: Iterable[tuple[str, Iterable[Row]]]) -> str:
         """Make a project of checked rows and return its id; nothing is kept when anything goes wrong on the way.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from core.store.database import Database
+from core.store.patience import Part
 from core.store.rows import WorkerRow
 from core.store.schema import workers
 
@@ -12,7 +13,7 @@ ALIVE_SECONDS = 15.0
 """A worker that gave no sign of life for longer is shown as gone; its runs are taken over."""
 
 
-class Workers:
+class Workers(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 

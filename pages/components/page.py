@@ -22,7 +22,7 @@ from core.jobs.views.demo import is_demo
 from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import people, state, tour
+from pages.components import faults, people, state, tour
 from pages.components.accounts import check_accounts
 from pages.components.screens import SCREENS, Screen, draw_notice, plain
 
@@ -71,6 +71,7 @@ def start_up() -> Kept:
 def open_store(settings: Settings) -> Store:
     """The store of this process with what it comes with; a second call finds it done.  StoreError, ArchiveError."""
     store = tasks.open_store(settings)
+    store.say_waiting_by(faults.say_waiting)
     _welcome(settings, store)
     tasks.ensure_sample_project(store)
     return store

@@ -8,10 +8,13 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.going_away import GoingAway
 
 
 def total(steps: int) -> int:
@@ -86,6 +89,25 @@ def test_a_lost_workers_run_is_taken_over(toys: Any, until: Callable[..., None])
     assert (run.worker_id, run.attempt) == ("second", 2)
     assert toys.result(run_id) == total(6)
     assert all(toys.times_done(run_id)[k] == 1 for k in range(stored))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("toys", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+def test_a_database_that_is_away_for_seconds_costs_no_run(toys: Any, until: Callable[..., None]) -> None:
+    with GoingAway(toys.settings.database_url) as server:
+        toys.settings = replace(toys.settings, database_url=server.url)
+        run_id = toys.add_run(steps=5, seconds=0.3)
+        worker = toys.start_worker()
+        until(lambda: toys.store.results.n_steps(run_id) >= 2)
+        server.be_away(4.5)
+        run = toys.wait_for(run_id, "done", "failed", seconds=60)
+        assert (run.status, run.error, run.attempt) == ("done", "", 1)
+        assert toys.result(run_id) == total(5)
+        assert set(toys.times_done(run_id).values()) == {1}
+        after = toys.add_run(steps=1)  # and the queue is served as before
+        assert toys.wait_for(after, "done", "failed").status == "done"
+        assert worker.poll() is None
+    worker.kill()
 
 
 @pytest.mark.slow

@@ -1,0 +1,94 @@
+"""A Postgres that is away for a moment: what was asked for is done once, and nobody is told of a fault."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from core.errors import LostConnectionError, StoreError
+from core.people import Actor
+from core.store import patience
+from core.store.store import Store
+from tests.going_away import GoingAway
+
+ANN = Actor("Ann")
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def server(postgres_url: str) -> Iterator[GoingAway]:
+    with GoingAway(postgres_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def away(server: GoingAway) -> Iterator[Store]:
+    """A store behind the proxy, reached once."""
+    with Store(server.url) as opened:
+        yield opened
+
+
+def events(store: Store, project: str) -> list[str]:
+    return [one.subject for one in store.events.all(project)]
+
+
+def test_reads_and_writes_wait_for_a_server_that_is_away(
+    server: GoingAway, away: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    project = away.projects.add("p")
+    back = server.be_away_meanwhile(1.5)
+    with caplog.at_level(logging.WARNING, "concord"), ThreadPoolExecutor() as pool:
+        reads = [pool.submit(away.projects.get, project) for _ in range(4)]
+        writes = [pool.submit(away.events.add, project, "comment", f"c{k}", ANN) for k in range(12)]
+        assert [one.result().name for one in reads] == ["p"] * 4
+        assert len({one.result() for one in writes}) == 12
+    back.join()
+    assert sorted(events(away, project)) == sorted(f"c{k}" for k in range(12))
+    assert "the database does not answer; waiting for it" in caplog.text
+
+
+@pytest.mark.parametrize("lost", ["before", "after"])
+def test_a_commit_whose_answer_is_lost_is_done_once(server: GoingAway, away: Store, lost: str) -> None:
+    """Before: the server undoes it, so it is done again.  After: it stands, so it is not."""
+    project = away.projects.add("p")
+    server.lose_commit = lost  # type: ignore[assignment]
+    number = away.events.add(project, "comment", "c", ANN)
+    assert not server.lose_commit, "no commit was lost"
+    assert [one.number for one in away.events.all(project)] == [number]
+
+
+def test_where_nobody_can_tell_it_says_so(
+    server: GoingAway, away: Store, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    project = away.projects.add("p")
+    monkeypatch.setattr(patience, "PATIENCE", 0.5)
+    told: list[str] = []
+    away.say_waiting_by(lambda: told.append("waiting") or server.go())  # type: ignore[func-returns-value]
+    server.lose_commit = "after"
+    with pytest.raises(StoreError, match="has not said whether it was") as raised:
+        away.events.add(project, "comment", "c", ANN)
+    assert not isinstance(raised.value, LostConnectionError)
+    assert told == ["waiting"]
+    with Store(postgres_url) as there:
+        assert events(there, project) == ["c"]
+
+
+def test_patience_ends_once(server: GoingAway, away: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "PATIENCE", 0.6)
+    server.go()
+    began = time.monotonic()
+    with pytest.raises(LostConnectionError, match="cannot be reached") as raised:
+        away.runs.requeue("r1")  # a look and a write in one: the minute is not spent twice
+    assert time.monotonic() - began < 1.2
+    assert "127.0.0.1" not in str(raised.value)
+
+
+def test_a_server_that_was_never_there_is_told_at_once() -> None:
+    began = time.monotonic()
+    with pytest.raises(StoreError, match="cannot be reached"):
+        Store("postgresql://nobody@127.0.0.1:9/none")
+    assert time.monotonic() - began < 3

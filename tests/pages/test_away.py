@@ -1,0 +1,67 @@
+"""Screens on a Postgres that goes away: they say that they wait, and go on; a store that stays away is told in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.jobs import tasks
+from core.settings import Settings
+from core.store import patience
+from pages.components import people
+from tests.going_away import GoingAway
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def server(postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GoingAway]:
+    """The screens' database, by way of a proxy."""
+    with GoingAway(postgres_url) as proxy:
+        for name, value in {"DATABASE_URL": proxy.url, "HOME": str(tmp_path / "home"), "WORKER": "external"}.items():
+            monkeypatch.setenv(f"CONCORD_{name}", value)
+        st.cache_resource.clear()
+        yield proxy
+        st.cache_resource.clear()
+        tasks.open_store(Settings.from_environment()).close()
+
+
+def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server: GoingAway) -> None:
+    screen = AppTest.from_file(ROOT / "pages" / "10_runs.py", default_timeout=60).run()
+    assert not screen.exception
+    screen.text_input(key="new_project").set_value("mine")
+    back = server.be_away_meanwhile(1.0)
+    next(one for one in screen.button if one.label == "Create").click().run()
+    back.join()
+    assert not screen.exception
+    assert "The database does not answer. Waiting for it" in screen.toast[0].value
+    store = tasks.open_store(Settings.from_environment())
+    assert [one.name for one in tasks.list_projects(store)].count("mine") == 1
+
+
+def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = AppTest.from_file(ROOT / "pages" / "10_runs.py", default_timeout=60).run()
+    monkeypatch.setattr(patience, "PATIENCE", 0.3)
+    people._names.clear()
+    server.go()
+    screen.run()
+    assert not screen.exception
+    assert any("cannot be reached" in one.value for one in screen.error)
+
+
+def test_an_error_that_no_screen_expected_is_told_in_words() -> None:
+    def script() -> None:
+        from core.errors import LostConnectionError
+        from pages.components import faults
+
+        assert faults.say_error(LostConnectionError("The database <b>cannot</b> be reached."))
+        assert not faults.say_error(ValueError("of ours"))
+
+    screen = AppTest.from_function(script).run()
+    assert not screen.exception
+    assert [one.value.replace("\\", "") for one in screen.error] == ["The database <b>cannot</b> be reached."]
