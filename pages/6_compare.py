@@ -27,7 +27,7 @@ SECTIONS = {
     "people": "Beside people",
     "items": "Item by item",
     "curve": "On the human scale",
-    "brought": "What calibrating brought",
+    "brought": "With and without calibrating",
     "papers": "Papers",
     "judges": "Judges: add, rename",
 }

@@ -11,7 +11,7 @@ from pages.components.page import Opened, link_to, open_page
 from pages.components.screens import plain
 
 BRINGS, ALIKE, CONTRADICT, LLM, PAPER, MORE = (
-    "What each part brings",
+    "Without each part",
     "How alike the parts are",
     "Where they contradict",
     "Let a model fuse",

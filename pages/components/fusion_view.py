@@ -252,7 +252,7 @@ def draw_finding(fused: Fused) -> None:
         st.markdown(
             plain(
                 f"{fused.measure} with people, on {len(shown.report):,} items {unseen}. {len(shown.fit):,} items of "
-                "other sources were used to learn the weights and to choose."
+                "other sources were used to fit and to choose."
             )
         )
         for note in shown.notes:
@@ -266,7 +266,7 @@ def draw_finding(fused: Fused) -> None:
 
 
 def headline(fused: Fused) -> str:
-    """One sentence: the fusion beside the part that was best where the weights were learnt."""
+    """One sentence: the fusion beside the part that stood highest on the items to fit on."""
     shown = fused.shown
     value, against = shown.fused.value, shown.against_best
     how = METHOD_WORDS[shown.method]
@@ -275,14 +275,13 @@ def headline(fused: Fused) -> str:
     best = shown.parts[shown.best_part].value
     beside = "—" if best is None else f"{best:.2f}"
     tested = claim(against.value, against.interval, against.p)
+    part = f"{shown.best_part}, its highest part on the items to fit on"
     if tested in ("higher", "lower"):
-        word = "agrees better with people than" if tested == "higher" else "agrees less with people than"
-        return f"The fusion ({how}) {word} its best part: {value:.2f} against {beside} for {shown.best_part}."
-    return f"The fusion ({how}) reaches {value:.2f}; its best part, {shown.best_part}, {beside}. " + (
-        f"The difference is not tested: {against.p_reason or NO_TEST}."
-        if tested == "untested"
-        else "The difference may be chance."
-    )
+        word = "better with people than" if tested == "higher" else "less with people than"
+        return f"The fusion ({how}) agrees {word} {part}: {value:.2f} against {beside}."
+    chance = "The difference may be chance"
+    said = f"The difference is not tested: {against.p_reason or NO_TEST}" if tested == "untested" else chance
+    return f"The fusion ({how}) reaches {value:.2f}; {part}, {beside}. {said}."
 
 
 def table_frame(fused: Fused) -> pd.DataFrame:
@@ -293,7 +292,7 @@ def table_frame(fused: Fused) -> pd.DataFrame:
     shown = fused.shown
     for name, alignment in sorted(shown.parts.items(), key=lambda pair: -_height(pair[1])):
         kind = "left out" if name in shown.left_out else "part"
-        said = "best part where weights were learnt" if name == shown.best_part else ""
+        said = "highest part on the items to fit on" if name == shown.best_part else ""
         rows.append((name, kind, alignment, said))
     rows += [(name, _role(name), one, "") for name, one in fused.table.beside.items()]
     heading = tables.measure_heading(shown.fused)
