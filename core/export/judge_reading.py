@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from core.records import canonical_json
 
 MOST_BYTES = 16 * 1024 * 1024
 MOST_DEPTH = 40
-MOST_VALUES = 1_000_000
+MOST_VALUES = 200_000
 LARGEST = 1e300
 EXPORT_AGAIN = "Export the judge again."
 
@@ -29,7 +30,7 @@ def read_document(path: Path | str) -> dict[str, Any]:
     """The object in the file at `path`.  JudgeError says what is wrong with it and where."""
     text = _text(Path(path))
     try:
-        document = json.loads(text, object_pairs_hook=_once) if text.lstrip()[:1] == "{" else _yaml(text)
+        document = _json(text) if text.lstrip()[:1] == "{" else _yaml(text)
     except yaml.YAMLError as error:
         raise JudgeError(f"{path}: is not YAML ({_first_line(error)}). {EXPORT_AGAIN}") from error
     except RecursionError as error:
@@ -87,7 +88,7 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
-            twice = next(key for key in keys if keys.count(key) > 1)
+            twice = Counter(keys).most_common(1)[0][0]
             raise ValueError(f"line {node.start_mark.line + 1}: the key {_shown(twice)} stands twice")
         found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return found
@@ -96,6 +97,12 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
 def _yaml(text: str) -> Any:
     _check_events(text)
     return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+
+
+def _json(text: str) -> Any:
+    if text.count(",") + text.count("{") + text.count("[") > MOST_VALUES:  # commas in texts count too: far too many
+        raise ValueError(f"more than {MOST_VALUES:,} values; a judge file has far fewer")
+    return json.loads(text, object_pairs_hook=_once)
 
 
 def _check_events(text: str) -> None:
