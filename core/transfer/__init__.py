@@ -13,10 +13,9 @@ module             does
 ``rows``           one row against the columns of its table
 ``shapes``         JSON against the annotations of a record
 ``golden_rows``    golden sets: rebuilt, and their content hash computed again
-``version_1``      files of version 1, brought up on reading
 ``checking``       all rows of a project: kinds, keys, references, counts
 =================  ============================================================================================
 
 Nothing here touches a store: `core.jobs.tasks.transfer` joins this with `core.store.transfer`.  Where a later version
-changes a column, it raises `manifest.VERSION` and brings the rows of earlier ones up to it on reading (`version_1`).
+changes a column, it raises `manifest.VERSION` and brings the rows of earlier ones up to it on reading.
 """

@@ -10,17 +10,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.errors import ArchiveError
 from core.people import ROLES
-from core.records import Alignment, Criteria, JudgeScores, Provenance, Unscored, Usage
+from core.records import Alignment, Criteria, JudgeScores, Provenance, Scale, Unscored, Usage
 from core.store.layout import LAYOUT, Row, decode
 from core.store.transfer import IMPORTED
 from core.transfer.archive import Archive
-from core.transfer.event_shapes import event_problem
+from core.transfer.event_shapes import event_problem, packed_problem
 from core.transfer.golden_rows import checked_golden
-from core.transfer.rows import check_row
+from core.transfer.manifest import FileEntry
+from core.transfer.rows import are_plain_rows, check_row, is_plain
 from core.transfer.shapes import mismatch
 
 Shapes = Mapping[tuple[str, str], Any]
@@ -33,6 +34,16 @@ _RUN = re.compile(r"r[0-9a-f]{12}")
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
 _STATUSES = ("done", "budget", "failed", "cancelled")
 AUDIT = "audit"  # entries that nobody follows up: they may name what is not here
+
+
+class Place(NamedTuple):
+    """Where a row stands: the file in the zip, and its line from 1."""
+
+    name: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.name}, line {self.line}"
 
 
 @dataclass(frozen=True)
@@ -73,18 +84,28 @@ def check_rows(archive: Archive, shapes: Shapes, specs_in: SpecsIn) -> Contents:
     """Read every row of an archive and hold it against all that is known.  ArchiveError for the first that is wrong."""
     checker = _Checker(shapes, specs_in)
     for entry in archive.manifest.files:
-        layout = LAYOUT[entry.table]
-        for line, raw in archive.rows(entry.table):
-            where = f"{entry.name}, line {line}"
-            row = check_row(layout, raw, where)
-            try:
-                stored = decode(layout, row)
-            except (ValueError, RecursionError) as error:
-                raise ArchiveError(f"{where}: {str(error)[:120]}.") from error
-            checker.check(entry.table, row, stored, where)
+        plain = is_plain(LAYOUT[entry.table])
+        for first, rows in archive.batches(entry.table):
+            as_they_are = plain and are_plain_rows(LAYOUT[entry.table], rows)
+            for line, row in enumerate(rows, start=first):
+                _check(checker, entry, line, row, as_it_is=as_they_are)
         checker.table_done(entry.table)
     checker.all_done()
     return checker.contents
+
+
+def _check(checker: _Checker, entry: FileEntry, line: int, raw: Any, *, as_it_is: bool) -> None:
+    """Hold one row against its columns (unless that was done) and against all before it."""
+    place = Place(entry.name, line)
+    if as_it_is:
+        checker.check(entry.table, raw, raw, place)
+        return
+    layout = LAYOUT[entry.table]
+    row = check_row(layout, raw, str(place))
+    try:
+        checker.check(entry.table, row, decode(layout, row), place)
+    except (ValueError, RecursionError, KeyError, TypeError, IndexError, OverflowError) as error:
+        raise ArchiveError(f"{place}: cannot be read ({str(error)[:120]}).") from error
 
 
 class _Checker:
@@ -103,9 +124,11 @@ class _Checker:
         self._last_event = 0
         self._asked_for: set[str] = set()
         self._replied: set[str] = set()
-        self._named: dict[str, str] = {}
+        self._named: dict[str, Place] = {}
         self._passes: set[tuple[str, str]] = set()
-        self._labelled: dict[tuple[str, str], str] = {}
+        self._labelled: dict[tuple[str, str], Place] = {}
+        self._scales: dict[tuple[str, str], Scale] = {}
+        self._given: dict[tuple[str, str], _Ends] = {}
         self._tables = {
             "goldens": self._golden,
             "golden_items": self._golden_item,
@@ -124,7 +147,7 @@ class _Checker:
             "replies": self._reply,
         }
 
-    def check(self, table: str, row: Row, stored: Row, where: str) -> None:
+    def check(self, table: str, row: Row, stored: Row, where: Place) -> None:
         """Hold a row of `table` against all before it."""
         self._tables[table](row, stored, where)
         if table in _ASKING:
@@ -147,16 +170,17 @@ class _Checker:
         for (pass_id, golden_id), where in self._labelled.items():
             if pass_id and (pass_id, golden_id) not in self._passes:
                 raise _nowhere(where, "labelling pass", pass_id)
+        self._labels_done()
         self.contents.run_ids = list(self._runs)
 
     # ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def _golden(self, row: Row, stored: Row, where: str) -> None:
+    def _golden(self, row: Row, stored: Row, where: Place) -> None:
         if row["golden_id"] in self._heads:
             raise ArchiveError(f"{where}: the golden set {row['golden_id'][:24]} stands there twice.")
         self._heads[row["golden_id"]] = dict(row)
 
-    def _golden_item(self, row: Row, stored: Row, where: str) -> None:
+    def _golden_item(self, row: Row, stored: Row, where: Place) -> None:
         golden_id = row["golden_id"]
         if golden_id not in self._heads:
             raise _nowhere(where, "golden set", golden_id)
@@ -174,19 +198,21 @@ class _Checker:
         golden = checked_golden(self._heads[golden_id], self._items.pop(golden_id, []))
         self._heads[golden_id] = {}
         self._item_ids[golden_id] = frozenset(golden.item_ids)
+        for aspect, labels in golden.aspects.items():
+            self._scale(golden_id, aspect, labels.scale, Place("tables/goldens.jsonl", len(self._item_ids)))
 
-    def _link(self, row: Row, stored: Row, where: str) -> None:
+    def _link(self, row: Row, stored: Row, where: Place) -> None:
         self._items_of(row, where)
         self.contents.goldens[row["golden_id"]] = row["name"]
 
-    def _items_of(self, row: Row, where: str) -> frozenset[str]:
+    def _items_of(self, row: Row, where: Place) -> frozenset[str]:
         if row["golden_id"] not in self._item_ids:
             raise _nowhere(where, "golden set", row["golden_id"])
         return self._item_ids[row["golden_id"]]
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run(self, row: Row, stored: Row, where: str) -> None:
+    def _run(self, row: Row, stored: Row, where: Place) -> None:
         run_id, kind = row["run_id"], row["kind"]
         if not _RUN.fullmatch(run_id) or run_id in self._runs:
             raise ArchiveError(f"{where}: {run_id[:40]!r} is no id of a run, or stands there twice.")
@@ -201,22 +227,22 @@ class _Checker:
         self._names(stored["request"], where)
         self.contents.models.update(_models_in(kind, json.loads(stored["request"])))
 
-    def _kind_of(self, row: Row, where: str) -> tuple[str, str]:
+    def _kind_of(self, row: Row, where: Place) -> tuple[str, str]:
         if row["run_id"] not in self._runs:
             raise _nowhere(where, "run", row["run_id"])
         return self._runs[row["run_id"]]
 
-    def _document(self, row: Row, stored: Row, where: str) -> None:
+    def _document(self, row: Row, stored: Row, where: Place) -> None:
         kind, _ = self._kind_of(row, where)
         body = json.loads(stored["body"])
         _be(self._shapes.get((kind, row["name"]), Any), body, where, len(stored["blob"]) // 8)
         self._names(stored["body"], where)
 
-    def _step(self, row: Row, stored: Row, where: str) -> None:
+    def _step(self, row: Row, stored: Row, where: Place) -> None:
         self._kind_of(row, where)
         json.loads(stored["body"])
 
-    def _scores(self, row: Row, stored: Row, where: str) -> None:
+    def _scores(self, row: Row, stored: Row, where: Place) -> None:
         n_items = len(self._item_ids[self._kind_of(row, where)[1]])
         if len(stored["blob"]) != 8 * n_items:
             raise ArchiveError(f"{where}: there are {len(stored['blob']) / 8:g} scores for {n_items} items.")
@@ -224,7 +250,7 @@ class _Checker:
 
     # ── criteria and judges ──────────────────────────────────────────────────────────────────────────────────
 
-    def _one_criteria(self, row: Row, stored: Row, where: str) -> None:
+    def _one_criteria(self, row: Row, stored: Row, where: Place) -> None:
         self._items_of(row, where)
         _be(_CriteriaBody, row["body"], where)
         own = Criteria(row["body"]["text"], row["aspect"]).criteria_id
@@ -232,18 +258,18 @@ class _Checker:
             raise ArchiveError(f"{where}: the text has the id {own}, not {row['criteria_id'][:40]!r}.")
         self._criteria.add(own)
 
-    def _edit(self, row: Row, stored: Row, where: str) -> None:
+    def _edit(self, row: Row, stored: Row, where: Place) -> None:
         for column in ("parent_id", "criteria_id"):
             if row[column] not in self._criteria:
                 raise _nowhere(where, "criteria", row[column])
 
-    def _alignment(self, row: Row, stored: Row, where: str) -> None:
+    def _alignment(self, row: Row, stored: Row, where: Place) -> None:
         self._kind_of(row, where)
         if row["criteria_id"] not in self._criteria:
             raise _nowhere(where, "criteria", row["criteria_id"])
         _be(Alignment, row["body"], where)
 
-    def _judge(self, row: Row, stored: Row, where: str) -> None:
+    def _judge(self, row: Row, stored: Row, where: Place) -> None:
         n_items = len(self._items_of(row, where))
         _be(JudgeScores, row["body"], where, len(stored["blob"]) // 8)
         body = row["body"]
@@ -256,14 +282,38 @@ class _Checker:
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _label(self, row: Row, stored: Row, where: str) -> None:
+    def _label(self, row: Row, stored: Row, where: Place) -> None:
         if row["item_id"] not in self._items_of(row, where):
             raise _nowhere(where, "item", row["item_id"])
         for pass_id in (row["pass_id"], row["taken_from"]):
             self._labelled.setdefault((pass_id, row["golden_id"]), where)
         self.contents.people.add(row["rater"])
+        if (value := row["value"]) is not None:
+            ends = self._given.setdefault((row["golden_id"], row["aspect"]), _Ends(value, where, value, where))
+            if value < ends.lowest:
+                ends.lowest, ends.lowest_at = value, where
+            elif value > ends.highest:
+                ends.highest, ends.highest_at = value, where
 
-    def _event(self, row: Row, stored: Row, where: str) -> None:
+    def _scale(self, golden_id: str, aspect: str, scale: Scale, where: Place) -> None:
+        """Keep a scale that labels of `aspect` may be on; the widest ends where passes differ."""
+        if not scale.low < scale.high:
+            raise ArchiveError(f"{where}: the scale of {aspect[:40]!r} runs from {scale.low:g} to {scale.high:g}.")
+        known = self._scales.get((golden_id, aspect), scale)
+        low, high = min(known.low, scale.low), max(known.high, scale.high)
+        self._scales[golden_id, aspect] = Scale(low, high)
+
+    def _labels_done(self) -> None:
+        """Every label on the scale that a labelling pass, or the golden set, gave its aspect."""
+        for (golden_id, aspect), ends in self._given.items():
+            scale = self._scales.get((golden_id, aspect))
+            for value, where in ((ends.lowest, ends.lowest_at), (ends.highest, ends.highest_at)):
+                if scale is None:
+                    raise ArchiveError(f"{where}: nothing in the file says on what scale {aspect[:40]!r} was labelled.")
+                if not scale.holds(value):
+                    raise ArchiveError(f"{where}: the label of {aspect[:40]!r} is {value:g}; the scale is {scale}.")
+
+    def _event(self, row: Row, stored: Row, where: Place) -> None:
         kind, body = row["kind"], row["body"]
         if row["role"].removesuffix(IMPORTED) not in ROLES:
             raise ArchiveError(f"{where}: {row['role']!r} is no role; it is one of {', '.join(ROLES)}.")
@@ -281,15 +331,20 @@ class _Checker:
         if kind != AUDIT:
             self._names(stored["body"] + json.dumps(row["subject"]), where)
             self._names(str(body.get("evidence")), where)
+        if problem := packed_problem(kind, body):
+            raise ArchiveError(f"{where}: {problem}.")
+        if kind == "labelling pass":
+            for one in json.loads(body["plan"])["aspects"]:
+                self._scale(body["golden_id"], one["aspect"], Scale(one["scale"]["low"], one["scale"]["high"]), where)
         self.contents.people.add(row["actor"])
 
     # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _asked(self, row: Row, stored: Row, where: str) -> None:
+    def _asked(self, row: Row, stored: Row, where: Place) -> None:
         self._kind_of(row, where)
         self._asked_for.add(row["reply_key"])
 
-    def _reply(self, row: Row, stored: Row, where: str) -> None:
+    def _reply(self, row: Row, stored: Row, where: Place) -> None:
         _be(_Reply, row["body"], where)
         self._replied.add(row["reply_key"])
 
@@ -299,13 +354,23 @@ class _Checker:
             if isinstance(text, str) and ("openai:" in text or "recorded:" in text or "\\u" in text):
                 self.contents.judges_asked.update(self._specs_in(_parsed(text)))
 
-    def _names(self, text: str, where: str) -> None:
+    def _names(self, text: str, where: Place) -> None:
         """Keep the runs and golden sets that stored JSON names, for the end."""
         for name in _NAMED.findall(text):
             self._named.setdefault(name, where)
 
 
-def _be(kind: Any, value: Any, where: str, n_floats: int = 0) -> None:
+@dataclass
+class _Ends:
+    """The lowest and the highest label of an aspect, and where they stand."""
+
+    lowest: float
+    lowest_at: Place
+    highest: float
+    highest_at: Place
+
+
+def _be(kind: Any, value: Any, where: Place, n_floats: int = 0) -> None:
     if problem := mismatch(kind, value, n_floats):
         raise ArchiveError(f"{where}: {problem}.")
 
@@ -335,7 +400,7 @@ def _models_in(kind: str, request: Mapping[str, Any]) -> Iterable[str]:
     return [name for name in names if ":" in name]
 
 
-def _nowhere(where: str, what: str, name: str) -> ArchiveError:
+def _nowhere(where: Place, what: str, name: str) -> ArchiveError:
     return ArchiveError(
         f"{where}: it refers to the {what} {name[:40]!r}, which is not in the file; a project refers to nothing else."
     )

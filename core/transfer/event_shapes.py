@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from core.jobs.views.reviews import Evidence
+from core.labelling.plan import LabelPlan
 from core.transfer.shapes import mismatch
 
 _AGENDA: Any = tuple[dict[str, Any], ...]
@@ -26,6 +29,8 @@ READ: dict[str, dict[str, Any]] = {
     "fusion plan": {"text": str, "origin": str, "seen": tuple[int, ...]},
 }
 
+_PACKED: dict[str, dict[str, Any]] = {"labelling pass": {"plan": LabelPlan}, "state": {"evidence": Evidence}}
+
 
 def event_problem(kind: str, body: Mapping[str, Any]) -> str:
     """What an entry of the log lacks that its readers count on, in words; "" for nothing."""
@@ -35,3 +40,20 @@ def event_problem(kind: str, body: Mapping[str, Any]) -> str:
         if problem := mismatch(wanted, body[name], at=name):
             return problem
     return ""
+
+
+def packed_problem(kind: str, body: Mapping[str, Any]) -> str:
+    """What is wrong with a record that an entry (which `event_problem` let pass) holds as JSON text; "" for nothing."""
+    for name, wanted in _PACKED.get(kind, {}).items():
+        if (text := body[name]) is not None and (problem := _packed_problem(wanted, text, name)):
+            return problem
+    return ""
+
+
+def _packed_problem(wanted: Any, text: str, name: str) -> str:
+    """What is wrong with a record that stands in an entry as JSON text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return f"{name} is text that is no JSON"
+    return mismatch(wanted, value, at=name)

@@ -66,6 +66,7 @@ def _check_content(golden: GoldenSet, stored: dict[str, Any], bodies: list[str],
             raise ArchiveError(f"{where}: the labels of {name[:40]!r} are not one an item.")
     if any(len(values) != len(golden.items) for values in golden.metrics.values()):
         raise ArchiveError(f"{where}: a metric has not one value an item.")
+    _check_labels(golden, where)
     if len(set(golden.item_ids)) != len(golden.items):
         raise ArchiveError(f"{where}: two items have the same id.")
     if golden.digest != stored["golden_id"]:
@@ -78,3 +79,19 @@ def _check_content(golden: GoldenSet, stored: dict[str, Any], bodies: list[str],
     same = same and all(json.loads(ours[name]) == json.loads(stored[name]) for name in texts)
     if not same or [json.loads(one["body"]) for one in item_rows(golden)] != [json.loads(one) for one in bodies]:
         raise ArchiveError(f"{where}: its counts are not those of its content.")
+
+
+def _check_labels(golden: GoldenSet, where: str) -> None:
+    """Every label and rating on its scale, every rating of an item and an aspect that are there."""
+    for name, labels in golden.aspects.items():
+        if not labels.scale.low < labels.scale.high:
+            raise ArchiveError(f"{where}: the scale of {name[:40]!r} runs from {labels.scale.low:g} to no higher.")
+        given = [value for value in labels.values if value is not None]
+        given += [rating.value for rating in golden.ratings if rating.aspect == name]
+        stray = next((value for value in given if not labels.scale.holds(value)), None)
+        if stray is not None:
+            raise ArchiveError(f"{where}: a label of {name[:40]!r} is {stray:g}; the scale is {labels.scale}.")
+    if strange := {rating.aspect for rating in golden.ratings} - golden.aspects.keys():
+        raise ArchiveError(f"{where}: there are ratings of {min(strange)[:40]!r}, which is none of its aspects.")
+    if {rating.item_id for rating in golden.ratings} - set(golden.item_ids):
+        raise ArchiveError(f"{where}: there are ratings of items that it does not have.")

@@ -94,8 +94,8 @@ def _check_versions(found: Mapping[str, Any]) -> None:
             f"The file was written by a newer Concord ({str(found.get('concord'))[:40]}, format {version}, schema "
             f"{str(schema)[:20]}); this one reads format {VERSION} up to schema {HEAD}. Update this Concord."
         )
-    if type(version) is not int or version < 1:
-        raise ArchiveError(f"{NAME} has version {str(version)[:40]!r}; this Concord reads versions 1 to {VERSION}.")
+    if type(version) is not int or version != VERSION:
+        raise ArchiveError(f"{NAME} has version {str(version)[:40]!r}; this Concord reads version {VERSION}.")
 
 
 def _manifest(found: Mapping[str, Any]) -> Manifest:

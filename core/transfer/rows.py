@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from core.errors import ArchiveError
@@ -11,6 +14,57 @@ from core.store.layout import Column, Layout
 _MOST_INT = 2**31 - 1  # what an integer column of Postgres holds
 _LAST_SECOND = 253_402_300_800  # the year 10000, where dates end
 _ELSEWHERE = {"value"}  # a real that is no moment
+
+
+_PLAIN = {"key", "text", "int", "bool", "real"}
+
+
+def is_plain(layout: Layout) -> bool:
+    """Whether the rows of a table are stored as they come: nothing in them is JSON or base64."""
+    return all(column.kind in _PLAIN for column in layout.columns)
+
+
+def are_plain_rows(layout: Layout, rows: Sequence[Any]) -> bool:
+    """Whether all `rows` pass `check_row`, told by whole columns; False also where that cannot be told like this."""
+    names = [column.name for column in layout.columns]
+    if len(names) < 2 or any(type(row) is not dict or len(row) != len(names) for row in rows):
+        return False
+    try:
+        columns = list(zip(*map(itemgetter(*names), rows), strict=True))
+    except KeyError:
+        return False
+    return all(_holds(column, values) for column, values in zip(layout.columns, columns, strict=True))
+
+
+def _holds(column: Column, values: Sequence[Any]) -> bool:
+    kinds = set(map(type, values))
+    if column.nullable and type(None) in kinds:
+        kinds.discard(type(None))
+        values = [value for value in values if value is not None]
+    if not values:
+        return True
+    match column.kind:
+        case "key":
+            short = kinds == {str} and max(map(len, values)) <= column.longest
+            return short and all(map(str.isprintable, set(values)))
+        case "text":
+            return kinds == {str}
+        case "int":
+            return kinds == {int} and min(values) >= 0 and max(values) <= _MOST_INT
+        case "bool":
+            return kinds == {bool}
+        case "real":
+            finite = kinds <= {int, float} and all(map(_is_finite, values))
+            return finite and (column.name in _ELSEWHERE or (min(values) >= 0 and max(values) < _LAST_SECOND))
+    return False
+
+
+def _is_finite(value: float) -> bool:
+    """Whether the store can hold a number; a whole number of JSON can be larger than any float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def check_row(layout: Layout, row: Any, where: str) -> dict[str, Any]:
@@ -51,7 +105,20 @@ def _problem(column: Column, value: Any) -> str:
         case "replies":
             return "" if type(value) is dict else f"is {_kind_of(value)}, not an object of replies by item."
         case "json":
-            return "" if isinstance(value, dict | list | str) else f"is {_kind_of(value)}, not an object or a list."
+            return _json_problem(value)
+
+
+def _json_problem(value: Any) -> str:
+    """Text in place of an object is stored as it comes, so it has to be JSON (with NaN, which JSON has no word for)."""
+    if isinstance(value, dict | list):
+        return ""
+    if not isinstance(value, str):
+        return f"is {_kind_of(value)}, not an object or a list."
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return "is text that is no JSON."
+    return "" if isinstance(found, dict | list) else f"is text of {_kind_of(found)}, not of an object or a list."
 
 
 def _key_problem(column: Column, value: Any) -> str:
@@ -63,7 +130,7 @@ def _key_problem(column: Column, value: Any) -> str:
 
 
 def _real_problem(column: Column, value: Any) -> str:
-    if type(value) not in (int, float) or not math.isfinite(value):
+    if type(value) not in (int, float) or not _is_finite(value):
         return f"is {str(value)[:40]}, not a number."
     if column.name not in _ELSEWHERE and not 0 <= value < _LAST_SECOND:
         return f"is {value:g}, not a moment in seconds since 1970."

@@ -51,7 +51,7 @@ GOLDEN = GoldenSet(
         Item("ä", "<b>x</b>" * 50, "s2", ""),
     ),
     {"coherence": AspectLabels("coherence", SCALE, (1, 2.5, None))},
-    (Rating("a", "ann 1", "coherence", 1, "why\x00"), Rating("b", "ann 2", "coherence", 0.1 + 0.2)),
+    (Rating("a", "ann 1", "coherence", 1, "why\x00"), Rating("b", "ann 2", "coherence", 1.1 + 2.2)),
     {"rouge": (None, 0.5, 2)},
     ("x", "", "y"),
 )

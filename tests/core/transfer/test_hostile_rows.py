@@ -24,6 +24,12 @@ def _event(tables: Tables, kind: str) -> dict[str, Any]:
     return next(row for row in tables["events"] if row["kind"] == kind)
 
 
+def _event_with_evidence(tables: Tables) -> dict[str, Any]:
+    """What the last change of state says."""
+    body: dict[str, Any] = [row for row in tables["events"] if row["kind"] == "state"][-1]["body"]
+    return body
+
+
 def _put(table: str, column: str, value: Any, at: int = 0) -> Callable[[Tables], None]:
     return lambda tables: tables[table][at].__setitem__(column, value)
 
@@ -92,7 +98,26 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "ratings beyond": (lambda t: t["goldens"][0]["ratings"]["item_id"].__setitem__(0, 99), "cannot be read"),
     "a kind": (_put("goldens", "kind", "made up"), "kind is 'made up'"),
     "a golden set twice": (_again("goldens"), "stands there twice"),
-    "a body that is text": (_put("goldens", "body", "NaN"), "does not hold aspects"),
+    "a body that is text": (_put("goldens", "body", '{"a": NaN}'), "does not hold aspects"),
+    "a number for a body": (_put("goldens", "body", "NaN"), "is text of a number, not of an object"),
+    "aspects that are no JSON": (_put("goldens", "aspects", "{oops"), "goldens.jsonl, line 1, aspects: is text that"),
+    "a document that is no JSON": (_put("run_documents", "body", "oops"), "line 1, body: is text that is no JSON"),
+    "a document nested beyond reason": (_put("run_documents", "body", "[" * 99_999), "text that is no JSON"),
+    "a moment beyond any float": (_put("labels", "created_at", 10**400), "created_at: is 1000.*, not a number"),
+    # labels
+    "a label above its scale": (_put("labels", "value", 99.0), "labels.jsonl, line 1: the label of 'coherence' is 99"),
+    "a label below its scale": (_put("labels", "value", -1.0, 1), "line 2: the label of 'coherence' is -1; the scale"),
+    "a label of no aspect": (_put("labels", "aspect", "charm"), "nothing in the file says on what scale 'charm'"),
+    "a plan that is no JSON": (_of_event("labelling pass", "plan", "oops"), "plan is text that is no JSON"),
+    "a plan of another shape": (_of_event("labelling pass", "plan", "{}"), "plan lacks aspects"),
+    "a golden label off its scale": (
+        lambda t: t["goldens"][0]["body"]["aspects"]["coherence"]["values"].__setitem__(0, 99),
+        "a label of 'coherence' is 99; the scale is 1-5",
+    ),
+    "a rating off its scale": (
+        lambda t: t["goldens"][0]["ratings"]["value"].__setitem__(0, -3.0),
+        "a label of 'coherence' is -3; the scale is 1-5",
+    ),
     # references
     "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "the golden set 'golden:0"),
     "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "which is not in the file"),
@@ -123,8 +148,8 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         "the run 'r0000",
     ),
     "evidence of another run": (
-        lambda t: [r for r in t["events"] if r["kind"] == "state"][-1]["body"].update(
-            evidence='{"run_id":"' + OTHER_RUN + '"}'
+        lambda t: _event_with_evidence(t).update(
+            evidence=_event_with_evidence(t)["evidence"].replace(t["runs"][0]["run_id"], OTHER_RUN)
         ),
         "the run 'r0000",
     ),
@@ -135,6 +160,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "edits of what is not there": (_put("criteria_edits", "parent_id", "c0"), "the criteria 'c0'"),
     "replies that are not there": (_drop("replies"), "Runs name 1 replies"),
     "runs that are not there": (_drop("runs"), "which is not in the file"),
+    "evidence that is no JSON": (lambda t: _event_with_evidence(t).update(evidence="oops"), "evidence is text that is"),
     # ids
     "criteria under another id": (_in_body("criteria", "text", "Reward length."), "the text has the id"),
     "a run twice": (_again("runs"), "stands there twice"),

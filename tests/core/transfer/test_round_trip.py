@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from core.settings import Settings
 from core.store.layout import LAYOUT
 from core.store.store import Store
 from core.store.transfer import IMPORTED
-from core.transfer.archive import Archive, Writer
 from core.transfer.manifest import VERSION
 
 Fill = Callable[..., str]
@@ -241,26 +239,6 @@ def test_no_row_leaves_with_its_project_a_host_or_another_project(exported: byte
     assert "somebody else" not in text
     assert '"project_id": ""' in text
     assert text.count('"project_id"') == text.count('"project_id": ""')
-
-
-def test_labels_of_a_file_of_version_1_go_to_the_pass_they_were_given_in(
-    exported: bytes, tables_of: TablesOf, elsewhere: Store, settings: Settings
-) -> None:
-    """As written before labels had a pass: Ann had joined the first alone, and nothing was taken over."""
-    tables, out = tables_of(exported), io.BytesIO()
-    tables["labels"] = [row for row in tables["labels"] if not row["taken_from"]]
-    for row in tables["labels"]:
-        del row["pass_id"], row["taken_from"]
-    with Archive(io.BytesIO(exported)) as archive:
-        manifest = archive.manifest
-    with Writer(out) as writer:
-        for table, rows in tables.items():
-            writer.add(table, rows)
-        writer.finish(replace(manifest, version=1, files=tuple(writer.files)))
-    project_id = tasks.import_project(elsewhere, settings, io.BytesIO(out.getvalue())).project.project_id
-    second, first = tasks.list_passes(elsewhere, project_id)
-    assert [row.value for row in elsewhere.labels.history(project_id, first.pass_id, "a")] == [2.0, 3.0, None]
-    assert elsewhere.labels.current(project_id, second.pass_id) == []
 
 
 def test_the_form_is_pinned() -> None:
