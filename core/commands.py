@@ -33,6 +33,7 @@ BootstrapOption = Annotated[
     int,
     typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
 ]
+_LONGEST_TEXT = 1_000_000
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 
 measuring = typer.Typer(add_completion=False)
@@ -271,6 +272,19 @@ def probability(value: float | None) -> str:
     if value is None:
         return "p = —"
     return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def text_file(path: Path, option: str) -> str:
+    """The text of a small file that `option` names.  UsageError for one that cannot be read, or is none of words."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LONGEST_TEXT + 1)
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option}: {path} cannot be read as text ({error}).") from error
+    if len(data) > _LONGEST_TEXT:
+        raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, as no such text is.")
+    return text
 
 
 def _words_of_unknown(n_unknown: int, n_rows: int) -> list[str]:

@@ -59,7 +59,8 @@ class AccessError(ConcordError):
 class GoldenError(ConcordError):
     """A golden set cannot be read or used.
 
-    `row` counts data rows from 1 (as a person would in a spreadsheet without its header line).
+    `row` counts data rows from 1 (as a person would in a spreadsheet without its header line); `message` is the words
+    without the place.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class GoldenError(ConcordError):
             if part
         )
         super().__init__(f"{where}: {message}" if where else message)
-        self.file, self.row, self.column = file, row, column
+        self.message, self.file, self.row, self.column = message, file, row, column
 
 
 class AspectError(GoldenError):

@@ -23,6 +23,7 @@ from core.commands import (
     chosen_level,
     number,
     tell,
+    text_file,
 )
 from core.errors import UsageError
 from core.records import Unscored, Verdict
@@ -114,7 +115,7 @@ def _by_model(
     from core.jobs.tasks.fusion_inline import MODEL_WRITES, fuse_by_model
     from core.jobs.tasks.fusion_parts import sides_of
 
-    text = plan if plan in ("", MODEL_WRITES) else _text_of(Path(plan))
+    text = plan if plan in ("", MODEL_WRITES) else text_file(Path(plan), "--plan")
     sides = sides_of(bench, gathered)
     found = fuse_by_model(bench, gathered, sides, how, spec=spec, plan=text, also=also)
     verdicts = {bench.aspect: found.verdicts} | {name: one.verdicts for name, one in found.also.items()}
@@ -167,13 +168,6 @@ def _write_verdicts(out: Path, aspect: str, verdicts: Mapping[str, Sequence[Verd
 def _unread(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """Reason → how many verdicts have no score for it."""
     return dict(Counter(one.reason for one in verdicts if isinstance(one, Unscored)))
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--plan: {path} cannot be read as text ({error}).") from error
 
 
 def _body(fusion: Fusion, gathered: Gathered, aspect: str) -> dict[str, Any]:

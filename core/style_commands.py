@@ -23,6 +23,7 @@ from core.commands import (
     in_words,
     number,
     tell,
+    text_file,
 )
 from core.errors import UsageError
 
@@ -139,10 +140,7 @@ def _given_criteria(path: Path | None, golden: GoldenSet, aspects: Sequence[str]
     aspect = aspects[0]
     if path.suffix in (".yaml", ".yml"):
         return _criteria_of_card(read_card(path), golden, aspect, path)
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--criteria: {path} cannot be read as text ({error}).") from error
+    text = text_file(path, "--criteria").strip()
     if not text:
         raise UsageError(f"--criteria: {path} is empty. Leave the option out to judge without criteria.")
     note = "Where the criteria come from is not known: if their author saw labels of these items, alignment flatters."

@@ -6,9 +6,6 @@ mean of its readable replies; an item without one has the score null.
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +14,9 @@ from typing import Any, Literal, get_args
 
 from core.errors import GoldenError, UsageError
 from core.export.run_files import json_lines, write_text
+from core.golden.cells import shown
+from core.golden.table import read_content
+from core.golden.text_formats import decode_utf8, json_object
 from core.judging.paper_parse import read_rating_as_paper
 from core.judging.parse import Reading, read_rating
 from core.records import Scale, UnscoredReason
@@ -84,7 +84,7 @@ def read_replies(path: Path | str, read: Callable[[str], Reading]) -> Iterator[I
     for row, cells in _rows(Path(path)):
         item_id = _item_id(cells, name, row)
         if item_id in seen:
-            raise GoldenError(f"item {item_id!r} stands twice; keep one line an item", file=name, row=row)
+            raise GoldenError(f"item {shown(item_id)} stands twice; keep one line an item", file=name, row=row)
         seen.add(item_id)
         yield item_readings(item_id, _responses(cells, name, row), read)
 
@@ -117,25 +117,10 @@ def counts(readings: Iterable[ItemReadings]) -> dict[str, Any]:
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """(row from 1, object) of each line that is not blank."""
-    try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise GoldenError(f"cannot be read: {reason}", file=str(path)) from error
-    for row, line in enumerate(text.split("\n"), start=1):
+    content = read_content(path)
+    for row, line in enumerate(decode_utf8(content).split("\n"), start=1):
         if line.strip():
-            yield row, _object(line, path.name, row)
-
-
-def _object(line: str, name: str, row: int) -> Mapping[str, Any]:
-    try:
-        cells = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise GoldenError(f"not JSON: {error}", file=name, row=row) from error
-    if not isinstance(cells, dict):
-        raise GoldenError(f"expected a JSON object, not {type(cells).__name__}", file=name, row=row)
-    return cells
+            yield row, json_object(line, row, row, content)
 
 
 def _item_id(cells: Mapping[str, Any], name: str, row: int) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from core.errors import GoldenError
 from core.golden import read_table
+from core.golden.cells import AmbiguousCommaError, CellError, parse_json, read_id, read_number, shown
 from core.judging.parse import read_rating
 from core.records import FloatArray, Scale, Unscored, Verdict
 
@@ -61,11 +62,11 @@ def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = ""
     scores: dict[str, float] = {}
     n_unread = 0
     for row, cells in enumerate(table.rows, start=1):
-        item_id = str(cells.get("item_id") or "").strip()
+        item_id = read_id(cells.get("item_id"))
         if not item_id:
             raise GoldenError("an item_id is missing", file=name, row=row, column="item_id")
         if item_id in scores:
-            raise GoldenError(f"item {item_id!r} stands twice; keep one line an item", file=name, row=row)
+            raise GoldenError(f"item {shown(item_id)} stands twice; keep one line an item", file=name, row=row)
         if "responses" in cells:
             value = _mean_reading(cells["responses"], scale, aspect, (name, row))
         elif "score" in cells:
@@ -78,19 +79,19 @@ def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = ""
 
 
 def _number(cell: Any, where: tuple[str, int]) -> float:
-    if cell is None or (isinstance(cell, str) and not cell.strip()):
+    if isinstance(cell, float) and math.isnan(cell):
         return math.nan
     try:
-        value = float(cell)
-    except (TypeError, ValueError):
-        value = math.inf
-    if math.isinf(value):
-        raise GoldenError(f"{cell!r} is no number (empty or null means unscored)", file=where[0], row=where[1])
-    return value
+        value = read_number(cell)
+    except CellError as problem:
+        ambiguous = isinstance(problem, AmbiguousCommaError)
+        told = f"{problem}: write it with a decimal point" if ambiguous else f"{shown(cell)} is no number"
+        raise GoldenError(f"{told} (empty or null means unscored)", file=where[0], row=where[1]) from None
+    return math.nan if value is None else value
 
 
 def _mean_reading(cell: Any, scale: Scale | None, aspect: str, where: tuple[str, int]) -> float:
-    replies = json.loads(cell) if isinstance(cell, str) and cell.lstrip().startswith("[") else cell
+    replies = parse_json(cell) if isinstance(cell, str) and cell.lstrip().startswith("[") else cell
     replies = [replies] if isinstance(replies, str) else replies
     if not isinstance(replies, list) or scale is None:
         raise GoldenError("'responses' must be a list of texts", file=where[0], row=where[1], column="responses")

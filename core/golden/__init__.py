@@ -5,6 +5,7 @@
     read_table(path) ── Table ──> propose_mapping(columns, rows) ── Mapping (correctable: with_role, with_kind)
                           └────────────┬──────────────┘
     build_golden(table, mapping, scales) ── BuiltGolden(golden | None, findings, …) ── as_check_json / summarise
+    read_upload(data, name) is read_table for a file that somebody sent
     load_golden(path) is all of it in one call and raises GoldenError; load_items(path) does without labels
     check_file(path) is as_check_json of a file, findings instead of an error
     split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── Fold
@@ -21,7 +22,7 @@ from core.golden.propose import propose_mapping
 from core.golden.scale import FoundScale, find_scale
 from core.golden.split import Fold, inner_fold, split_sources
 from core.golden.summary import AspectSummary, GoldenSummary, as_check_json, check_file, summarise
-from core.golden.table import Table, read_table
+from core.golden.table import Table, read_table, read_upload
 
 __all__ = [
     "AspectSummary",
@@ -45,6 +46,7 @@ __all__ = [
     "load_items",
     "propose_mapping",
     "read_table",
+    "read_upload",
     "split_sources",
     "summarise",
     "usable_aspect",

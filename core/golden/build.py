@@ -6,7 +6,9 @@ from collections import abc
 from dataclasses import dataclass, replace
 
 from core.errors import AspectError, GoldenError
+from core.golden.cells import clean_text
 from core.golden.check import check_aspect, check_items, check_mapping, check_scale
+from core.golden.content import MAX_GOLDEN_ROWS
 from core.golden.fields import Mapping
 from core.golden.findings import FindingLog, has_errors
 from core.golden.items import ItemRows, read_items
@@ -44,9 +46,16 @@ def build_golden(
     """Build and check a golden set.
 
     `mapping` None: as proposed.  `scales`: aspect → confirmed scale; the others are found from the values.
-    `labels_needed` False ignores label columns (for scoring new items).  AspectError for a scale of an unknown aspect;
-    everything wrong with the file itself comes back as findings.
+    `labels_needed` False ignores label columns (for scoring new items).  AspectError for a scale of an unknown aspect,
+    GoldenError for more rows or labels than a golden set may have; everything else that is wrong comes back as
+    findings.
     """
+    if len(table.rows) > MAX_GOLDEN_ROWS:
+        raise GoldenError(
+            f"{len(table.rows):,} rows came; at most {MAX_GOLDEN_ROWS:,} are read at once. Split the file, or score it "
+            "as CSV, JSONL or Parquet, which `score` reads row by row.",
+            file=table.name,
+        )
     log = FindingLog(list(table.findings))
     mapping = mapping or propose_mapping(table.columns, table.rows)
     if not mapping.kind_given:
@@ -119,6 +128,6 @@ def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log
 
 def stem(name: str) -> str:
     """A file's name without its endings: ``"summeval.jsonl.gz"`` → ``"summeval"``."""
-    base = name.rsplit("/", 1)[-1]
+    base = clean_text(name).rsplit("/", 1)[-1]
     head = base.split(".", 1)[0]
     return head or base or "golden set"

@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from collections import abc
+from typing import Any, Literal
+
+MAX_DEPTH = 64
+"""Lists and objects within one another; what is deeper is no cell that anybody wrote."""
+
+Comma = Literal["decimal", "thousands"]
+"""What a comma in a number stands for."""
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+,\d{1,4}", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
 _WORDS = {"true": 1.0, "false": 0.0}
 _SURROGATES = re.compile("[\ud800-\udfff\x00]")
 
@@ -17,21 +25,26 @@ class CellError(ValueError):
     """A cell cannot be read as what its column should hold; the message says what came."""
 
 
+class AmbiguousCommaError(CellError):
+    """A number such as 1,234, whose comma may stand before decimals or between thousands."""
+
+
 def shown(value: object, limit: int = 60) -> str:
     """`value` quoted for a message, cut short: cells are hostile and may be megabytes long."""
     text = repr(value[: limit + 1] if isinstance(value, str) else value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def read_number(cell: Any) -> float | None:
+def read_number(cell: Any, comma: Comma | None = None) -> float | None:
     """The finite number in `cell`; None for an empty one.  Booleans are 1 and 0, a decimal comma is a point.
 
-    CellError for text, NaN, infinity, formulas, and numbers too large for a float.
+    `comma` says what a comma stands for where that is known.  CellError for text, NaN, infinity, formulas, and
+    numbers too large for a float; AmbiguousCommaError for "1,234" and the like while `comma` is None.
     """
     if cell is None or cell == "":
         return None
     if isinstance(cell, str):
-        return _number_in_text(cell)
+        return _number_in_text(cell, comma)
     if not isinstance(cell, (int, float)):
         raise CellError(f"a number was expected, {shown(cell)} came")
     try:
@@ -43,14 +56,14 @@ def read_number(cell: Any) -> float | None:
     return value + 0.0
 
 
-def _number_in_text(cell: str) -> float | None:
+def _number_in_text(cell: str, comma: Comma | None) -> float | None:
     text = cell[:400].strip()
     if not text:
         return None
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    if _COMMA.fullmatch(text):
-        text = text.replace(",", ".")
+    if "," in text:
+        text = _without_comma(text, comma)
     if text.startswith("="):
         raise CellError(f"a formula is not evaluated, {shown(text)} came; paste its value")
     if len(cell) > 400 or not _NUMBER.fullmatch(text):
@@ -58,9 +71,39 @@ def _number_in_text(cell: str) -> float | None:
     return read_number(float(text))
 
 
+def _without_comma(text: str, comma: Comma | None) -> str:
+    """A number with a point for its decimal comma, or without the commas between its thousands; else `text`."""
+    decimal, thousands = _COMMA.fullmatch(text), _THOUSANDS.fullmatch(text)
+    if comma is None and decimal and thousands:
+        raise AmbiguousCommaError(f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}")
+    if thousands and comma == "thousands":
+        return text.replace(",", "")
+    return text.replace(",", ".") if decimal and comma != "thousands" else text
+
+
 def has_decimal_comma(cell: Any) -> bool:
-    """Whether `cell` is text like "3,5", which is read as 3.5."""
-    return isinstance(cell, str) and _COMMA.fullmatch(cell.strip()) is not None
+    """Whether `cell` is text like "3,5", whose comma can only stand before decimals."""
+    text = cell.strip() if isinstance(cell, str) and len(cell) < 400 else ""
+    return _COMMA.fullmatch(text) is not None and _THOUSANDS.fullmatch(text) is None
+
+
+def is_ambiguous(cell: str) -> bool:
+    """Whether `cell` is text like "1,234", which can mean 1.234 or 1234."""
+    text = cell.strip() if len(cell) < 400 else ""
+    return _COMMA.fullmatch(text) is not None and _THOUSANDS.fullmatch(text) is not None
+
+
+def comma_in(cells: abc.Iterable[Any]) -> Comma | None:
+    """What commas stand for in `cells`, as the other numbers there show; None where nothing or too much is shown.
+
+    "2,5" shows decimals, "2.5" and "1,234.5" show that commas are none.
+    """
+    texts = [cell.strip() for cell in cells if isinstance(cell, str) and len(cell) < 400]
+    decimal = any(has_decimal_comma(text) for text in texts)
+    point = any("." in text and (_NUMBER.fullmatch(text) or _THOUSANDS.fullmatch(text)) for text in texts)
+    if decimal == point:
+        return None
+    return "decimal" if decimal else "thousands"
 
 
 def read_list(cell: Any) -> list[Any]:
@@ -79,9 +122,24 @@ def read_list(cell: Any) -> list[Any]:
 def parse_json(text: str) -> Any:
     """The value of JSON text, or None when it is not JSON (or nested or long beyond reason)."""
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return None if is_deep(value) else value
+
+
+def is_deep(value: Any) -> bool:
+    """Whether lists and objects lie in one another more than `MAX_DEPTH` deep."""
+    level, depth = [value], -1
+    while level:
+        depth += 1
+        level = [
+            inner
+            for held in level
+            if isinstance(held, (list, dict))
+            for inner in (held.values() if isinstance(held, dict) else held)
+        ]
+    return depth > MAX_DEPTH
 
 
 def read_id(cell: Any) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from core.errors import UsageError
+from core.golden.cells import Comma
 from core.records import ItemKind
 
 Layout = Literal["wide", "long"]
@@ -88,7 +89,7 @@ class Mapping:
     """Role → column, and how each was found.  `unused` columns play no part; `notes` say why where it is not plain.
 
     `layout` "wide" has one row an item, "long" one row a rating.  `kind` follows from the texts unless a person gave
-    it (`kind_given`).
+    it (`kind_given`).  `comma`: what a person said of commas in numbers, None where the columns speak for themselves.
     """
 
     roles: abc.Mapping[str, str]
@@ -98,6 +99,7 @@ class Mapping:
     corrected: tuple[str, ...] = ()
     kind: ItemKind = "source_target"
     kind_given: bool = False
+    comma: Comma | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -177,6 +179,7 @@ class Mapping:
             "unused": list(self.unused),
             "layout": self.layout,
             "kind": self.kind,
+            "comma": self.comma,
             "notes": list(self.notes),
         }
 

@@ -7,7 +7,20 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from core.golden.cells import CellError, has_decimal_comma, read_id, read_list, read_number, shown
+from core.errors import GoldenError
+from core.golden.cells import (
+    AmbiguousCommaError,
+    CellError,
+    Comma,
+    comma_in,
+    has_decimal_comma,
+    is_ambiguous,
+    read_id,
+    read_list,
+    read_number,
+    shown,
+)
+from core.golden.content import MAX_LABELS
 from core.golden.fields import Mapping, RatingColumn
 from core.golden.findings import FindingLog
 from core.golden.items import ItemRows
@@ -15,6 +28,10 @@ from core.golden.table import Table
 from core.records import Rating
 
 MAX_ASPECTS = 200
+COMMA_ASKED = (
+    "Write such numbers with a decimal point, and without commas between thousands; or bring the file in on the "
+    "screen, which asks what the comma stands for."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +79,9 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
     reader = _Reader(table, mapping, items, log)
     if mapping.layout == "long":
         return reader.read_long(mapping)
+    if len(mapping.aspects) > MAX_ASPECTS:
+        log.add("error", f"{len(mapping.aspects)} columns of labels; a golden set has at most {MAX_ASPECTS} aspects.")
+        return {}
     for aspect in mapping.aspects:
         reader.cells_of(aspect)
     for aspect, column in mapping.gold_columns.items():
@@ -72,6 +92,16 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
         if aspect not in mapping.gold_columns:
             cells.gold_from_ratings(items.positions)
     return reader.aspects
+
+
+def asks_about_commas(table: Table, mapping: Mapping) -> bool:
+    """Whether a column of labels holds a number such as 1,234, and nothing shows what its comma stands for."""
+    labels = {*mapping.gold_columns.values(), *(rating.column for rating in mapping.rating_columns)}
+    for column in labels | {mapping.roles[role] for role in ("value",) if role in mapping.roles}:
+        cells = [entry for row in table.rows for entry in read_list(row.get(column)) if isinstance(entry, str)]
+        if comma_in(cells) is None and any(is_ambiguous(cell) for cell in cells):
+            return True
+    return False
 
 
 def read_metrics(
@@ -86,12 +116,17 @@ class _Reader:
     def __init__(self, table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> None:
         self.table, self.items, self.log = table, items, log
         self.long = mapping.layout == "long"
+        self.comma = mapping.comma
+        self.commas: dict[str, Comma | None] = {}
+        self.n_labels = 0
         self.aspects: dict[str, AspectCells] = {}
         self.unnamed: Counter[tuple[int, str]] = Counter()
 
     def cells_of(self, aspect: str) -> AspectCells:
         if aspect not in self.aspects:
             n = len(self.items.items)
+            if n * (len(self.aspects) + 1) > MAX_LABELS:
+                raise self.too_many(f"{n:,} items have room for labels on {len(self.aspects)} aspects")
             self.aspects[aspect] = AspectCells(aspect, [None] * n, [None] * n)
         return self.aspects[aspect]
 
@@ -105,9 +140,26 @@ class _Reader:
             if cell is not None and cell != "" and (self.long or self.items.row_of_item[position] == index + 1):
                 yield index, position, cell
 
+    def too_many(self, what: str) -> GoldenError:
+        message = f"The file holds too many labels: {what}, and a golden set at most {MAX_LABELS:,}. Split it."
+        return GoldenError(message, file=self.table.name)
+
+    def comma_of(self, column: str) -> Comma | None:
+        """What commas in a column's numbers stand for: as a person said, else as its other numbers show."""
+        if column not in self.commas:
+            cells = (entry for row in self.table.rows for entry in read_list(row.get(column)))
+            self.commas[column] = self.comma or comma_in(cells)
+        return self.commas[column]
+
     def number(self, cell: Any, row: int, column: str) -> float | None:
+        self.n_labels += 1
+        if self.n_labels > MAX_LABELS:
+            raise self.too_many("there are more ratings")
         try:
-            value = read_number(cell)
+            value = read_number(cell, self.comma_of(column) if isinstance(cell, str) and "," in cell else None)
+        except AmbiguousCommaError as problem:
+            self.log.add("error", f"{problem}. {COMMA_ASKED}", row=row, column=column, kind="comma")
+            return None
         except CellError as problem:
             self.log.add("error", f"{_capital(problem)}.", row=row, column=column, kind="label")
             return None
@@ -211,7 +263,8 @@ class _Reader:
         values: list[float | None] = [None] * len(self.items.items)
         for index, position, cell in self.filled(column):
             try:
-                numbers = [n for n in (read_number(entry) for entry in read_list(cell)) if n is not None]
+                comma = self.comma_of(column) if isinstance(cell, str) and "," in cell else None
+                numbers = [n for n in (read_number(entry, comma) for entry in read_list(cell)) if n is not None]
             except CellError as problem:
                 message = f"{_capital(problem)}; the metric is left out for this item."
                 self.log.add("warning", message, row=index + 1, column=column, kind="metric")

@@ -6,6 +6,7 @@ from collections import abc
 from pathlib import Path
 
 from core.golden.build import build_golden
+from core.golden.content import MAX_GOLDEN_ROWS
 from core.golden.fields import Mapping
 from core.golden.findings import first_error
 from core.golden.table import read_table
@@ -45,7 +46,7 @@ def _load(
     *,
     labels_needed: bool,
 ) -> GoldenSet:
-    table = read_table(path, max_mb=max_mb)
+    table = read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
     built = build_golden(table, mapping, scales, name=name, labels_needed=labels_needed)
     if built.golden is None:
         raise first_error(built.findings, table.name)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import abc
+from contextlib import suppress
 from typing import Any
 
-from core.golden.cells import CellError, read_list, read_number
+from core.golden.cells import AmbiguousCommaError, CellError, read_list, read_number
 from core.golden.fields import (
     ALIASES,
     ANN,
@@ -78,6 +79,8 @@ class _Draft:
         try:
             for entry in read_list(cell):
                 read_number(entry)
+        except AmbiguousCommaError:
+            return True
         except CellError as problem:
             self.notes.append(
                 f"Column {column!r} is left out: it does not hold one list of ratings an item ({problem})."
@@ -115,7 +118,8 @@ class _Draft:
         cells = [row[column] for row in self.rows[:50] if row.get(column) not in (None, "")]
         try:
             for cell in cells:
-                read_number(cell)
+                with suppress(AmbiguousCommaError):
+                    read_number(cell)
         except CellError:
             return False
         return bool(cells)

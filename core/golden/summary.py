@@ -9,6 +9,7 @@ from typing import Any
 
 from core.golden.build import BuiltGolden, build_golden
 from core.golden.check import GroupFacts, group_facts
+from core.golden.content import MAX_GOLDEN_ROWS
 from core.golden.fields import Mapping
 from core.golden.split import calibration_labels
 from core.golden.table import read_table
@@ -113,7 +114,7 @@ def check_file(
     max_mb: float = 200,
 ) -> dict[str, Any]:
     """`as_check_json` of a file.  GoldenError only when it cannot be read at all; the rest are findings."""
-    return as_check_json(build_golden(read_table(path, max_mb=max_mb), mapping, scales))
+    return as_check_json(build_golden(read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS), mapping, scales))
 
 
 def _aspect_json(facts: AspectSummary) -> dict[str, Any]:

@@ -6,16 +6,29 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections import abc
 from typing import Any
 
 from core.errors import GoldenError
-from core.golden.content import Content, Parsed, bound_rows, column_names, without_blank_columns
+from core.golden import content as limits
+from core.golden.cells import clean_text
+from core.golden.content import (
+    Content,
+    Parsed,
+    bound_rows,
+    bound_values,
+    checked_values,
+    column_names,
+    values_in_json,
+    without_blank_columns,
+)
 from core.golden.fields import folded, is_role
 from core.records import Finding
 
 DELIMITERS = (",", ";", "\t", "|")
 _SNIFFED = 64 * 1024
+_ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search
 
 
 def refuse_disguises(content: Content) -> None:
@@ -49,6 +62,14 @@ def decode(content: Content, findings: list[Finding], header_lines: int = 0) -> 
     return text
 
 
+def decode_utf8(content: Content) -> str:
+    """The text of `content`, which has to be UTF-8; GoldenError otherwise."""
+    try:
+        return content.data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise content.refuse(f"The text is not UTF-8 (byte {problem.start}); save the file as UTF-8.") from problem
+
+
 def utf16_of(data: bytes) -> str | None:
     """The UTF-16 codec that `data` (the beginning of a text) asks for by its mark or its zeros; None for others."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -70,9 +91,12 @@ def parse_csv(content: Content) -> Parsed:
     delimiter = sniff_delimiter(text)
     columns, lines = csv_rows(io.StringIO(text, newline=""), delimiter, content, findings.append)
     rows: list[dict[str, Any]] = []
+    n_values = 0
     for row in lines:
         rows.append(row)
+        n_values += len(row)
         bound_rows(len(rows), content)
+        bound_values(n_values, content)
     return Parsed(without_blank_columns(columns, rows), tuple(rows), findings)
 
 
@@ -145,22 +169,38 @@ def parse_jsonl(content: Content) -> Parsed:
     """One JSON object a line; blank lines are skipped."""
     findings: list[Finding] = []
     rows: list[dict[str, Any]] = []
+    n_values = 0
     for line_number, line in enumerate(decode(content, findings).split("\n"), start=1):
         if line.strip():
-            rows.append(json_object(line, line_number, len(rows) + 1, content))
+            row = json_object(line, line_number, len(rows) + 1, content)
+            rows.append(row)
+            n_values += checked_values(row, content, len(rows))
             bound_rows(len(rows), content)
+            bound_values(n_values, content, row=len(rows))
     return Parsed(_json_columns(rows), tuple(rows), findings)
 
 
 def json_object(line: str, line_number: int, row: int, content: Content) -> dict[str, Any]:
     """The object on a line of JSONL; GoldenError, with line and row, for anything else."""
+    bound_values(values_in_json(line, limits.MAX_VALUES), content, row=row)
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as problem:
         raise content.refuse(f"Line {line_number} is not JSON: {_told(problem)}.", row=row) from problem
     if not isinstance(value, dict):
         raise content.refuse(f"Line {line_number} must be a JSON object, a {type(value).__name__} came.", row=row)
-    return value
+    checked_values(value, content, row)
+    return _with_plain_names(value, row, content)
+
+
+def _with_plain_names(value: dict[str, Any], row: int, content: Content) -> dict[str, Any]:
+    """The row under column names as every format has them: trimmed, without halves of characters."""
+    if not any(map(_ODD_NAME, value)):
+        return value
+    named = {clean_text(name).strip() or "(no name)": cell for name, cell in value.items()}
+    if len(named) < len(value):
+        raise content.refuse("Two columns have the same name but for spaces or damaged characters.", row=row)
+    return named
 
 
 def _told(problem: Exception) -> str:
@@ -175,6 +215,7 @@ def parse_json_document(content: Content) -> Parsed:
     text = decode(content, findings).lstrip()
     if text.startswith("{"):
         return parse_jsonl(content)
+    bound_values(values_in_json(text, limits.MAX_VALUES), content)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -186,7 +227,9 @@ def parse_json_document(content: Content) -> Parsed:
     for row, entry in enumerate(value, start=1):
         if not isinstance(entry, dict):
             raise content.refuse(f"A JSON object was expected, a {type(entry).__name__} came.", row=row)
-    return Parsed(_json_columns(value), tuple(value), findings)
+        checked_values(entry, content, row)
+    rows = tuple(_with_plain_names(entry, row, content) for row, entry in enumerate(value, start=1))
+    return Parsed(_json_columns(rows), rows, findings)
 
 
 def _json_columns(rows: abc.Iterable[abc.Mapping[str, Any]]) -> tuple[str, ...]:

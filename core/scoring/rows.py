@@ -11,6 +11,7 @@ import csv
 import gzip
 import io
 import itertools
+import sys
 import zlib
 from collections import abc
 from contextlib import closing
@@ -19,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import GoldenError
-from core.golden.binary_formats import plain_cell
-from core.golden.content import Content, column_names, without_blank_columns
-from core.golden.table import MAX_COLUMNS, MAX_NAME, PACKED, SUFFIXES
+from core.golden.binary_formats import parquet_stream
+from core.golden.content import MAX_COLUMNS, Content, unpacked_limit, without_blank_columns
+from core.golden.table import MAX_NAME, PACKED, SUFFIXES
 from core.golden.text_formats import csv_rows, json_object, refuse_disguises, sniff_delimiter, utf16_of
 from core.records import Finding
 
@@ -32,9 +33,7 @@ HEAD_ROWS = 1_000
 LONGEST_LINE = 16 * 1024 * 1024
 """Characters of a line, or of a CSV cell; a longer one is refused before it fills the memory."""
 
-PARQUET_ROWS = 64
-PARQUET_BYTES = 200 * 1024 * 1024
-"""What `PARQUET_ROWS` rows may unpack to."""
+_LOOKED_EACH = 100
 
 Row = abc.Mapping[str, Any]
 Tell = abc.Callable[[Finding], None]
@@ -101,8 +100,8 @@ class RowFile:
     def columns(self, head: abc.Sequence[Row]) -> tuple[str, ...]:
         """The columns in file order; for JSONL those that the rows of `head` name."""
         if self.suffix == ".parquet":
-            with closing(self._parquet_file()) as file:
-                return column_names(file.schema_arrow.names, self._content)
+            with closing(self._parquet_lines()) as lines:
+                return tuple(next(lines))
         if not self.delimiter:
             return tuple(dict.fromkeys(itertools.chain.from_iterable(head)))
         with self.lines() as lines:
@@ -158,42 +157,20 @@ class RowFile:
                     if number > start:
                         yield number, json_object(line, line_number, number, self._content)
 
-    def _parquet_file(self) -> Any:
-        import pyarrow as arrow
-        from pyarrow import parquet
+    def _parquet(self, start: int) -> abc.Iterator[tuple[int, Row]]:
+        with closing(self._parquet_lines(start)) as lines:
+            next(lines)
+            for number, row in enumerate(lines, start=start + 1):
+                assert not isinstance(row, tuple)
+                yield number, row
 
+    def _parquet_lines(self, start: int = 0) -> abc.Generator[tuple[str, ...] | dict[str, Any], None, None]:
         try:
-            return parquet.ParquetFile(self.path, buffer_size=1 << 20, pre_buffer=False)
+            yield from parquet_stream(self.path, self._content, start)
         except FileNotFoundError:
             raise GoldenError("There is no such file.", file=str(self.path)) from None
-        except (arrow.ArrowException, OSError, ValueError) as problem:
-            raise GoldenError(f"The Parquet data is broken: {str(problem)[:200]}.", file=self.path.name) from problem
-
-    def _parquet(self, start: int) -> abc.Iterator[tuple[int, Row]]:
-        import pyarrow as arrow
-
-        with closing(self._parquet_file()) as file:
-            sizes = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-            ends = list(itertools.accumulate(sizes))
-            groups = [k for k, end in enumerate(ends) if end > start]
-            number = ends[groups[0]] - sizes[groups[0]] if groups else 0
-            try:
-                for batch in file.iter_batches(PARQUET_ROWS, row_groups=groups) if groups else ():
-                    if batch.nbytes > PARQUET_BYTES:
-                        raise GoldenError(
-                            f"{batch.num_rows} rows unpack to {batch.nbytes >> 20} MB; at most {PARQUET_BYTES >> 20} "
-                            "are read at a time.",
-                            file=self.path.name,
-                            row=number + 1,
-                        )
-                    for row in batch.to_pylist():
-                        number += 1
-                        if number > start:
-                            yield number, {key: plain_cell(cell) for key, cell in row.items()}
-            except (arrow.ArrowException, OSError, ValueError) as problem:
-                raise GoldenError(
-                    f"The Parquet data is broken: {str(problem)[:200]}.", file=self.path.name, row=number + 1
-                ) from problem
+        except OSError as problem:
+            raise self.broken(problem) from problem
 
 
 class _Lines:
@@ -202,7 +179,9 @@ class _Lines:
     def __init__(self, file: RowFile) -> None:
         self._file, self._count = file, 0
         ends = "" if file.delimiter else "\n"
-        self._text = io.TextIOWrapper(file.bytes(), encoding=file.encoding, newline=ends)
+        self._bytes = file.bytes()
+        self._most = unpacked_limit(file.path.stat().st_size, sys.maxsize)
+        self._text = io.TextIOWrapper(self._bytes, encoding=file.encoding, newline=ends)
 
     def __enter__(self) -> _Lines:
         return self
@@ -223,6 +202,11 @@ class _Lines:
         if not line:
             raise StopIteration
         self._count += 1
+        if self._count % _LOOKED_EACH == 0 and self._bytes.tell() > self._most:
+            raise GoldenError(
+                f"Unpacked, the file is larger than {self._most >> 20} MB, far more than its own size.",
+                file=self._file.path.name,
+            )
         if len(line) == LONGEST_LINE:
             raise GoldenError(
                 f"Line {self._count} is longer than {LONGEST_LINE >> 20} million characters; is it a table?",

@@ -8,7 +8,7 @@ from collections.abc import Mapping as Dict
 import streamlit as st
 
 from core.errors import ConcordError
-from core.golden import BuiltGolden, Mapping, Table, build_golden, read_table
+from core.golden import BuiltGolden, Mapping, Table, build_golden
 from core.golden.findings import has_errors
 from core.jobs import tasks
 from core.jobs.views import GoldenRow, GoldenView
@@ -21,8 +21,8 @@ UPLOAD_TYPES = ["csv", "tsv", "jsonl", "ndjson", "json", "gz", "parquet", "xlsx"
 
 
 @st.cache_resource(max_entries=3, show_spinner="Reading the file …")
-def _read_upload(digest: str, name: str, max_mb: int, _data: bytes) -> Table:
-    return read_table(_data, name, max_mb=max_mb)
+def _read_upload(digest: str, name: str, max_mb: int, _page: Opened, _data: bytes) -> Table:
+    return tasks.read_upload(_page.store, _data, name, max_mb=max_mb)
 
 
 @st.cache_resource(max_entries=6, show_spinner="Checking …")
@@ -39,7 +39,10 @@ def _kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
 
 
 def bring_in(page: Opened) -> None:
-    """Upload → mapping → findings and scales → preview → freeze."""
+    """Upload → mapping → findings and scales → preview → freeze; for those who may freeze."""
+    if not people.may(page, "reviewer"):
+        st.info(f"Files are brought in by reviewers; your role here is {page.actor.role}.", icon=":material/lock:")
+        return
     upload = st.file_uploader(
         "A file with items and human labels",
         type=UPLOAD_TYPES,
@@ -60,7 +63,7 @@ def bring_in(page: Opened) -> None:
     data = upload.getvalue()
     digest = hashlib.sha256(data).hexdigest()[:16]
     try:
-        table = _read_upload(digest, upload.name, page.settings.max_upload_mb, data)
+        table = _read_upload(digest, upload.name, page.settings.max_upload_mb, page, data)
         chosen = mapping.correct_mapping(table, digest)
         if chosen.layout == "wide" and not chosen.aspects and _comes_unlabelled(digest):
             built = _build(digest, str(chosen.as_json()), table, chosen, {}, labels_needed=False)

@@ -18,7 +18,6 @@ from core.judging.recordings import (
     Recording,
     Role,
     Use,
-    load_recording,
     propose_columns,
 )
 from core.records import Finding, Scale
@@ -48,8 +47,8 @@ AS_ASPECT, MAPPED, OWN = "the scale of the aspect", "another, mapped to it", "an
 
 
 @st.cache_resource(max_entries=3, show_spinner="Reading the file …")
-def _read(digest: str, name: str, max_mb: int, _data: bytes) -> Recording:
-    return load_recording(_data, name, max_mb=max_mb)
+def _read(digest: str, name: str, max_mb: int, _page: Opened, _data: bytes) -> Recording:
+    return tasks.read_recording(_page.store, _data, name, max_mb=max_mb)
 
 
 @st.cache_resource(max_entries=6, show_spinner="Matching items …")
@@ -70,7 +69,10 @@ def _uploader() -> str:
 
 
 def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
-    """Upload → columns → scale → what matched and what did not → name → "Add this judge"."""
+    """Upload → columns → scale → what matched and what did not → name → "Add this judge"; for reviewers."""
+    if not people.may(page, "reviewer"):
+        st.info(f"Judges are brought in by reviewers; your role here is {page.actor.role}.", icon=":material/lock:")
+        return
     upload = st.file_uploader(
         f"A file with a judge's replies or scores for {plain(golden.name)}",
         type=UPLOAD_TYPES,
@@ -88,7 +90,7 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     data = upload.getvalue()
     digest = hashlib.sha256(data).hexdigest()
     try:
-        recording = _read(digest, upload.name, page.settings.max_upload_mb, data)
+        recording = _read(digest, upload.name, page.settings.max_upload_mb, page, data)
         names = [one.aspect for one in golden.aspects]
         columns = propose_columns(recording, aspect, names)
         choices = _choose(golden, aspect, columns, digest[:12])

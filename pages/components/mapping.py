@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import streamlit as st
 
 from core.golden import Mapping, Table, propose_mapping
+from core.golden.cells import Comma
 from core.golden.fields import HUMAN, folded
+from core.golden.labels import asks_about_commas
 from core.records import GoldenSet, ItemKind, Scale
 from pages.components import tables
 from pages.components.screens import plain
@@ -26,6 +29,7 @@ ITEM_ROLES = {
     "aspect": "aspect (long files)",
     "value": "value (long files)",
 }
+COMMA_WORDS: dict[Comma, str] = {"decimal": "before decimals (1.234)", "thousands": "between thousands (1234)"}
 KIND_WORDS: dict[ItemKind, str] = {
     "single": "a single text",
     "source_target": "source and target",
@@ -46,6 +50,8 @@ def correct_mapping(table: Table, upload: str) -> Mapping:
         st.markdown("**Correct it where it is wrong**")
         mapping = _correct_roles(table, mapping, upload)
         mapping = _correct_labels(table, mapping, upload)
+        if _asks_about_commas(upload, str(mapping.as_json()), table, mapping):
+            mapping = _choose_comma(mapping, upload)
         kinds = list(get_args(ItemKind))
         kind = st.selectbox(
             "What an item is",
@@ -78,6 +84,20 @@ def choose_scales(draft: GoldenSet, upload: str) -> dict[str, Scale]:
         if confirmed or (bottom, top) != (scale.low, scale.high):
             scales[aspect] = Scale(bottom, top, scale.step, given=True)
     return scales
+
+
+@st.cache_data(max_entries=20, show_spinner=False)
+def _asks_about_commas(upload: str, key: str, _table: Table, _mapping: Mapping) -> bool:
+    return asks_about_commas(_table, _mapping)
+
+
+def _choose_comma(mapping: Mapping, upload: str) -> Mapping:
+    """What a person says of numbers such as 1,234, of which the file alone does not tell what they mean."""
+    st.warning("Labels such as 1,234 can mean 1.234 or 1234. Say which.", icon=":material/help:")
+    comma = st.segmented_control(
+        "The comma stands", list(COMMA_WORDS), format_func=COMMA_WORDS.__getitem__, key=widget(f"comma_{upload}")
+    )
+    return replace(mapping, comma=comma)
 
 
 def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:

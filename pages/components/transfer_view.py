@@ -118,7 +118,7 @@ def bring_in_project(page: Opened) -> None:
 
 @st.cache_resource(max_entries=2, show_spinner="Looking into the file …")
 def _looked_into(digest: str, _page: Opened, _data: bytes) -> Arriving:
-    return tasks.preview_project(_page.store, _page.settings, io.BytesIO(_data))
+    return tasks.preview_upload(_page.store, _page.settings, _data)
 
 
 def _show(arriving: Arriving) -> None:

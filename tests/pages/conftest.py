@@ -20,7 +20,7 @@ from streamlit.testing.v1 import AppTest
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing, WorkDone
 from core.errors import ConflictError, JobError, NotFoundError
-from core.golden import load_golden
+from core.golden import Table, load_golden, read_upload
 from core.golden.labels_needed import few_labels
 from core.golden.texts import KnownTexts
 from core.jobs import tasks
@@ -260,6 +260,9 @@ class World:
             )
             for g in self.goldens[project_id]
         ]
+
+    def read_upload(self, store: object, data: bytes, name: str, *, max_mb: float) -> Table:
+        return read_upload(data, name, max_mb=max_mb)
 
     def load_golden_set(self, store: object, golden_id: str) -> GoldenSet:
         return next(g for gs in self.goldens.values() for g in gs if g.digest == golden_id)

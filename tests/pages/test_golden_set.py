@@ -153,3 +153,18 @@ def test_a_file_without_labels_comes_in_for_labelling(world: Any, open_screen: O
     next(b for b in screen.button if b.label.startswith("Freeze")).click().run()
     assert not screen.exception
     assert "Have people label it next" in texts(screen)
+
+
+def test_a_comma_that_can_mean_two_things_is_asked_about(world: Any, open_screen: Open, texts: Texts) -> None:
+    data = b"item_id;target;human_wit\n" + b"".join(b"i%d;t%d;1,%03d\n" % (k, k, 200 + k) for k in range(9))
+    screen = bring(open_screen(SCREEN), "commas.csv", data)
+    assert "can mean 1.234 or 1234" in texts(screen)
+    assert freeze(screen).disabled
+    asked = next(one for one in screen.get("button_group") if one.label == "The comma stands")
+    asked.set_value("decimal").run()
+    assert not screen.exception
+    assert not freeze(screen).disabled
+
+
+def freeze(screen: AppTest) -> Any:
+    return next(one for one in screen.button if one.label == "Freeze this golden set")

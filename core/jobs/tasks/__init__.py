@@ -134,8 +134,8 @@ from core.jobs.tasks.drafts import draft_of, drop_draft, keep_draft, others_draf
 from core.jobs.tasks.earlier_labels import earlier_labels
 from core.jobs.tasks.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
 from core.jobs.tasks.fusion_plans import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
-from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set
-from core.jobs.tasks.imports import import_judge, preview_import
+from core.jobs.tasks.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set, read_upload
+from core.jobs.tasks.imports import import_judge, preview_import, read_recording
 from core.jobs.tasks.items import explain_item, item_changes, item_scores
 from core.jobs.tasks.judges import add_judge, get_judge, judge_replies, list_judges, remove_judge, rename_judge
 from core.jobs.tasks.labelling import (
@@ -197,7 +197,7 @@ from core.jobs.tasks.runs import (
     worker_alive,
 )
 from core.jobs.tasks.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
-from core.jobs.tasks.transfer import export_project, import_project, preview_project
+from core.jobs.tasks.transfer import export_project, import_project, preview_project, preview_upload
 from core.jobs.tasks.triage import list_openings, list_triage, save_triage
 
 __all__ = [
@@ -220,6 +220,7 @@ __all__ = [
     "export_project",
     "import_project",
     "preview_project",
+    "preview_upload",
     "estimate_repeval",
     "start_repeval",
     "compare_fusions",
@@ -322,6 +323,8 @@ __all__ = [
     "load_scores",
     "log_csv",
     "open_store",
+    "read_recording",
+    "read_upload",
     "resume_run",
     "run_version",
     "run_view",

@@ -12,7 +12,19 @@ if TYPE_CHECKING:
     from core.judging.recordings import ImportChoices, ImportPreview, Recording
 
 
-@requires("viewer")
+@requires("reviewer")
+def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Recording:
+    """A file of replies or scores that somebody sent; its table is read as `core.golden.read_upload`.
+
+    GoldenError for a file that cannot be read.
+    """
+    from core.golden import read_upload
+    from core.judging.recordings import load_recording
+
+    return load_recording(data, name, max_mb=max_mb, read=read_upload)
+
+
+@requires("reviewer")
 def preview_import(
     store: Store,
     golden_id: str,
@@ -29,10 +41,10 @@ def preview_import(
     unknown golden set, GoldenError for a file that cannot be read, AspectError and UsageError as
     `core.judging.recordings.match`.
     """
-    from core.judging.recordings import load_recording, match
+    from core.judging.recordings import match
 
     golden = store.goldens.load(golden_id)
-    recording = load_recording(file, name, max_mb=max_mb) if isinstance(file, bytes) else file
+    recording = read_recording(store, file, name, max_mb=max_mb) if isinstance(file, bytes) else file
     return match(recording, golden, aspect, choices)
 
 

@@ -7,15 +7,18 @@ runs alone.  Entries of its log keep who did what and when, and are marked as im
 
 from __future__ import annotations
 
+import io
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from core.calibration.steps import Standing
+from core.confined.asking import Allowance, Reader, RefusedError
+from core.confined.serving import Job
 from core.errors import ArchiveError, UsageError
 from core.jobs.documents import JUDGE, RESULT, STANDING
 from core.jobs.tasks.access import requires
@@ -24,6 +27,7 @@ from core.jobs.tasks.kinds import KINDS
 from core.jobs.views.consent import AskedEndpoint
 from core.jobs.views.transfer import Arriving, Exported, Holdings, Imported
 from core.settings import Settings
+from core.store.codec import Packed, pack, unpack
 from core.store.schema import HEAD
 from core.store.store import Store
 from core.store.transfer import UNFINISHED, Arrival
@@ -33,6 +37,10 @@ from core.transfer.manifest import Manifest
 from core.version import VERSION
 
 _LONGEST_NAME = 200
+_SMALL = 10_000_000
+"""Bytes of rows that are checked where they are."""
+
+_READER = Reader("core.jobs.tasks.transfer")
 
 
 @requires("admin", "exported the project")
@@ -62,9 +70,33 @@ def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) ->
 
     ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
     """
+    return _arriving(file, settings.max_upload_mb)
+
+
+@requires("admin")
+def preview_upload(store: Store, settings: Settings, data: bytes) -> Arriving:
+    """As `preview_project`, for a file that somebody sent: unless it is small it is checked in a confined process."""
+    with _opened(io.BytesIO(data), settings.max_upload_mb) as archive:
+        small = sum(entry.bytes for entry in archive.manifest.files) <= _SMALL
+    if small:
+        return _arriving(io.BytesIO(data), settings.max_upload_mb)
+    options = {"max_mb": settings.max_upload_mb}
+    try:
+        with closing(_READER.ask("project", data, options, Allowance.of(len(data)))) as found:
+            return unpack(Arriving, Packed(next(found)))
+    except RefusedError as refused:
+        raise ArchiveError(refused.message) from refused
+
+
+def _preview_job(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[str]:
+    """What runs in the confined process."""
+    yield pack(_arriving(file, options["max_mb"])).body
+
+
+def _arriving(file: Path | IO[bytes], max_mb: int) -> Arriving:
     from core.judging.spec import specs_in
 
-    with _opened(file, settings) as archive:
+    with _opened(file, max_mb) as archive:
         contents = check_rows(archive, _shapes(), specs_in)
         manifest = archive.manifest
         return Arriving(
@@ -96,7 +128,7 @@ def import_project(
     wanted = " ".join(name.split())
     if len(wanted) > _LONGEST_NAME:
         raise UsageError(f"A project's name has 1 to {_LONGEST_NAME} characters, not {len(wanted)}.")
-    with _opened(file, settings) as archive:
+    with _opened(file, settings.max_upload_mb) as archive:
         contents = check_rows(archive, _shapes(), specs_in)
         manifest = archive.manifest
         wanted = wanted or " ".join(manifest.project.split())[:_LONGEST_NAME] or "Imported project"
@@ -117,8 +149,8 @@ def import_project(
 
 
 @contextmanager
-def _opened(file: Path | IO[bytes], settings: Settings) -> Iterator[Archive]:
-    limits = Limits.of(settings.max_upload_mb)
+def _opened(file: Path | IO[bytes], max_mb: int) -> Iterator[Archive]:
+    limits = Limits.of(max_mb)
     if not isinstance(file, str | os.PathLike):
         with Archive(file, limits) as archive:
             yield archive
@@ -187,3 +219,7 @@ def _holdings(manifest: Manifest) -> Holdings:
         log=rows["events"],
         replies=rows["replies"] if manifest.replies else None,
     )
+
+
+JOBS = {"project": Job(_preview_job)}
+"""For `core.confined.serving`."""

@@ -79,8 +79,8 @@ def test_letters_and_aspect_reach_the_reader(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"item_id": "a", "responses": ["4"]', "row 2: not JSON"),
-        ('["4"]', "row 2: expected a JSON object"),
+        ('{"item_id": "a", "responses": ["4"]', "row 2: Line 2 is not JSON"),
+        ('["4"]', "row 2: Line 2 must be a JSON object"),
         ('{"responses": ["4"]}', "item_id"),
         ('{"item_id": " ", "responses": ["4"]}', "item_id"),
         ('{"item_id": true, "responses": ["4"]}', "item_id"),

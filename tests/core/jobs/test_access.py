@@ -33,7 +33,7 @@ READING = """
     load_golden_set load_scores meeting_minutes review_of round_cost run_version run_view
     estimate_styles find_steps run_steps styles_so_far
     analyse_candidates calibrations_of case_study estimate_ablation last_ablation list_refinements
-    preview_import list_rechecks
+    list_rechecks
     suggest_agenda
     estimate_repeval
     report
@@ -55,7 +55,7 @@ CHANGING = """
     start_pass start_rescore start_round
     save_steps start_styles
     start_ablation
-    import_judge start_metrics
+    import_judge preview_import read_recording read_upload start_metrics
     start_repeval start_recheck
     come_to set_table
     keep_fusion save_plan start_fusion
@@ -66,7 +66,9 @@ LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),
     **dict.fromkeys(SPEAKING.split(), "annotator"),
     **dict.fromkeys(CHANGING.split(), "reviewer"),
-    **dict.fromkeys(["create_project", "log_csv", "export_project", "preview_project", "import_project"], "admin"),
+    **dict.fromkeys(
+        ["create_project", "log_csv", "export_project", "preview_project", "preview_upload", "import_project"], "admin"
+    ),
     "reset_demo": "admin",
 }
 
@@ -112,7 +114,7 @@ def _anything(parameter: inspect.Parameter) -> Any:
         return CalibrationRequest("p", "g", "a")
     if parameter.name == "agenda":
         return (AgendaItem("question", "q"),)
-    return 0 if parameter.annotation == "int" else "x"
+    return {"int": 0, "float": 1.0, "bytes": b"x"}.get(parameter.annotation, "x")
 
 
 @pytest.fixture

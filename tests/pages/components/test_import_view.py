@@ -43,11 +43,19 @@ def screen(store: Store, home: Path) -> AppTest:
     return AppTest.from_function(a_page, default_timeout=20, args=(str(home),)).run()
 
 
-def a_page(home: str) -> None:
+def test_only_reviewers_see_the_uploader(store: Store, home: Path) -> None:
+    screen = AppTest.from_function(a_page, default_timeout=20, args=(str(home), "annotator")).run()
+    assert not screen.exception
+    assert not screen.get("file_uploader")
+    assert "by reviewers; your role here is annotator" in screen.info[0].value
+
+
+def a_page(home: str, role: str = "admin") -> None:
     """A screen that holds the component alone."""
     from pathlib import Path
 
     from core.jobs import tasks
+    from core.people import Actor
     from core.settings import Settings
     from pages.components import import_view
     from pages.components.page import Opened
@@ -58,7 +66,7 @@ def a_page(home: str) -> None:
     (project,) = tasks.list_projects(store)
     (golden,) = tasks.list_goldens(store, project.project_id)
     draw_notice()
-    import_view.draw(Opened(settings, store, project), golden, "wit")
+    import_view.draw(Opened(settings, store.acting(Actor("Ann", role)), project), golden, "wit")
 
 
 def bring(screen: AppTest, rows: list[Any] | bytes, name: str = "judge.jsonl") -> AppTest:

@@ -147,21 +147,30 @@ def test_admins_only(store: Store, settings: Settings, role: str) -> None:
     assert f"your role here is {role}" in told(screen)
 
 
+def bringing(home: str, role: str) -> None:
+    """What the golden set screen shows where a file is brought in."""
+    from pathlib import Path
+
+    from core.jobs import tasks
+    from core.people import Actor
+    from core.settings import Settings
+    from pages.components import golden_view
+    from pages.components.page import Opened
+
+    settings = Settings(home=Path(home), worker="external", worker_id="w")
+    store = tasks.open_store(settings)
+    golden_view.bring_in(Opened(settings, store.acting(Actor("Ann", role)), tasks.list_projects(store)[0]))
+
+
 def test_a_newcomer_finds_it(store: Store, settings: Settings) -> None:
-    """The golden set screen offers it where a file is brought in."""
-
-    def bringing(home: str) -> None:
-        from pathlib import Path
-
-        from core.jobs import tasks
-        from core.settings import Settings
-        from pages.components import golden_view
-        from pages.components.page import Opened
-
-        settings = Settings(home=Path(home), worker="external", worker_id="w")
-        store = tasks.open_store(settings)
-        golden_view.bring_in(Opened(settings, store, tasks.list_projects(store)[0]))
-
-    screen = AppTest.from_function(bringing, default_timeout=20, args=(str(settings.home),)).run()
+    screen = AppTest.from_function(bringing, default_timeout=20, args=(str(settings.home), "admin")).run()
     assert not screen.exception
     assert [one.label for one in screen.expander] == ["A whole project from another installation"]
+
+
+@pytest.mark.parametrize("role", ["viewer", "annotator"])
+def test_only_who_may_freeze_may_upload(store: Store, settings: Settings, role: str) -> None:
+    screen = AppTest.from_function(bringing, default_timeout=20, args=(str(settings.home), role)).run()
+    assert not screen.exception
+    assert not screen.get("file_uploader")
+    assert f"by reviewers; your role here is {role}" in told(screen)

@@ -1,0 +1,118 @@
+"""The process that decodes: limits of memory and time, no secrets, and a refusal in words whatever happens there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from core.confined.asking import Allowance, Reader, RefusedError
+
+JOBS = """
+    import os, time
+    from core.confined.serving import Job
+    from core.errors import GoldenError
+
+    def echo(file, options): yield from (file.read().decode(), options)
+    def memory(file, options): yield len(bytearray(2 << 30))
+    def python(file, options):
+        while True: pass
+    def native(file, options): yield sum(range(10**11))
+    def sleep(file, options): time.sleep(60); yield 1
+    def crash(file, options): yield 1; os.abort()
+    def fault(file, options): yield 1 / 0
+    def refuse(file, options): raise GoldenError("No.", row=3, column="a")
+    def write(file, options): open(options["path"], "w").write("x" * 99); yield 1
+    def flood(file, options):
+        while True: yield "x" * 1_000_000
+    def secrets(file, options): yield dict(os.environ)
+
+    JOBS = {name: Job(found) for name, found in list(globals().items()) if callable(found) and name.islower()}
+"""
+SMALL = Allowance(memory=200 << 20, seconds=1, wall=20)
+Ask = Callable[..., list[object]]
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """Jobs that do what a hostile file might bring a decoder to do."""
+    folder = tmp_path_factory.mktemp("jobs")
+    (folder / "hostile_jobs.py").write_text(textwrap.dedent(JOBS))
+    made = Reader("hostile_jobs", folder)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ask(reader: Reader) -> Ask:
+    return lambda job, data=b"", options=None, **more: list(reader.ask(job, data, options or {}, SMALL, **more))
+
+
+def test_values_come_back(ask: Ask, reader: Reader) -> None:
+    assert ask("echo", "ä".encode(), {"a": [1]}) == ["ä", {"a": [1]}]
+    assert len(reader.cost) == 2
+
+
+@pytest.mark.parametrize(("job", "words"), [("memory", "more memory than"), ("python", "more time than")])
+def test_what_a_file_may_not_need_is_refused(ask: Ask, job: str, words: str) -> None:
+    with pytest.raises(RefusedError, match=words):
+        ask(job)
+
+
+@pytest.mark.parametrize("job", ["native", "crash", "fault"])
+def test_a_decoder_that_dies_is_told(ask: Ask, job: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(RefusedError, match=r"cannot be read within 200 MB of memory and 1 s|more time"):
+        ask(job)
+    assert time.monotonic() - started < 60
+    assert ask("echo", b"next") == ["next", {}]
+
+
+def test_a_decoder_that_waits_is_ended(reader: Reader) -> None:
+    with pytest.raises(RefusedError, match="cannot be read"):
+        list(reader.ask("sleep", b"", {}, Allowance(200 << 20, 1, wall=1)))
+
+
+def test_a_refusal_keeps_its_place(ask: Ask) -> None:
+    with pytest.raises(RefusedError) as refused:
+        ask("refuse")
+    assert (refused.value.message, refused.value.row, refused.value.column) == ("No.", 3, "a")
+
+
+def test_nothing_is_written_to_disk(ask: Ask, tmp_path: Path) -> None:
+    with suppress(RefusedError):
+        ask("write", options={"path": str(tmp_path / "x")})
+    assert not (tmp_path / "x").exists() or not (tmp_path / "x").read_bytes()
+
+
+def test_an_answer_without_end_is_cut(ask: Ask) -> None:
+    with pytest.raises(RefusedError, match="larger than 3 MB"):
+        ask("flood", most=3 << 20)
+
+
+def test_no_secret_reaches_it(ask: Ask, monkeypatch: pytest.MonkeyPatch, reader: Reader) -> None:
+    reader.close()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    (found,) = ask("secrets")
+    assert isinstance(found, dict)
+    assert not {"OPENAI_API_KEY", "HOME", "PATH", "CONCORD_DATABASE_URL"} & found.keys()
+    assert "sk-secret" not in found.values()
+
+
+def test_a_process_that_was_ended_is_replaced(ask: Ask, reader: Reader) -> None:
+    ask("echo")
+    assert reader._process is not None
+    os.kill(reader._process.pid, signal.SIGKILL)
+    assert ask("echo", b"again") == ["again", {}]
+
+
+def test_a_larger_file_may_cost_more() -> None:
+    small, large = Allowance.of(10_000), Allowance.of(100 << 20, streaming=True)
+    assert (small.memory >> 20, small.seconds) == (900, 8)
+    assert (large.memory >> 20, large.seconds, large.wall) == (1600, 408, 0)
