@@ -47,7 +47,6 @@ from core.stats import (
     BesidePeople,
     Ceiling,
     Comparison,
-    RaterTable,
     WholeTable,
     align_with_intervals,
     alpha_metric,
@@ -314,7 +313,7 @@ def beside_people(
 
     AspectError without single ratings.
     """
-    match, table = _beside(golden, verdicts, aspect, panel)
+    match, table = _match(golden, verdicts, aspect), rater_table(golden, aspect, panel)
     return paired_with_people(
         table.values[:, match.side.positions],
         match.scores,
@@ -342,7 +341,7 @@ def annotator_test(
 
     AspectError without single ratings.
     """
-    match, table = _beside(golden, verdicts, aspect, panel)
+    match, table = _match(golden, verdicts, aspect), rater_table(golden, aspect, panel)
     return tested_annotator(
         table.values[:, match.side.positions],
         match.scores,
@@ -354,10 +353,6 @@ def annotator_test(
         raters=table.raters,
         panel=table.panel,
     )
-
-
-def _beside(golden: GoldenSet, verdicts: Verdicts, aspect: str, panel: str | None) -> tuple[_Match, RaterTable]:
-    return _match(golden, verdicts, aspect), rater_table(golden, aspect, panel)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from core.errors import ArchiveError
 from core.people import ROLES
@@ -21,7 +21,7 @@ from core.transfer.archive import Archive
 from core.transfer.event_shapes import event_problem, packed_problem
 from core.transfer.golden_rows import checked_golden
 from core.transfer.manifest import FileEntry
-from core.transfer.rows import are_plain_rows, check_row, is_plain
+from core.transfer.rows import Place, are_plain_rows, check_row, is_plain
 from core.transfer.shapes import mismatch
 
 Shapes = Mapping[tuple[str, str], Any]
@@ -34,16 +34,6 @@ _RUN = re.compile(r"r[0-9a-f]{12}")
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
 _STATUSES = ("done", "budget", "failed", "cancelled")
 AUDIT = "audit"  # entries that nobody follows up: they may name what is not here
-
-
-class Place(NamedTuple):
-    """Where a row stands: the file in the zip, and its line from 1."""
-
-    name: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.name}, line {self.line}"
 
 
 @dataclass(frozen=True)

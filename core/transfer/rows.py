@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.errors import ArchiveError
 from core.store.layout import Column, Layout
@@ -14,9 +14,17 @@ from core.store.layout import Column, Layout
 _MOST_INT = 2**31 - 1  # what an integer column of Postgres holds
 _LAST_SECOND = 253_402_300_800  # the year 10000, where dates end
 _ELSEWHERE = {"value"}  # a real that is no moment
-
-
 _PLAIN = {"key", "text", "int", "bool", "real"}
+
+
+class Place(NamedTuple):
+    """Where a row stands: the file in the zip, and its line from 1."""
+
+    name: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.name}, line {self.line}"
 
 
 def is_plain(layout: Layout) -> bool:

@@ -1,4 +1,4 @@
-"""Screens on a Postgres that goes away: they say that they wait, and go on; a store that stays away is told in words."""
+"""Screens on a Postgres that goes away say that they wait, and go on; a store that stays away is told in words."""
 
 from __future__ import annotations
 
