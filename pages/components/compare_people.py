@@ -90,8 +90,8 @@ def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
             "p": [p_words(one.p) if one and one.p is not None else tables.DASH for one in met],
             "annotator test": [VERDICTS[one.passes] if one else tables.DASH for one in papers],
             "ω": _floats([one.omega if one else None for one in papers]),
-            "ω by source": _floats([one.omega if one else None for one in ours]),
             "ρ": _floats([one.rho if one else None for one in papers]),
+            "ω by source": _floats([one.omega if one else None for one in ours]),
             "n": [one.n_items if one else 0 for one in met],
         }
     )
