@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from core.errors import AspectError, UsageError
 from core.fusion.estimators import FusionMethod, make_estimator
-from core.golden.labels_needed import too_few_to_stack
+from core.golden.labels_needed import TO_STACK, too_few_to_stack
 from core.golden.split import inner_fold
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Level, Statistic, Unscored
-from core.stats import Difference, align_with_intervals, holm, paired_difference, spearman
+from core.stats import LEAST_SOURCES, Difference, align_with_intervals, holm, paired_difference, spearman
 from core.stats.correlation import average_ranks
 
 MIN_ITEMS = 20
 """Fewer labelled items on a side than this, and nothing is fitted or told."""
 MIN_SOURCES = 4
 WEIGHT_RESAMPLES = 200
+Least = Literal["above 0", "beyond chance"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,9 @@ def fuse(
     On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
 
     A part that is constant, that has no scores, or (for the average) that does not beat chance on the fit items is left
-    out with its reason.  UsageError with fewer than two usable parts, AspectError when too few items are unseen.
+    out with its reason; where these are too few to show it (fewer than 50 labels or `LEAST_SOURCES` sources), a part
+    whose agreement there is not above 0.  UsageError with fewer than two usable parts, AspectError when too few items
+    are unseen.
     """
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
@@ -140,7 +143,9 @@ def fuse(
     labels, sources, systems = golden.labels(aspect), golden.source_codes, golden.system_codes
     on = _On(labels, sources, systems, settings)
     standing = on.align(matrix, sides.fit)
-    left_out = _unusable(names, matrix[:, sides.fit], standing, settings.method)
+    few = sides.fit.size < TO_STACK or np.unique(sources[sides.fit]).size < LEAST_SOURCES
+    least: Least | None = None if settings.method != "average" else "above 0" if few else "beyond chance"
+    left_out = _unusable(names, matrix[:, sides.fit], standing, least)
     kept = [k for k, name in enumerate(names) if name not in left_out]
     if len(kept) < 2:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
@@ -239,9 +244,9 @@ class _On:
 
 
 def _unusable(
-    names: Sequence[str], on_fit: FloatArray, standing: Sequence[Alignment], method: FusionMethod
+    names: Sequence[str], on_fit: FloatArray, standing: Sequence[Alignment], least: Least | None
 ) -> dict[str, str]:
-    """Name → why a part cannot be used."""
+    """Name → why a part cannot be used; `least` is the agreement with people on the fit items that it needs."""
     found = {}
     for name, row, one in zip(names, on_fit, standing, strict=True):
         known = row[~np.isnan(row)]
@@ -249,13 +254,19 @@ def _unusable(
             found[name] = "it has no score on the items to fit on"
         elif known.min() == known.max():
             found[name] = "all its scores are equal on the items to fit on"
-        elif method == "average" and not _beats_chance(one):
-            value = "undefined" if one.value is None else f"{one.value:.2f}"
-            found[name] = f"it does not beat chance on the {one.n} items to fit on ({value})"
+        elif least == "above 0" and not (one.value or 0.0) > 0:
+            found[name] = f"its agreement on the {one.n} items to fit on is not above 0 ({_value(one)})"
+        elif least == "beyond chance" and not _beats_chance(one):
+            found[name] = f"it does not beat chance on the {one.n} items to fit on ({_value(one)})"
     return found
 
 
+def _value(found: Alignment) -> str:
+    return "undefined" if found.value is None else f"{found.value:.2f}"
+
+
 def _beats_chance(found: Alignment) -> bool:
+    """Whether the whole interval lies above 0."""
     return found.value is not None and found.interval is not None and found.interval.low > 0
 
 
