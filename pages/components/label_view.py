@@ -58,7 +58,7 @@ def sit(page: Opened, passed: PassView) -> None:
     """Asks who is there, then shows what is to be rated and the desk."""
     actor, store = page.actor, page.store
     if not actor.name:
-        people.draw_ask("Labels are kept by person, so that nobody's are overwritten.", passed.raters)
+        people.draw_ask("Labels are kept by person.", passed.raters)
         return
     label_who.draw_line(actor)
     if actor.name not in passed.raters:

@@ -155,17 +155,18 @@ def _names(project_id: str, _store: Store) -> list[str]:
 def draw_ask(why: str = "What you change here carries your name.", known: Sequence[str] = ()) -> None:
     """Asks for a name on the screen itself (a phone folds the sidebar away); `known` people are one press away."""
     with st.container(border=True):
-        st.markdown(f"**Who are you?** {why}")
+        with (
+            st.form(state.widget("name_form"), border=False),
+            st.container(horizontal=True, vertical_alignment="center"),
+        ):
+            st.markdown(f"**Who are you?** {why}", width="content")
+            words = {"placeholder": "Your name", "label_visibility": "collapsed"}
+            st.text_input("Your name", key=state.widget("name_typed"), max_chars=LONGEST, width=280, **words)
+            st.form_submit_button("That is me", on_click=_take_typed)
         if known:
             with st.container(horizontal=True):
                 for place, name in enumerate(known):
                     st.button(plain(name), key=state.widget(f"name_{place}"), on_click=pick, args=(name,))
-        with (
-            st.form(state.widget("name_form"), border=False),
-            st.container(horizontal=True, vertical_alignment="bottom"),
-        ):
-            st.text_input("Your name", key=state.widget("name_typed"), max_chars=LONGEST, width=320)
-            st.form_submit_button("That is me", on_click=_take_typed)
 
 
 def _take_typed() -> None:

@@ -77,8 +77,8 @@ def test_a_deep_link_opens_a_complete_screen(page: Page, app_url: str, settle: S
     assert not page.get_by_test_id("stException").count()
 
 
-def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, act_as: Settle, known_as: Settle) -> None:
-    known_as(app_url, "Bo")
+def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, known_as: Settle) -> None:
+    known_as(app_url, "Ada")
     page.goto(app_url)
     settle("Picked golden set")
     page.get_by_text("Calibrate a judge on it").click()
@@ -100,7 +100,6 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, ac
     before = text.input_value()
     assert before
     text.fill(f"{before} Strongly penalise texts that repeat themselves.")
-    act_as("Ada", "Edit by hand")
     page.get_by_role("button", name="Save and re-score").click()
     settle("Edited beside its parent")
     expect(page.get_by_text("Items that changed sides").first).to_be_visible()
@@ -137,11 +136,12 @@ def test_the_menu_is_the_same_before_and_after_the_root_was_opened(page: Page, a
         expect(links).to_contain_text(["Golden set", "Calibrate", "Criteria", "Runs"])
 
 
-def test_hostile_names_do_nothing(page: Page, app_url: str, settle: Settle) -> None:
+def test_hostile_names_do_nothing(page: Page, app_url: str, settle: Settle, known_as: Settle) -> None:
     """A name that would be markup shows as it stands; no dialog opens, no request leaves for elsewhere."""
     abroad: list[str] = []
     page.on("dialog", lambda dialog: abroad.append(dialog.message))
     page.on("request", lambda request: abroad.append(request.url) if "evil" in request.url else None)
+    known_as(app_url)
     page.goto(app_url)
     settle("Picked golden set")
     name = "<img src=//evil.example/x onerror=alert(1)> ![x](http://evil.example/y)"
