@@ -172,7 +172,7 @@ def _columns(heading: str, board: Leaderboard) -> dict[str, object]:
             width=184, help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
         ),
         "beside a person": config.TextColumn(
-            width=250,
+            width=280,
             help="judge minus one rater, each against the other raters' mean: see “Beside people”",
         ),
         "n": config.NumberColumn(width=48, format="localized", help="items (systems at system level) it rests on"),
