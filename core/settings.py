@@ -11,7 +11,7 @@
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_CONCURRENCY` | `64` | requests in flight to one endpoint |
 | `CONCORD_PRICES` | none | JSON file: model → [dollars per million prompt tokens, … completion tokens] |
-| `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file; unpacked, 32 MB or 100 times its size |
+| `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden file accepted; packed ones unpack to 32 MB and 100 × their size |
 | `CONCORD_DEMO` | `on` | `on`: a new store opens with the demo project; `off`: without it |
 | `CONCORD_ROLES` | none | JSON file: e-mail address → viewer, annotator, reviewer or admin; `*` for all others |
 | `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |

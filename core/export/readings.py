@@ -16,7 +16,7 @@ from core.errors import GoldenError, UsageError
 from core.export.run_files import json_lines, write_text
 from core.golden.cells import shown
 from core.golden.table import read_content
-from core.golden.text_formats import decode_utf8, json_object
+from core.golden.text_formats import json_object, utf8_lines
 from core.judging.paper_parse import read_rating_as_paper
 from core.judging.parse import Reading, read_rating
 from core.records import Scale, UnscoredReason
@@ -118,7 +118,7 @@ def counts(readings: Iterable[ItemReadings]) -> dict[str, Any]:
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """(row from 1, object) of each line that is not blank."""
     content = read_content(path)
-    for row, line in enumerate(decode_utf8(content).split("\n"), start=1):
+    for row, line in enumerate(utf8_lines(content), start=1):
         if line.strip():
             yield row, json_object(line, row, row, content)
 

@@ -139,9 +139,9 @@ class Mapping:
     def aspects(self) -> tuple[str, ...]:
         """Aspects of a wide file, in column order: those with gold labels, then those with ratings only."""
         order = {column: place for place, column in enumerate(self.columns)}
-        rated = {rating.aspect: rating.column for rating in self.rating_columns}
-        rest = sorted((aspect for aspect in rated if aspect not in self.gold_columns), key=lambda a: order[rated[a]])
-        return (*sorted(self.gold_columns, key=lambda a: order[self.gold_columns[a]]), *rest)
+        rated, gold = {rating.aspect: rating.column for rating in self.rating_columns}, self.gold_columns
+        rest = sorted((aspect for aspect in rated if aspect not in gold), key=lambda a: order[rated[a]])
+        return (*sorted(gold, key=lambda a: order[gold[a]]), *rest)
 
     def with_role(self, role: str, column: str | None) -> Mapping:
         """A corrected mapping: `column` plays `role` (None: nothing does); the column leaves any role it had.

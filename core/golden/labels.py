@@ -29,8 +29,7 @@ from core.records import Rating
 
 MAX_ASPECTS = 200
 COMMA_ASKED = (
-    "Write such numbers with a decimal point, and without commas between thousands; or bring the file in on the "
-    "screen, which asks what the comma stands for."
+    "Write it with a decimal point or without the comma, or say on the Golden set screen what commas stand for."
 )
 
 
@@ -155,15 +154,18 @@ class _Reader:
         self.n_labels += 1
         if self.n_labels > MAX_LABELS:
             raise self.too_many("there are more ratings")
+        comma = self.comma_of(column) if isinstance(cell, str) and "," in cell else None
         try:
-            value = read_number(cell, self.comma_of(column) if isinstance(cell, str) and "," in cell else None)
+            value = read_number(cell, comma)
         except AmbiguousCommaError as problem:
             self.log.add("error", f"{problem}. {COMMA_ASKED}", row=row, column=column, kind="comma")
             return None
         except CellError as problem:
             self.log.add("error", f"{_capital(problem)}.", row=row, column=column, kind="label")
             return None
-        if has_decimal_comma(cell):
+        if comma == "thousands":
+            self.log.once("note", "Commas between thousands were left out.", row=row, column=column)
+        elif comma == "decimal" or has_decimal_comma(cell):
             self.log.once("note", "Decimal commas were read as decimal points.", row=row, column=column)
         return value
 

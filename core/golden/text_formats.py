@@ -41,33 +41,42 @@ def refuse_disguises(content: Content) -> None:
         raise content.refuse("This is a web page (HTML), not a table; was it saved from a sign-in page?")
 
 
-def decode(content: Content, findings: list[Finding], header_lines: int = 0) -> str:
-    """The text of `content`: UTF-8 or UTF-16 (by mark or by its zeros), else Windows-1252 with a finding."""
+def encoding_of(content: Content, findings: list[Finding], header_lines: int = 0) -> str:
+    """How `content` is to be decoded: UTF-8 or UTF-16 (by mark or by its zeros), else Windows-1252 with a finding.
+
+    GoldenError for bytes that are neither.
+    """
     data = content.data
     encoding = utf16_of(data) or "utf-8-sig"
     try:
-        return data.decode(encoding)
+        data.decode(encoding)
+        return encoding
     except UnicodeDecodeError as problem:
         if encoding != "utf-8-sig":
             raise content.refuse(f"The text is broken: it began as UTF-16, but {problem.reason}.") from problem
         line = data.count(b"\n", 0, problem.start) + 1
     try:
-        text = data.decode("cp1252")
+        data.decode("cp1252")
     except UnicodeDecodeError as problem:
         raise content.refuse(
             f"The text is neither UTF-8 (line {line}) nor Windows-1252. Save the file as UTF-8."
         ) from problem
     message = f"The file is not UTF-8 (first at line {line}); it was read as Windows-1252. Check accented letters."
     findings.append(Finding("warning", message, row=max(line - header_lines, 1)))
-    return text
+    return "cp1252"
 
 
-def decode_utf8(content: Content) -> str:
-    """The text of `content`, which has to be UTF-8; GoldenError otherwise."""
+def text_lines(content: Content, encoding: str, newline: str) -> io.TextIOWrapper:
+    """The text of `content`, decoded as it is read: whole it would take several times the memory."""
+    return io.TextIOWrapper(io.BytesIO(content.data), encoding=encoding, newline=newline)
+
+
+def utf8_lines(content: Content) -> abc.Iterator[str]:
+    """The lines of `content`, which has to be UTF-8; GoldenError otherwise."""
     try:
-        return content.data.decode("utf-8-sig")
+        yield from text_lines(content, "utf-8-sig", "\n")
     except UnicodeDecodeError as problem:
-        raise content.refuse(f"The text is not UTF-8 (byte {problem.start}); save the file as UTF-8.") from problem
+        raise content.refuse(f"The text is not UTF-8 ({problem.reason}); save the file as UTF-8.") from problem
 
 
 def utf16_of(data: bytes) -> str | None:
@@ -86,10 +95,10 @@ def utf16_of(data: bytes) -> str | None:
 def parse_csv(content: Content) -> Parsed:
     """CSV with a header line; the delimiter is found among comma, semicolon, tab and bar."""
     findings: list[Finding] = []
-    text = decode(content, findings, header_lines=1)
+    encoding = encoding_of(content, findings, header_lines=1)
     csv.field_size_limit(max(csv.field_size_limit(), content.limit))
-    delimiter = sniff_delimiter(text)
-    columns, lines = csv_rows(io.StringIO(text, newline=""), delimiter, content, findings.append)
+    delimiter = sniff_delimiter(text_lines(content, encoding, "").read(_SNIFFED))
+    columns, lines = csv_rows(text_lines(content, encoding, ""), delimiter, content, findings.append)
     rows: list[dict[str, Any]] = []
     n_values = 0
     for row in lines:
@@ -170,7 +179,8 @@ def parse_jsonl(content: Content) -> Parsed:
     findings: list[Finding] = []
     rows: list[dict[str, Any]] = []
     n_values = 0
-    for line_number, line in enumerate(decode(content, findings).split("\n"), start=1):
+    encoding = encoding_of(content, findings)
+    for line_number, line in enumerate(text_lines(content, encoding, "\n"), start=1):
         if line.strip():
             row = json_object(line, line_number, len(rows) + 1, content)
             rows.append(row)
@@ -212,9 +222,10 @@ def _told(problem: Exception) -> str:
 def parse_json_document(content: Content) -> Parsed:
     """A JSON array of objects; objects one a line are read as JSONL."""
     findings: list[Finding] = []
-    text = decode(content, findings).lstrip()
-    if text.startswith("{"):
+    encoding = encoding_of(content, findings)
+    if text_lines(content, encoding, "\n").read(_SNIFFED).lstrip().startswith("{"):
         return parse_jsonl(content)
+    text = content.data.decode(encoding)
     bound_values(values_in_json(text, limits.MAX_VALUES), content)
     try:
         value = json.loads(text)

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.golden.cells import CellError, clean_text, has_decimal_comma, read_id, read_list, read_number, shown
+from core.golden.cells import (
+    AmbiguousCommaError,
+    CellError,
+    Comma,
+    clean_text,
+    comma_in,
+    has_decimal_comma,
+    read_id,
+    read_list,
+    read_number,
+    shown,
+)
 
 
 @pytest.mark.parametrize(
@@ -108,3 +119,38 @@ def test_cleaned_text_can_be_encoded_and_keeps_its_length(text: str) -> None:
 @given(st.one_of(st.text(), st.integers(), st.lists(st.integers())))
 def test_shown_is_short(value: Any) -> None:
     assert len(shown(value)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("cell", "comma", "value"),
+    [
+        ("2,5", None, 2.5),
+        ("0,125", None, 0.125),
+        ("12,34", None, 12.34),
+        ("1,2345", None, 1.2345),
+        ("1,234", "decimal", 1.234),
+        ("1,234", "thousands", 1234),
+        ("-12,000", "thousands", -12000),
+        ("1,234,567.5", "thousands", 1234567.5),
+    ],
+)
+def test_commas(cell: str, comma: Comma | None, value: float) -> None:
+    assert read_number(cell, comma) == value
+
+
+@pytest.mark.parametrize("cell", ["1,234", "+12,345", "-999,000"])
+def test_a_comma_that_can_mean_two_things_is_no_number(cell: str) -> None:
+    with pytest.raises(AmbiguousCommaError, match="can mean"):
+        read_number(cell)
+
+
+@pytest.mark.parametrize(("cell", "comma"), [("2,5", "thousands"), ("1,234,567", None), ("1.234,5", "decimal")])
+def test_a_comma_out_of_place_is_no_number(cell: str, comma: Comma | None) -> None:
+    with pytest.raises(CellError, match="a number was expected"):
+        read_number(cell, comma)
+
+
+def test_other_numbers_show_what_commas_mean() -> None:
+    assert comma_in(["1,234", "2,5"]) == "decimal"
+    assert comma_in(["1,234", "2.5"]) == "thousands"
+    assert comma_in(["1,234", "2,5", "2.5"]) is comma_in(["1,234", "7", 2.5, None]) is None

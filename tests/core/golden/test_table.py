@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from core.errors import GoldenError
-from core.golden import binary_formats, content, read_table
+from core.golden import binary_formats, content, read_table, read_upload
+from core.golden import table as table_module
 
 ROWS = [
     {"item_id": "1", "target": "Żółw, “x”; y | z\nnew line", "human_a": 3.5},
@@ -218,6 +219,37 @@ def test_rows_and_cells_are_bounded(monkeypatch: pytest.MonkeyPatch, formats: di
 def test_a_cell_of_ten_megabytes_is_read_whole() -> None:
     table = read_table(b"item_id,target\n1," + b"y" * 10_000_000 + b"\n", "a.csv")
     assert len(table.rows[0]["target"]) == 10_000_000
+
+
+def test_an_upload_is_read_elsewhere_and_the_same(
+    monkeypatch: pytest.MonkeyPatch, formats: dict[str, Callable[..., bytes]]
+) -> None:
+    monkeypatch.setattr(table_module, "SMALL", 0)
+    rows = [{"item_id": "1", "target": "\ud800 ä", "human_a": [1, None, True]}, {"item_id": "2", "more": {"a": 1.5}}]
+    for ending in (".jsonl", ".jsonl.gz", ".json"):
+        data = formats[ending](rows)
+        assert read_upload(data, f"a{ending}") == read_table(data, f"a{ending}"), ending
+    with pytest.raises(GoldenError, match="Line 2 is not JSON") as caught:
+        read_upload(b"{}\n{\n", "a.jsonl")
+    assert (caught.value.file, caught.value.row) == ("a.jsonl", 2)
+    latin = read_upload("item_id,target\n1,caf\xe9\n".encode("cp1252"), "a.csv")
+    assert [finding.severity for finding in latin.findings] == ["warning"]
+
+
+def test_nesting_and_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = b'{"target": ' + b"[" * 80 + b"]" * 80 + b"}"
+    for data, name in ((deep, "a.jsonl"), (b"[" + deep + b"]", "a.json")):
+        with pytest.raises(GoldenError, match="nested too deeply: more than 64 levels"):
+            read_table(data, name)
+    monkeypatch.setattr(content, "MAX_VALUES", 20)
+    for data, name in (
+        (b'{"a": [' + b"1," * 30 + b"1]}", "a.jsonl"),
+        (b'[{"a": [' + b"[]," * 30 + b"1]}]", "a.json"),
+        (b"a,b,c\n" + b"1,2,3\n" * 8, "a.csv"),
+    ):
+        with pytest.raises(GoldenError, match="too many values; at most 20"):
+            read_table(data, name)
+    assert len(read_table(b'{"target": "' + b"a, [b], {c}, " * 30 + b'"}', "a.jsonl").rows) == 1
 
 
 # ── workbooks ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -250,3 +250,14 @@ def test_nothing_is_kept_of_a_refused_file(store: Store, settings: Settings, mem
 def test_nothing_is_written_that_no_import_would_take() -> None:
     with pytest.raises(ArchiveError, match="too large for a file"), Writer(io.BytesIO(), Limits(line=50)) as writer:
         writer.add("labels", [{"comment": "x" * 50}])
+
+
+def test_a_large_upload_is_checked_elsewhere_and_the_same(
+    monkeypatch: pytest.MonkeyPatch, exported: bytes, elsewhere: Store, settings: Settings
+) -> None:
+    here = tasks.preview_project(elsewhere, settings, io.BytesIO(exported))
+    assert tasks.preview_upload(elsewhere, settings, exported) == here
+    monkeypatch.setattr("core.jobs.tasks.transfer._SMALL", 0)
+    assert tasks.preview_upload(elsewhere, settings, exported) == here
+    with pytest.raises(ArchiveError, match="cut short"):
+        tasks.preview_upload(elsewhere, settings, exported[:-9])
