@@ -24,7 +24,7 @@ MIN_ITEMS = 20
 """Fewer labelled items on a side than this, and nothing is fitted or told."""
 MIN_SOURCES = 4
 WEIGHT_RESAMPLES = 200
-Least = Literal["above 0", "beyond chance"]
+Least = Literal["not opposed", "beyond chance"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,9 @@ def fuse(
     On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
 
     A part that is constant, that has no scores, or (for the average) that does not beat chance on the fit items is left
-    out with its reason; where these are too few to show it (fewer than 50 labels or `LEAST_SOURCES` sources), a part
-    whose agreement there is not above 0.  UsageError with fewer than two usable parts, AspectError when too few items
-    are unseen.
+    out with its reason; where these are too few to show it (fewer than 50 labels or `LEAST_SOURCES` sources), only a
+    part that is shown to disagree with people.  UsageError with fewer than two usable parts, AspectError when too few
+    items are unseen.
     """
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
@@ -144,7 +144,7 @@ def fuse(
     on = _On(labels, sources, systems, settings)
     standing = on.align(matrix, sides.fit)
     few = sides.fit.size < TO_STACK or np.unique(sources[sides.fit]).size < LEAST_SOURCES
-    least: Least | None = None if settings.method != "average" else "above 0" if few else "beyond chance"
+    least: Least | None = None if settings.method != "average" else "not opposed" if few else "beyond chance"
     left_out = _unusable(names, matrix[:, sides.fit], standing, least)
     kept = [k for k, name in enumerate(names) if name not in left_out]
     if len(kept) < 2:
@@ -254,8 +254,8 @@ def _unusable(
             found[name] = "it has no score on the items to fit on"
         elif known.min() == known.max():
             found[name] = "all its scores are equal on the items to fit on"
-        elif least == "above 0" and not (one.value or 0.0) > 0:
-            found[name] = f"its agreement on the {one.n} items to fit on is not above 0 ({_value(one)})"
+        elif least == "not opposed" and one.interval is not None and one.interval.high < 0:
+            found[name] = f"it disagrees with people beyond chance on the {one.n} items to fit on ({_value(one)})"
         elif least == "beyond chance" and not _beats_chance(one):
             found[name] = f"it does not beat chance on the {one.n} items to fit on ({_value(one)})"
     return found
