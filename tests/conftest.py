@@ -8,6 +8,7 @@ failure, so that a run there cannot pass by leaving tests out.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -22,6 +23,7 @@ import hypothesis
 import pytest
 
 from core.settings import Settings
+from tests.outside import recording
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_CI = bool(os.environ.get("CI"))
@@ -52,6 +54,10 @@ CHROMIUM_FLAGS = (
 
 hypothesis.settings.register_profile("developer", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="Write the recordings of tests/outside anew.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -221,3 +227,19 @@ def drive() -> Callable[..., str]:
         return status
 
     return driven
+
+
+@pytest.fixture
+def recorded(request: pytest.FixtureRequest) -> Callable[[Path, object], None]:
+    """Compares with what `file` holds; with --record it writes the file instead."""
+
+    def compare(file: Path, now: object) -> None:
+        if request.config.getoption("--record"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(now, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
+            return
+        assert file.is_file(), f"{file.name} was never recorded: run this test with --record, and read what it writes"
+        found = recording.differences(json.loads(file.read_text("utf-8")), json.loads(json.dumps(now)))
+        assert not found, "\n".join([f"{file.name}: {len(found)} differences", *found[:30]])
+
+    return compare

@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.outside import recording
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
-
-
+KEPT = Path(__file__).resolve().parents[1] / "outside" / "recorded" / "screens"
+SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
+TRIES, RESTS, REST_MS = 30, 2, 500
+AGO = re.compile(r"\b(just now|(\d+ (s|min|h|d|seconds?|minutes?|hours?|days?|weeks?|months?|years?) ?)+ago)\b")
 SCREENS = ("", "label", "calibrate", "criteria", "misaligned", "compare", "repeval", "fusion", "report", "runs")
 
 
@@ -48,11 +52,38 @@ def test_a_newcomer_lands_in_the_demo_and_walks_its_tour(page: Page, first_start
     assert not page.get_by_test_id("stException").count()
 
 
-def test_every_screen_draws_itself_from_this_machine_alone(page: Page, first_start: str) -> None:
-    """The icon is looked at by itself: a browser without a window fetches none.  The rest sees `conftest`."""
+def test_every_screen_says_what_was_recorded(
+    page: Page, first_start: str, recorded: Callable[[Path, object], None]
+) -> None:
+    """And draws itself from this machine alone, as `conftest` sees; the icon is looked at by itself, since a browser
+    without a window fetches none.
+
+    What is meant to change is recorded anew (`pytest tests/browser/test_demo.py -n0 --record`), and the difference
+    read before it is committed.
+    """
+    page.set_viewport_size({"width": 1440, "height": 900})
     for screen in SCREENS:
-        page.goto(f"{first_start}/{screen}")
-        expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning] h1")).to_be_visible()
+        page.goto(f"{first_start}/{screen}?project=demo")
+        expect(page.locator(f"{SETTLED} h1")).to_be_visible()
         expect(page.locator("link[rel~=icon]")).to_have_attribute("href", re.compile(r"^data:image/svg\+xml"))
-    page.goto(f"{first_start}/compare")
-    expect(page.locator(".js-plotly-plot, [data-testid=stVegaLiteChart], [data-testid=stImage]").first).to_be_visible()
+        words = words_of(page)
+        assert not page.get_by_test_id("stException").count()
+        recorded(KEPT / f"{screen or 'golden_set'}.json", words)
+        if screen == "compare":
+            drawn = page.locator(".js-plotly-plot, [data-testid=stVegaLiteChart], [data-testid=stImage]")
+            expect(drawn.first).to_be_visible()
+
+
+def words_of(page: Page) -> list[str]:
+    """What a person can read on the main part of a screen, a line each, once it has stopped changing."""
+    page.add_style_tag(content="[data-testid=stIconMaterial] { display: none }")  # their names are no words
+    main, said, same = page.get_by_test_id("stMain"), "", 0
+    for _ in range(TRIES):
+        page.wait_for_selector(SETTLED)
+        before, said = said, main.inner_text()
+        same = same + 1 if said == before else 0
+        if same == RESTS:
+            break
+        page.wait_for_timeout(REST_MS)
+    lines = (" ".join(line.split()) for line in recording.text(AGO.sub("<ago>", said), {}).splitlines())
+    return [line for line in lines if line]

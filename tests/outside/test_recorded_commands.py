@@ -1,0 +1,179 @@
+"""Every command on fixed inputs: exit code, JSON and files are what was recorded.
+
+What is meant to change is recorded anew, and the difference read before it is committed:
+
+    python -m pytest tests/outside/test_recorded_commands.py -n0 --record
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from core.__main__ import main
+from tests.outside import recording
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = Path(__file__).parent / "recorded" / "commands"
+DEMO = "Demo project (simulated labels)"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line of {sample} and {out} paths, and which of the files it writes are recorded."""
+
+    line: str
+    files: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> list[str]:
+        return [part.strip("'") for part in re.findall(r"'[^']*'|\S+", self.line)]
+
+
+COMMANDS: dict[str, Command] = {
+    "check": Command("check {sample}/summaries.jsonl"),
+    "check-csv": Command("check {sample}/data_to_text.csv"),
+    "check-dialogue": Command("check {sample}/dialogue.jsonl"),
+    "check-nothing": Command("check {out}/nothing.jsonl"),
+    "check-no-text": Command("check {out}/no_text.csv"),
+    "ceiling": Command("ceiling {sample}/summaries.jsonl --aspect coherence"),
+    "ceiling-kendall": Command(
+        "ceiling {sample}/summaries.jsonl --aspect relevance --statistic kendall --level dataset"
+    ),
+    "calibrate": Command(
+        "calibrate {sample}/summaries.jsonl --aspect coherence --preset quick --out {out}/coherence",
+        ("coherence/judge.yaml", "coherence/candidates.jsonl", "coherence/verdicts.jsonl", "coherence/summary.json"),
+    ),
+    "calibrate-full": Command(
+        "calibrate {sample}/data_to_text.csv --aspect naturalness --preset quick --revisit full --statistic kendall "
+        "--level dataset --ensemble 1 --seed 7"
+    ),
+    "calibrate-llm": Command(
+        "calibrate {sample}/dialogue.jsonl --aspect engagingness --judge scripted:3 --preset quick "
+        "--out {out}/scripted",
+        ("scripted/judge.yaml", "scripted/summary.json"),
+    ),
+    "calibrate-budget": Command(
+        "calibrate {sample}/dialogue.jsonl --aspect engagingness --judge scripted:3 --preset quick --budget 600"
+    ),
+    "calibrate-no-aspect": Command("calibrate {sample}/summaries.jsonl --aspect beauty"),
+    "score": Command(
+        "score {sample}/summaries.jsonl --judge-file {out}/coherence/judge.yaml --explain --out {out}/all.jsonl",
+        ("all.jsonl",),
+    ),
+    "score-csv": Command(
+        "score {sample}/newer/summaries_second_batch.jsonl --judge-file {out}/coherence/judge.yaml "
+        "--out {out}/newer.csv",
+        ("newer.csv",),
+    ),
+    "score-other-judge": Command(
+        "score {sample}/summaries.jsonl --judge-file {out}/coherence/judge.yaml --judge scripted "
+        "--out {out}/other.jsonl",
+        ("other.jsonl",),
+    ),
+    "align": Command("align {sample}/summaries.jsonl {out}/all.jsonl --aspect coherence"),
+    "align-all": Command("align {sample}/summaries.jsonl {out}/all.jsonl --aspect coherence --all"),
+    "align-system": Command(
+        "align {sample}/summaries.jsonl {out}/all.jsonl --aspect coherence --statistic pearson --level system"
+    ),
+    "compare": Command("compare {sample}/summaries.jsonl {out}/all.jsonl {out}/other.jsonl --aspect coherence"),
+    "compare-dataset": Command(
+        "compare {sample}/summaries.jsonl {out}/all.jsonl {out}/other.jsonl --aspect coherence --statistic pearson "
+        "--level dataset"
+    ),
+    "read-ratings": Command(
+        "read-ratings {sample}/recorded/consistency_replies.jsonl --scale 1-5 --out {out}/ratings.jsonl",
+        ("ratings.jsonl",),
+    ),
+    "read-ratings-paper": Command(
+        "read-ratings {sample}/recorded/consistency_replies.jsonl --scale 1-5 --parser paper"
+    ),
+    "fetch-list": Command("fetch --list"),
+    "styles": Command(
+        "styles {sample}/dialogue.jsonl --aspect engagingness --judge scripted --form analyze_rate --form score_only "
+        "--pilot 20 --out {out}/styles"
+    ),
+    "repeval": Command(
+        "repeval {sample}/summaries.jsonl --aspect coherence --out {out}/repeval",
+        ("repeval/summary.json", "repeval/scores.jsonl"),
+    ),
+    "fuse": Command(
+        "fuse {sample}/summaries.jsonl --aspect coherence --with offline,overlap --out {out}/fused",
+        ("fused/fused.yaml", "fused/verdicts.jsonl", "fused/summary.json"),
+    ),
+    "fuse-llm": Command(
+        "fuse {sample}/dialogue.jsonl --aspect engagingness --with offline,overlap --method llm --judge scripted "
+        "--out {out}/fused_llm",
+        ("fused_llm/summary.json",),
+    ),
+    "score-fused": Command(
+        "score {sample}/newer/summaries_second_batch.jsonl --judge-file {out}/fused/fused.yaml --out {out}/fused.jsonl",
+        ("fused.jsonl",),
+    ),
+    "recheck": Command(
+        "recheck {out}/coherence/judge.yaml {sample}/newer/summaries_second_batch.jsonl --aspect coherence"
+    ),
+    "adapt-list": Command("adapt {out}/coherence/judge.yaml --list"),
+    "adapt-deepeval": Command(
+        "adapt {out}/scripted/judge.yaml --to deepeval --out {out}/deepeval.py", ("deepeval.py",)
+    ),
+    "adapt-inspect": Command("adapt {out}/scripted/judge.yaml --to inspect --out {out}/inspect.py", ("inspect.py",)),
+    "adapt-mlflow": Command("adapt {out}/scripted/judge.yaml --to mlflow --out {out}/mlflow.py", ("mlflow.py",)),
+    "adapt-promptfoo": Command(
+        "adapt {out}/scripted/judge.yaml --to promptfoo --out {out}/promptfoo.yaml", ("promptfoo.yaml",)
+    ),
+    "adapt-openai": Command("adapt {out}/scripted/judge.yaml --to openai --out {out}/openai.txt", ("openai.txt",)),
+    "adapt-python": Command("adapt {out}/scripted/judge.yaml --to python --out {out}/python.py", ("python.py",)),
+    "adapt-notebook": Command(
+        "adapt {out}/scripted/judge.yaml --to notebook --out {out}/notebook.ipynb", ("notebook.ipynb",)
+    ),
+    "demo": Command("demo"),
+    "report": Command(
+        f"report --project '{DEMO}' --aspect consistency --out {{out}}/report",
+        ("report/report.html", "report/report.md", "report/figures.csv"),
+    ),
+    "export-project": Command(f"export-project '{DEMO}' --out {{out}}/demo.zip", ("demo.zip",)),
+    "import-project": Command("import-project {out}/demo.zip --name 'A copy'"),
+    "import-twice": Command("import-project {out}/demo.zip --name 'A copy'"),
+    "import-no-zip": Command("import-project {sample}/summaries.jsonl"),
+    "no-such-command": Command("calibrat {sample}/summaries.jsonl"),
+    "no-such-option": Command("check {sample}/summaries.jsonl --aspects coherence"),
+    "bad-judge": Command("calibrate {sample}/summaries.jsonl --aspect coherence --judge openai"),
+}
+"""In this order: later commands read what earlier ones wrote."""
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder that all commands write to, and their `CONCORD_HOME` inside it."""
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "no_text.csv").write_text("item_id,human_coherence\n1,3\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONCORD_HOME", str(folder / "home"))
+        yield folder
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command(
+    name: str, out: Path, capsys: pytest.CaptureFixture[str], recorded: Callable[[Path, object], None]
+) -> None:
+    command, sample = COMMANDS[name], ROOT / "sample_data"
+    places = {str(out): "<out>", str(ROOT): "<concord>"}
+    capsys.readouterr()
+    code = main([*(part.format(sample=sample, out=out) for part in command.arguments), "--json"])
+    captured = capsys.readouterr()
+    lines = captured.out.strip().splitlines()
+    assert len(lines) == 1, captured.out
+    assert "Traceback" not in captured.err
+    now = {
+        "command": command.line,
+        "exit": code,
+        "json": recording.plain(json.loads(lines[0]), places),
+        "files": {file: recording.of_file(out / file, places) for file in command.files},
+    }
+    recorded(KEPT / f"{name}.json", now)
