@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 import threading
 import zipfile
@@ -129,9 +128,11 @@ def test_resuming_a_strangers_run_asks_first(
     stranger: Stranger,
     serve: Callable[[Path], AbstractContextManager[str]],
     settle: Callable[..., None],
+    known_as: Callable[..., None],
 ) -> None:
     page.set_viewport_size({"width": 1440, "height": 1000})
     with serve(stranger.home) as url:
+        known_as(url)
         page.goto(f"{url}/runs?project={stranger.project_id}&run={stranger.runs['rescore']}")
         settle("This project was imported.")
         expect(page.get_by_text(f"http://127.0.0.1:{stranger.port}/v1").first).to_be_visible()
@@ -141,7 +142,8 @@ def test_resuming_a_strangers_run_asks_first(
         page.get_by_role("button", name="Allow").click()
         settle("This project may now ask")
         page.get_by_role("button", name="Resume").click()
-        settle(re.compile("^done$"))
+        done = page.get_by_test_id("stMarkdown").get_by_text("done", exact=True)
+        expect(done.first).to_be_visible(timeout=60_000)
         assert {key for key, _ in stranger.seen} == {f"Bearer {KEY}"}
         page.goto(f"{url}/runs?project={stranger.project_id}&run={stranger.runs['repeval']}")
         settle("RepEval")

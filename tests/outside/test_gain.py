@@ -29,9 +29,6 @@ def test_the_gain_is_a_paired_difference_in_every_answer(
     assert json.loads((out / "summary.json").read_text("utf-8"))["gain"] == gain
     card = yaml.safe_load((out / "judge.yaml").read_text("utf-8"))
     assert card["alignment"]["gain"] == gain
-    # the same two judges, measured another way: the file's judge beside itself without criteria
-    beside = concord("recheck", out / "judge.yaml", golden, "--aspect", "coherence", "--against", "no criteria").body
-    assert (beside["against"]["value"], beside["against"]["n"]) == (pytest.approx(gain["value"]), gain["n"])
 
 
 @pytest.mark.parametrize("aspect", ["consistency", "fluency"])

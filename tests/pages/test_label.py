@@ -465,7 +465,7 @@ def test_progress_and_agreement(rated: str, open_label: Open, texts: Texts) -> N
     told = texts(screen)
     assert "3 of 6 items" in told
     assert "ordinal alpha (by the ranks of the steps) on n = 3 items" in told
-    assert "cluster bootstrap over 3 sources" in told
+    assert "jackknife over 3 sources" in told
 
 
 def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:

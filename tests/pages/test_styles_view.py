@@ -168,7 +168,7 @@ def test_the_result_shows_table_forecast_and_what_was_not_run(place: Place) -> N
     assert frame["items"].tolist() == [24, 24]
     told = _texts(page)
     assert measure in told
-    assert "cluster bootstrap" in told
+    assert "95 % intervals by jackknife of the mean over 4 sources" in told
     assert "What more samples would bring" in told or "No forecast for" in told
     assert "mix on coherence" in told.replace("\\", "")
     assert "stand" in told

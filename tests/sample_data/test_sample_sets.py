@@ -142,7 +142,7 @@ def test_knowing_the_system_does_not_settle_the_ranking(name: str, aspect: str, 
 
 
 @EVERY_SET
-def test_the_house_reads_them_without_findings(name: str, repository: Path) -> None:
+def test_the_house_reads_them_and_finds_only_that_labels_are_few(name: str, repository: Path) -> None:
     from core.golden import check_file, load_golden
 
     expected = SETS[name]
@@ -151,4 +151,6 @@ def test_the_house_reads_them_without_findings(name: str, repository: Path) -> N
     scales = {aspect: (labels.scale.low, labels.scale.high) for aspect, labels in golden.aspects.items()}
     assert scales == expected.scales
     assert len(golden.ratings) == 3 * len(golden.items) * len(expected.scales)
-    assert not check_file(repository / "sample_data" / name)["findings"]
+    findings = check_file(repository / "sample_data" / name)["findings"]
+    assert [finding["column"] for finding in findings] == [f"human_{aspect}" for aspect in golden.aspects]
+    assert all("calibration labels" in finding["message"] for finding in findings)

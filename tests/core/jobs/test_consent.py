@@ -94,6 +94,12 @@ class Came:
     endpoint: Endpoint
     drive: Drive
 
+    def newer(self) -> str:
+        """Id of a golden set of the same labels on texts that are new to every judge."""
+        golden = tasks.load_golden_set(self.store, self.golden_id)
+        items = tuple(replace(item, target=f"{item.target} Once more.") for item in golden.items)
+        return tasks.add_golden(self.store, self.project_id, replace(golden, name="newer", items=items))
+
     def rescore(self) -> RescoreRequest:
         ids = [one.criteria_id for one in tasks.list_criteria(self.store, self.project_id, ASPECT)]
         return RescoreRequest(self.project_id, self.golden_id, ASPECT, ids[0], ids[1], self.run_id)
@@ -184,7 +190,9 @@ def test_nothing_is_sent_before_somebody_allows_it(came: Came) -> None:
             came.store, came.settings, RoundRequest(*where, came.run_id, (came.rescore().parent_id,))
         ),
         "ablation": lambda: tasks.start_ablation(came.store, came.settings, AblationRequest(*where, came.run_id)),
-        "recheck": lambda: tasks.start_recheck(came.store, came.settings, RecheckRequest(*where, came.run_id)),
+        "recheck": lambda: tasks.start_recheck(
+            came.store, came.settings, RecheckRequest(came.project_id, came.newer(), ASPECT, came.run_id)
+        ),
     }
     for name, start in starts.items():
         with pytest.raises(ConsentError, match="Nothing was sent") as told:

@@ -138,7 +138,7 @@ def test_estimate(store: Store, settings: Settings, request_: CalibrationRequest
     assert (view.n_calibration, view.n_held_out) == (24, 24)
     assert view.calls > 24
     assert any("no language model" in note for note in view.notes)
-    assert any("24 labelled items" in note for note in view.notes)
+    assert "24 calibration labels" in view.few_labels
     budgeted = replace(request_, settings=replace(request_.settings, budget=50))
     assert tasks.estimate(store, settings, budgeted).calls == 50
     with pytest.raises(AspectError):
