@@ -11,6 +11,9 @@ from typing import Any, Literal
 MAX_DEPTH = 64
 """Lists and objects within one another; what is deeper is no cell that anybody wrote."""
 
+LARGEST = 1e100
+"""Squares and sums of such numbers still are numbers."""
+
 Comma = Literal["decimal", "thousands"]
 """What a comma in a number stands for."""
 
@@ -53,6 +56,8 @@ def read_number(cell: Any, comma: Comma | None = None) -> float | None:
         raise CellError("the number is too large") from None
     if not math.isfinite(value):
         raise CellError(f"{value} is not a label; leave the cell empty where there is none")
+    if abs(value) > LARGEST:
+        raise CellError("the number is too large")
     return value + 0.0
 
 

@@ -24,6 +24,7 @@ from core.golden.content import (
     without_blank_columns,
 )
 from core.golden.fields import folded, is_role
+from core.golden.findings import FindingLog
 from core.records import Finding
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -98,7 +99,8 @@ def parse_csv(content: Content) -> Parsed:
     encoding = encoding_of(content, findings, header_lines=1)
     csv.field_size_limit(max(csv.field_size_limit(), content.limit))
     delimiter = sniff_delimiter(text_lines(content, encoding, "").read(_SNIFFED))
-    columns, lines = csv_rows(text_lines(content, encoding, ""), delimiter, content, findings.append)
+    short = FindingLog()
+    columns, lines = csv_rows(text_lines(content, encoding, ""), delimiter, content, short.keep)
     rows: list[dict[str, Any]] = []
     n_values = 0
     for row in lines:
@@ -106,7 +108,7 @@ def parse_csv(content: Content) -> Parsed:
         n_values += len(row)
         bound_rows(len(rows), content)
         bound_values(n_values, content)
-    return Parsed(without_blank_columns(columns, rows), tuple(rows), findings)
+    return Parsed(without_blank_columns(columns, rows), tuple(rows), [*findings, *short.sorted()])
 
 
 def csv_rows(

@@ -150,7 +150,7 @@ class _Look:
         if not check_mapping(mapping, mapping.columns, self.log, labels_needed=False):
             return
         reader = RowReader(mapping, self.log)
-        for number, row in rows.rows(self._tell):
+        for number, row in rows.rows(self.log.keep):
             self._add(reader, number, row)
             if number % _TOLD == 0 and on_rows is not None:
                 on_rows(number)
@@ -158,9 +158,6 @@ class _Look:
         if not self.n_rows:
             raise GoldenError("The file holds no data rows.", file=rows.path.name)
         self._on_empty_targets()
-
-    def _tell(self, finding: Finding) -> None:
-        self.log.add(finding.severity, finding.message, row=finding.row, column=finding.column, kind="row")
 
     def _add(self, reader: RowReader, number: int, row: Row) -> None:
         self.n_rows = number

@@ -16,6 +16,9 @@ from core.golden.table import PACKED, SUFFIXES
 from core.judging.recordings.shapes import Shape, flat_row, shape_of
 from core.records import Finding
 
+MAX_ROWS = 400_000
+"""Rows of a recording: one an item, or one an item and sample."""
+
 ReadTable = Callable[..., Table]
 _GZIP = b"\x1f\x8b"
 _MB = 1024 * 1024
@@ -64,8 +67,8 @@ def _table(data: bytes, label: str, max_mb: float, read: ReadTable) -> Table:
     if label.lower().endswith(".json"):
         data = _unwrapped(data, label)
     if known and not (packed and not label.lower().endswith(".gz")):
-        return read(data, label, max_mb=max_mb)
-    table = read(data, f"{label}.jsonl{'.gz' if packed else ''}", max_mb=max_mb)
+        return read(data, label, max_mb=max_mb, max_rows=MAX_ROWS)
+    table = read(data, f"{label}.jsonl{'.gz' if packed else ''}", max_mb=max_mb, max_rows=MAX_ROWS)
     return Table(label, table.columns, table.rows, table.findings)
 
 

@@ -154,3 +154,9 @@ def test_other_numbers_show_what_commas_mean() -> None:
     assert comma_in(["1,234", "2,5"]) == "decimal"
     assert comma_in(["1,234", "2.5"]) == "thousands"
     assert comma_in(["1,234", "2,5", "2.5"]) is comma_in(["1,234", "7", 2.5, None]) is None
+
+
+@pytest.mark.parametrize("cell", ["1e101", 1e308, -(10**200), 10**400])
+def test_numbers_whose_squares_are_none_are_refused(cell: object) -> None:
+    with pytest.raises(CellError, match="too large"):
+        read_number(cell)

@@ -133,6 +133,12 @@ def test_a_short_row_is_filled_and_told() -> None:
     assert (finding.severity, finding.row, finding.column) == ("warning", 2, "human_a")
 
 
+def test_a_million_short_rows_are_told_in_few_words() -> None:
+    table = read_table(b"item_id,target,human_a\n" + b"1,x\n" * 1_000, "a.csv")
+    assert len(table.findings) == 11
+    assert table.findings[-1].message == "990 more like this in this column."
+
+
 def test_nameless_index_columns_are_kept_aside_and_blank_ones_dropped() -> None:
     assert read_table(b",target,\n0,x,\n1,y,\n", "a.csv").columns == ("(column 1)", "target")
 
