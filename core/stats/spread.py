@@ -15,8 +15,9 @@ the percentile bootstrap is too short; these forms hold their level in simulatio
   square around the value itself, which counts the bias: noise in the means draws the coefficient towards 0, and draws
   it twice in a resample.  t quantiles of G − 1 degrees of freedom.  The systems are fixed.
 
-Both ends lie in [-1, 1].  Nothing is known (no interval) with fewer than 2 sources, where leaving out one source leaves
-the value undefined, or where it is the same whichever source is left out (a perfect judge): no variation is no proof.
+Both ends lie in [-1, 1].  Nothing is known (no interval) with fewer than 2 sources, of a rank coefficient over fewer
+than `LEAST_RANKED` items, where leaving out one source leaves the value undefined, or where it is the same whichever
+source is left out (a perfect judge): no variation is no proof.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ LEAST_SOURCES = 8
 
 TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
 UNVARYING = "it is the same whichever source is left out, so nothing tells how sure it is"
-UNKNOWN = "it hangs on a single source, so nothing tells how sure it is"
+UNKNOWN = "too few items are behind it, or a single source carries it, so nothing tells how sure it is"
+
+LEAST_RANKED = 10
+"""Fewest items for the interval of a rank coefficient over all of them: of 8 single items near .9 it covers 87 %."""
 
 SHORT_BELOW = 25
 """Below so many sources an interval at system level covers less than it says."""
@@ -187,7 +191,7 @@ def spread_of(
     """The spread of every candidate of `data` at `level`; `resamples` of sources are drawn at system level only."""
     if level == "sample":
         return spread_of_means(sample_values(data, statistic=statistic, min_group=min_group))
-    return spread_over_sources(
+    found = spread_over_sources(
         lambda counts: resampled_values(data, counts, statistic=statistic, level=level),
         level_values(data, statistic=statistic, level=level),
         sources_behind(data),
@@ -195,6 +199,10 @@ def spread_of(
         generator,
         resamples=resamples if level == "system" else 0,
     )
+    if level == "dataset" and statistic != "pearson":
+        few = data.scored.sum(axis=1) < LEAST_RANKED
+        found.plain[:, few] = found.fisher[:, few] = np.nan
+    return found
 
 
 def sources_behind(data: Paired) -> IntArray:

@@ -31,6 +31,7 @@ import numpy as np
 
 from core.stats import compare_judges, correlate, group_values
 from core.stats.levels import mean_defined
+from core.stats.spread import LEAST_RANKED
 
 WORLDS = {  # quality, error a source shares, error of an item, whole points
     "usual": (0.7, 0.5, 0.8, False),
@@ -163,7 +164,7 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
     """All lines asked for."""
     for level in options.levels:
         for statistic, world, shape, n in product(options.statistics, options.worlds, SHAPES[level], options.sources):
-            if not (shape == "1 item" and n < 8):  # three items in all
+            if not (shape == "1 item" and n < (8 if statistic == "pearson" else LEAST_RANKED)):  # no interval is shown
                 yield Cell(level, statistic, world, shape, n)
 
 

@@ -149,6 +149,17 @@ def test_where_nothing_varies_nothing_is_known():
     assert (same.interval.low, same.interval.high, same.p) == (0.0, 0.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("n", "statistic", "known"), [(9, "spearman", False), (10, "kendall", True), (9, "pearson", True)]
+)
+def test_ranks_of_very_few_items_have_no_interval(n, statistic, known):
+    rng = np.random.default_rng(2)
+    labels = rng.normal(size=n)
+    found = spread(labels + rng.normal(size=(2, n)), labels, np.arange(n), statistic)
+    assert (found.interval(0) is not None) == known
+    assert (found.difference(0, 1).interval is not None) == known
+
+
 def test_a_value_that_hangs_on_one_source_has_no_interval():
     sources = np.repeat(np.arange(10), 2)
     labels = np.where(np.arange(20) == 0, 1.0, 0.0)
