@@ -37,7 +37,7 @@ def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None])
 def test_triage_refine_and_accept(
     page: Page, app_url: str, settle: Settle, choose: Callable[..., None], known_as: Settle
 ) -> None:
-    known_as(app_url)
+    known_as(app_url, "Mia")  # Ann still rates in a pass of another test, and would be kept from labels
     calibrate(page, app_url, settle, choose)
     page.get_by_text("Where judge and people part").click()
     settle("What moved the score")

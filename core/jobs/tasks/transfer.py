@@ -24,8 +24,7 @@ from core.jobs.documents import JUDGE, RESULT, STANDING
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment, project_view
 from core.jobs.tasks.kinds import KINDS
-from core.jobs.views.consent import AskedEndpoint
-from core.jobs.views.transfer import Arriving, Exported, Holdings, Imported
+from core.jobs.views.transfer import Arriving, Exported, Holdings, Imported, NamedEndpoint
 from core.settings import Settings
 from core.store.codec import Packed, pack, unpack
 from core.store.schema import HEAD
@@ -173,7 +172,7 @@ def _shapes() -> Shapes:
     return {**requests, **results, **judges, ("calibration", STANDING): Standing}
 
 
-def _endpoints(contents: Contents) -> tuple[AskedEndpoint, ...]:
+def _endpoints(contents: Contents) -> tuple[NamedEndpoint, ...]:
     """Endpoints by the URL as it stands in the file ("" where none does), with the models asked there.
 
     A spec that cannot be read stands there whole, as if it were an endpoint: nothing in the file is left unsaid.
@@ -189,7 +188,7 @@ def _endpoints(contents: Contents) -> tuple[AskedEndpoint, ...]:
             models.setdefault(parsed.base_url, set()).add(parsed.model)
         except UsageError:
             models.setdefault(spec, set())
-    return tuple(AskedEndpoint(endpoint, tuple(sorted(names))) for endpoint, names in sorted(models.items()))
+    return tuple(NamedEndpoint(endpoint, tuple(sorted(names))) for endpoint, names in sorted(models.items()))
 
 
 def _is_file(spec: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.jobs.views import ProjectView
-from core.jobs.views.consent import AskedEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,14 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedEndpoint:
+    """An endpoint (base URL) that something in a project's file asks, with the models asked there."""
+
+    endpoint: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Arriving:
     """What a project's file says and holds, all of it checked, before anything is made of it.
 
@@ -72,7 +79,7 @@ class Arriving:
     digest: str
     holds: Holdings
     golden_names: tuple[str, ...]
-    endpoints: tuple[AskedEndpoint, ...]
+    endpoints: tuple[NamedEndpoint, ...]
     files: tuple[str, ...]
     models: tuple[str, ...]
     people: tuple[str, ...]
@@ -87,7 +94,7 @@ class Imported:
     renamed: bool
     runs_renamed: int
     digest: str = field(default="")
-    endpoints: tuple[AskedEndpoint, ...] = ()
+    endpoints: tuple[NamedEndpoint, ...] = ()
 
     @property
     def project_id(self) -> str:
