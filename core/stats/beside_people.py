@@ -236,7 +236,10 @@ def _averaged(sides: list[_Side], empty: BesidePeople, measure: _Measure, confid
     values = np.stack([one.values for one in sides])
     points = _weighted(values, weights.sum(axis=1))
     left = _deleted(sides, sources, weights, measure)
-    spread = [_interval(point, column, sources.size, confidence) for point, column in zip(points, left.T, strict=True)]
+    spread = [
+        _interval(point, column, sources.size, confidence, most)
+        for point, column, most in zip(points, left.T, (1.0, 1.0, 2.0), strict=True)
+    ]
     items = np.unique(np.concatenate([one.at for one in sides]))
     n = sides[0].data.n_systems if measure.level == "system" else items.size
     groups = sources.size if measure.level == "sample" else 0
@@ -306,8 +309,11 @@ class _Spread:
     reason: str = ""
 
 
-def _interval(point: float, left: FloatArray, n_sources: int, confidence: float) -> _Spread:
-    """Jackknife interval and two-sided p for 0 of `point` from its values `left` (n_blocks,) without each block."""
+def _interval(point: float, left: FloatArray, n_sources: int, confidence: float, most: float) -> _Spread:
+    """Jackknife interval and two-sided p for 0 of `point` from its values `left` (n_blocks,) without each block.
+
+    Both ends lie in [-most, most].
+    """
     from scipy.special import stdtr, stdtrit
 
     n = left.size
@@ -319,7 +325,7 @@ def _interval(point: float, left: FloatArray, n_sources: int, confidence: float)
     method = f"delete-one-source jackknife over {n_sources} sources, t with {n - 1} degrees of freedom"
     if n < n_sources:
         method = f"jackknife over {n_sources} sources in {n} blocks, t with {n - 1} degrees of freedom"
-    interval = Interval(float(point - half), float(point + half), confidence, method)
+    interval = Interval(max(float(point - half), -most), min(float(point + half), most), confidence, method)
     if error <= 0:
         return _Spread(interval, 1.0 if point == 0 else None, "" if point == 0 else "every source gives the same value")
     return _Spread(interval, float(min(1.0, 2.0 * stdtr(n - 1, -abs(point) / error))))

@@ -170,3 +170,17 @@ def test_one_more_rater_is_rarely_above_in_a_short_simulation(repository: Path) 
     assert same["above"] <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
     assert same["holds 0"] == pytest.approx(0.95, abs=0.04)
     assert better["above"] > 0.3
+
+
+def test_no_interval_reaches_beyond_what_a_coefficient_can_be() -> None:
+    """Three sources and agreement near 1: the plain jackknife would end above it."""
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=12)
+    ratings = truth + 0.3 * rng.normal(size=(3, 12))
+    found = beside_people(
+        ratings, truth + 0.5 * rng.normal(size=12), np.repeat(np.arange(3), 4), statistic="pearson", level="dataset"
+    )
+    assert found.judge.interval is not None
+    assert found.person.interval is not None
+    assert found.judge.interval.high == 1.0
+    assert -1.0 <= found.judge.interval.low <= found.person.interval.high <= 1.0
