@@ -17,6 +17,7 @@ from string import Template
 import numpy as np
 
 from core.errors import UsageError
+from core.fusion.stack import beats_chance
 from core.judging.render import KINDS, neutral, plain, range_words
 from core.providers.base import Message
 from core.records import Alignment, GoldenSet, JudgeScores, Level, Statistic, Task, content_digest
@@ -188,14 +189,10 @@ def measured_plan(
                 generator=np.random.default_rng([seed, 5]),
                 resamples=500,
             )
-        told = [(judge.name, one) for judge, one in zip(judges, found, strict=False) if _beats_chance(one)]
+        told = [(judge.name, one) for judge, one in zip(judges, found, strict=False) if beats_chance(one)]
         told.sort(key=lambda pair: -(pair[1].value or 0.0))
         uses.append(AspectUse(aspect, tuple(name for name, _ in told), _measured_words(told)))
     return FusionPlan(tuple(uses), "measured")
-
-
-def _beats_chance(found: Alignment) -> bool:
-    return found.value is not None and found.interval is not None and found.interval.low > 0
 
 
 def _measured_words(told: Sequence[tuple[str, Alignment]]) -> str:

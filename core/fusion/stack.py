@@ -256,7 +256,7 @@ def _unusable(
             found[name] = "all its scores are equal on the items to fit on"
         elif least == "not opposed" and one.interval is not None and one.interval.high < 0:
             found[name] = f"it disagrees with people beyond chance on the {one.n} items to fit on ({_value(one)})"
-        elif least == "beyond chance" and not _beats_chance(one):
+        elif least == "beyond chance" and not beats_chance(one):
             found[name] = f"it does not beat chance on the {one.n} items to fit on ({_value(one)})"
     return found
 
@@ -265,7 +265,7 @@ def _value(found: Alignment) -> str:
     return "undefined" if found.value is None else f"{found.value:.2f}"
 
 
-def _beats_chance(found: Alignment) -> bool:
+def beats_chance(found: Alignment) -> bool:
     """Whether the whole interval lies above 0."""
     return found.value is not None and found.interval is not None and found.interval.low > 0
 
