@@ -23,7 +23,7 @@ from core.store.store import Store
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 ASPECT = "coherence"
-SAVED = re.compile(r"^Saved\b")  # the form says "saved" too
+SAVED = re.compile(r"^Saved as a new version")  # the caption of a version says "Saved" too
 Settle = Callable[..., None]
 
 

@@ -16,7 +16,10 @@ N_LAYERS, TOKENS, TRIES = 7, ("mean", "-1"), 6
 
 
 def click_cell(page: Page, layer: int, token: int, settle: Settle) -> None:
-    """A click in the middle of a cell of the map (layers across, tokens down); again where a redrawing swallowed it."""
+    """A click in the middle of a cell of the map (layers across, tokens down); again where a redrawing swallowed it.
+
+    The chart takes a click for the cell it last saw the pointer over, so the pointer comes first.
+    """
     said = f"Layer {layer}, token {TOKENS[token]}"
     area = page.locator(".js-plotly-plot .nsewdrag").first
     for _ in range(TRIES):
@@ -24,6 +27,9 @@ def click_cell(page: Page, layer: int, token: int, settle: Settle) -> None:
             box = area.bounding_box(timeout=5000)
             assert box is not None
             place = {"x": box["width"] * (layer + 0.5) / N_LAYERS, "y": box["height"] * (token + 0.5) / len(TOKENS)}
+            page.mouse.move(0, 0)
+            area.hover(position=place, force=True, timeout=5000)
+            expect(page.locator(".hoverlayer .hovertext").first).to_be_visible(timeout=5000)
             area.click(position=place, force=True, timeout=5000)
             expect(page.get_by_text(said).first).to_be_visible(timeout=10_000)
             break

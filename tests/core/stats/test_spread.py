@@ -86,7 +86,7 @@ def test_sample_level_of_one_judge_is_the_jackknife_of_the_mean():
     scores, labels, sources = task()
     c = np.array([scipy_stats.kendalltau(scores[0][sources == s], labels[sources == s]).statistic for s in range(12)])
     z = np.arctanh([np.delete(c, k).mean() for k in range(12)])
-    reach = scipy_stats.t.ppf(0.975, 11) * np.sqrt(11 / 12 * ((z - z.mean()) ** 2).sum())
+    reach = scipy_stats.t.ppf(0.975, 11) * np.sqrt(((z - z.mean()) ** 2).sum())
     found = with_interval(
         scores[0], labels, sources, statistic="kendall", level="sample", generator=np.random.default_rng(0)
     )
@@ -158,6 +158,18 @@ def test_ranks_of_very_few_items_have_no_interval(n, statistic, known):
     found = spread(labels + rng.normal(size=(2, n)), labels, np.arange(n), statistic)
     assert (found.interval(0) is not None) == known
     assert (found.difference(0, 1).interval is not None) == known
+
+
+@pytest.mark.parametrize(("coefficients", "known"), [((1.0, 0.9, 0.8), False), ((1.0, 0.9, 0.8, 0.6), True)])
+def test_a_mean_of_few_different_rank_coefficients_has_no_interval(coefficients, known):
+    swaps = {1.0: (1, 2, 3, 4, 5), 0.9: (2, 1, 3, 4, 5), 0.8: (2, 1, 4, 3, 5), 0.6: (1, 4, 3, 2, 5)}
+    sources = np.repeat(np.arange(8), 5)
+    labels = np.tile(np.arange(1.0, 6.0), 8)
+    scores = np.concatenate([swaps[coefficients[s % len(coefficients)]] for s in range(8)]).astype(float)
+    for statistic in ("spearman", "kendall"):
+        shown = spread(np.stack([scores, labels]), labels, sources, statistic, "sample")
+        assert (shown.interval(0) is not None) == known
+    assert spread(np.stack([scores, labels]), labels, sources, "pearson", "sample").interval(0) is not None
 
 
 def test_a_value_that_hangs_on_one_source_has_no_interval():
