@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.calibration.settings import CalibrationSettings
+    from core.data import load_golden, load_items
     from core.drift.recheck import recheck
-    from core.golden import load_golden, load_items
     from core.public import (
         align,
         align_all,
@@ -71,8 +71,8 @@ _HOMES = {
     "compare": "core.public",
     "estimate": "core.public",
     "judge_schema": "core.public",
-    "load_golden": "core.golden",
-    "load_items": "core.golden",
+    "load_golden": "core.data",
+    "load_items": "core.data",
     "recheck": "core.drift.recheck",
     "load_judge": "core.public",
 }

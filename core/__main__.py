@@ -58,7 +58,7 @@ app = typer.Typer(
 @app.command()
 def check(golden: Golden, as_json: JsonFlag = False) -> None:
     """Findings on a golden file: counts, scales, groups, ids, labels."""
-    from core.golden import check_file
+    from core.data import check_file
 
     report = check_file(golden)
     tell(report, as_json, _words_of_check)
@@ -90,8 +90,8 @@ def calibrate(
 ) -> None:
     """Draft, rank and refine criteria; report the calibrated judge on held-out items."""
     from core.calibration.settings import CalibrationSettings
+    from core.data import load_golden
     from core.export import final_verdicts, summary, write_run
-    from core.golden import load_golden
     from core.judging.gate import NAMED
     from core.judging.registry import restore_judge
     from core.public import calibrate as run

@@ -55,8 +55,8 @@ def align(
     as_json: JsonFlag = False,
 ) -> None:
     """Alignment of verdicts with people."""
+    from core.data import load_golden
     from core.export.verdicts import read_verdicts
-    from core.golden import load_golden
     from core.public import align as measure
     from core.public import align_all, task_of, unknown_items
 
@@ -108,7 +108,7 @@ def compare(
     as_json: JsonFlag = False,
 ) -> None:
     """Whether one judge aligns better with people than another, on their common items."""
-    from core.golden import load_golden
+    from core.data import load_golden
     from core.public import compare as measure
 
     found = measure(
@@ -150,8 +150,8 @@ def ceiling(
     as_json: JsonFlag = False,
 ) -> None:
     """How well people agree with each other: the height a judge can be expected to reach; and a judge beside them."""
+    from core.data import load_golden
     from core.export.verdicts import read_verdicts
-    from core.golden import load_golden
     from core.public import ceiling as measure
     from core.public import task_of
 

@@ -33,7 +33,7 @@ def fetch(
     as_json: JsonFlag = False,
 ) -> None:
     """Download a public set of human ratings from its home and convert it to a golden file."""
-    from core.benchmarks import CATALOGUE, fetch_benchmark, find_benchmark
+    from core.data.public_sets import CATALOGUE, fetch_benchmark, find_benchmark
     from core.settings import Settings
 
     if show:

@@ -61,8 +61,8 @@ def _replay(as_json: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
+    from core.data import load_golden
     from core.demo.recorded import ASPECT, CHOSEN, DEFINITION, GOLDEN
-    from core.golden import load_golden
     from core.jobs.tasks.demo import REPLAY_SPEC
     from core.public import calibrate
 

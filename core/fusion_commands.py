@@ -69,9 +69,9 @@ def fuse(
     """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
     from core.calibration.settings import CalibrationSettings
     from core.comparison import usual_level
+    from core.data import load_golden
     from core.fusion.stack import StackSettings
     from core.fusion.stack import fuse as join
-    from core.golden import load_golden
     from core.jobs.tasks.fusion_parts import bench_of, gather, sides_of
     from core.settings import Settings
 
@@ -177,9 +177,9 @@ def _body(fusion: Fusion, gathered: Gathered, aspect: str) -> dict[str, Any]:
 
 
 def _write(out: Path, bench: Bench, fusion: Fusion, gathered: Gathered, body: dict[str, Any]) -> None:
+    from core.data.texts import KnownTexts
     from core.export import verdict_lines, write_text
     from core.export.fused_file import FusionCard, fused_yaml, task_entry
-    from core.golden.texts import KnownTexts
     from core.records import Scored
 
     golden = bench.golden
@@ -235,9 +235,9 @@ def _words(body: dict[str, Any]) -> list[str]:
 
 def score_fused(golden: Path, judge_file: Path, out: Path, *, accept_edited: bool = False, as_json: bool) -> None:
     """`score` with a fused judge: verdicts into `out` with the judge's marks, and which parts were missing."""
+    from core.data import load_items
     from core.export import write_text
     from core.export.fused_judge import LoadedFusion
-    from core.golden import load_items
     from core.public import load_judge
     from core.scoring.batch import form_of, header_of, written
 

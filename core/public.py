@@ -16,12 +16,12 @@ from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level
 from core.calibration.steps import Calibration, Estimate
+from core.data import load_golden, split_sources
 from core.errors import AspectError, UsageError
 from core.export import VerdictTable, read_verdicts
 from core.export.judge_file import Known, needs_of
 from core.export.judge_schema import judge_schema
 from core.export.judge_warnings import label_warnings
-from core.golden import load_golden, split_sources
 from core.judge_loading import load_judge
 from core.judging.base import Judge
 from core.judging.gate import NAMED

@@ -63,7 +63,7 @@ def repeval(
     from dataclasses import replace
 
     from core.comparison import usual_level
-    from core.golden import load_golden
+    from core.data import load_golden
     from core.public import task_of
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, run
     from core.repeval.drive import pairs_for, split_three

@@ -105,9 +105,9 @@ def recheck(
 
     Newer labels are those of texts that the judge was neither calibrated with nor evaluated on, whatever ids say.
     """
+    from core.data import load_golden
     from core.drift.recheck import Asked
     from core.drift.recheck import recheck as look_again
-    from core.golden import load_golden
 
     found = look_again(
         judge_file,

@@ -68,7 +68,7 @@ def styles(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and align each with the people."""
-    from core.golden import load_golden
+    from core.data import load_golden
     from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
     from core.jobs.views.styles import StylesRequest
     from core.settings import Settings

@@ -7,7 +7,7 @@ from core.calibration.budget import cut_words, plan_work
 from core.calibration.settings import CalibrationSettings
 from core.calibration.start import require_usable
 from core.calibration.steps import Estimate
-from core.golden.labels_needed import few_labels
+from core.data.labels_needed import few_labels
 from core.judging.base import Judge
 from core.records import GoldenSet, Split, Task
 

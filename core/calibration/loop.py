@@ -41,8 +41,8 @@ from core.calibration.steps import (
     Work,
     WorkDone,
 )
-from core.golden.labels_needed import few_held_out, few_labels
-from core.golden.texts import KnownTexts
+from core.data.labels_needed import few_held_out, few_labels
+from core.data.texts import KnownTexts
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.records import Criteria, GoldenSet, Provenance, Split, Task
 
@@ -87,7 +87,7 @@ def calibration(
 ) -> CalibrationLoop:
     """Yield work and standings (see `core.calibration.steps`), return the `Calibration`.
 
-    `split` comes from `core.golden.split_sources`; `judge_state` is the prepared judge's, carried into the result.
+    `split` comes from `core.data.split_sources`; `judge_state` is the prepared judge's, carried into the result.
     Raises AspectError before the first step when the labels cannot rank anything.
     """
     run = _start(golden, task, split, settings)

@@ -10,7 +10,7 @@ import numpy as np
 from core.calibration.board import Board, Side
 from core.calibration.draft import request_seed
 from core.calibration.settings import CalibrationSettings
-from core.golden.split import inner_fold
+from core.data.split import inner_fold
 from core.judging.base import Misaligned, RefineRequest
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
 from core.stats.correlation import average_ranks

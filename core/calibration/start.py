@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from core.calibration.board import Side
+from core.data.labels_needed import ENOUGH, LEAST
 from core.errors import AspectError
-from core.golden.labels_needed import ENOUGH, LEAST
 from core.records import GoldenSet, Level, Task
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.calibration.settings import CalibrationSettings
-from core.golden.texts import KnownTexts
+from core.data.texts import KnownTexts
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
 from core.stats import Difference

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.data import load_golden
 from core.demo import recorded
 from core.errors import JobError
 from core.fusion.stack import StackSettings
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.journal import Journal
 from core.jobs.tasks.demo import DEMO_NAME, replay_request

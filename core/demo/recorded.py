@@ -19,8 +19,8 @@ from core.calibration.drive import run_inline
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
+from core.data import load_golden
 from core.errors import ProviderError
-from core.golden import load_golden
 from core.judging.llm import LLMJudge
 from core.judging.render import score_messages
 from core.providers.base import Completion, Message, Reply, Request

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from core.data.texts import KnownTexts, text_digest
 from core.errors import GoldenError
-from core.golden.texts import KnownTexts, text_digest
 from core.records import GoldenSet, IntArray
 
 Why = Literal["calibration", "held_out", "old", "repeated"]

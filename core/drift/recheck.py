@@ -11,6 +11,7 @@ import numpy as np
 
 from core.calibration.board import Side
 from core.calibration.start import choose_level
+from core.data.texts import text_digest
 from core.drift.change import change_between
 from core.drift.newer import newer_items
 from core.drift.outcome import Recheck, decided, in_words
@@ -18,7 +19,6 @@ from core.drift.shift import shift_between
 from core.errors import JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.fused_judge import LoadedFusion
-from core.golden.texts import text_digest
 from core.judging.base import Judge
 from core.providers.base import ReplyStore
 from core.public import Verdicts, align, compare, load_judge, task_of

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from core.data import Table, build_golden, propose_mapping
+from core.data.cells import read_id
+from core.data.fields import ALIASES, METRIC
+from core.data.fields import Mapping as Columns
+from core.data.findings import first_error
 from core.errors import GoldenError, UsageError
-from core.golden import Table, build_golden, propose_mapping
-from core.golden.cells import read_id
-from core.golden.fields import ALIASES, METRIC
-from core.golden.fields import Mapping as Columns
-from core.golden.findings import first_error
 from core.records import GoldenSet, Item, ItemKind, Scored, Verdict
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def scored_frame(
 ) -> pd.DataFrame:
     """A copy of `frame` with ``score``, ``calibrated``, ``unscored`` and ``mark`` appended, index and order kept.
 
-    Columns are found by their own names or the usual aliases (`core.golden.fields`); `columns` maps roles to columns
+    Columns are found by their own names or the usual aliases (`core.data.fields`); `columns` maps roles to columns
     where they have other names.  Each row is an item of its own, also where an id comes again.  `score` gets the
     items and the metric columns; `needs` are roles that must have a column; `marks` is asked after scoring; `prefix`
     stands in front of the four names.

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from core.data.texts import KnownTexts
 from core.errors import ConcordError, JudgeError, UsageError
 from core.export.judge_file import checked, open_file, sealed, yaml_text
 from core.export.judge_reading import read_document
 from core.export.judge_schema import FORMATS, VERSION
 from core.fusion.assistants import Assistant, fitted_repeval, make_assistant
 from core.fusion.estimators import restore_estimator
-from core.golden.texts import KnownTexts
 from core.records import Alignment, FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Unscored, Verdict
 from core.version import VERSION as CONCORD
 

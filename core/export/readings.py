@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from core.data.cells import shown
+from core.data.table import read_content
+from core.data.text_formats import json_object, utf8_lines
 from core.errors import GoldenError, UsageError
 from core.export.run_files import json_lines, write_text
-from core.golden.cells import shown
-from core.golden.table import read_content
-from core.golden.text_formats import json_object, utf8_lines
 from core.judging.paper_parse import read_rating_as_paper
 from core.judging.parse import Reading, read_rating
 from core.records import Scale, UnscoredReason

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from core.data import read_table
+from core.data.cells import AmbiguousCommaError, CellError, parse_json, read_id, read_number, shown
 from core.errors import GoldenError
-from core.golden import read_table
-from core.golden.cells import AmbiguousCommaError, CellError, parse_json, read_id, read_number, shown
 from core.judging.parse import read_rating
 from core.records import FloatArray, Scale, Unscored, Verdict
 

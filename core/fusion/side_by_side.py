@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from core.data.labels_needed import too_few_to_stack
 from core.errors import UsageError
 from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.stack import Fusion, StackSettings, fuse, unseen_sides
-from core.golden.labels_needed import too_few_to_stack
 from core.records import Alignment, GoldenSet, JudgeScores
 from core.stats import align_with_intervals, holm
 

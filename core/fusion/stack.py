@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from core.data.labels_needed import TO_STACK, too_few_to_stack
+from core.data.split import inner_fold
 from core.errors import AspectError, UsageError
 from core.fusion.estimators import FusionMethod, make_estimator
-from core.golden.labels_needed import TO_STACK, too_few_to_stack
-from core.golden.split import inner_fold
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Level, Statistic, Unscored
 from core.stats import LEAST_SOURCES, Difference, align_with_intervals, holm, paired_difference, spearman
 from core.stats.correlation import average_ranks

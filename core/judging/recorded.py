@@ -1,6 +1,6 @@
 """A judge that replays a file of replies or scores: for judges run elsewhere, and for published responses.
 
-It scores by item id, whatever the criteria; it cannot draft.  The file is whatever `core.judging.recordings` reads,
+It scores by item id, whatever the criteria; it cannot draft.  The file is whatever `core.data.verdict_files` reads,
 with `item_id` and either `responses` (replies) or `score` (a number, or empty for unscored), or aliases of these.
 Several rows of one item are its samples where a column numbers them.
 """
@@ -14,13 +14,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from core.data.verdict_files import Entry, Reply, entries, load_recording, propose_columns
+from core.data.verdict_files.fields import OWN_NAMES
+from core.data.verdict_files.match import doubled_rows
+from core.data.verdict_files.scales import number_in
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.base import CallEstimate, DraftBatch, DraftRequest, OnProgress, RefineRequest
 from core.judging.parse import Reading, read_rating
-from core.judging.recordings import Entry, Reply, entries, load_recording, propose_columns
-from core.judging.recordings.fields import OWN_NAMES
-from core.judging.recordings.match import doubled_rows
-from core.judging.recordings.scales import number_in
 from core.records import Criteria, Item, Scored, ScoreMatrix, Task, Unscored, Usage, Verdict
 
 _MOST_MB = 4096

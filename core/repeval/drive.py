@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from core.data.split import inner_fold, split_sources
 from core.errors import UsageError
-from core.golden.split import inner_fold, split_sources
 from core.records import FloatArray, GoldenSet, IntArray, Split
 from core.repeval.baseline import RandomBaseline, random_baseline
 from core.repeval.cells import CellAverage, OnProgress, Sample, SearchResult, average_cells, search

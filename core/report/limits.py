@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from core.golden.labels_needed import few_held_out, few_labels
+from core.data.labels_needed import few_held_out, few_labels
 from core.jobs.views.reports import Report
 from core.report.words import bounded, counted, number, percent
 from core.stats import SHORT, gain_words

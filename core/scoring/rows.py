@@ -1,7 +1,7 @@
 """Rows of a table file one after the other, so that a file of any length is read in constant memory.
 
 CSV, TSV and JSONL (also ``.gz``) are read line by line, Parquet a few rows at a time; what a row may be, and the
-words for one that is none, are those of `core.golden`.  JSON documents and workbooks have no rows before they were
+words for one that is none, are those of `core.data`.  JSON documents and workbooks have no rows before they were
 read whole: `streams` says which formats do.
 """
 
@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from core.data.binary_formats import parquet_stream
+from core.data.content import MAX_COLUMNS, Content, unpacked_limit, without_blank_columns
+from core.data.table import MAX_NAME, PACKED, SUFFIXES
+from core.data.text_formats import csv_rows, json_object, refuse_disguises, sniff_delimiter, utf16_of
 from core.errors import GoldenError
-from core.golden.binary_formats import parquet_stream
-from core.golden.content import MAX_COLUMNS, Content, unpacked_limit, without_blank_columns
-from core.golden.table import MAX_NAME, PACKED, SUFFIXES
-from core.golden.text_formats import csv_rows, json_object, refuse_disguises, sniff_delimiter, utf16_of
 from core.records import Finding
 
 HEAD_BYTES = 64 * 1024

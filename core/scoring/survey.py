@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from core.data import load_items, propose_mapping
+from core.data.cells import shown
+from core.data.check import check_mapping
+from core.data.fields import Mapping
+from core.data.findings import FindingLog, first_error, has_errors
+from core.data.items import RowReader
 from core.errors import GoldenError
-from core.golden import load_items, propose_mapping
-from core.golden.cells import shown
-from core.golden.check import check_mapping
-from core.golden.fields import Mapping
-from core.golden.findings import FindingLog, first_error, has_errors
-from core.golden.items import RowReader
 from core.records import Finding, Item
 from core.scoring.rows import HEAD_ROWS, Row, RowFile, streams
 

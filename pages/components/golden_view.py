@@ -7,9 +7,9 @@ from collections.abc import Mapping as Dict
 
 import streamlit as st
 
+from core.data import BuiltGolden, Mapping, Table, build_golden
+from core.data.findings import has_errors
 from core.errors import ConcordError
-from core.golden import BuiltGolden, Mapping, Table, build_golden
-from core.golden.findings import has_errors
 from core.jobs import tasks
 from core.jobs.views import GoldenRow, GoldenView
 from core.records import GoldenSet, Scale

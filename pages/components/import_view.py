@@ -8,10 +8,7 @@ from typing import Literal
 import pandas as pd
 import streamlit as st
 
-from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.judging.recordings import (
+from core.data.verdict_files import (
     Columns,
     ImportChoices,
     ImportPreview,
@@ -20,6 +17,9 @@ from core.judging.recordings import (
     Use,
     propose_columns,
 )
+from core.errors import ConcordError
+from core.jobs import tasks
+from core.jobs.views import GoldenView
 from core.records import Finding, Scale
 from pages.components import people, state, tables
 from pages.components.page import Opened

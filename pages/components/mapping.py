@@ -7,10 +7,10 @@ from typing import get_args
 
 import streamlit as st
 
-from core.golden import Mapping, Table, propose_mapping
-from core.golden.cells import Comma
-from core.golden.fields import HUMAN, folded
-from core.golden.labels import asks_about_commas
+from core.data import Mapping, Table, propose_mapping
+from core.data.cells import Comma
+from core.data.fields import HUMAN, folded
+from core.data.labels import asks_about_commas
 from core.records import GoldenSet, ItemKind, Scale
 from pages.components import tables
 from pages.components.screens import plain

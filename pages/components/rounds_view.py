@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.calibration.settings import OPERATIONS, RoundSettings
+from core.data.labels_needed import few_labels
 from core.errors import ConcordError
-from core.golden.labels_needed import few_labels
 from core.jobs import tasks
 from core.jobs.tasks.rounds import RoundResult
 from core.jobs.views import CriteriaSummary, RunSummary

@@ -16,8 +16,8 @@ import pandas as pd
 import streamlit as st
 
 from core.calibration.steps import Candidate
+from core.data.fields import Mapping
 from core.figures import describe
-from core.golden.fields import Mapping
 from core.jobs.views import (
     ChangedItem,
     CriteriaAlignment,

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
+from core.data import load_golden
 from core.fusion.assistants import assistants_for, make_assistant
-from core.golden import load_golden
 from core.records import Item
 
 ROOT = Path(__file__).resolve().parents[2]

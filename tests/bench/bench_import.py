@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from core.judging.recordings import load_recording, match
+from core.data.verdict_files import load_recording, match
 from core.records import AspectLabels, GoldenSet, Item, Scale
 
 

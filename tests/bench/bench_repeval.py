@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from core.golden import load_golden  # noqa: E402
+from core.data import load_golden  # noqa: E402
 from core.records import GoldenSet  # noqa: E402
 from core.repeval import PairRule, RepEvalSettings, States, extract, run, search  # noqa: E402
 from core.repeval.drive import pairs_for, split_three  # noqa: E402

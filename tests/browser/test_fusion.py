@@ -15,8 +15,8 @@ import pytest
 import yaml
 from playwright.sync_api import Locator, Page, expect
 
+from core.data import load_golden
 from core.fusion.assistants import make_assistant
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.metrics_program import judge_of
 from core.settings import Settings

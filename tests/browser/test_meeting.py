@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from core.calibration.settings import CalibrationSettings, RoundSettings
-from core.golden import load_golden
+from core.data import load_golden
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
 from core.jobs.views.rounds import RoundRequest

@@ -10,9 +10,9 @@ import pytest
 
 from core import CalibrationSettings, calibrate
 from core.__main__ import main
+from core.data import load_golden
 from core.export import judge_yaml
 from core.export.adapters import NAMES
-from core.golden import load_golden
 
 ROOT = Path(__file__).parents[2]
 

@@ -127,7 +127,7 @@ def test_alien_verdicts_are_told(run: Run, tmp_path: Path) -> None:
 
 
 def test_verdicts_for_unknown_items_are_counted(run: Run, tmp_path: Path) -> None:
-    from core.golden import load_golden
+    from core.data import load_golden
 
     ids = [*load_golden(SUMMARIES).item_ids, "alien", "stranger"]
     path = tmp_path / "v.jsonl"
@@ -138,7 +138,7 @@ def test_verdicts_for_unknown_items_are_counted(run: Run, tmp_path: Path) -> Non
 
 
 def test_constant_verdicts_are_undefined_not_zero(run: Run, tmp_path: Path) -> None:
-    from core.golden import load_golden
+    from core.data import load_golden
 
     path = tmp_path / "v.jsonl"
     path.write_text("".join(json.dumps({"item_id": i, "score": 3}) + "\n" for i in load_golden(SUMMARIES).item_ids))
@@ -308,7 +308,7 @@ def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("boom")
 
-    monkeypatch.setattr("core.golden.check_file", broken)
+    monkeypatch.setattr("core.data.check_file", broken)
     code, body = run("check", SUMMARIES)
     assert code == 1
     assert body["error"]["type"] == "InternalError"

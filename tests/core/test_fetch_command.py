@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.__main__ import main
-from core.benchmarks import CATALOGUE
+from core.data.public_sets import CATALOGUE
 from core.providers import downloads
 
 VOTES = [

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from core.__main__ import main
+from core.data import load_golden
 from core.export import read_verdicts
-from core.golden import load_golden
 
 ROOT = Path(__file__).parents[2]
 SUMMARIES = str(ROOT / "sample_data" / "summaries.jsonl")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.__main__ import main
-from core.golden import load_golden
+from core.data import load_golden
 
 SOURCES, PER_SOURCE = 12, 4
 

@@ -12,7 +12,7 @@ import pytest
 
 from core.__main__ import main
 from core.calibration.settings import CalibrationSettings
-from core.golden import load_golden
+from core.data import load_golden
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
 from core.settings import Settings

@@ -19,10 +19,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing, WorkDone
+from core.data import Table, load_golden, read_upload
+from core.data.labels_needed import few_labels
+from core.data.texts import KnownTexts
 from core.errors import ConflictError, JobError, NotFoundError
-from core.golden import Table, load_golden, read_upload
-from core.golden.labels_needed import few_labels
-from core.golden.texts import KnownTexts
 from core.jobs import tasks
 from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import (

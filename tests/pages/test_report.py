@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.calibration.settings import CalibrationSettings
-from core.golden import load_golden
+from core.data import load_golden
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
 from core.people import Actor

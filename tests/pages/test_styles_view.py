@@ -12,8 +12,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core.data import load_golden
 from core.figures.styles import ForecastLine
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.documents import RESULT, STANDING
 from core.jobs.tasks.style_grid.inline import GridFiles, run_grid

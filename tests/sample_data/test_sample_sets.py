@@ -143,7 +143,7 @@ def test_knowing_the_system_does_not_settle_the_ranking(name: str, aspect: str, 
 
 @EVERY_SET
 def test_the_house_reads_them_and_finds_only_that_labels_are_few(name: str, repository: Path) -> None:
-    from core.golden import check_file, load_golden
+    from core.data import check_file, load_golden
 
     expected = SETS[name]
     golden = load_golden(repository / "sample_data" / name)

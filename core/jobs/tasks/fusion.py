@@ -112,8 +112,8 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     score with its directions; any other part's scores have to be handed in as a column that the file names.
     NotFoundError when the judge is no kept fusion.
     """
+    from core.data.texts import KnownTexts
     from core.export.fused_file import FusionCard, fused_yaml, task_entry
-    from core.golden.texts import KnownTexts
 
     kept = kept_fusion(store, project_id, judge_id)
     told, golden = kept.told, store.goldens.load(kept.golden_id)

@@ -11,12 +11,12 @@ import numpy as np
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
 from core.comparison import usual_level
+from core.data.texts import KnownTexts, text_digest
 from core.errors import ConcordError, UsageError
 from core.export.fused_file import PartRecipe
 from core.fusion.assistants import kept, make_assistant, score_all
 from core.fusion.stack import Sides
 from core.fusion.taught import out_of_fold
-from core.golden.texts import KnownTexts, text_digest
 from core.providers.base import ReplyStore
 from core.records import FloatArray, GoldenSet, JudgeScores, Level, Scored, Split
 from core.settings import Settings
@@ -193,7 +193,7 @@ def _judge_file(bench: Bench, found: Gathered, name: str, path: Path) -> None:
 
 
 def _replies_file(bench: Bench, found: Gathered, name: str, path: Path) -> None:
-    from core.judging.recordings import load_recording, match
+    from core.data.verdict_files import load_recording, match
 
     judge, _ = match(load_recording(path), bench.golden, bench.aspect).as_judge(name)
     found.add(judge, PartRecipe(name, judge.higher_is_better))

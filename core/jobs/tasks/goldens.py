@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from core.data import Table
+from core.data import read_upload as read_table_sent
+from core.data.content import MAX_GOLDEN_ROWS
 from core.errors import UsageError
-from core.golden import Table
-from core.golden import read_upload as read_table_sent
-from core.golden.content import MAX_GOLDEN_ROWS
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import golden_view
 from core.jobs.views import GoldenPage, GoldenRow, GoldenView
@@ -27,7 +27,7 @@ def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
 
 @requires("reviewer")
 def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table:
-    """The table in a file that somebody sent, read as `core.golden.read_upload`; only who may freeze it may send it.
+    """The table in a file that somebody sent, read as `core.data.read_upload`; only who may freeze it may send it.
 
     GoldenError for a file that cannot be read.
     """

@@ -9,17 +9,17 @@ from core.jobs.tasks.judges import add_judge
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.judging.recordings import ImportChoices, ImportPreview, Recording
+    from core.data.verdict_files import ImportChoices, ImportPreview, Recording
 
 
 @requires("reviewer")
 def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Recording:
-    """A file of replies or scores that somebody sent; its table is read as `core.golden.read_upload`.
+    """A file of replies or scores that somebody sent; its table is read as `core.data.read_upload`.
 
     GoldenError for a file that cannot be read.
     """
-    from core.golden import read_upload
-    from core.judging.recordings import load_recording
+    from core.data import read_upload
+    from core.data.verdict_files import load_recording
 
     return load_recording(data, name, max_mb=max_mb, read=read_upload)
 
@@ -39,9 +39,9 @@ def preview_import(
 
     `file` is its content (then `name` gives its ending) or what `load_recording` made of it.  NotFoundError for an
     unknown golden set, GoldenError for a file that cannot be read, AspectError and UsageError as
-    `core.judging.recordings.match`.
+    `core.data.verdict_files.match`.
     """
-    from core.judging.recordings import match
+    from core.data.verdict_files import match
 
     golden = store.goldens.load(golden_id)
     recording = read_recording(store, file, name, max_mb=max_mb) if isinstance(file, bytes) else file

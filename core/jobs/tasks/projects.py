@@ -42,7 +42,7 @@ def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> Projec
     known = {row.project_id: row for row in store.projects.all()}
     files = sorted(file for file in folder.iterdir() if file.suffix in (".jsonl", ".csv"))
     if SAMPLE_PROJECT not in known or known[SAMPLE_PROJECT].n_goldens < len(files):
-        from core.golden import load_golden
+        from core.data import load_golden
 
         store.projects.add("Sample project", SAMPLE_PROJECT)
         for file in files:

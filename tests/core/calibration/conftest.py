@@ -14,7 +14,7 @@ from core.calibration.drive import answer
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, ScoreStep, Standing
-from core.golden import split_sources
+from core.data import split_sources
 from core.judging.base import (
     CallEstimate,
     DraftBatch,

@@ -15,7 +15,7 @@ from core.calibration.budget import WorkPlan, cut_words, plan_work, spread
 from core.calibration.drive import run_inline
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
-from core.golden import split_sources
+from core.data import split_sources
 from core.judging.base import DraftRequest
 from core.records import GoldenSet, Provenance, Task
 

@@ -14,8 +14,8 @@ from core.calibration.drive import run_inline
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, Standing
+from core.data import split_sources
 from core.errors import AspectError
-from core.golden import split_sources
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale, Task
 
 QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=50)

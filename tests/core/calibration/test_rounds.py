@@ -10,8 +10,8 @@ from core.calibration.drive import run_inline
 from core.calibration.refine import Folds
 from core.calibration.rounds import RoundAsked, RoundResult, refinement_round, round_calls
 from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.data.split import split_sources
 from core.errors import UsageError
-from core.golden.split import split_sources
 from core.records import Criteria, GoldenSet, Split, Task
 
 CHOSEN = CalibrationSettings(resamples=50, seed=2)

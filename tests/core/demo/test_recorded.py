@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from core.calibration.steps import Calibration
+from core.data import load_golden
 from core.demo import recorded
 from core.errors import ProviderError
-from core.golden import load_golden
 from core.jobs.tasks.demo import REPLAY_SPEC
 from core.judging.recorded import RecordedJudge
 from core.providers import recorded as provider

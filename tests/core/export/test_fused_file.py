@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import yaml
 
+from core.data.texts import KnownTexts
 from core.errors import JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, is_fused_file, read_fused
 from core.fusion.estimators import make_estimator
-from core.golden.texts import KnownTexts
 from core.records import GoldenSet, Item, Scored, Unscored, Verdict
 from core.repeval import ModelSpec, extract
 from core.repeval.states import Extraction, describe

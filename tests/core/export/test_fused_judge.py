@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from core import load_items, load_judge
+from core.data.texts import KnownTexts
 from core.errors import GoldenError, JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, read_fused, task_entry
 from core.export.fused_judge import LoadedFusion
 from core.fusion.estimators import make_estimator
-from core.golden.texts import KnownTexts
 from core.records import Item, Scale, Scored, Unscored, Verdict
 from tests.awaiting import awaited
 

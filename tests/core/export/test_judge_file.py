@@ -14,12 +14,12 @@ import yaml
 
 from core import CalibrationSettings, calibrate, ceiling, load_judge
 from core.calibration.steps import Calibration
+from core.data import load_golden
 from core.errors import ConcordError
 from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
 from core.export.judge_reading import is_as_exported
 from core.export.judge_warnings import label_warnings
 from core.export.run_files import write_text
-from core.golden import load_golden
 from core.jobs.views.reviews import Evidence, Review, ReviewState, StateChange
 from core.judging.parse import PARSER
 from core.public import known_of

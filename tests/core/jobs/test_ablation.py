@@ -17,8 +17,8 @@ from core.calibration.ablate import Ablation, ablate
 from core.calibration.ablation_work import SteppedScoreStep, StepsStep
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import ScoreStep
+from core.data import load_golden
 from core.errors import JobError, NotFoundError
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import FINISHED, CalibrationRequest

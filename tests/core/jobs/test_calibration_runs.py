@@ -20,7 +20,7 @@ import yaml
 import core
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
-from core.golden import load_golden
+from core.data import load_golden
 from core.jobs import tasks
 from core.jobs.views import FINISHED, CalibrationRequest, RescoreRequest, RunView
 from core.records import GoldenSet

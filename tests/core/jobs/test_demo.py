@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from core.calibration.steps import Calibration
+from core.data import load_golden
 from core.demo import build, recorded
 from core.drift.recheck import recheck
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.export import judge_card
 from core.fusion.stack import StackSettings
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.demo import DEMO_FILE, DEMO_NAME
 from core.jobs.views import GoldenView, RunSummary

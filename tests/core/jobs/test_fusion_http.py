@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from core.__main__ import main
+from core.data import load_golden
 from core.fusion.assistants import make_assistant
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.fusion_program import FusionProgram
 from core.jobs.tasks.metrics_program import judge_of

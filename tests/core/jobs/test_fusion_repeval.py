@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
+from core.data import load_golden
 from core.export.fused_file import read_fused
 from core.fusion.assistants import make_assistant
 from core.fusion.stack import StackSettings
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.metrics_program import judge_of
 from core.jobs.tasks.repeval_program import RepEvalProgram

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.data import load_golden
 from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
 from core.fusion.assistants import make_assistant
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.fusion_program import FuseStep, FusionProgram, PlanAnswer, PlanStep
 from core.jobs.tasks.metrics_program import judge_of

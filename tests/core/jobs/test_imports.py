@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import spearmanr
 
 import core
+from core.data import load_golden
+from core.data.verdict_files import ImportChoices
 from core.errors import AspectError, GoldenError, NotFoundError, UsageError
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.views import ProjectView
-from core.judging.recordings import ImportChoices
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
 

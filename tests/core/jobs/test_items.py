@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from core.calibration.settings import CalibrationSettings
+from core.data import load_golden
 from core.errors import JobError, NotFoundError
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.documents import JUDGE
 from core.jobs.tasks.programs import JudgeState

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.data import load_golden
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest, RescoreRequest
 from core.jobs.views.rounds import RoundRequest

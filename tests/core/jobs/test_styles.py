@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import core
+from core.data import load_golden
 from core.errors import AspectError, UsageError
-from core.golden import load_golden
 from core.jobs.tasks.style_grid.asking import Asker, language_model
 from core.jobs.tasks.style_grid.inline import GridFiles, InlineGrid, run_grid
 from core.jobs.tasks.style_grid.plan import AskStep

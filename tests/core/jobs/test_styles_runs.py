@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from core.calibration.settings import CalibrationSettings
+from core.data import load_golden
 from core.errors import NotFoundError, UsageError
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
 from core.jobs.tasks.style_grid.seen import criteria_saw

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from core.data import load_golden, split_sources
 from core.errors import AspectError, UsageError
-from core.golden import load_golden, split_sources
 from core.records import GoldenSet
 from core.repeval import (
     METHODS,

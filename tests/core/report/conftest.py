@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.calibration.settings import CalibrationSettings
-from core.golden import load_golden
+from core.data import load_golden
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
 from core.jobs.views.meetings import AgendaItem

@@ -15,8 +15,8 @@ import pytest
 from core.__main__ import main
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
+from core.data import load_golden
 from core.errors import JobError, NotFoundError
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.tasks.reporting.people import label_bars
 from core.jobs.views import CalibrationRequest

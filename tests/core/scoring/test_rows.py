@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from core.data import read_table
 from core.errors import GoldenError
-from core.golden import read_table
 from core.records import Finding
 from core.scoring import rows as rows_module
 from core.scoring.rows import RowFile, streams

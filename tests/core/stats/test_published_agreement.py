@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.golden import load_golden
+from core.data import load_golden
 from core.records import GoldenSet
 from core.stats import (
     alignment_of_averages,

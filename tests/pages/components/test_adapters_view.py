@@ -10,8 +10,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.calibration.settings import CalibrationSettings
+from core.data import load_golden
 from core.export.adapters import NAMES
-from core.golden import load_golden
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
 from core.settings import Settings

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from core.comparison import human_ceiling
+from core.data import load_golden
 from core.errors import AspectError
-from core.golden import load_golden
 from core.jobs.tasks.access import AUDIT
 from core.jobs.tasks.adjudication import decisions
 from core.jobs.tasks.convert import moment

@@ -266,8 +266,8 @@ def test_the_snippet_and_the_notebook_score_with_the_judge_file(
     tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from core import CalibrationSettings, calibrate
+    from core.data import load_golden
     from core.export import judge_yaml, read_card
-    from core.golden import load_golden
 
     golden = load_golden(repository / "sample_data" / "summaries.jsonl")
     text = judge_yaml(calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick", resamples=20)))

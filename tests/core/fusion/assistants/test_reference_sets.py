@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.data import load_golden
 from core.fusion.assistants import make_assistant
-from core.golden import load_golden
 from core.records import FloatArray, GoldenSet
 from core.stats import alignment
 

@@ -84,7 +84,7 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     """Drive the run's steps; the second node is killed when both are at work and one shard is there."""
     import ray
 
-    from core.golden import load_golden
+    from core.data import load_golden
     from core.jobs.tasks.repeval_program import RepEvalProgram
     from core.jobs.views.repeval import RepEvalRequest
     from core.repeval import Extraction, RepEvalSettings, extract

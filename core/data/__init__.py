@@ -1,0 +1,53 @@
+"""Golden sets: files with human labels, read, mapped, checked and frozen.
+
+::
+
+    read_table(path) ── Table ──> propose_mapping(columns, rows) ── Mapping (correctable: with_role, with_kind)
+                          └────────────┬──────────────┘
+    build_golden(table, mapping, scales) ── BuiltGolden(golden | None, findings, …) ── as_check_json / summarise
+    read_upload(data, name) is read_table for a file that somebody sent
+    load_golden(path) is all of it in one call and raises GoldenError; load_items(path) does without labels
+    check_file(path) is as_check_json of a file, findings instead of an error
+    split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── Fold
+
+Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX.  The content of a file decides the
+digest, not its format.  `usable_aspect(golden, aspect)` is the one guard before an aspect is used.
+"""
+
+from core.data.build import BuiltGolden, build_golden
+from core.data.check import GroupFacts, group_facts, usable_aspect
+from core.data.fields import Layout, Mapping, RatingColumn, is_role
+from core.data.load import load_golden, load_items
+from core.data.propose import propose_mapping
+from core.data.scale import FoundScale, find_scale
+from core.data.split import Fold, inner_fold, split_sources
+from core.data.summary import AspectSummary, GoldenSummary, as_check_json, check_file, summarise
+from core.data.table import Table, read_table, read_upload
+
+__all__ = [
+    "AspectSummary",
+    "BuiltGolden",
+    "Fold",
+    "FoundScale",
+    "GoldenSummary",
+    "GroupFacts",
+    "Layout",
+    "Mapping",
+    "RatingColumn",
+    "Table",
+    "as_check_json",
+    "build_golden",
+    "check_file",
+    "find_scale",
+    "group_facts",
+    "inner_fold",
+    "is_role",
+    "load_golden",
+    "load_items",
+    "propose_mapping",
+    "read_table",
+    "read_upload",
+    "split_sources",
+    "summarise",
+    "usable_aspect",
+]

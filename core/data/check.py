@@ -1,0 +1,185 @@
+"""What a person should know about a golden set: findings on labels, scales and groups, and the facts they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections import abc
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.data.fields import Mapping
+from core.data.findings import FindingLog
+from core.data.items import ItemRows
+from core.data.labels import AspectCells
+from core.data.labels_needed import ENOUGH_IN_ALL
+from core.errors import AspectError
+from core.records import AspectLabels, FloatArray, GoldenSet, Item, Scale
+
+_ROUNDING = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """How the labels of an aspect spread over its groups (items of one source_id).
+
+    `n_groups` hold a label; `n_small` of them fewer than 3 labels (too few for a sample-level coefficient that means
+    something), `n_constant` hold 2 or more labels, all equal (left out at sample level); `example` names one.
+    """
+
+    n_groups: int
+    n_small: int
+    n_constant: int
+    example: str = ""
+
+
+def group_facts(labels: FloatArray, items: abc.Sequence[Item]) -> GroupFacts:
+    """Group facts from (n_items,) labels, NaN where unlabelled."""
+    groups: dict[str, list[float]] = {}
+    for item, value in zip(items, labels.tolist(), strict=True):
+        if not math.isnan(value):
+            groups.setdefault(item.source_id, []).append(value)
+    constant = [name for name, values in groups.items() if len(values) > 1 and min(values) == max(values)]
+    small = sum(len(values) < 3 for values in groups.values())
+    return GroupFacts(len(groups), small, len(constant), constant[0] if constant else "")
+
+
+def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
+    """The labels of `aspect`, fit to be used.
+
+    AspectError, with the way out, when the aspect is absent, has fewer than 2 labels, or all its labels are equal.
+    """
+    if aspect not in golden.aspects:
+        known = ", ".join(golden.aspects) or "none"
+        raise AspectError(f"There is no aspect {aspect[:100]!r}; aspects with labels: {known}.", file=golden.name)
+    labels = golden.aspects[aspect]
+    values = {value for value in labels.values if value is not None}
+    if labels.n_labelled < 2:
+        raise AspectError(
+            f"Aspect {aspect!r} has {labels.n_labelled} label(s); at least 2 are needed, and {ENOUGH_IN_ALL} are "
+            "advised. Label more items.",
+            file=golden.name,
+        )
+    if len(values) == 1:
+        raise AspectError(
+            f"All {labels.n_labelled} labels of {aspect!r} are {values.pop():g}: nothing can agree or disagree with "
+            "them. Choose another aspect, or label items of differing quality.",
+            file=golden.name,
+        )
+    return labels
+
+
+def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:
+    """Findings on the `columns` of the file; False when there is nothing to build items from."""
+    for role, column in mapping.roles.items():
+        if column not in columns:
+            log.add("error", f"The mapping reads {role} from a column that the file does not have.", column=column)
+    for note in mapping.notes:
+        log.add("note", note)
+    for role in mapping.aliased:
+        log.add("note", f"Column {mapping.roles[role]!r} is read as {role}.", column=mapping.roles[role])
+    if mapping.layout == "long":
+        for rating in mapping.rating_columns:
+            log.add("note", "Lists of ratings are not read where each row is one rating.", column=rating.column)
+    if mapping.unused:
+        log.add("note", f"Columns that play no part: {', '.join(mapping.unused)[:500]}.")
+    if labels_needed and not mapping.aspects and "value" not in mapping.roles:
+        log.add("error", f"No column of human labels was found (human_<aspect>). The file has: {_names(mapping)}.")
+    if "target" not in mapping.roles:
+        log.add(
+            "error", f"No column was recognised as target, the text that is judged. The file has: {_names(mapping)}."
+        )
+        return False
+    return True
+
+
+def _names(mapping: Mapping) -> str:
+    return ", ".join(mapping.columns)[:500]
+
+
+def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
+    """Findings on texts and systems: empty targets, empty sources, one system or none."""
+    items, column = rows.items, mapping.roles["target"]
+    empty = [position for position, item in enumerate(items) if not item.target.strip()]
+    if len(empty) == len(items):
+        log.add("error", "Every target is empty: there is nothing to judge.", column=column)
+    else:
+        for position in empty:
+            message = "The target is empty; judges leave such items unscored."
+            log.add("warning", message, row=rows.row_of_item[position], column=column, kind="empty target")
+    if "source" in mapping.roles:
+        for position in (p for p, item in enumerate(items) if not item.source.strip()):
+            row = rows.row_of_item[position]
+            log.add("warning", "The source is empty.", row=row, column=mapping.roles["source"], kind="empty source")
+    n_systems = len({item.system_id for item in items if item.system_id})
+    if n_systems < 2:
+        told = "Only one system is named" if n_systems else "Systems are not named"
+        log.add("note", f"{told}: system-level alignment and splits by system are not available.")
+
+
+def check_scale(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
+    """An error for every gold label or rating outside `scale`, with its row and column."""
+    way_out = "correct it." if scale.given else "correct it, or confirm another scale."
+    told = "" if scale.given else " that the other labels fit"
+    if cells.gold_given:
+        for value, place in zip(cells.gold, cells.gold_places, strict=True):
+            if value is not None and place is not None and not scale.holds(value):
+                message = f"{value:g} lies outside the scale {scale}{told}; {way_out}"
+                log.add("error", message, row=place.row, column=place.column, kind="scale")
+    for rating, where in zip(cells.ratings, cells.rating_places, strict=True):
+        if not scale.holds(rating.value):
+            message = f"{rating.value:g} by {rating.rater_id} lies outside the scale {scale}{told}; {way_out}"
+            log.add("error", message, row=where.row, column=where.column, kind="scale")
+
+
+def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog) -> None:
+    """Findings on one aspect: unusable, constant labels, constant or small groups, gold against ratings."""
+    labels = np.array([np.nan if value is None else value for value in cells.gold])
+    n = int(np.isfinite(labels).sum())
+    column = next((place.column for place in cells.gold_places if place is not None), None)
+    if n < 2:
+        log.add("warning", f"{cells.aspect} has {n} label(s) and cannot be used; at least 2 are needed.", column=column)
+    elif np.nanmin(labels) == np.nanmax(labels):
+        message = f"All {n} labels of {cells.aspect} are {np.nanmin(labels):g}: no alignment can be computed with them."
+        log.add("warning", message, column=column)
+    else:
+        _check_groups(cells.aspect, group_facts(labels, rows.items), column, log)
+    if cells.gold_given:
+        _check_means(cells, scale, rows, log)
+
+
+def _check_groups(aspect: str, facts: GroupFacts, column: str | None, log: FindingLog) -> None:
+    if facts.n_small == facts.n_groups:
+        message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
+        log.add("warning", message, column=column)
+    elif facts.n_small:
+        told = f"{facts.n_small} of {facts.n_groups} groups of {aspect}"
+        message = f"{told} have fewer than 3 labels, too few for sample level."
+        log.add("note", message, column=column)
+    if facts.n_constant:
+        message = (
+            f"{facts.n_constant} of {facts.n_groups} groups of {aspect} are constant (all labels equal, for example "
+            f"{facts.example[:80]!r}); sample level leaves them out."
+        )
+        log.add("warning" if facts.n_constant > facts.n_groups / 2 else "note", message, column=column)
+
+
+def _check_means(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog) -> None:
+    """Gold labels that differ from the mean of the unnamed panel's ratings (a median would, and is no fault)."""
+    given: dict[int, list[float]] = {}
+    for rating, panel in zip(cells.ratings, cells.panels, strict=True):
+        if not panel:
+            given.setdefault(rows.positions[rating.item_id], []).append(rating.value)
+    tolerance = _ROUNDING * (scale.high - scale.low)
+    apart: list[int] = []
+    for position, values in given.items():
+        gold = cells.gold[position]
+        if gold is not None and abs(gold - sum(values) / len(values)) > tolerance:
+            apart.append(position)
+    if apart:
+        place = cells.gold_places[apart[0]]
+        message = (
+            f"In {len(apart)} items the label of {cells.aspect} is not the mean of its ratings (first here); "
+            "the label is used as it is."
+        )
+        log.add("note", message, row=place.row if place else None, column=place.column if place else None)

@@ -1,0 +1,235 @@
+"""Parquet and workbooks → rows of plain cells.  Runs in the confined process only (`core.confined`)."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import warnings
+import zipfile
+import zlib
+from collections import abc
+from typing import IO, Any
+
+from core.confined.serving import Job
+from core.errors import GoldenError
+
+PARQUET_ROWS = 64
+_DAMAGED = "The workbook cannot be read: {problem}."
+
+
+def _refuse(message: str, *, row: int | None = None, column: str | None = None) -> GoldenError:
+    return GoldenError(message, row=row, column=column)
+
+
+def _bound_rows(n_rows: int, options: abc.Mapping[str, Any]) -> None:
+    most = options["rows"]
+    if most is not None and n_rows > most:
+        raise _refuse(f"The file has too many rows; at most {most} are read.")
+
+
+# ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parquet_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
+    """The column names, then each row's cells, a few rows at a time.
+
+    `options`: ``rows`` that are read at most (None: any number), ``start`` rows that are left out.  GoldenError names
+    row and column of what cannot be read.
+    """
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    start = options["start"]
+    done = 0
+    try:
+        opened = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
+        _bound_rows(opened.metadata.num_rows, options)
+        yield list(opened.schema_arrow.names)
+        for field in opened.schema_arrow:
+            _check_type(field.name, field.type)
+        groups, done = _groups_from(opened, start)
+        for batch in opened.iter_batches(PARQUET_ROWS, row_groups=groups, use_threads=False) if groups else ():
+            columns = [_cells(batch, k, done) for k in range(batch.num_columns)]
+            for k in range(batch.num_rows):
+                done += 1
+                if done > start:
+                    yield [column[k] for column in columns]
+            _bound_rows(done, options)
+    except MemoryError:
+        raise
+    except (arrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as problem:
+        row = done + 1 if done else None
+        raise _refuse(f"The Parquet data is broken: {str(problem)[:200]}.", row=row) from problem
+
+
+def _groups_from(opened: Any, start: int) -> tuple[list[int], int]:
+    """The row groups that hold rows after the first `start`, and how many rows lie before them."""
+    groups: list[int] = []
+    before = 0
+    for k in range(opened.metadata.num_row_groups):
+        size = opened.metadata.row_group(k).num_rows
+        if groups or before + size > start:
+            groups.append(k)
+        else:
+            before += size
+    return groups, before
+
+
+def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
+    """Categories within lists and objects are refused: a few bytes of them unfold to gigabytes."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind) and inner:
+        raise _refuse("Categories within lists are not read; save the column as plain text.", column=column)
+    for k in range(getattr(kind, "num_fields", 0)):
+        _check_type(column, kind.field(k).type, inner=True)
+
+
+def _cells(batch: Any, place: int, done: int) -> list[Any]:
+    """The cells of one column of a batch as JSON has them."""
+    import pyarrow as arrow
+    from pyarrow import compute, types
+
+    column, kind, name = batch.column(place), batch.schema.field(place).type, batch.schema.names[place]
+    if types.is_dictionary(kind):
+        column = column.dictionary_decode()
+    elif types.is_timestamp(kind) and kind.unit == "ns":
+        column = compute.cast(column, arrow.timestamp("us", kind.tz), safe=False)
+    elif types.is_duration(kind) and kind.unit == "ns":
+        column = compute.cast(column, arrow.duration("us"), safe=False)
+    elif types.is_time64(kind) and kind.unit == "ns":
+        column = compute.cast(column, arrow.time64("us"), safe=False)
+    try:
+        return [plain_cell(cell) for cell in column.to_pylist()]
+    except (arrow.ArrowException, ValueError, OverflowError, KeyError):
+        return [_one_cell(cell, name, done + k) for k, cell in enumerate(column, start=1)]
+
+
+def _one_cell(cell: Any, column: str, row: int) -> Any:
+    import pyarrow as arrow
+
+    try:
+        return plain_cell(cell.as_py())
+    except (arrow.ArrowException, ValueError, OverflowError, KeyError) as problem:
+        came = f"a {cell.type} that no date, time or text can be"
+        raise _refuse(f"The cell cannot be read: {came} ({str(problem)[:120]}).", row=row, column=column) from problem
+
+
+def plain_cell(cell: Any) -> Any:
+    """A cell as JSON holds it, within lists and objects too: dates as ISO text, decimals as floats, bytes as text."""
+    if cell is None or isinstance(cell, (str, bool, int, float)):
+        return cell
+    if isinstance(cell, (list, tuple)):
+        return [plain_cell(inner) for inner in cell]
+    if isinstance(cell, abc.Mapping):
+        return {str(key): plain_cell(inner) for key, inner in cell.items()}
+    if isinstance(cell, decimal.Decimal):
+        return float(cell) if cell.is_finite() else math.nan
+    if isinstance(cell, (datetime.date, datetime.time)):
+        return cell.isoformat()
+    return bytes(cell).decode("utf-8", "replace") if isinstance(cell, (bytes, bytearray)) else str(cell)
+
+
+# ── workbooks ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
+    """The number of sheets, then the cells of each filled row of the first sheet; formulas stay text.
+
+    `options`: ``rows`` and ``cells`` that are read at most, ``unpacked`` bytes that the parts may have together.
+    """
+    _bound_workbook(file, options["unpacked"])
+    file.seek(0)
+    import openpyxl
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # openpyxl warns of styles and extensions that do not concern the cells
+            book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
+            if not book.worksheets:
+                raise _refuse("The workbook has no sheet with cells.")
+            yield [len(book.worksheets)]
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # a stored dimension may be wrong, or large on purpose
+            yield from _filled_rows(sheet.iter_rows(values_only=True), options)
+    except (GoldenError, MemoryError):
+        raise
+    except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
+        raise _refuse(_DAMAGED.format(problem=str(problem)[:200])) from problem
+
+
+def _filled_rows(lines: abc.Iterable[abc.Sequence[Any]], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
+    slots = 0
+    for count, cells in enumerate(lines):
+        _bound_rows(count, options)
+        slots += len(cells)
+        if slots > options["cells"]:
+            raise _refuse(f"The sheet spans too many cells; at most {options['cells']} are read.")
+        if any(cell is not None and cell != "" for cell in cells):
+            yield [plain_cell(cell) for cell in cells]
+
+
+def _bound_workbook(file: IO[bytes], limit: int) -> None:
+    try:
+        with zipfile.ZipFile(file) as packed:
+            if sum(entry.file_size for entry in packed.infolist()) > limit:
+                raise _refuse(f"Unpacked, the workbook is larger than {limit >> 20} MB.")
+            if "[Content_Types].xml" not in packed.namelist():
+                raise _refuse("This is not an XLSX workbook.")
+            if any(_declares_entities(packed, entry) for entry in packed.infolist()):
+                raise _refuse("The workbook declares XML entities, which no spreadsheet program writes.")
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        ValueError,
+        OSError,
+        NotImplementedError,
+        RuntimeError,
+    ) as problem:
+        raise _refuse("This is not an XLSX workbook (old .xls files must be saved as .xlsx).") from problem
+
+
+def _declares_entities(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
+    """Whether a part has a document type, by which a few bytes could unfold to gigabytes or to local files."""
+    if not entry.filename.lower().endswith((".xml", ".rels")):
+        return False
+    tail = b""
+    with packed.open(entry) as part:
+        while chunk := part.read(1 << 20):
+            if b"<!DOCTYPE" in tail + chunk.replace(b"\0", b""):
+                return True
+            tail = chunk.replace(b"\0", b"")[-9:]
+    return False
+
+
+# ── whole tables ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[Any]:
+    """A text file (``name``, at most ``max_mb`` and ``max_rows``) as a table: columns and findings, then the rows."""
+    from dataclasses import asdict
+
+    from core.data.table import read_table
+
+    table = read_table(file.read(), options["name"], max_mb=options["max_mb"], max_rows=options["max_rows"])
+    yield {"columns": table.columns, "findings": [asdict(finding) for finding in table.findings]}
+    yield from table.rows
+
+
+def _prepare_parquet() -> None:
+    import pyarrow.compute
+    import pyarrow.parquet  # noqa: F401
+
+
+def _prepare_xlsx() -> None:
+    import openpyxl  # noqa: F401
+
+
+JOBS: abc.Mapping[str, Job] = {
+    "parquet": Job(parquet_rows, _prepare_parquet),
+    "xlsx": Job(xlsx_rows, _prepare_xlsx),
+    "table": Job(table_rows),
+}
+"""For `core.confined.serving`."""

@@ -1,0 +1,203 @@
+"""From rows to items: ids, groups, texts; in long files the rows of one item are joined."""
+
+from __future__ import annotations
+
+import re
+from collections import abc
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from core.data.cells import read_id, shown
+from core.data.fields import Mapping
+from core.data.findings import FindingLog
+from core.data.kinds import reference_texts, source_text, target_text
+from core.data.table import Table
+from core.records import Item
+
+LONG_TEXT = 100_000
+LONGEST_TEXT = 1_000_000
+LONGEST_NAME = 500
+KEPT_TEXTS = 1_000
+"""Sources kept while reading, so that the items of one source share its text; far apart they are read anew."""
+_MOJIBAKE = re.compile("Ã[\x80-\xbf]|â€[™œ\x9d“”\x80-\xa0]|\ufffd")
+
+
+@dataclass
+class ItemRows:
+    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` counts from 1."""
+
+    items: list[Item] = field(default_factory=list)
+    item_of_row: list[int] = field(default_factory=list)
+    row_of_item: list[int] = field(default_factory=list)
+    given_split: list[str] = field(default_factory=list)
+    positions: dict[str, int] = field(default_factory=dict)
+
+
+def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
+    """The items of a file.  Missing ids are made from row numbers; a repeated id is an error in a wide file."""
+    builder = _Builder(mapping, log)
+    for number, row in enumerate(table.rows, start=1):
+        builder.add(number, row)
+    builder.name_groups()
+    return builder.done
+
+
+class RowReader:
+    """Reads one row after the other into an item; what is wrong with a row goes to `log`.  Holds few texts."""
+
+    def __init__(self, mapping: Mapping, log: FindingLog) -> None:
+        self.roles, self.log = mapping.roles, log
+        self.long = mapping.layout == "long"
+        self.texts: dict[str, str] = {}
+
+    def read(self, number: int, row: abc.Mapping[str, Any]) -> Item:
+        """The item of row `number` (from 1); its `source_id` is empty where the row names none."""
+
+        def cell(role: str) -> Any:
+            column = self.roles.get(role)
+            return None if column is None else row.get(column)
+
+        return Item(
+            item_id=self.item_id(number, cell("item_id")),
+            target=self.text(number, "target", cell("target")),
+            source_id=self.name(number, "source_id", cell("source_id")),
+            system_id=self.name(number, "system_id", cell("system_id")),
+            source=self.text(number, "source", cell("source")),
+            context=self.text(number, "context", cell("context")),
+            references=self.references(number, cell("references")),
+        )
+
+    def name(self, number: int, role: str, cell: Any) -> str:
+        name = read_id(cell)
+        if len(name) > LONGEST_NAME:
+            message = (
+                f"The {role} has {len(name)} characters; at most {LONGEST_NAME} are allowed: is this the right column?"
+            )
+            self.log.add("error", message, row=number, column=self.roles[role], kind="name")
+        return name[:LONGEST_NAME]
+
+    def references(self, number: int, cell: Any) -> tuple[str, ...]:
+        texts = reference_texts(cell)
+        for text in texts:
+            if len(text) > LONG_TEXT:
+                self.examine(number, "references", text)
+        return texts
+
+    def item_id(self, number: int, cell: Any) -> str:
+        item_id = self.name(number, "item_id", cell)
+        if item_id:
+            return item_id
+        if self.long:
+            self.log.add(
+                "error",
+                "An item id is needed in every row of a long file: it tells which rows belong together.",
+                row=number,
+                column=self.roles.get("item_id"),
+                kind="id",
+            )
+        elif "item_id" not in self.roles:
+            self.log.once("note", "There is no item_id column; ids were made from row numbers (row-1, row-2, …).")
+        else:
+            message = f"The id is missing; row-{number} is used."
+            self.log.add("note", message, row=number, column=self.roles["item_id"], kind="id")
+        return f"row-{number}"
+
+    def text(self, number: int, role: str, cell: Any) -> str:
+        if cell is None or cell == "":
+            return ""
+        key = cell if role != "target" and isinstance(cell, str) else None
+        if key is not None and key in self.texts:
+            return self.texts[key]
+        text = target_text(cell) if role == "target" else source_text(cell)
+        self.examine(number, role, text)
+        if key is not None:
+            if len(self.texts) >= KEPT_TEXTS:
+                self.texts.clear()
+            self.texts[key] = text
+        return text
+
+    def examine(self, number: int, role: str, text: str) -> None:
+        column = self.roles[role]
+        if len(text) > LONGEST_TEXT:
+            message = f"The text has {len(text)} characters; at most {LONGEST_TEXT} can be used."
+            self.log.add("error", message, row=number, column=column, kind="long")
+        elif len(text) > LONG_TEXT:
+            message = f"The text has {len(text)} characters; many models cannot read over {LONG_TEXT}."
+            self.log.add("warning", message, row=number, column=column, kind="long")
+        if not text.isascii() and (match := _MOJIBAKE.search(text)):
+            message = f"Characters look damaged ({shown(text[max(match.start() - 8, 0) : match.end() + 8])}): encoding?"
+            self.log.add("warning", message, row=number, column=column, kind="mojibake")
+
+
+class _Builder(RowReader):
+    def __init__(self, mapping: Mapping, log: FindingLog) -> None:
+        super().__init__(mapping, log)
+        self.done = ItemRows()
+
+    def add(self, number: int, row: abc.Mapping[str, Any]) -> None:
+        item = self.read(number, row)
+        known = self.done.positions.get(item.item_id)
+        if known is None:
+            self.done.positions[item.item_id] = known = len(self.done.items)
+            self.done.items.append(item)
+            self.done.row_of_item.append(number)
+            self.done.given_split.append(read_id(row.get(self.roles.get("split", ""))))
+        elif self.long:
+            self.join(number, known, item)
+        else:
+            self.report_duplicate(number, known, item)
+        self.done.item_of_row.append(known)
+
+    def report_duplicate(self, number: int, known: int, item: Item) -> None:
+        first = self.done.row_of_item[known]
+        message = (
+            f"The id {shown(item.item_id)} stands in row {first} and again in row {number}; ids must differ. "
+            "If each row is one person's rating, name the column of raters annotator_id."
+        )
+        self.log.add("error", message, row=number, column=self.roles.get("item_id"), kind="duplicate")
+
+    def join(self, number: int, known: int, item: Item) -> None:
+        """Fill what earlier rows of the item left empty; two different texts for one id are an error."""
+        first = self.done.items[known]
+        changes: dict[str, Any] = {}
+        for role in ("target", "source", "context", "source_id", "system_id", "references"):
+            ours, theirs = getattr(first, role), getattr(item, role)
+            if theirs and not ours:
+                changes[role] = theirs
+            elif theirs and theirs != ours:
+                row = self.done.row_of_item[known]
+                message = f"Item {shown(item.item_id)} has another {role} in row {number} than in row {row}."
+                self.log.add("error", message, row=number, column=self.roles[role], kind="conflict")
+        if changes:
+            self.done.items[known] = replace(first, **changes)
+
+    def name_groups(self) -> None:
+        """Give every item a source_id: equal sources are one group where no column says so."""
+        items = self.done.items
+        if "source_id" in self.roles:
+            for position, item in enumerate(items):
+                if not item.source_id:
+                    items[position] = replace(item, source_id=item.item_id)
+                    self.log.add(
+                        "warning",
+                        "The source_id is missing; the item is a group of its own.",
+                        row=self.done.row_of_item[position],
+                        column=self.roles["source_id"],
+                        kind="group",
+                    )
+            return
+        self.group_by_text()
+
+    def group_by_text(self) -> None:
+        items = self.done.items
+        names: dict[tuple[str, str], str] = {}
+        for position, item in enumerate(items):
+            name = names.setdefault((item.source, item.context), item.item_id) if item.source else item.item_id
+            items[position] = replace(item, source_id=name)
+        n_groups = len({item.source_id for item in items})
+        how = (
+            "each item is a group of its own, so only dataset and system level apply."
+            if n_groups == len(items)
+            else f"items with equal sources form the {n_groups} groups."
+        )
+        self.log.once("note", f"There is no source_id column: {how}")

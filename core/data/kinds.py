@@ -1,0 +1,176 @@
+"""Item kinds, and texts from structured cells: conversations become turns, data becomes readable lines."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections import abc
+from dataclasses import dataclass
+from typing import Any
+
+from core.data.cells import clean_text, parse_json, read_list
+from core.data.fields import CONVERSATION_NAMES, DATA_NAMES, folded
+from core.records import ItemKind
+
+_SPEAKER_KEYS = ("role", "speaker", "from", "author", "name")
+_TEXT_KEYS = ("content", "text", "value", "utterance", "message")
+_ACT = re.compile(r"\s*\??[A-Za-z_][\w-]*\s*\((?P<slots>.*)\)\s*", re.DOTALL)
+_SLOTS = re.compile(r"[\w ]+\[[^\]]*\](,[\w ]+\[[^\]]*\])*")
+_TURN = re.compile(
+    r"\s*(user|assistant|human|ai|bot|system|agent|customer|(speaker|person|participant)[ _]?\w{1,2}|[ab]|p\d)\s*:",
+    re.I,
+)
+_SAMPLE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a conversation."""
+
+    speaker: str
+    text: str
+
+
+def read_turns(value: Any) -> list[Turn] | None:
+    """The turns of a list of messages (``{"role" | "speaker", "content" | "text"}``), or None if it is not one."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return None
+    turns = [_turn(message) for message in value]
+    return [turn for turn in turns if turn is not None] if all(turns) else None
+
+
+def _turn(message: Any) -> Turn | None:
+    if not isinstance(message, abc.Mapping):
+        return None
+    text = next((message[key] for key in _TEXT_KEYS if message.get(key) is not None), None)
+    speaker = next((message[key] for key in _SPEAKER_KEYS if message.get(key) is not None), None)
+    if speaker is None or not isinstance(text, (str, list)):
+        return None
+    return Turn(_scalar(speaker), text if isinstance(text, str) else _content_parts(text))
+
+
+def _content_parts(parts: abc.Sequence[Any]) -> str:
+    """Chat messages may hold a list of parts: their texts, one a line."""
+    return "\n".join(str(part.get("text", "")) if isinstance(part, abc.Mapping) else str(part) for part in parts)
+
+
+def source_text(cell: Any) -> str:
+    """The text of a source or context cell: text as it is, messages as turns, objects as ``key: value`` lines."""
+    value = _unpacked(cell)
+    turns = read_turns(value)
+    return clean_text("\n".join(f"{turn.speaker}: {turn.text}" for turn in turns) if turns else readable(value))
+
+
+def target_text(cell: Any) -> str:
+    """The text of a target cell: as `source_text`, but an object that is judged stays JSON."""
+    if isinstance(cell, str):
+        turns = read_turns(parse_json(cell)) if cell.lstrip()[:2] == "[{" else None
+        return source_text(cell) if turns else clean_text(cell)
+    if isinstance(cell, (abc.Mapping, list, tuple)) and not read_turns(cell):
+        return clean_text(json.dumps(cell, ensure_ascii=False))
+    return source_text(cell)
+
+
+def reference_texts(cell: Any) -> tuple[str, ...]:
+    """The references in a cell (a list, JSON text of one, or one text), empty ones left out."""
+    texts = (target_text(entry) for entry in read_list(cell))
+    return tuple(text for text in texts if text.strip())
+
+
+def _unpacked(cell: Any) -> Any:
+    """`cell`, or the object or list that its JSON text stands for (as cells of CSV and XLSX files must)."""
+    if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "["):
+        value = parse_json(cell)
+        if isinstance(value, (dict, list)) and value:
+            return value
+    return cell
+
+
+def readable(value: Any, indent: str = "") -> str:
+    """Structured data as plain lines in the given order: ``key: value``, rows of a list as ``a | b | c``.
+
+    Null entries are left out, so that an absent key and a null one read the same.
+    """
+    if isinstance(value, abc.Mapping):
+        return "\n".join(_entry(str(key), inner, indent) for key, inner in value.items() if inner is not None)
+    if isinstance(value, (list, tuple)):
+        return "\n".join(indent + _row(inner, indent) for inner in value if inner is not None)
+    return indent + _scalar(value)
+
+
+def _entry(key: str, value: Any, indent: str) -> str:
+    if isinstance(value, (list, tuple)) and not any(isinstance(v, (abc.Mapping, list, tuple)) for v in value):
+        return f"{indent}{key}: {', '.join(_scalar(v) for v in value if v is not None)}"
+    if isinstance(value, (abc.Mapping, list, tuple)):
+        return f"{indent}{key}:\n{readable(value, indent + '  ')}"
+    return f"{indent}{key}: {_scalar(value)}"
+
+
+def _row(value: Any, indent: str) -> str:
+    if isinstance(value, abc.Mapping):
+        return "- " + readable(value, indent + "  ").lstrip()
+    if isinstance(value, (list, tuple)):
+        return " | ".join(_scalar(v) if not isinstance(v, (abc.Mapping, list)) else readable(v) for v in value)
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def detect_kind(rows: abc.Iterable[abc.Mapping[str, Any]], roles: abc.Mapping[str, str]) -> ItemKind:
+    """What the items are, from the roles that are filled and the first 50 sources.
+
+    A context makes ``source_context_target`` (a dialogue with a fact, say); else structured sources (objects,
+    ``act(slot=value)``, ``slot[value]``, ``a | b | c`` triples, or a column called mr, data, …) make ``data_text``;
+    messages, text in turns, or a column called dialogue, messages, … make ``conversation``.
+    """
+    rows = rows if isinstance(rows, abc.Sequence) else list(rows)
+    if _cells(rows, roles.get("context")):
+        return "source_context_target"
+    sources = [_unpacked(cell) for cell in _cells(rows, roles.get("source"))]
+    if not sources:
+        targets = [_unpacked(cell) for cell in _cells(rows, roles.get("target"))]
+        spoken = folded(roles.get("target", "")) in CONVERSATION_NAMES or _mostly(_is_spoken, targets)
+        return "conversation" if spoken else "single"
+    name = folded(roles["source"])
+    if name in CONVERSATION_NAMES or _mostly(_is_spoken, sources):
+        return "conversation"
+    return "data_text" if name in DATA_NAMES or _mostly(_is_data, sources) else "source_target"
+
+
+def _cells(rows: abc.Sequence[abc.Mapping[str, Any]], column: str | None) -> list[Any]:
+    if column is None:
+        return []
+    filled = (row[column] for row in rows if row.get(column) not in (None, "", [], {}))
+    return list(itertools.islice(filled, _SAMPLE))
+
+
+def _mostly(test: abc.Callable[[Any], bool], values: abc.Sequence[Any]) -> bool:
+    return bool(values) and sum(test(value) for value in values) >= 0.8 * len(values)
+
+
+def _is_spoken(value: Any) -> bool:
+    if not isinstance(value, str):
+        return read_turns(value) is not None
+    lines = [line for line in value[:5000].split("\n") if line.strip()]
+    return len(lines) >= 2 and sum(_TURN.match(line) is not None for line in lines) >= 0.8 * len(lines)
+
+
+def _is_data(value: Any) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, (abc.Mapping, list, tuple)) and read_turns(value) is None
+    text = value[:5000]
+    act = _ACT.fullmatch(text)
+    if act and ("=" in act["slots"] or " " not in text.strip()):
+        return True
+    lines = [line for line in text.split("\n") if line.strip()]
+    return _SLOTS.fullmatch(text.strip()) is not None or (bool(lines) and all(line.count(" | ") == 2 for line in lines))

@@ -1,0 +1,24 @@
+"""Public sets of human ratings, fetched from their homes and converted to golden files.
+
+::
+
+    CATALOGUE ── find_benchmark(name) ──> Benchmark (addresses, licence, citation, parts, converter)
+    fetch_benchmark(benchmark, out, record=…) ── download or `files` ──> read_fields ──> convert ──> check ──> out
+
+One converter a set (`summeval`, `newsroom`, `qags`, `usr`, `data_to_text`, `webnlg`, `asset`); `reading` holds the
+checked reading that all use, `rows` ids and means.  JSON, JSONL and CSV only; what comes is never executed.
+"""
+
+from core.data.public_sets.catalogue import CATALOGUE, Benchmark, Part, find_benchmark, is_pinned
+from core.data.public_sets.fetch import FetchedSet, Origin, fetch_benchmark
+
+__all__ = [
+    "CATALOGUE",
+    "Benchmark",
+    "FetchedSet",
+    "Origin",
+    "Part",
+    "fetch_benchmark",
+    "find_benchmark",
+    "is_pinned",
+]

@@ -1,0 +1,35 @@
+"""Files of what another judge said: replies or scores by item id, read, matched with a golden set, shown before use.
+
+::
+
+    load_recording(file) ── Recording ── propose_columns(recording, aspect) ── Columns (correctable)
+                                └──────────────┬────────────────────────────────────┘
+    match(recording, golden, aspect, choices) ── ImportPreview ── as_judge(name) ── JudgeScores, replies by item id
+
+Formats: whatever `core.data.read_table` reads; besides, the output files of batch endpoints, and the output items
+and annotated datasets of OpenAI's Evals platform (`shapes`).  Which column plays which part is proposed by name or
+alias, told, and can be corrected; a score on another scale is counted and asked about, never clipped or guessed.
+"""
+
+from core.data.verdict_files.entries import Entry, Reply, entries
+from core.data.verdict_files.fields import ROLES, Columns, Role, propose_columns
+from core.data.verdict_files.load import Recording, load_recording
+from core.data.verdict_files.match import match
+from core.data.verdict_files.preview import ImportChoices, ImportPreview, Take, Use
+
+__all__ = [
+    "ROLES",
+    "Columns",
+    "Entry",
+    "ImportChoices",
+    "ImportPreview",
+    "Recording",
+    "Reply",
+    "Role",
+    "Take",
+    "Use",
+    "entries",
+    "load_recording",
+    "match",
+    "propose_columns",
+]

@@ -1,0 +1,187 @@
+"""Which column of a recording plays which part: by its own name or an alias, told, and correctable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from core.data.fields import KNOWN_ASPECTS, folded
+from core.data.verdict_files.load import Recording
+from core.data.verdict_files.shapes import GRADER, REPLY_OF_BATCH, REPLY_OF_SAMPLE
+from core.errors import UsageError
+
+Role = Literal["item_id", "replies", "score", "reason", "sample", "aspect"]
+How = Literal["exact", "alias", "corrected"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+OWN_NAMES: Mapping[Role, str] = {
+    "item_id": "item_id",
+    "replies": "responses",
+    "score": "score",
+    "reason": "reason",
+    "sample": "sample",
+    "aspect": "aspect",
+}
+ALIASES: Mapping[Role, tuple[str, ...]] = {
+    "item_id": tuple(
+        "id custom_id example_id instance_id uid item key sample_id row_id idx index datasource_item_id".split()
+    ),
+    "replies": tuple(
+        "response replies reply judge_response judge_reply judge_output raw_response raw_responses raw_output raw "
+        "completions completion outputs output output_text generations generation answer text content message".split()
+    ),
+    "score": tuple(
+        "rating value judge_score judge_rating llm_score scores grade points stars mark verdict prediction".split()
+    ),
+    "reason": tuple(
+        "explanation output_feedback feedback rationale justification critique comment reasoning analysis".split()
+    ),
+    "sample": tuple(
+        "seed sample_index sample_number sample_no sample_idx repetition repeat trial draw run_index".split()
+    ),
+    "aspect": tuple("dimension criterion quality_dimension attribute".split()),
+}
+PLAIN_REPLIES = frozenset("responses response replies reply judge_response judge_reply judge_output".split()) | {
+    "raw_response",
+    "raw_responses",
+    "raw_output",
+    REPLY_OF_BATCH,
+}
+"""Reply columns believed to be the judge's own words even beside a score; `output` or `text` may be what was judged."""
+
+_SCORE_WORDS = ("score", "scores", "rating", "ratings", "grade", "value")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Role → column, and how each was found.  `also` lists the other columns that could play a role.
+
+    `of_aspect` maps an aspect → the column of its scores, where the file holds several.
+    """
+
+    names: tuple[str, ...]
+    roles: Mapping[Role, str]
+    found: Mapping[Role, How]
+    also: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
+    of_aspect: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        used = set(self.roles.values())
+        return tuple(name for name in self.names if name not in used)
+
+    def corrected(self, changes: Mapping[Role, str | None]) -> Columns:
+        """With a person's corrections: role → column, None for "nothing plays it".
+
+        UsageError for an unknown role or column.
+        """
+        roles, found = dict(self.roles), dict(self.found)
+        for role, column in changes.items():
+            if role not in ROLES:
+                raise UsageError(f"{role!r} is no part of a recording; there are {', '.join(ROLES)}.")
+            if column is None:
+                roles.pop(role, None)
+                found.pop(role, None)
+            elif column not in self.names:
+                raise UsageError(f"The file has no column {column[:60]!r}; it has {', '.join(self.names)[:400]}.")
+            elif roles.get(role) != column:
+                roles[role], found[role] = column, "corrected"
+        return replace(self, roles=roles, found=found)
+
+
+def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[str] = ()) -> Columns:
+    """The columns of `recording` by name: a role's own name first, then aliases in their order.
+
+    A column of scores named after `aspect` goes before a general one.  `aspects` are names to look for besides the
+    usual ones.  Where a column could be the judged text rather than the judge's words, it is left in `also`.
+    """
+    names = recording.columns
+    candidates = {role: list(_candidates(role, recording)) for role in ROLES}
+    of_aspect = _score_columns(names, [*sorted(KNOWN_ASPECTS), *aspects, aspect])
+    of_reply = [c for c in names if _holds_replies(c) and _last(c) == folded(aspect) != ""]
+    candidates["replies"] = of_reply + [c for c in candidates["replies"] if c not in of_reply]
+    if aspect in of_aspect:
+        candidates["score"] = [of_aspect[aspect], *(c for c in candidates["score"] if c != of_aspect[aspect])]
+    if candidates["score"]:
+        candidates["replies"].sort(key=lambda column: _last(column) not in PLAIN_REPLIES)  # stable
+    roles: dict[Role, str] = {}
+    for role in ROLES:
+        free = [column for column in candidates[role] if column not in roles.values()]
+        if free and not (role == "replies" and "score" in _present(candidates) and not _plain(free[0])):
+            roles[role] = free[0]
+    if (own := f"{roles.get('score')}.reason") in names:
+        roles["reason"] = own
+    if "replies" in roles and "score" not in roles and "reason" in roles:
+        del roles["reason"]  # a reason explains a score; without one it may be the reply itself
+    found: dict[Role, How] = {
+        role: "exact" if column.lower() == OWN_NAMES[role] else "alias" for role, column in roles.items()
+    }
+    also = {role: tuple(c for c in candidates[role] if c != roles.get(role)) for role in ROLES}
+    return Columns(names, roles, found, {role: rest for role, rest in also.items() if rest}, of_aspect)
+
+
+def _present(candidates: Mapping[Role, Sequence[str]]) -> set[Role]:
+    return {role for role, columns in candidates.items() if columns}
+
+
+def _plain(column: str) -> bool:
+    return column in PLAIN_REPLIES or _last(column) in PLAIN_REPLIES or _holds_replies(column)
+
+
+def _candidates(role: Role, recording: Recording) -> Iterator[str]:
+    """Columns that could play `role`, best first: by name, a shallow one before a nested one of the same name."""
+    if role == "score" and recording.shape == "eval output items":
+        yield from (c for c in recording.columns if c.startswith(GRADER) and not c.endswith((".passed", ".reason")))
+        return
+    if role == "replies" and recording.shape != "table":
+        own = {"batch output": REPLY_OF_BATCH, "eval output items": REPLY_OF_SAMPLE}.get(recording.shape)
+        if own is not None:
+            yield from (column for column in recording.columns if column == own)
+            return
+    if role == "reason" and recording.shape == "eval output items":
+        yield from (column for column in recording.columns if column.endswith(".reason"))
+        return
+    shallow = sorted(recording.columns, key=lambda column: column.count("."))
+    for name in (OWN_NAMES[role], *ALIASES[role]):
+        yield from (column for column in shallow if _last(column) == name)
+
+
+def _last(column: str) -> str:
+    return folded(column.rsplit(".", 1)[-1])
+
+
+def _score_columns(columns: Sequence[str], aspects: Sequence[str]) -> dict[str, str]:
+    """Aspect → the column of its scores: ``coherence``, ``score_coherence``, ``scores.coherence``, a grader's name.
+
+    Of two aspects that differ in spelling only, the later one counts.
+    """
+    wanted = {folded(aspect): aspect for aspect in aspects if folded(aspect)}
+    found: dict[str, str] = {}
+    for column in columns:
+        if column.startswith(GRADER):
+            stem = "" if column.endswith((".passed", ".reason")) else _grader_aspect(column, wanted)
+        else:
+            stem = "" if _holds_replies(column) else _without_score_words(_last(column))
+        if stem in wanted:
+            found.setdefault(wanted[stem], column)
+    return found
+
+
+def _holds_replies(column: str) -> bool:
+    """Whether the column lies within an object of replies by aspect: ``responses.coherence``."""
+    return "." in column and folded(column.split(".", 1)[0]) in PLAIN_REPLIES
+
+
+def _without_score_words(name: str) -> str:
+    for word in _SCORE_WORDS:
+        name = re.sub(f"^{word}_|_{word}$", "", name)
+    return name.removeprefix("judge_").removeprefix("llm_")
+
+
+def _grader_aspect(column: str, wanted: Collection[str]) -> str:
+    """The aspect that a grader's name holds as a word, if it holds exactly one."""
+    words = f"_{folded(column.removeprefix(GRADER))}_"
+    named = [name for name in wanted if f"_{name}_" in words]
+    return named[0] if len(named) == 1 else ""

@@ -1,0 +1,151 @@
+"""Known shapes of export files → flat rows.
+
+``batch output``     a line of a batch endpoint's output or error file: ``{"id", "custom_id", "response":
+                     {"status_code", "body"}, "error"}``; the body is that of a chat completion, a completion or a
+                     response of the Responses API
+``eval output items``  what the Evals platform's API lists for a run: ``{"object": "eval.run.output_item",
+                     "datasource_item", "datasource_item_id", "results": [{"name", "score", "passed", "sample"}],
+                     "sample": {"output": [{"role", "content"}], "finish_reason", "error"}}``
+``eval dataset``     an annotated dataset of that platform: a table with the annotations ``rating`` (Good or Bad) and
+                     ``output_feedback`` beside the columns of the data
+``table``            anything else: a row an item, or an item and sample
+
+Sources: the published API reference and its typed client (openai-python, `types/evals/runs`), and the platform's
+guides to datasets and the prompt optimiser.  Nested objects become columns with dotted names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from core.data.fields import folded
+from core.data.verdict_files.replies import Finish, Reply, text_of
+
+Row = Mapping[str, Any]
+Shape = Literal["table", "batch output", "eval output items", "eval dataset"]
+
+REPLY_OF_BATCH, REPLY_OF_SAMPLE, GRADER = "response.body", "sample.output", "results."
+_DEEPEST = 4
+_FINISHES: Mapping[str, Finish] = {
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "incomplete"), "length"),
+    **dict.fromkeys(("content_filter", "refusal", "safety"), "refusal"),
+}
+
+
+def shape_of(columns: Sequence[str], first: Row) -> Shape:
+    """Which shape the file has, by its column names and first row."""
+    if first.get("object") == "eval.run.output_item" or {"datasource_item", "results"} <= set(columns):
+        return "eval output items"
+    answered = first.get("response")
+    if "custom_id" in columns and (first.get("error") or (isinstance(answered, Mapping) and "body" in answered)):
+        return "batch output"
+    if any(folded(column.rsplit(".", 1)[-1]) == "output_feedback" for column in columns):
+        return "eval dataset"
+    return "table"
+
+
+def flat_row(shape: Shape, row: Row) -> dict[str, Any]:
+    """The row with one level of columns, the parts of `shape` under fixed names."""
+    if shape == "batch output":
+        return _batch_row(row)
+    if shape == "eval output items":
+        return _output_item(row)
+    return flattened(row)
+
+
+def flattened(row: Row, prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Objects within objects as dotted columns, `_DEEPEST` levels down; what lies deeper stays as it is."""
+    flat: dict[str, Any] = {}
+    for name, cell in row.items():
+        if isinstance(cell, Mapping) and cell and depth < _DEEPEST:
+            flat |= flattened(cell, f"{prefix}{name}.", depth + 1)
+        else:
+            flat[prefix + name] = cell
+    return flat
+
+
+def _batch_row(row: Row) -> dict[str, Any]:
+    rest = {name: cell for name, cell in row.items() if name not in ("id", "response", "error")}
+    return flattened(rest) | {REPLY_OF_BATCH: _batch_replies(row)}
+
+
+def _batch_replies(row: Row) -> tuple[Reply, ...]:
+    answered = row.get("response")
+    status = answered.get("status_code") if isinstance(answered, Mapping) else None
+    body = answered.get("body") if isinstance(answered, Mapping) else None
+    failure = row.get("error") or (body.get("error") if isinstance(body, Mapping) else None)
+    if failure or not isinstance(body, Mapping) or (isinstance(status, int) and status >= 400):
+        return (_failed(failure, status),)
+    return _replies_of_body(body) or (_failed(None, status),)
+
+
+def _replies_of_body(body: Row) -> tuple[Reply, ...]:
+    """Replies in the body of a (chat) completion (`choices`) or of the Responses API (`output`)."""
+    choices = body.get("choices")
+    if isinstance(choices, list):
+        return tuple(_choice(one) for one in choices if isinstance(one, Mapping))
+    output = body.get("output")
+    if isinstance(output, list):
+        messages = [one for one in output if isinstance(one, Mapping) and one.get("type") == "message"]
+        finish = _FINISHES.get(str(body.get("status")), "stop")
+        return (Reply("".join(text_of(one) for one in messages), finish),) if messages else ()
+    return ()
+
+
+def _choice(choice: Row) -> Reply:
+    message = choice.get("message")
+    finish = _FINISHES.get(str(choice.get("finish_reason")), "stop")
+    if not isinstance(message, Mapping):
+        return Reply(text_of(choice.get("text")), finish)
+    if message.get("refusal") and not message.get("content"):
+        return Reply(text_of(message["refusal"]), "refusal")
+    return Reply(text_of(message.get("content")), finish)
+
+
+def _failed(failure: Any, status: Any) -> Reply:
+    said = failure.get("message") or failure.get("code") if isinstance(failure, Mapping) else failure
+    words = text_of(said)[:200] if said else f"the request came back with status {status}" if status else "no answer"
+    return Reply(words, "error")
+
+
+def _output_item(row: Row) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    item = row.get("datasource_item")
+    if isinstance(item, Mapping):
+        flat |= flattened(item, "datasource_item.")
+    flat["datasource_item_id"] = row.get("datasource_item_id")
+    for place, result in enumerate(row.get("results") or (), start=1):
+        if isinstance(result, Mapping):
+            flat |= _result(result, f"{GRADER}{result.get('name') or place}")
+    sample = row.get("sample")
+    if isinstance(sample, Mapping):
+        flat[REPLY_OF_SAMPLE] = _sample_replies(sample)
+    return flat
+
+
+def _result(result: Row, name: str) -> dict[str, Any]:
+    flat: dict[str, Any] = {name: result.get("score")}
+    if result.get("passed") is not None:
+        flat[f"{name}.passed"] = result["passed"]
+    own = result.get("sample")
+    words = result.get("reason") or (_words_of(own.get("output")) if isinstance(own, Mapping) else "")
+    if words:
+        flat[f"{name}.reason"] = text_of(words)
+    return flat
+
+
+def _sample_replies(sample: Row) -> tuple[Reply, ...]:
+    failure = sample.get("error")
+    if isinstance(failure, Mapping) and (failure.get("code") or failure.get("message")):
+        return (_failed(failure, None),)
+    finish = _FINISHES.get(str(sample.get("finish_reason")), "stop")
+    output = sample.get("output")
+    if isinstance(output, list):
+        said = [one for one in output if not isinstance(one, Mapping) or one.get("role") in (None, "assistant")]
+        return tuple(Reply(text_of(one), finish) for one in said)
+    return (Reply(text_of(output), finish),)
+
+
+def _words_of(output: Any) -> str:
+    return " ".join(text_of(one) for one in output) if isinstance(output, list) else text_of(output)

@@ -1,0 +1,416 @@
+"""From tables to golden sets: items, labels, ratings, metrics, in wide and long layout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.data import BuiltGolden, propose_mapping
+from core.errors import AspectError, GoldenError
+from core.records import AspectLabels, Item, Rating, Scale
+
+Build = Callable[..., BuiltGolden]
+
+
+def errors(built: BuiltGolden) -> list[tuple[int | None, str | None, str]]:
+    return [(f.row, f.column, f.message) for f in built.findings if f.severity == "error"]
+
+
+def messages(built: BuiltGolden, severity: str) -> str:
+    return "\n".join(f.message for f in built.findings if f.severity == severity)
+
+
+def test_a_wide_file_becomes_items_labels_ratings_and_metrics(built: Build, summaries: list[dict[str, Any]]) -> None:
+    golden = built(summaries).golden
+    assert golden is not None
+    assert (golden.name, golden.kind, len(golden.items)) == ("set", "source_target", 6)
+    assert golden.items[1] == Item("a-1", "Summary a1.", "a", "m1", "Document a.", "", ("Reference a.",))
+    # means of (1,1) (3,4) (5,5) (2,1) (4,4) (5,4)
+    assert golden.aspects == {"coherence": AspectLabels("coherence", Scale(1, 5, 1), (1, 3.5, 5, 1.5, 4, 4.5))}
+    assert golden.ratings[2:4] == (Rating("a-1", "ann", "coherence", 3), Rating("a-1", "bob", "coherence", 4))
+    assert golden.metrics == {"length": (10, 11, 12, 10, 11, 12)}
+    assert golden.given_split == ()
+
+
+def test_gold_is_the_mean_of_the_ratings_when_only_these_are_there(
+    built: Build, summaries: list[dict[str, Any]]
+) -> None:
+    for row in summaries:
+        del row["human_coherence"]
+    golden = built(summaries).golden
+    assert golden is not None
+    assert golden.aspects["coherence"].values == (1, 3.5, 5, 1.5, 4, 4.5)
+
+
+def test_panels_are_raters_of_the_aspect_and_the_human_column_stays_gold(built: Build) -> None:
+    rows = [
+        {"item_id": i, "target": "t", "human_x": 2, "ann_expert_x": [1, 3], "ann_turker_x": [5, None, 4]} for i in "ab"
+    ]
+    golden = built(rows).golden
+    assert golden is not None
+    assert set(golden.aspects) == {"x"}
+    assert [(r.rater_id, r.value) for r in golden.ratings if r.item_id == "a"] == [
+        ("expert1", 1),
+        ("expert2", 3),
+        ("turker1", 5),
+        ("turker3", 4),
+    ]
+    assert golden.aspects["x"].values == (2, 2)
+
+
+def test_raters_are_slots_when_not_named_and_unique_when_named_twice(built: Build) -> None:
+    rows = [
+        {"item_id": "a", "target": "t", "ann_x": [1, 2], "annotators": ["p", "p"], "ann_y": [1, 2]},
+        {"item_id": "b", "target": "t", "ann_x": [2, 3], "annotators": ["p"], "ann_y": 4},
+    ]
+    result = built([{**row, "annotators_x": row["annotators"]} for row in rows])
+    assert result.golden is not None
+    names = [(r.item_id, r.aspect, r.rater_id) for r in result.golden.ratings]
+    assert names[:4] == [("a", "x", "p"), ("a", "x", "p (2)"), ("b", "x", "r1"), ("b", "x", "r2")]
+    assert names[4:] == [("a", "y", "p"), ("a", "y", "p (2)"), ("b", "y", "p")]
+    assert "2 ratings but 1 raters" in messages(result, "warning")
+
+
+def test_metrics_take_the_mean_of_lists_and_leave_out_what_is_no_number(
+    built: Build, summaries: list[dict[str, Any]]
+) -> None:
+    cells: list[Any] = [[1, 2, 3.0], "0.5", None, "n/a", [], "[2, 4]"]
+    for row, cell in zip(summaries, cells, strict=True):
+        row["metric_m"] = cell
+    result = built(summaries)
+    assert result.golden is not None
+    assert result.golden.metrics["m"] == (2, 0.5, None, None, None, 3)
+    assert [(f.row, f.column) for f in result.findings if f.severity == "warning" and "'n/a'" in f.message] == [
+        (4, "metric_m")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("four", "a number was expected, 'four'"),
+        (float("nan"), "nan is not a label"),
+        (float("inf"), "inf is not a label"),
+        (10**400, "too large"),
+        ("=AVERAGE(A1:A3)", "formula is not evaluated"),
+        ([1, 2], "name a column of lists ann_coherence"),
+        ("[1, 2]", "name a column of lists ann_coherence"),
+        ({"x": 1}, "a number was expected"),
+        ("x" * 100_000, "a number was expected"),
+    ],
+)
+def test_bad_labels_are_errors_with_row_and_column(
+    built: Build, summaries: list[dict[str, Any]], cell: Any, told: str
+) -> None:
+    summaries[3]["human_coherence"] = cell
+    result = built(summaries)
+    assert result.golden is None
+    ((row, column, message),) = errors(result)
+    assert (row, column) == (4, "human_coherence")
+    assert told.lower() in message.lower()
+    assert len(message) < 250
+    assert result.draft is not None
+    assert result.draft.aspects["coherence"].values[3] is None
+
+
+@pytest.mark.parametrize("cell", [["a", 2], [float("nan")], "1;2", [[1], [2]]])
+def test_bad_ratings_are_errors_with_row_and_column(built: Build, summaries: list[dict[str, Any]], cell: Any) -> None:
+    summaries[3]["ann_coherence"] = cell
+    assert (4, "ann_coherence") in [(row, column) for row, column, _ in errors(built(summaries))]
+
+
+def test_many_errors_of_a_kind_are_counted_not_listed(built: Build) -> None:
+    rows = [{"item_id": f"i{n}", "target": "t", "human_x": "bad" if n else 1} for n in range(500)]
+    result = built(rows)
+    assert len(errors(result)) == 11
+    assert errors(result)[-1] == (None, "human_x", "489 more like this in this column.")
+
+
+def test_decimal_commas_are_read_and_told(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[1]["human_coherence"] = "3,5"
+    result = built(summaries)
+    assert result.golden is not None
+    assert result.golden.aspects["coherence"].values[1] == 3.5
+    assert "Decimal commas" in messages(result, "note")
+
+
+# ── ids and groups ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_duplicate_ids_are_errors_that_name_both_rows(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[4]["item_id"] = summaries[1]["item_id"]
+    ((row, column, message),) = errors(built(summaries))
+    assert (row, column) == (5, "item_id")
+    assert "'a-1' stands in row 2 and again in row 5" in message
+
+
+def test_missing_ids_are_made_from_row_numbers_with_a_note(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[2]["item_id"] = None
+    result = built(summaries)
+    assert result.golden is not None
+    assert result.golden.item_ids[2] == "row-3"
+    (note,) = [f for f in result.findings if "id is missing" in f.message]
+    assert (note.severity, note.row, note.column) == ("note", 3, "item_id")
+    for row in summaries:
+        del row["item_id"]
+    result = built(summaries)
+    assert result.golden is not None
+    assert result.golden.item_ids == tuple(f"row-{n}" for n in range(1, 7))
+    assert messages(result, "note").count("no item_id column") == 1
+
+
+def test_a_made_id_that_is_taken_is_a_duplicate(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[0]["item_id"], summaries[2]["item_id"] = "row-3", ""
+    assert "row 1 and again in row 3" in errors(built(summaries))[0][2]
+
+
+def test_without_source_ids_equal_sources_are_a_group(built: Build, summaries: list[dict[str, Any]]) -> None:
+    for row in summaries:
+        del row["source_id"]
+    result = built(summaries)
+    assert result.golden is not None
+    assert [i.source_id for i in result.golden.items] == ["a-0"] * 3 + ["b-0"] * 3
+    assert "equal sources form the 2 groups" in messages(result, "note")
+
+
+def test_without_sources_each_item_is_a_group(built: Build) -> None:
+    result = built([{"item_id": f"i{n}", "text": f"t{n}", "human_x": n % 5 + 1} for n in range(10)])
+    assert result.golden is not None
+    assert result.golden.kind == "single"
+    assert result.golden.n_sources == 10
+    assert "each item is a group of its own" in messages(result, "note")
+
+
+def test_a_missing_source_id_makes_a_group_of_its_own(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[5]["source_id"] = " "
+    result = built(summaries)
+    assert result.golden is not None
+    assert result.golden.items[5].source_id == "b-2"
+    assert [f.row for f in result.findings if "source_id is missing" in f.message] == [6]
+
+
+# ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_empty_targets_are_warned_of_and_all_empty_is_an_error(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[1]["target"] = " \n"
+    result = built(summaries)
+    assert result.golden is not None
+    assert [(f.severity, f.row, f.column) for f in result.findings if "target is empty" in f.message] == [
+        ("warning", 2, "target")
+    ]
+    assert "Every target is empty" in errors(built([{**row, "target": None} for row in summaries]))[0][2]
+
+
+@pytest.mark.parametrize(("length", "severity"), [(100_000, None), (100_001, "warning"), (1_000_001, "error")])
+def test_oversized_texts(built: Build, summaries: list[dict[str, Any]], length: int, severity: str | None) -> None:
+    summaries[2]["source"] = "x" * length
+    found = [(f.severity, f.row, f.column) for f in built(summaries).findings if "characters" in f.message]
+    assert found == ([] if severity is None else [(severity, 3, "source")])
+
+
+def test_ids_that_are_texts_are_refused(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[1]["item_id"] = "x" * 10_000_000
+    summaries[2]["system_id"] = "y" * 501
+    summaries[3]["references"] = ["short", "z" * 1_000_001]
+    result = built(summaries)
+    assert [(row, column) for row, column, _ in errors(result)] == [
+        (2, "item_id"),
+        (3, "system_id"),
+        (4, "references"),
+    ]
+    assert all(len(message) < 200 for _, _, message in errors(result))
+
+
+def test_lists_of_ratings_in_a_file_of_one_rating_a_row_are_told_to_be_ignored(built: Build) -> None:
+    result = built([{**row, "ann_style": [1]} | {"human_style": row.pop("rating")} for row in long_rows()[::2]])
+    assert result.golden is not None
+    assert "Lists of ratings are not read" in messages(result, "note")
+
+
+def test_damaged_characters_are_found_and_unstorable_ones_replaced(
+    built: Build, summaries: list[dict[str, Any]]
+) -> None:
+    summaries[0]["target"] = "cafÃ© au lait"
+    summaries[1]["target"] = "zero\x00 and \ud800 half"
+    result = built(summaries)
+    assert result.golden is not None
+    assert [f.row for f in result.findings if "damaged" in f.message] == [1, 2]
+    assert result.golden.items[1].target == "zero\ufffd and \ufffd half"
+    assert result.golden.digest.startswith("golden:")
+
+
+def test_hostile_names_and_texts_pass_through_as_text(built: Build, summaries: list[dict[str, Any]]) -> None:
+    attack = "<script>alert(1)</script>'; DROP TABLE items; -- {{7*7}} ${HOME}"
+    summaries[0] |= {"target": attack, "system_id": attack, f"human_{attack}": 3}
+    golden = built(summaries).golden
+    assert golden is not None
+    assert (golden.items[0].target, golden.items[0].system_id) == (attack, attack)
+    assert attack in golden.aspects
+
+
+# ── long files ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def long_rows() -> list[dict[str, Any]]:
+    """Two items, two raters, two aspects; texts stand in the first row of an item only."""
+    given = {("i1", "p"): (1, 5), ("i1", "q"): (2, 5), ("i2", "p"): (4, 3), ("i2", "q"): (5, 4)}
+    rows: list[dict[str, Any]] = []
+    for (item, rater), values in given.items():
+        for aspect, value in zip(("clarity", "style"), values, strict=True):
+            first = not any(row["item_id"] == item for row in rows)
+            text = f"Text {item}" if first else ""
+            rows.append({"item_id": item, "text": text, "rater": rater, "aspect": aspect, "rating": value})
+    return rows
+
+
+def test_long_rows_join_to_items_with_ratings_and_mean_labels(built: Build) -> None:
+    golden = built(long_rows()).golden
+    assert golden is not None
+    assert [(i.item_id, i.target) for i in golden.items] == [("i1", "Text i1"), ("i2", "Text i2")]
+    assert {a: labels.values for a, labels in golden.aspects.items()} == {"clarity": (1.5, 4.5), "style": (5, 3.5)}
+    assert golden.ratings[:2] == (Rating("i1", "p", "clarity", 1), Rating("i1", "q", "clarity", 2))
+    assert len(golden.ratings) == 8
+
+
+def test_rows_by_rater_with_human_columns_are_long_too(built: Build) -> None:
+    rows = [
+        {"item_id": item, "target": f"t{item}", "annotator_id": rater, "human_x": value, "human_y": 6 - value}
+        for item, rater, value in [("1", "p", 1), ("1", "q", 2), ("2", "p", 5)]
+    ]
+    golden = built(rows).golden
+    assert golden is not None
+    assert golden.aspects["x"].values == (1.5, 5)
+    assert golden.aspects["y"].values == (4.5, 1)
+    assert [r.rater_id for r in golden.ratings if r.aspect == "x"] == ["p", "q", "p"]
+
+
+def test_long_files_without_raters_number_them_and_single_labels_are_plain_gold(built: Build) -> None:
+    rows = [{k: v for k, v in row.items() if k != "rater"} for row in long_rows()]
+    golden = built(rows).golden
+    assert golden is not None
+    assert {r.rater_id for r in golden.ratings} == {"r1", "r2"}
+    once = built([row for row in long_rows() if row["rater"] == "p" and row.pop("rater")]).golden
+    assert once is not None
+    assert once.ratings == ()
+    assert once.aspects["clarity"].values == (1, 4)
+
+
+def test_long_files_refuse_contradictions(built: Build) -> None:
+    rows = long_rows()
+    rows[3]["text"] = "another text"
+    assert "another target in row 4 than in row 1" in errors(built(rows))[0][2]
+    rows = long_rows()
+    rows[2]["rater"] = "p"
+    assert "'p' rated clarity of this item in row 1 already" in errors(built(rows))[0][2]
+    rows = long_rows()
+    rows[5]["item_id"] = ""
+    assert errors(built(rows))[0][:2] == (6, "item_id")
+    rows = long_rows()
+    rows[5]["aspect"] = None
+    assert errors(built(rows))[0] == (6, "aspect", "The aspect is missing.")
+
+
+def test_a_column_of_free_text_taken_for_the_aspect_is_refused(built: Build) -> None:
+    rows = [{"item_id": f"i{n}", "text": "t", "aspect": f"remark {n}", "rating": n % 5} for n in range(300)]
+    assert any("More than 200 different aspects" in message for _, _, message in errors(built(rows)))
+
+
+# ── mapping, scales, errors as a whole ───────────────────────────────────────────────────────────────────────
+
+
+def test_a_corrected_mapping_and_kind_are_followed(built: Build, summaries: list[dict[str, Any]]) -> None:
+    mapping = propose_mapping(tuple(summaries[0]), summaries).with_role("context", "source").with_kind("single")
+    result = built(summaries, mapping)
+    assert result.golden is not None
+    assert result.golden.kind == "single"
+    assert result.golden.items[0].context == "Document a."
+    redetected = built(summaries, propose_mapping(tuple(summaries[0]), summaries).with_role("context", "source"))
+    assert redetected.mapping.kind == "source_context_target"
+
+
+def test_a_mapping_of_another_file_is_an_error(built: Build, summaries: list[dict[str, Any]]) -> None:
+    mapping = propose_mapping(["target", "human_y"], [])
+    assert errors(built(summaries, mapping))[0][1] == "human_y"
+
+
+def test_missing_target_or_labels_are_errors_that_list_the_columns(built: Build) -> None:
+    result = built([{"source": "s", "human_x": 1}])
+    assert result.golden is None
+    assert result.draft is None
+    assert "No column was recognised as target" in errors(result)[0][2]
+    assert "source, human_x" in errors(result)[0][2]
+    assert "No column of human labels" in errors(built([{"target": "t", "note": "n"}]))[0][2]
+    assert "not one human label" in errors(built([{"target": "t", "human_x": None}]))[0][2]
+
+
+def test_aspects_without_a_label_are_left_out_with_a_warning(built: Build, summaries: list[dict[str, Any]]) -> None:
+    result = built([{**row, "human_empty": None} for row in summaries])
+    assert result.golden is not None
+    assert set(result.golden.aspects) == {"coherence"}
+    assert "empty has no labels" in messages(result, "warning")
+
+
+def test_given_scales_are_kept_and_enforced_on_labels_and_ratings(
+    built: Build, summaries: list[dict[str, Any]]
+) -> None:
+    wide = Scale(0, 10, 1, given=True)
+    golden = built(summaries, scales={"coherence": wide}).golden
+    assert golden is not None
+    assert golden.aspects["coherence"].scale == wide
+    result = built(summaries, scales={"coherence": Scale(2, 5, given=True)})
+    assert [(row, column) for row, column, _ in errors(result)] == [
+        (1, "human_coherence"),  # 1
+        (1, "ann_coherence"),  # 1 and 1
+        (1, "ann_coherence"),
+        (4, "human_coherence"),  # 1.5
+        (4, "ann_coherence"),  # 2 and 1
+    ]
+    assert "1 lies outside the scale 2-5" in errors(result)[0][2]
+
+
+def test_a_stray_label_is_an_error_though_no_scale_was_given(built: Build) -> None:
+    rows = [{"item_id": f"i{n}", "target": "t", "human_x": n % 5 + 1} for n in range(40)]
+    rows[17]["human_x"] = 99
+    ((row, column, message),) = errors(built(rows))
+    assert (row, column) == (18, "human_x")
+    assert "99 lies outside the scale 1-5 that the other labels fit" in message
+    assert built(rows, scales={"x": Scale(0, 100, given=True)}).golden is not None
+
+
+def test_scales_that_cannot_be_are_refused(built: Build, summaries: list[dict[str, Any]]) -> None:
+    with pytest.raises(AspectError, match="the aspects are: coherence"):
+        built(summaries, scales={"style": Scale(1, 5)})
+    with pytest.raises(GoldenError, match="from low to high"):
+        built(summaries, scales={"coherence": Scale(5, 5)})
+
+
+def test_an_unusual_scale_is_a_warning(built: Build) -> None:
+    result = built([{"item_id": f"i{n}", "target": "t", "human_x": 400 + 31 * n} for n in range(40)])
+    assert result.golden is not None
+    assert "fit no usual scale; 400-1609" in messages(result, "warning")
+
+
+def test_labels_are_ignored_when_not_needed(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[0]["human_coherence"] = "bad"
+    golden = built(summaries, labels_needed=False).golden
+    assert golden is not None
+    assert golden.aspects == {}
+    assert golden.ratings == ()
+    assert len(golden.items) == 6
+
+
+def test_conversations_facts_and_data(built: Build) -> None:
+    turns = [{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Hello"}]
+    golden = built([{"messages": turns, "response": "Bye", "human_x": n} for n in (1, 2)]).golden
+    assert golden is not None
+    assert (golden.kind, golden.items[0].source) == ("conversation", "user: Hi\nbot: Hello")
+    golden = built([{"source": json.dumps({"name": "Fyne"}), "text": "Fyne.", "human_x": n} for n in (1, 2)]).golden
+    assert golden is not None
+    assert (golden.kind, golden.items[0].source) == ("data_text", "name: Fyne")
+    golden = built([{"dialogue": "A: x", "fact": "f", "response": "y", "human_x": n} for n in (1, 2)]).golden
+    assert golden is not None
+    assert (golden.kind, golden.items[0].context) == ("source_context_target", "f")

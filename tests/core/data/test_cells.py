@@ -1,0 +1,162 @@
+"""Cells: numbers that are numbers, lists by JSON only, ids, damaged text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.data.cells import (
+    AmbiguousCommaError,
+    CellError,
+    Comma,
+    clean_text,
+    comma_in,
+    has_decimal_comma,
+    read_id,
+    read_list,
+    read_number,
+    shown,
+)
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        (None, None),
+        ("", None),
+        ("  ", None),
+        (3, 3.0),
+        (2.5, 2.5),
+        (True, 1.0),
+        ("false", 0.0),
+        (" 4.50 ", 4.5),
+        ("-1e2", -100.0),
+        (".5", 0.5),
+        ("3,5", 3.5),
+    ],
+)
+def test_numbers(cell: Any, value: float | None) -> None:
+    assert read_number(cell) == value
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "nan",
+        "NaN",
+        "inf",
+        "-Infinity",
+        math.nan,
+        math.inf,
+        "1e999",
+        10**400,
+        "1_000",
+        "١",
+        "four",
+        "=1+1",
+        "1;2",
+        [1],
+        {},
+    ],
+)
+def test_what_is_no_finite_number_is_refused(cell: Any) -> None:
+    with pytest.raises(CellError):
+        read_number(cell)
+
+
+def test_minus_zero_is_zero_so_that_equal_labels_hash_alike() -> None:
+    assert math.copysign(1, read_number(-0.0) or 0.0) == 1.0
+
+
+def test_long_text_is_refused_quickly_with_a_short_message() -> None:
+    with pytest.raises(CellError) as caught:
+        read_number("9" * 10_000_000)
+    assert len(str(caught.value)) < 200
+
+
+def test_decimal_commas_are_recognised() -> None:
+    assert has_decimal_comma("3,5")
+    assert not has_decimal_comma("3.5")
+    assert not has_decimal_comma("1,2,3")
+
+
+@pytest.mark.parametrize(
+    ("cell", "entries"),
+    [
+        (None, []),
+        ("", []),
+        ([1, None], [1, None]),
+        ("[1, 2.5]", [1, 2.5]),
+        (' ["a"]', ["a"]),
+        ("[1] see note", ["[1] see note"]),
+        ("__import__('os')", ["__import__('os')"]),
+        (4, [4]),
+        ("[" * 100_000, ["[" * 100_000]),
+    ],
+)
+def test_lists_are_parsed_as_json_or_not_at_all(cell: Any, entries: list[Any]) -> None:
+    assert read_list(cell) == entries
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"), [(7, "7"), (7.0, "7"), (" 7 ", "7"), (None, ""), (math.nan, ""), (7.5, "7.5")]
+)
+def test_ids(cell: Any, text: str) -> None:
+    assert read_id(cell) == text
+
+
+@given(st.text(alphabet=st.characters(blacklist_categories=[])))
+def test_cleaned_text_can_be_encoded_and_keeps_its_length(text: str) -> None:
+    cleaned = clean_text(text)
+    assert "\x00" not in cleaned
+    assert len(cleaned.encode()) >= len(cleaned) == len(text)
+
+
+@given(st.one_of(st.text(), st.integers(), st.lists(st.integers())))
+def test_shown_is_short(value: Any) -> None:
+    assert len(shown(value)) <= 60
+
+
+@pytest.mark.parametrize(
+    ("cell", "comma", "value"),
+    [
+        ("2,5", None, 2.5),
+        ("0,125", None, 0.125),
+        ("12,34", None, 12.34),
+        ("1,2345", None, 1.2345),
+        ("1,234", "decimal", 1.234),
+        ("1,234", "thousands", 1234),
+        ("-12,000", "thousands", -12000),
+        ("1,234,567.5", "thousands", 1234567.5),
+    ],
+)
+def test_commas(cell: str, comma: Comma | None, value: float) -> None:
+    assert read_number(cell, comma) == value
+
+
+@pytest.mark.parametrize("cell", ["1,234", "+12,345", "-999,000"])
+def test_a_comma_that_can_mean_two_things_is_no_number(cell: str) -> None:
+    with pytest.raises(AmbiguousCommaError, match="can mean"):
+        read_number(cell)
+
+
+@pytest.mark.parametrize(("cell", "comma"), [("2,5", "thousands"), ("1,234,567", None), ("1.234,5", "decimal")])
+def test_a_comma_out_of_place_is_no_number(cell: str, comma: Comma | None) -> None:
+    with pytest.raises(CellError, match="a number was expected"):
+        read_number(cell, comma)
+
+
+def test_other_numbers_show_what_commas_mean() -> None:
+    assert comma_in(["1,234", "2,5"]) == "decimal"
+    assert comma_in(["1,234", "2.5"]) == "thousands"
+    assert comma_in(["1,234", "2,5", "2.5"]) is comma_in(["1,234", "7", 2.5, None]) is None
+
+
+@pytest.mark.parametrize("cell", ["1e101", 1e308, -(10**200), 10**400])
+def test_numbers_whose_squares_are_none_are_refused(cell: object) -> None:
+    with pytest.raises(CellError, match="too large"):
+        read_number(cell)

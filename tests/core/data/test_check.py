@@ -1,0 +1,161 @@
+"""Findings on aspects, groups and systems, and the JSON of `check`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.data import BuiltGolden, GroupFacts, as_check_json, check_file, group_facts, summarise, usable_aspect
+from core.errors import AspectError
+from core.records import Finding, Item
+
+Build = Callable[..., BuiltGolden]
+
+
+def rows(n_sources: int, n_systems: int, label: Callable[[int, int], float]) -> list[dict[str, Any]]:
+    return [
+        {
+            "item_id": f"{s}-{m}",
+            "source_id": f"s{s}",
+            "system_id": f"m{m}",
+            "source": f"d{s}",
+            "target": "t",
+            "human_x": label(s, m),
+        }
+        for s in range(n_sources)
+        for m in range(n_systems)
+    ]
+
+
+def found(built: BuiltGolden, text: str) -> list[Finding]:
+    return [finding for finding in built.findings if text in finding.message]
+
+
+def test_a_sound_file_has_no_finding(built: Build) -> None:
+    assert built(rows(40, 5, lambda s, m: (s + m) % 5 + 1)).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("n", "told"),
+    [
+        (1, "x has 1 label(s) and cannot be used"),
+        (29, "x has 29 labels; half of the sources give 14 calibration labels: 100 are advised"),
+        (120, "give 60 calibration labels"),
+        (200, None),
+    ],
+)
+def test_too_few_labels_are_warned_of(built: Build, n: int, told: str | None) -> None:
+    result = built([{"item_id": f"i{k}", "target": "t", "human_x": k % 5 + 1 if k < n else None} for k in range(220)])
+    warnings = [f for f in result.findings if f.severity == "warning" and f.message.startswith("x has")]
+    assert result.golden is not None
+    if told is None:
+        assert warnings == []
+    else:
+        assert told in warnings[0].message
+        assert warnings[0].column == "human_x"
+
+
+def test_constant_groups_are_counted_once_with_an_example(built: Build) -> None:
+    result = built(rows(30, 5, lambda s, m: 3 if s in (4, 7) else m + 1))
+    (finding,) = found(result, "constant")
+    assert finding.severity == "note"
+    assert finding.column == "human_x"
+    assert "2 of 30 groups of x are constant (all labels equal, for example 's4')" in finding.message
+    (finding,) = found(built(rows(30, 5, lambda s, m: s % 5 + 1)), "constant")
+    assert finding.severity == "warning"
+
+
+def test_an_aspect_of_one_value_is_warned_of_and_refused_on_use(built: Build) -> None:
+    result = built(rows(30, 5, lambda s, m: 4))
+    assert found(result, "All 150 labels of x are 4")[0].severity == "warning"
+    assert result.golden is not None
+    with pytest.raises(AspectError, match="All 150 labels of 'x' are 4"):
+        usable_aspect(result.golden, "x")
+
+
+def test_usable_aspects_come_back(built: Build) -> None:
+    golden = built(rows(3, 5, lambda s, m: m + 1)).golden
+    assert golden is not None
+    assert usable_aspect(golden, "x") is golden.aspects["x"]
+    with pytest.raises(AspectError, match="no aspect 'y'; aspects with labels: x"):
+        usable_aspect(golden, "y")
+
+
+def test_groups_too_small_for_sample_level(built: Build) -> None:
+    (finding,) = found(built(rows(60, 2, lambda s, m: (s + m) % 5 + 1)), "sample level")
+    assert (finding.severity, finding.column) == ("warning", "human_x")
+    mixed = rows(40, 3, lambda s, m: (s + m) % 5 + 1)[:-1]
+    (finding,) = found(built(mixed), "sample level")
+    assert finding.severity == "note"
+    assert "1 of 40 groups" in finding.message
+
+
+def test_systems_are_told_of_when_fewer_than_two(built: Build) -> None:
+    assert found(built(rows(40, 1, lambda s, m: s % 5 + 1)), "Only one system")[0].severity == "note"
+    unnamed = [{k: v for k, v in row.items() if k != "system_id"} for row in rows(40, 3, lambda s, m: m + 1)]
+    assert found(built(unnamed), "Systems are not named")[0].severity == "note"
+
+
+def test_labels_that_are_not_the_mean_of_their_ratings_are_noted(built: Build) -> None:
+    base = rows(40, 3, lambda s, m: m + 1)
+    sound = [{**row, "ann_x": [row["human_x"]] * 3} for row in base]
+    assert not found(built(sound), "not the mean")
+    sound[7]["ann_x"] = [1, 5, 5]  # mean 3.67, label 2
+    rounded = [{**sound[8], "ann_x": [3, 3, 3], "human_x": 3.004}]
+    (finding,) = found(built(sound[:8] + rounded + sound[9:]), "not the mean")
+    assert (finding.severity, finding.row, finding.column) == ("note", 8, "human_x")
+    assert "In 1 items" in finding.message
+
+
+def test_findings_come_worst_first(built: Build, summaries: list[dict[str, Any]]) -> None:
+    summaries[5]["human_coherence"] = "bad"
+    summaries[2]["target"] = ""
+    severities = [f.severity for f in built(summaries).findings]
+    assert severities == sorted(severities, key=["error", "warning", "note"].index)
+    assert severities[0] == "error"
+
+
+def test_group_facts_by_hand() -> None:
+    items = [Item(str(n), "t", source_id=source) for n, source in enumerate("aaabbcd")]
+    labels = np.array([1, 1, 1, 2, 3, 4, np.nan])
+    # a is constant; b and c have under 3 labels; d has none and is no group
+    assert group_facts(labels, items) == GroupFacts(n_groups=3, n_small=2, n_constant=1, example="a")
+
+
+def test_check_json_has_the_keys_of_the_design(built: Build, summaries: list[dict[str, Any]]) -> None:
+    result = built(summaries)
+    body = as_check_json(result)
+    assert json.loads(json.dumps(body, allow_nan=False)) == body
+    assert (body["n_items"], body["n_sources"], body["n_systems"]) == (6, 2, 3)
+    assert body["aspects"]["coherence"]["scale"] == [1, 5]
+    assert body["aspects"]["coherence"]["n_labelled"] == 6
+    assert body["aspects"]["coherence"]["n_ratings"] == 12
+    assert body["aspects"]["coherence"]["n_raters"] == 2
+    assert set(body["findings"][0]) == {"severity", "message", "row", "column"}
+    assert body["usable"]
+    assert result.golden is not None
+    assert body["digest"] == result.golden.digest
+    assert body["mapping"]["roles"]["target"] == "target"
+
+
+def test_check_json_tells_what_it_can_of_a_file_with_errors(tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("item_id,target,human_x\n1,a,3\n1,b,4\n2,c,bad\n", encoding="utf-8")
+    body = check_file(path)
+    assert not body["usable"]
+    assert body["digest"] is None
+    assert [f["row"] for f in body["findings"] if f["severity"] == "error"] == [2, 3]
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
+    body = check_file(path)
+    assert (body["n_items"], body["n_rows"], body["aspects"]) == (0, 1, {})
+
+
+def test_the_summary_has_means_and_counts(built: Build, summaries: list[dict[str, Any]]) -> None:
+    aspect = summarise(built(summaries)).aspects["coherence"]
+    assert aspect.mean == pytest.approx((1 + 3.5 + 5 + 1.5 + 4 + 4.5) / 6)
+    assert aspect.n_distinct == 6

@@ -1,0 +1,135 @@
+"""One call from file to golden set; the content, not the format, decides the digest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.data import Table, build_golden, load_golden, load_items, propose_mapping, read_table
+from core.errors import GoldenError
+from core.records import Scale
+
+# What every format can hold: no control characters (XLSX has none), no lone surrogates; numbers of 15 digits at most
+# (openpyxl writes no more).
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=30)
+NUMBER = st.one_of(st.integers(1, 5), st.floats(1, 5).map(lambda x: round(x, 12)))
+
+
+@st.composite
+def golden_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
+    ids = draw(st.lists(st.integers(0, 999), unique=True, min_size=1, max_size=8))
+    return [
+        {
+            "item_id": f"i{item_id}",
+            "source_id": draw(st.sampled_from(["s1", "s2", "007"])),
+            "system_id": draw(st.sampled_from(["a", "b"])),
+            "source": draw(TEXT) + ".",
+            "target": draw(TEXT) + "!",
+            "references": [text + "?" for text in draw(st.lists(TEXT, max_size=2))],
+            "human_x": draw(st.none() | NUMBER) if place else 3,
+            "ann_x": draw(st.lists(NUMBER, max_size=3)) if place else [3.0, 4.0],
+            "metric_m": draw(st.none() | NUMBER),
+            "split": draw(st.sampled_from(["", "train", "test"])),
+        }
+        for place, item_id in enumerate(ids)
+    ]
+
+
+@given(golden_rows())
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+def test_every_format_gives_the_same_digest(
+    formats: dict[str, Callable[[Any], bytes]], rows: list[dict[str, Any]]
+) -> None:
+    scales = {"x": Scale(1, 5, given=True)}
+    digests = {}
+    for ending, write in formats.items():
+        result = build_golden(read_table(write(rows), "set" + ending), scales=scales)
+        assert result.golden is not None, (ending, result.findings)
+        digests[ending] = result.golden.digest
+    assert len(set(digests.values())) == 1, digests
+
+
+@given(golden_rows(), st.randoms())
+@settings(max_examples=25)
+def test_the_order_of_columns_does_not_change_the_digest(
+    tabled: Callable[..., Table], rows: list[dict[str, Any]], random: Any
+) -> None:
+    columns = list(rows[0])
+    random.shuffle(columns)
+    both = [build_golden(tabled(r)).golden for r in (rows, [{c: row[c] for c in columns} for row in rows])]
+    assert both[0] is not None
+    assert both[1] is not None
+    assert both[0].digest == both[1].digest
+
+
+def test_structured_sources_give_the_same_digest_in_every_format(formats: dict[str, Callable[[Any], bytes]]) -> None:
+    rows = [
+        {
+            "item_id": "1",
+            "source": {"name": "Fyne", "food": ["fish", "chips"], "seats": 4},
+            "target": "a",
+            "human_x": 1,
+        },
+        {"item_id": "2", "source": {"name": "Eagle", "food": ["pies"], "seats": 20}, "target": "b", "human_x": 2},
+    ]
+    sets = [build_golden(read_table(write(rows), "s" + ending)).golden for ending, write in formats.items()]
+    assert {golden.digest if golden else None for golden in sets} == {sets[0].digest if sets[0] else ""}
+    assert sets[0] is not None
+    assert sets[0].items[0].source == "name: Fyne\nfood: fish, chips\nseats: 4"
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path) -> Path:
+    path = tmp_path / "my set.v2.csv"
+    lines = [f"i{n},s{n % 4},text {n},{n % 5 + 1}" for n in range(20)]
+    path.write_text("\n".join(["item_id,source_id,summary,human_x", *lines]), encoding="utf-8")
+    return path
+
+
+def test_load_golden(csv_file: Path) -> None:
+    golden = load_golden(csv_file)
+    assert (golden.name, len(golden.items), golden.n_sources) == ("my set", 20, 4)
+    assert golden.aspects["x"].scale == Scale(1, 5, 1)
+    assert load_golden(str(csv_file), name="renamed").name == "renamed"
+    assert load_golden(csv_file, name="renamed").digest == golden.digest
+    assert load_golden(csv_file, scales={"x": Scale(0, 10, 1, given=True)}).digest != golden.digest
+
+
+def test_load_golden_raises_the_first_error_with_its_place(csv_file: Path) -> None:
+    csv_file.write_text("item_id,target,human_x\n1,a,3\n2,b,bad\n3,c,worse\n", encoding="utf-8")
+    with pytest.raises(GoldenError, match=r"'bad' came.*1 more errors") as caught:
+        load_golden(csv_file)
+    assert (caught.value.file, caught.value.row, caught.value.column) == ("my set.v2.csv", 2, "human_x")
+
+
+def test_load_golden_follows_a_mapping_and_a_limit(csv_file: Path) -> None:
+    table = read_table(csv_file)
+    mapping = propose_mapping(table.columns, table.rows).with_role("source_id", None)
+    assert load_golden(csv_file, mapping=mapping).n_sources == 20
+    with pytest.raises(GoldenError, match="too large"):
+        load_golden(csv_file, max_mb=0.0001)
+
+
+def test_load_items_needs_no_labels(csv_file: Path, tmp_path: Path) -> None:
+    assert load_items(csv_file).aspects == {}
+    assert load_items(csv_file).item_ids == load_golden(csv_file).item_ids
+    path = tmp_path / "new.jsonl"
+    path.write_text('{"id": 1, "article": "d", "summary": "s"}\n', encoding="utf-8")
+    (item,) = load_items(path).items
+    assert (item.item_id, item.source, item.target) == ("1", "d", "s")
+    with pytest.raises(GoldenError, match="No column of human labels"):
+        load_golden(path)
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = "{'pandas', 'pyarrow', 'openpyxl', 'scipy', 'sklearn', 'torch'}"
+    code = f"import sys, core.data; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

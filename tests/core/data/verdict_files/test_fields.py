@@ -1,0 +1,70 @@
+"""Which column plays which part: own names, aliases, corrections."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from core.data.verdict_files import Columns, load_recording, propose_columns
+from core.errors import UsageError
+
+
+def columns(row: dict[str, Any], aspect: str = "coherence") -> Columns:
+    return propose_columns(load_recording(json.dumps(row).encode(), "f.jsonl"), aspect)
+
+
+@pytest.mark.parametrize(
+    ("names", "roles"),
+    [
+        ("item_id responses", {"item_id": "item_id", "replies": "responses"}),
+        ("custom_id completion", {"item_id": "custom_id", "replies": "completion"}),
+        ("exampleId Response", {"item_id": "exampleId", "replies": "Response"}),
+        ("id item_id score", {"item_id": "item_id", "score": "score"}),
+        ("id rating explanation", {"item_id": "id", "score": "rating", "reason": "explanation"}),
+        ("id score reply", {"item_id": "id", "score": "score", "replies": "reply"}),
+        ("id score output", {"item_id": "id", "score": "score"}),
+        ("id text output", {"item_id": "id", "replies": "output"}),
+        ("id reply reason", {"item_id": "id", "replies": "reply"}),
+        ("id seed reply", {"item_id": "id", "sample": "seed", "replies": "reply"}),
+        ("id aspect score", {"item_id": "id", "aspect": "aspect", "score": "score"}),
+        ("id score score_coherence", {"item_id": "id", "score": "score_coherence"}),
+        ("id coherence fluency", {"item_id": "id", "score": "coherence"}),
+        ("id coherence_rating judge_score", {"item_id": "id", "score": "coherence_rating"}),
+        ("id fluency", {"item_id": "id"}),
+        ("foo bar", {}),
+    ],
+)
+def test_roles(names: str, roles: dict[str, str]) -> None:
+    assert columns(dict.fromkeys(names.split(), "x")).roles == roles
+
+
+def test_how_each_was_found_and_what_else_could_have_been() -> None:
+    found = columns({"id": 1, "example_id": 2, "score": 3, "rating": 4, "note": 5})
+    assert found.found == {"item_id": "alias", "score": "exact"}
+    assert found.also == {"item_id": ("example_id",), "score": ("rating",)}
+    assert found.unused == ("example_id", "rating", "note")
+
+
+def test_aspects_in_columns() -> None:
+    found = columns({"id": 1, "score_coherence": 3, "fluency": 4, "human_relevance": 2}, "relevance")
+    assert found.of_aspect == {"coherence": "score_coherence", "fluency": "fluency"}
+    assert "score" not in found.roles
+
+
+def test_the_golden_sets_spelling_of_an_aspect_counts() -> None:
+    assert columns({"id": 1, "coherence": 3}, "Coherence").roles["score"] == "coherence"
+    assert columns({"id": 1, "Maintains-Context": 3}, "maintains context").roles["score"] == "Maintains-Context"
+
+
+def test_corrections() -> None:
+    found = columns({"id": 1, "key": 2, "score": 3})
+    changed = found.corrected({"item_id": "key", "score": None})
+    assert changed.roles == {"item_id": "key"}
+    assert changed.found == {"item_id": "corrected"}
+    assert found.corrected({"score": "score"}).found["score"] == "exact"
+    with pytest.raises(UsageError, match="no column 'nowhere'"):
+        found.corrected({"item_id": "nowhere"})
+    with pytest.raises(UsageError, match="no part"):
+        found.corrected({"judge": "id"})  # type: ignore[dict-item]

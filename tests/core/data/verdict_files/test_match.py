@@ -1,0 +1,285 @@
+"""A recording beside a golden set: what matched, what was read, what has to be decided."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.data.verdict_files import ImportChoices, ImportPreview, load_recording, match
+from core.errors import AspectError, UsageError
+from core.records import AspectLabels, GoldenSet, Item, Scale, Unscored
+
+IDS = ("a", "b", "c", "d")
+GOLDEN = GoldenSet(
+    "four",
+    "single",
+    tuple(Item(name, f"Text {name}.") for name in IDS),
+    {
+        "coherence": AspectLabels("coherence", Scale(1, 5, 1.0), (1.0, 2.0, 3.0, 4.0)),
+        "fluency": AspectLabels("fluency", Scale(1, 5), (1.0, 2.0, None, 4.0)),
+    },
+)
+NAN = np.nan
+
+
+def preview(rows: list[Any] | str, choices: ImportChoices | None = None, aspect: str = "coherence") -> ImportPreview:
+    data = rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows)
+    name = "judge.csv" if isinstance(rows, str) else "judge.jsonl"
+    return match(load_recording(data.encode(), name), GOLDEN, aspect, choices)
+
+
+def scores(**by_item: Any) -> list[Any]:
+    return [{"item_id": name, "score": value} for name, value in by_item.items()]
+
+
+def words(found: ImportPreview, severity: str) -> str:
+    return " ".join(one.message for one in found.findings if one.severity == severity)
+
+
+def test_replies_are_matched_read_and_counted() -> None:
+    """By hand: a (2 + 3) / 2; b holds no number; c is out of range; d has no row; x is unknown."""
+    found = preview(
+        [
+            {"item_id": "a", "responses": ["Score: 2", "Score: 3", "?"]},
+            {"item_id": "x", "responses": ["Score: 2"]},
+            {"item_id": "b", "responses": ["Nothing to say."]},
+            {"item_id": "c", "responses": ["Score: 9"]},
+        ]
+    )
+    np.testing.assert_array_equal(found.values, [2.5, NAN, NAN, NAN])
+    assert (found.use, found.n_rows, found.n_matched, found.n_scored, found.n_replies) == ("replies", 4, 3, 1, 5)
+    assert (found.unknown, found.n_unknown) == (("x",), 1)
+    assert (found.without_row, found.n_without_row) == (("d",), 1)
+    assert found.unread == {"no verdict": 2, "out of range": 1}
+    assert [(one.item_id, one.row, one.text) for one in found.examples["no verdict"]] == [
+        ("a", 1, "?"),
+        ("b", 3, "Nothing to say."),
+    ]
+    assert [(one.item_id, one.reason) for one in found.unscored] == [("b", "no verdict"), ("c", "out of range")]
+    assert not found.problems
+    judge, replies = found.as_judge(" GPT ")
+    assert (judge.name, judge.kind, judge.on_scale, judge.aspect) == ("GPT", "imported", True, "coherence")
+    assert judge.calls_per_item == pytest.approx(5 / 3)
+    assert replies == {
+        "a": ("Score: 2", "Score: 3", "?"),
+        "b": ("Nothing to say.",),
+        "c": ("Score: 9",),
+    }
+
+
+def test_scores_as_they_come() -> None:
+    found = preview("id,rating,explanation\nb,2,Dull.\na,4,\nc,,\nd,high,\n")
+    np.testing.assert_array_equal(found.values, [4, 2, NAN, NAN])
+    assert (found.use, found.unread) == ("scores", {"no verdict": 2})
+    assert [(one.item_id, one.detail) for one in found.unscored] == [
+        ("c", "The score is empty."),
+        ("d", "'high' is no number."),
+    ]
+    judge, replies = found.as_judge("j")
+    assert judge.calls_per_item is None
+    assert replies == {"b": ("Dull.",)}
+    notes = [(one.column, one.message) for one in found.findings if one.severity == "note"]
+    assert ("id", "is taken for the item_id") in notes
+    assert ("rating", "is taken for the score") in notes
+
+
+def test_scores_on_another_scale_are_counted_and_asked_about_never_clipped() -> None:
+    rows = scores(a=0, b=25, c=100, d=3)
+    found = preview(rows)
+    np.testing.assert_array_equal(found.values, [NAN, NAN, NAN, 3])
+    assert found.unread == {"out of range": 3}
+    assert (found.observed, found.suggested) == ((0.0, 100.0), Scale(0, 100))
+    assert "run from 0 to 100, lie outside 1-5" in words(found, "warning")
+    assert "They would fit 0-100" in words(found, "warning")
+    own = preview(rows, ImportChoices(take="own"))
+    np.testing.assert_array_equal(own.values, [0, 25, 100, 3])
+    assert not own.on_scale
+    assert not own.unread
+    assert "scale of their own" in own.note
+    told = preview(rows, ImportChoices(scale=Scale(0, 100)))
+    np.testing.assert_array_equal(told.values, [1, 2, 5, 1 + 4 * 0.03])  # 1 + 4 s / 100
+    assert told.on_scale
+    assert "mapped linearly to 1-5" in told.note
+    both = preview(rows, ImportChoices(scale=Scale(0, 50), take="own"))
+    np.testing.assert_array_equal(both.values, [0, 25, NAN, 3])
+    assert (both.unread, both.on_scale) == ({"out of range": 1}, False)
+
+
+def test_replies_on_another_scale() -> None:
+    rows = [{"item_id": name, "reply": f"Score: {n}/10"} for name, n in zip(IDS, (10, 7, 4, 9), strict=True)]
+    first = preview([{"item_id": name, "reply": f"Score: {n}"} for name, n in zip(IDS, (10, 7, 4, 9), strict=True)])
+    assert first.unread == {"out of range": 3}
+    assert first.suggested == Scale(1, 10)
+    assert "They would fit 1-10" in words(first, "warning")
+    mapped = preview(rows, ImportChoices(scale=Scale(0, 10)))
+    np.testing.assert_allclose(mapped.values, [5, 3.8, 2.6, 4.6])  # 1 + 4 s / 10
+    assert mapped.on_scale
+    own = preview(rows, ImportChoices(scale=Scale(0, 10), take="own"))
+    np.testing.assert_array_equal(own.values, [10, 7, 4, 9])
+    assert not own.on_scale
+
+
+def test_a_few_slips_put_no_scale_in_question() -> None:
+    """By hand: 1 of 21 samples lies beyond, less than a twentieth."""
+    replies = [*["Score: 2"] * 20, "Score: 9"]
+    found = preview([{"item_id": "a", "responses": replies}])
+    assert (found.unread, found.suggested, found.values[0]) == ({"out of range": 1}, None, 2.0)
+    assert "They would fit" not in words(found, "warning")
+
+
+def test_a_scale_with_the_same_ends_is_the_aspects() -> None:
+    found = preview(scores(a=1, b=2), ImportChoices(scale=Scale(1, 5), take="own"))
+    assert found.on_scale
+    assert found.note == "Scores recorded in judge.jsonl, on 1-5."
+
+
+def test_letters() -> None:
+    rows = [{"item_id": name, "reply": letter} for name, letter in zip(IDS, "AECB", strict=True)]
+    np.testing.assert_array_equal(preview(rows, ImportChoices(letters=True)).values, [1, 5, 3, 2])
+
+
+def test_good_and_bad_are_the_ends_of_the_scale() -> None:
+    text = "item_id,input,output,rating,output_feedback\na,i,o,Good,Clear.\nb,i,o,bad,\nc,i,o,,\nd,i,o,Good,\n"
+    found = preview(text)
+    assert found.shape == "eval dataset"
+    np.testing.assert_array_equal(found.values, [5, 1, NAN, 5])
+    assert "3 words of judgement were taken as numbers: Good and its like 5, Bad 1." in words(found, "note")
+    assert found.replies == {"a": ("Clear.",)}
+    own = preview(text, ImportChoices(take="own"))
+    np.testing.assert_array_equal(own.values, [1, 0, NAN, 1])
+    assert "Good and its like 1, Bad 0" in words(own, "note")
+
+
+def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
+    """By hand: a is the mean of 2 and 4; 5 for b."""
+    rows = [
+        {"item_id": "a", "seed": 1, "reply": "Score: 2"},
+        {"item_id": "b", "seed": 1, "reply": "Score: 5"},
+        {"item_id": "a", "seed": 2, "reply": "Score: 4"},
+    ]
+    found = preview(rows)
+    np.testing.assert_array_equal(found.values, [3, 5, NAN, NAN])
+    assert found.replies["a"] == ("Score: 2", "Score: 4")
+    assert not found.problems
+    doubled = preview(rows, ImportChoices(columns={"sample": None}))
+    assert [(one.item_id, one.rows) for one in doubled.doubled] == [("a", (1, 3))]
+    assert "'a' in rows 1 and 3" in doubled.problems[0]
+    with pytest.raises(UsageError, match="rows 1 and 3"):
+        doubled.as_judge("j")
+    same_seed = preview([*rows, {"item_id": "a", "seed": 2, "reply": "Score: 1"}])
+    assert same_seed.doubled[0].rows == (3, 4)
+
+
+def test_scores_of_samples_are_averaged() -> None:
+    rows = [{"item_id": "a", "sample": n, "score": score} for n, score in enumerate((1, 2, None))]
+    found = preview(rows)
+    assert found.values[0] == 1.5
+    assert found.unread == {"no verdict": 1}
+
+
+def test_several_aspects_in_columns() -> None:
+    rows = [{"item_id": "a", "score_coherence": 4, "fluency": 2}, {"item_id": "b", "score_coherence": 1, "fluency": 3}]
+    np.testing.assert_array_equal(preview(rows).values, [4, 1, NAN, NAN])
+    fluency = preview(rows, aspect="fluency")
+    np.testing.assert_array_equal(fluency.values, [2, 3, NAN, NAN])
+    assert "The file also holds coherence" in words(fluency, "note")
+    none = preview([{"item_id": "a", "relevance": 4, "consistency": 1}])
+    assert "scores of relevance, consistency, and none under the name coherence" in none.problems[0]
+    assert none.n_scored == 0
+    chosen = preview([{"item_id": "a", "relevance": 4}], ImportChoices(columns={"score": "relevance"}))
+    assert chosen.values[0] == 4
+
+
+def test_several_aspects_in_rows() -> None:
+    rows = [
+        {"item_id": "a", "dimension": "Coherence", "score": 4},
+        {"item_id": "a", "dimension": "fluency", "score": 2},
+    ]
+    found = preview(rows)
+    assert (found.values[0], found.n_rows) == (4, 1)
+    assert preview(rows, aspect="fluency").values[0] == 2
+    other = preview([{"item_id": "a", "dimension": "wit", "score": 4}])
+    assert "rows about wit, and none about coherence" in other.problems[0]
+
+
+def test_the_aspect_is_the_label_in_a_reply() -> None:
+    found = preview([{"item_id": "a", "reply": "Fluency: 2. Coherence: 4."}])
+    assert found.values[0] == 4
+
+
+def test_graders_of_an_eval_run_must_be_chosen() -> None:
+    results = [{"name": "tone", "score": 4}, {"name": "length", "score": 2}]
+    rows = [{"object": "eval.run.output_item", "datasource_item": {"item_id": "a"}, "results": results}]
+    assert "2 graders and none is named coherence" in preview(rows).problems[0]
+    assert preview(rows, ImportChoices(columns={"score": "results.length"})).values[0] == 2
+
+
+def test_no_common_item_is_a_problem_with_examples_of_both_sides() -> None:
+    found = preview(scores(x=1, y=2))
+    assert "The file has x, y; the golden set has a, b, c" in found.problems[0]
+    assert found.n_matched == 0
+
+
+def test_nothing_read_is_a_problem() -> None:
+    assert "No item got a score" in preview(scores(a=None, b="?")).problems[0]
+
+
+@pytest.mark.parametrize(("rows", "role"), [([{"item_id": "a", "foo": 1}], "replies"), ("item_id,x\na,1\n", "replies")])
+def test_a_file_without_replies_or_scores(rows: Any, role: str) -> None:
+    assert f"No column holds {role}" in preview(rows).problems[0]
+
+
+def test_a_constant_judge_is_told_but_allowed() -> None:
+    found = preview(scores(a=3, b=3, c=3))
+    assert not found.problems
+    assert "All 3 scores are 3" in words(found, "warning")
+
+
+def test_what_is_used_can_be_chosen() -> None:
+    rows = [{"item_id": "a", "responses": ["Score: 2"], "score": 5}]
+    assert preview(rows).values[0] == 2
+    chosen = preview(rows, ImportChoices(use="scores"))
+    assert chosen.values[0] == 5
+    assert chosen.replies == {"a": ("Score: 2",)}
+
+
+def test_failed_refused_and_cut_off_requests_are_counted_apart() -> None:
+    def line(name: str, finish: str, message: dict[str, Any] | None) -> dict[str, Any]:
+        body = {"choices": [{"message": message, "finish_reason": finish}]} if message else None
+        return {"custom_id": name, "response": {"status_code": 200 if body else 500, "body": body}}
+
+    found = preview(
+        [
+            line("a", "stop", {"content": "Score: 4"}),
+            line("b", "length", {"content": "Score: 4 is what"}),
+            line("c", "stop", {"content": None, "refusal": "No."}),
+            line("d", "", None),
+        ]
+    )
+    np.testing.assert_array_equal(found.values, [4, NAN, NAN, NAN])
+    assert found.unread == {"truncated": 1, "refused": 1, "provider error": 1}
+
+
+def test_lower_is_better_makes_another_note() -> None:
+    plain, turned = preview(scores(a=1, b=2)), preview(scores(a=1, b=2), ImportChoices(higher_is_better=False))
+    assert turned.as_judge("j")[0].higher_is_better is False
+    assert plain.note != turned.note
+
+
+def test_an_unknown_aspect_is_refused() -> None:
+    with pytest.raises(AspectError, match="coherence, fluency"):
+        preview(scores(a=1), aspect="wit")
+
+
+def test_hostile_cells_stay_text() -> None:
+    hostile = "<script>alert(1)</script> =cmd() ${x} '"
+    out = io.StringIO()
+    csv.writer(out).writerows([["id", "score"], ["a", hostile], ["b", "=1+1"], ["c", "9" * 400], ["d", "1e999"]])
+    found = preview(out.getvalue())
+    assert found.n_scored == 0
+    assert all(isinstance(one, Unscored) and one.reason == "no verdict" for one in found.unscored)

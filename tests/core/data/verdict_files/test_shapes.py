@@ -1,0 +1,234 @@
+"""Export files of endpoints and platforms → flat rows.  Made-up files are checked against the client's own types."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.data.verdict_files import Reply, entries, load_recording, propose_columns
+from core.data.verdict_files.replies import replies_in
+from core.errors import GoldenError
+
+
+def lines(rows: list[Any]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def chat_body(text: str | None, finish: str = "stop", refusal: str | None = None) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": finish,
+                "logprobs": None,
+                "message": {"role": "assistant", "content": text, "refusal": refusal},
+            }
+        ],
+    }
+
+
+def batch_line(custom_id: str, body: Any, status: int = 200, error: Any = None) -> dict[str, Any]:
+    response = {"status_code": status, "request_id": "r", "body": body}
+    return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": response, "error": error}
+
+
+def output_item(item: dict[str, Any], number: int, results: list[dict[str, Any]], reply: str) -> dict[str, Any]:
+    return {
+        "object": "eval.run.output_item",
+        "id": f"outputitem_{number}",
+        "created_at": 1,
+        "run_id": "evalrun_1",
+        "eval_id": "eval_1",
+        "status": "pass",
+        "datasource_item_id": number,
+        "datasource_item": item,
+        "results": results,
+        "sample": {
+            "error": {"code": "", "message": ""},
+            "finish_reason": "stop",
+            "input": [{"role": "user", "content": "Rate it."}],
+            "output": [{"role": "assistant", "content": reply}],
+            "max_completion_tokens": 10,
+            "model": "m",
+            "seed": 42,
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "usage": {"cached_tokens": 0, "completion_tokens": 1, "prompt_tokens": 1, "total_tokens": 2},
+        },
+    }
+
+
+def told(data: bytes, name: str = "f.jsonl", aspect: str = "coherence") -> list[tuple[str, Any, Any]]:
+    recording = load_recording(data, name)
+    found = entries(recording, propose_columns(recording, aspect), aspect)
+    return [(one.item_id, one.replies, one.score) for one in found]
+
+
+def test_the_made_up_files_are_of_the_published_shapes() -> None:
+    from openai.types.chat import ChatCompletion
+    from openai.types.evals.runs import OutputItemListResponse
+
+    ChatCompletion.model_validate(chat_body("Score: 4"), strict=True)
+    result = {"name": "coherence grader", "passed": True, "score": 4.0, "type": "score_model"}
+    item = OutputItemListResponse.model_validate(output_item({"item_id": "a"}, 0, [result], "fine"))
+    assert item.results[0].score == 4.0
+
+
+def test_batch_output_of_chat_completions() -> None:
+    rows = [
+        batch_line("a", chat_body("Score: 4")),
+        batch_line("b", chat_body("It is", "length")),
+        batch_line("c", chat_body(None, "stop", "I cannot rate this.")),
+        batch_line("d", {"error": {"message": "overloaded", "code": "x"}}, 503),
+        {"id": "e", "custom_id": "e", "response": None, "error": {"code": "batch_expired", "message": "too late"}},
+        batch_line("f", {"choices": [{"text": "Score: 1", "finish_reason": "stop"}, {"text": "Score: 2"}]}),
+    ]
+    assert load_recording(lines(rows), "f.jsonl").shape == "batch output"
+    assert [(item_id, replies) for item_id, replies, _ in told(lines(rows))] == [
+        ("a", (Reply("Score: 4"),)),
+        ("b", (Reply("It is", "length"),)),
+        ("c", (Reply("I cannot rate this.", "refusal"),)),
+        ("d", (Reply("overloaded", "error"),)),
+        ("e", (Reply("too late", "error"),)),
+        ("f", (Reply("Score: 1"), Reply("Score: 2"))),
+    ]
+
+
+def test_an_error_file_of_a_batch_is_one_too() -> None:
+    row = {"id": "1", "custom_id": "a", "response": None, "error": {"code": "batch_expired", "message": "too late"}}
+    assert told(lines([row])) == [("a", (Reply("too late", "error"),), None)]
+
+
+def test_batch_output_of_the_responses_api() -> None:
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Score: 3"}]}
+    body = {"object": "response", "status": "completed", "output": [{"type": "reasoning", "summary": []}, message]}
+    cut = body | {"status": "incomplete"}
+    assert told(lines([batch_line("a", body), batch_line("b", cut)])) == [
+        ("a", (Reply("Score: 3"),), None),
+        ("b", (Reply("Score: 3", "length"),), None),
+    ]
+
+
+def test_output_items_of_an_eval_run() -> None:
+    results = [
+        {"name": "Coherence grader-1f", "passed": True, "score": 4.0, "sample": {"output": [{"content": "Clear."}]}},
+        {"name": "Fluency", "passed": False, "score": 2.0, "reason": "Stilted."},
+    ]
+    rows = [output_item({"item_id": "a", "text": "x"}, 0, results, "the text that was judged")]
+    for aspect, score, reason in (("coherence", 4.0, "Clear."), ("fluency", 2.0, "Stilted.")):
+        recording = load_recording(lines(rows), "f.jsonl")
+        columns = propose_columns(recording, aspect)
+        (entry,) = entries(recording, columns, aspect)
+        assert (recording.shape, entry.item_id, entry.score) == ("eval output items", "a", score)
+        assert entry.replies is None, "the sample is what was graded, so it is not taken for the judge's words"
+        assert "sample.output" in columns.also["replies"]
+        assert entry.reason == reason
+
+
+def test_a_page_of_the_list_call_is_unwrapped_and_ids_fall_back_to_the_position() -> None:
+    page = {"object": "list", "has_more": False, "data": [output_item({"question": "?"}, 7, [], "Score: 5")]}
+    for text in (json.dumps(page), json.dumps(page, indent=2)):
+        assert told(text.encode(), "page.json") == [("7", (Reply("Score: 5"),), None)]
+
+
+def test_an_annotated_dataset() -> None:
+    text = "item_id,input,output,rating,output_feedback\na,in,out,Good,Clear.\nb,in,out,Bad,Muddled.\n"
+    recording = load_recording(text.encode(), "dataset.csv")
+    columns = propose_columns(recording, "coherence")
+    assert recording.shape == "eval dataset"
+    assert columns.roles == {"item_id": "item_id", "score": "rating", "reason": "output_feedback"}
+    assert columns.also["replies"] == ("output",), "the output is what was judged"
+
+
+def test_nested_objects_become_dotted_columns() -> None:
+    row = {"item_id": "a", "scores": {"coherence": 4, "fluency": 2}, "responses": {"coherence": ["Score: 4"]}}
+    recording = load_recording(lines([row]), "f.jsonl")
+    assert recording.columns == ("item_id", "scores.coherence", "scores.fluency", "responses.coherence")
+    assert propose_columns(recording, "fluency").roles["score"] == "scores.fluency"
+    assert propose_columns(recording, "coherence").roles["replies"] == "responses.coherence"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("f.jsonl.gz", gzip.compress(b'{"item_id": "a", "score": 4}\n', mtime=0)),
+        ("f.json", b'[{"item_id": "a", "score": 4}]'),
+        ("f.json.gz", gzip.compress(b'[{"item_id": "a", "score": 4}]', mtime=0)),
+        ("f.json", b'{"item_id": "a", "score": 4}'),
+        ("f.csv", b"item_id;score\na;4\n"),
+        ("replies.txt", b'{"item_id": "a", "score": 4}\n'),
+        ("replies", gzip.compress(b'{"item_id": "a", "score": 4}\n', mtime=0)),
+    ],
+)
+def test_formats(name: str, data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(data)
+    for recording in (load_recording(path), load_recording(data, name)):
+        assert (recording.name, len(recording.rows)) == (name, 1)
+        assert recording.columns == ("item_id", "score")
+    assert load_recording(path).digest == load_recording(data, name).digest
+
+
+@pytest.mark.parametrize(
+    ("cell", "texts"),
+    [
+        ("Score: 4", ["Score: 4"]),
+        (["Score: 4", None, 3], ["Score: 4", "", "3"]),
+        ('["a", "b"]', ["a", "b"]),
+        ("[not json", ["[not json"]),
+        ([], []),
+        (None, [""]),
+        (4, ["4"]),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "Score"}, {"text": ": 4"}]}], ["Score: 4"]),
+        ([{"score": 4}], ['{"score": 4}']),
+        (["\ud800"], ["\ufffd"]),
+        ([{"content": {"content": "x"}}], ["x"]),
+    ],
+)
+def test_replies_in_a_cell(cell: Any, texts: list[str]) -> None:
+    assert [reply.text for reply in replies_in(cell)] == texts
+
+
+def test_hostile_nesting_ends_in_words() -> None:
+    deep = '{"content":' * 50 + "1" + "}" * 50
+    ((_, replies, _),) = told(f'{{"item_id": "a", "responses": [{deep}]}}\n'.encode())
+    assert replies == (Reply("(nested too deeply to be read)"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("f.jsonl", b"", "empty"),
+        ("f.jsonl", b'{"item_id": "a"\n', "row 1"),
+        ("f.json", b"{", "not JSON"),
+        ("f.jsonl", b"[1]\n", "JSON object"),
+        ("f.jsonl", b'{"item_id": "a", "responses": ' + b"[" * 99 + b"]" * 99 + b"}", "nested too deeply"),
+        ("f.csv", b"<!doctype html><html>", "web page"),
+        ("f.jsonl.gz", b"\x1f\x8bbroken", "gzip"),
+        ("f.jsonl", b'{"score": 4}\n', "no item_id"),
+        ("f.jsonl", b'{"item_id": "a", "score": 4}\n{"item_id": "", "score": 4}\n', "row 2"),
+        ("f.jsonl", b'{"item_id": ["a"], "score": 4}\n', "row 1"),
+        ("f.jsonl", b'{"item_id": "a\\u202eb", "score": 4}\n', "cannot be shown"),
+    ],
+)
+def test_unusable_files_name_the_place(name: str, data: bytes, says: str) -> None:
+    with pytest.raises(GoldenError, match=says):
+        told(data, name)
+
+
+def test_a_file_beyond_the_bound_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_bytes(b'{"item_id": "a", "score": 4}\n' * 100)
+    with pytest.raises(GoldenError, match="larger"):
+        load_recording(path, max_mb=0.001)
+    bomb = gzip.compress(b" " * 3_000_000 + b"\n", mtime=0)
+    with pytest.raises(GoldenError, match="too large"):
+        load_recording(bomb, "f.jsonl.gz", max_mb=1)
