@@ -22,7 +22,7 @@ from core.data.propose import propose_mapping
 from core.data.scale import FoundScale, find_scale
 from core.data.split import Fold, inner_fold, split_sources
 from core.data.summary import AspectSummary, GoldenSummary, as_check_json, check_file, summarise
-from core.data.table import Table, read_table, read_upload
+from core.data.tables import Table, TableFile, open_table, read_table, read_upload
 
 __all__ = [
     "AspectSummary",
@@ -35,6 +35,7 @@ __all__ = [
     "Mapping",
     "RatingColumn",
     "Table",
+    "TableFile",
     "as_check_json",
     "build_golden",
     "check_file",
@@ -44,6 +45,7 @@ __all__ = [
     "is_role",
     "load_golden",
     "load_items",
+    "open_table",
     "propose_mapping",
     "read_table",
     "read_upload",

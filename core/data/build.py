@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from core.data.cells import clean_text
 from core.data.check import check_aspect, check_items, check_mapping, check_scale
-from core.data.content import MAX_GOLDEN_ROWS
 from core.data.fields import Mapping
+from core.data.files import MAX_GOLDEN_ROWS
 from core.data.findings import FindingLog, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
@@ -17,7 +17,7 @@ from core.data.labels_needed import few_labels
 from core.data.propose import propose_mapping
 from core.data.scale import find_scale
 from core.data.split import calibration_labels
-from core.data.table import Table
+from core.data.tables import Table
 from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, Finding, GoldenSet, Scale
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import abc
 from dataclasses import dataclass
 
@@ -99,22 +100,37 @@ def _names(mapping: Mapping) -> str:
 
 def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
     """Findings on texts and systems: empty targets, empty sources, one system or none."""
-    items, column = rows.items, mapping.roles["target"]
-    empty = [position for position, item in enumerate(items) if not item.target.strip()]
-    if len(empty) == len(items):
-        log.add("error", "Every target is empty: there is nothing to judge.", column=column)
-    else:
-        for position in empty:
-            message = "The target is empty; judges leave such items unscored."
-            log.add("warning", message, row=rows.row_of_item[position], column=column, kind="empty target")
-    if "source" in mapping.roles:
-        for position in (p for p, item in enumerate(items) if not item.source.strip()):
-            row = rows.row_of_item[position]
-            log.add("warning", "The source is empty.", row=row, column=mapping.roles["source"], kind="empty source")
-    n_systems = len({item.system_id for item in items if item.system_id})
+    empty = EmptyTexts(mapping, log)
+    for item, row in zip(rows.items, rows.row_of_item, strict=True):
+        empty.look(item, row)
+    empty.tell()
+    n_systems = len({item.system_id for item in rows.items if item.system_id})
     if n_systems < 2:
         told = "Only one system is named" if n_systems else "Systems are not named"
         log.add("note", f"{told}: system-level alignment and splits by system are not available.")
+
+
+class EmptyTexts:
+    """Items without a target, or without a source where a column holds sources; `tell` when all were looked at."""
+
+    def __init__(self, mapping: Mapping, log: FindingLog) -> None:
+        self._target, self._source, self._log = mapping.roles.get("target"), mapping.roles.get("source"), log
+        self._n, self._rows = 0, array("Q")
+
+    def look(self, item: Item, row: int) -> None:
+        self._n += 1
+        if not item.target or item.target.isspace():
+            self._rows.append(row)
+        if self._source is not None and (not item.source or item.source.isspace()):
+            self._log.add("warning", "The source is empty.", row=row, column=self._source, kind="empty source")
+
+    def tell(self) -> None:
+        if len(self._rows) == self._n:
+            self._log.add("error", "Every target is empty: there is nothing to judge.", column=self._target)
+            return
+        for row in self._rows:
+            message = "The target is empty; judges leave such items unscored."
+            self._log.add("warning", message, row=row, column=self._target, kind="empty target")
 
 
 def check_scale(cells: AspectCells, scale: Scale, log: FindingLog) -> None:

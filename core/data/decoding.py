@@ -208,12 +208,12 @@ def _declares_entities(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
 
 
 def table_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[Any]:
-    """A text file (``name``, at most ``max_mb`` and ``max_rows``) as a table: columns and findings, then the rows."""
+    """A text file (`options` are those of `read_table`) as a table: columns and findings, then the rows."""
     from dataclasses import asdict
 
-    from core.data.table import read_table
+    from core.data.tables import read_table
 
-    table = read_table(file.read(), options["name"], max_mb=options["max_mb"], max_rows=options["max_rows"])
+    table = read_table(file.read(), **options)
     yield {"columns": table.columns, "findings": [asdict(finding) for finding in table.findings]}
     yield from table.rows
 

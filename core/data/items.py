@@ -11,7 +11,7 @@ from core.data.cells import read_id, shown
 from core.data.fields import Mapping
 from core.data.findings import FindingLog
 from core.data.kinds import reference_texts, source_text, target_text
-from core.data.table import Table
+from core.data.tables import Table
 from core.records import Item
 
 LONG_TEXT = 100_000
@@ -40,6 +40,14 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
         builder.add(number, row)
     builder.name_groups()
     return builder.done
+
+
+def repeated_id(item_id: str, first: int, again: int) -> str:
+    """What to say of an id in two rows of a file with one row an item."""
+    return (
+        f"The id {shown(item_id)} stands in row {first} and again in row {again}; ids must differ. "
+        "If each row is one person's rating, name the column of raters annotator_id."
+    )
 
 
 class RowReader:
@@ -149,11 +157,7 @@ class _Builder(RowReader):
         self.done.item_of_row.append(known)
 
     def report_duplicate(self, number: int, known: int, item: Item) -> None:
-        first = self.done.row_of_item[known]
-        message = (
-            f"The id {shown(item.item_id)} stands in row {first} and again in row {number}; ids must differ. "
-            "If each row is one person's rating, name the column of raters annotator_id."
-        )
+        message = repeated_id(item.item_id, self.done.row_of_item[known], number)
         self.log.add("error", message, row=number, column=self.roles.get("item_id"), kind="duplicate")
 
     def join(self, number: int, known: int, item: Item) -> None:

@@ -19,11 +19,11 @@ from core.data.cells import (
     read_number,
     shown,
 )
-from core.data.content import MAX_LABELS
 from core.data.fields import Mapping, RatingColumn
+from core.data.files import MAX_LABELS
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
-from core.data.table import Table
+from core.data.tables import Table
 from core.errors import GoldenError
 from core.records import Rating
 

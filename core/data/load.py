@@ -6,10 +6,10 @@ from collections import abc
 from pathlib import Path
 
 from core.data.build import build_golden
-from core.data.content import MAX_GOLDEN_ROWS
 from core.data.fields import Mapping
+from core.data.files import MAX_GOLDEN_ROWS
 from core.data.findings import first_error
-from core.data.table import read_table
+from core.data.tables import read_table
 from core.records import GoldenSet, Scale
 
 

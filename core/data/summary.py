@@ -9,10 +9,10 @@ from typing import Any
 
 from core.data.build import BuiltGolden, build_golden
 from core.data.check import GroupFacts, group_facts
-from core.data.content import MAX_GOLDEN_ROWS
 from core.data.fields import Mapping
+from core.data.files import MAX_GOLDEN_ROWS
 from core.data.split import calibration_labels
-from core.data.table import read_table
+from core.data.tables import read_table
 from core.records import Finding, GoldenSet, ItemKind, Rating, Scale
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from core.data.cells import shown
-from core.data.table import read_content
-from core.data.text_formats import json_object, utf8_lines
+from core.data.tables import open_table
 from core.errors import GoldenError, UsageError
 from core.export.run_files import json_lines, write_text
 from core.judging.paper_parse import read_rating_as_paper
@@ -117,10 +116,10 @@ def counts(readings: Iterable[ItemReadings]) -> dict[str, Any]:
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """(row from 1, object) of each line that is not blank."""
-    content = read_content(path)
-    for row, line in enumerate(utf8_lines(content), start=1):
-        if line.strip():
-            yield row, json_object(line, row, row, content)
+    table = open_table(path, suffix=".jsonl", max_mb=None)
+    if table.encoding == "cp1252":
+        raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
+    yield from enumerate(table.rows(), start=1)
 
 
 def _item_id(cells: Mapping[str, Any], name: str, row: int) -> str:

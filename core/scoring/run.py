@@ -18,8 +18,8 @@ from core.public import load_judge
 from core.records import Finding, Item
 from core.scoring.batch import Batch, form_of, header_of, score_batch
 from core.scoring.crew import Crew, Scorer, get_ready
+from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
 from core.scoring.ledger import Done, Ledger
-from core.scoring.survey import ItemFile, check_needs, file_digest, survey
 
 BATCH = 400
 """Items scored between two entries in the ledger, by a judge that computes."""
@@ -114,7 +114,7 @@ def score_file(
     try:
         if _may_want_a_crew(request, judge):
             get_ready(scorer_of, "jsonschema")
-        items = survey(request.items, lambda n: watch(Pace("reading", n, None)))
+        items = validate_items(request.items, lambda n: watch(Pace("reading", n, None)))
         check_needs(items, judge.needs)
         _allowed(request.budget, len(judge.criteria))
         stamp = _stamp(request.items)
@@ -232,7 +232,7 @@ def _may_want_a_crew(request: ScoreRequest, judge: CalibratedJudge) -> bool:
     """Whether a look at the size of the file says that several processes will score it."""
     try:
         size = request.items.stat().st_size
-    except OSError:  # the survey says it in words
+    except OSError:  # the first look says it in words
         return False
     return (
         judge.judge.spec == "offline"

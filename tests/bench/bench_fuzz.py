@@ -30,7 +30,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).par
 from fuzz_files import PROJECT, SAMPLE, file_of  # noqa: E402
 
 from core.__main__ import main as command  # noqa: E402
-from core.data import binary_formats, build_golden, load_golden, propose_mapping, read_upload  # noqa: E402
+from core.data import build_golden, load_golden, propose_mapping, read_upload, tables  # noqa: E402
 from core.data.labels import asks_about_commas  # noqa: E402
 from core.data.summary import as_check_json  # noqa: E402
 from core.data.verdict_files import load_recording, match, propose_columns  # noqa: E402
@@ -182,7 +182,7 @@ def tried(bench: Bench, seed: int, folder: Path) -> dict[str, Any]:
     path = folder / name
     path.write_bytes(data)
     wrong, way = "", ""
-    readers = (binary_formats.READER, transfer._READER)
+    readers = (tables.READER, transfer._READER)
     for reader in readers:
         reader.cost = (0.0, 0.0)
     _forget_peak()
@@ -243,7 +243,7 @@ def _child(bench: Bench, seeds: list[int], there: int) -> None:
         for seed in seeds:
             out.write(json.dumps(tried(bench, seed, Path(folder))) + "\n")
             out.flush()
-    for reader in (binary_formats.READER, transfer._READER):
+    for reader in (tables.READER, transfer._READER):
         reader.close()
     os._exit(0)
 

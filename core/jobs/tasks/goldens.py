@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.data import Table
 from core.data import read_upload as read_table_sent
-from core.data.content import MAX_GOLDEN_ROWS
+from core.data.files import MAX_GOLDEN_ROWS
 from core.errors import UsageError
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import golden_view

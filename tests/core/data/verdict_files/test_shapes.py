@@ -227,7 +227,7 @@ def test_unusable_files_name_the_place(name: str, data: bytes, says: str) -> Non
 def test_a_file_beyond_the_bound_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     path.write_bytes(b'{"item_id": "a", "score": 4}\n' * 100)
-    with pytest.raises(GoldenError, match="larger"):
+    with pytest.raises(GoldenError, match="too large"):
         load_recording(path, max_mb=0.001)
     bomb = gzip.compress(b" " * 3_000_000 + b"\n", mtime=0)
     with pytest.raises(GoldenError, match="too large"):

@@ -11,11 +11,8 @@ from typing import Any
 
 import pytest
 
-from core.data import read_table
+from core.data import files, open_table, read_table
 from core.errors import GoldenError
-from core.records import Finding
-from core.scoring import rows as rows_module
-from core.scoring.rows import RowFile, streams
 
 ROWS: list[dict[str, Any]] = [
     {"item_id": f"i{k}", "target": f'Line one, {k}\nline "two" é', "source": "a; b"} for k in range(150)
@@ -60,21 +57,16 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return found
 
 
-def hear(_: Finding) -> None:
-    raise AssertionError("nothing is wrong with these files")
-
-
 def test_rows_are_those_of_the_whole_table(path: Path) -> None:
-    file = RowFile.open(path)
-    found = list(file.rows(hear))
-    assert [row for _, row in found] == list(read_table(path).rows) == ROWS
-    assert [number for number, _ in found] == list(range(1, 151))
-    assert file.columns([row for _, row in found[:10]]) == ("item_id", "target", "source")
+    rows = open_table(path, max_mb=None).rows()
+    assert list(rows) == list(read_table(path).rows) == ROWS
+    assert rows.columns == ("item_id", "target", "source")
+    assert rows.findings == ()
 
 
 @pytest.mark.parametrize("start", [1, 39, 40, 41, 149, 150])
 def test_reading_goes_on_after_any_row(path: Path, start: int) -> None:
-    assert [row for _, row in RowFile.open(path).rows(hear, start)] == ROWS[start:]
+    assert list(open_table(path, max_mb=None).rows(start)) == ROWS[start:]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +84,7 @@ def test_a_broken_row_is_named(tmp_path: Path, name: str, content: bytes, words:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(GoldenError, match=f"^f.*{words}"):
-        list(RowFile.open(path).rows(hear))
+        list(open_table(path, max_mb=None).rows())
 
 
 @pytest.mark.parametrize(
@@ -108,25 +100,28 @@ def test_files_refused_at_once(tmp_path: Path, name: str, content: bytes, words:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(GoldenError, match=words):
-        RowFile.open(path)
+        open_table(path, max_mb=None)
     with pytest.raises(GoldenError, match="There is no such file"):
-        RowFile.open(tmp_path / "none.csv")
+        open_table(tmp_path / "none.csv", max_mb=None)
 
 
 @pytest.mark.parametrize("name", ["f.jsonl.gz", "f.csv.gz"])
 def test_an_endless_line_is_refused_before_it_fills_the_memory(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows_module, "LONGEST_LINE", 10_000)
+    monkeypatch.setattr(files, "LONGEST_LINE", 10_000)
     path = tmp_path / name
     path.write_bytes(gzip.compress(b"item_id,target\n" + b"a" * 1_000_000, mtime=0))
     read = 0
     with pytest.raises(GoldenError, match=r"Line 2 is longer|row 1: Line 1 is not JSON"):
-        for number, _ in RowFile.open(path).rows(hear):
-            read = number
+        for row in open_table(path, max_mb=None).rows():
+            read += len(row)
     assert read == 0
 
 
-def test_which_formats_stream(tmp_path: Path) -> None:
-    answers = {name: streams(tmp_path / name) for name in ("a.csv", "a.jsonl.gz", "a.parquet", "a.json", "a.xlsx")}
-    assert answers == {"a.csv": True, "a.jsonl.gz": True, "a.parquet": True, "a.json": False, "a.xlsx": False}
+def test_formats_without_rows_of_their_own_are_bounded_as_a_whole(tmp_path: Path) -> None:
+    for name, streams in (("a.csv", True), ("a.jsonl", True), ("a.json", False)):
+        path = tmp_path / name
+        path.write_text('[{"target": "x"}]' if name == "a.json" else '{"target": "x"}\n')
+        table = open_table(path, max_mb=None)
+        assert (table.most_rows is None, table.document is None) == (streams, streams)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import core
 from core.errors import GoldenError
 from core.records import Item
-from core.scoring.survey import SeenIds, check_needs, survey
+from core.scoring.item_file import SeenIds, check_needs, validate_items
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,7 +24,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def items_of(path: Path, size: int = 7, start: int = 0) -> list[Item]:
-    return [item for batch in survey(path).batches(size, start) for item in batch]
+    return [item for batch in validate_items(path).batches(size, start) for item in batch]
 
 
 def texts(items: Any) -> list[tuple[str, ...]]:
@@ -49,7 +49,7 @@ def test_made_ids_count_rows_of_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "f.jsonl", [{"target": f"text {k}"} for k in range(10)])
     assert [item.item_id for item in items_of(path, 4, start=6)] == ["row-7", "row-8", "row-9", "row-10"]
     holes = write(tmp_path / "g.jsonl", [{"item_id": "a", "target": "x"}, {"item_id": "", "target": "y"}])
-    found = survey(holes)
+    found = validate_items(holes)
     assert [item.item_id for batch in found.batches(5) for item in batch] == ["a", "row-2"]
     assert any(one.row == 2 and "row-2 is used" in one.message for one in found.findings)
 
@@ -58,7 +58,7 @@ def test_a_role_whose_column_comes_late_is_found(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"item_id": str(k), "target": "text"} for k in range(1_500)]
     rows.append({"item_id": "last", "target": "text", "source": "what it is about", "mood": "x"})
     path = write(tmp_path / "f.jsonl", rows)
-    found = survey(path)
+    found = validate_items(path)
     assert found.filled == {"source": 1}
     last = items_of(path, 500)[-1]
     assert (last.item_id, last.source) == ("last", "what it is about")
@@ -70,7 +70,7 @@ def test_duplicates_are_refused_with_both_rows(tmp_path: Path) -> None:
     with pytest.raises(
         GoldenError, match=r"f.jsonl, row 4322, column 'item_id': The id 'i7' stands in row 8 and again in row 4322"
     ):
-        survey(write(tmp_path / "f.jsonl", rows))
+        validate_items(write(tmp_path / "f.jsonl", rows))
 
 
 @given(st.lists(st.lists(st.sampled_from([str(k) for k in range(60)]), max_size=12), max_size=12))
@@ -97,31 +97,32 @@ def test_seen_ids_find_every_repetition(batches: list[list[str]]) -> None:
 )  # fmt: skip
 def test_what_forbids_the_use(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(GoldenError, match=words):
-        survey(write(tmp_path / "f.jsonl", rows))
+        validate_items(write(tmp_path / "f.jsonl", rows))
 
 
 def test_a_header_alone_holds_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text("item_id,target\n")
     with pytest.raises(GoldenError, match="no data rows"):
-        survey(path)
+        validate_items(path)
 
 
 def test_empty_texts_are_warned_of_by_row(tmp_path: Path) -> None:
     rows = [{"item_id": str(k), "target": "" if k == 3 else "t", "source": "s" if k else ""} for k in range(6)]
-    told = {(one.message.split(" is empty")[0], one.row) for one in survey(write(tmp_path / "f.jsonl", rows)).findings}
+    findings = validate_items(write(tmp_path / "f.jsonl", rows)).findings
+    told = {(one.message.split(" is empty")[0], one.row) for one in findings}
     assert {("The target", 4), ("The source", 1)} <= told
 
 
 def test_windows_text_is_read_and_told(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_bytes(b"item_id,target\n" + b"".join(b"%d,plain text\n" % k for k in range(9_000)) + b"x,caf\xe9\n")
-    found = survey(path)
+    found = validate_items(path)
     assert "Windows-1252" in found.findings[0].message
     assert items_of(path, 5_000)[-1].target == "café"
     path.write_bytes(b"item_id,target\nx,caf\xe9 \x81\n")
-    with pytest.raises(GoldenError, match="neither UTF-8 nor Windows-1252"):
-        survey(path)
+    with pytest.raises(GoldenError, match=r"neither UTF-8 \(line 2\) nor Windows-1252"):
+        validate_items(path)
 
 
 def test_long_files_and_documents_are_joined_in_memory(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_long_files_and_documents_are_joined_in_memory(tmp_path: Path) -> None:
 
 
 def test_what_the_judge_needs(tmp_path: Path) -> None:
-    found = survey(write(tmp_path / "f.jsonl", [{"item_id": "a", "target": "t", "body": "x"}]))
+    found = validate_items(write(tmp_path / "f.jsonl", [{"item_id": "a", "target": "t", "body": "x"}]))
     check_needs(found, ())
     with pytest.raises(
         GoldenError, match=r"beside its source, and no item has one. The file has: item_id, target, body"

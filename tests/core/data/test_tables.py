@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.data import binary_formats, content, read_table, read_upload
-from core.data import table as table_module
+from core.data import files, read_table, read_upload, tables
 from core.errors import GoldenError
 
 ROWS = [
@@ -213,11 +212,11 @@ def test_parquet_that_unpacks_too_large_is_refused(formats: dict[str, Any]) -> N
 
 def test_rows_and_cells_are_bounded(monkeypatch: pytest.MonkeyPatch, formats: dict[str, Callable[..., bytes]]) -> None:
     rows = [{"target": f"text {i}"} for i in range(12)]
-    monkeypatch.setattr(content, "MAX_ROWS", 10)
+    monkeypatch.setattr(files, "MAX_ROWS", 10)
     for ending, write in formats.items():
         with pytest.raises(GoldenError, match="too many rows; at most 10"):
             read_table(write(rows), "a" + ending)
-    monkeypatch.setattr(binary_formats, "MAX_CELLS", 5)
+    monkeypatch.setattr(tables, "MAX_CELLS", 5)
     with pytest.raises(GoldenError, match="too many cells"):
         read_table(formats[".xlsx"](rows), "a.xlsx")
 
@@ -230,7 +229,7 @@ def test_a_cell_of_ten_megabytes_is_read_whole() -> None:
 def test_an_upload_is_read_elsewhere_and_the_same(
     monkeypatch: pytest.MonkeyPatch, formats: dict[str, Callable[..., bytes]]
 ) -> None:
-    monkeypatch.setattr(table_module, "SMALL", 0)
+    monkeypatch.setattr(tables, "SMALL", 0)
     rows = [{"item_id": "1", "target": "\ud800 ä", "human_a": [1, None, True]}, {"item_id": "2", "more": {"a": 1.5}}]
     for ending in (".jsonl", ".jsonl.gz", ".json"):
         data = formats[ending](rows)
@@ -247,7 +246,7 @@ def test_nesting_and_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     for data, name in ((deep, "a.jsonl"), (b"[" + deep + b"]", "a.json")):
         with pytest.raises(GoldenError, match="nested too deeply: more than 64 levels"):
             read_table(data, name)
-    monkeypatch.setattr(content, "MAX_VALUES", 20)
+    monkeypatch.setattr(files, "MAX_VALUES", 20)
     for data, name in (
         (b'{"a": [' + b"1," * 30 + b"1]}", "a.jsonl"),
         (b'[{"a": [' + b"[]," * 30 + b"1]}]", "a.json"),

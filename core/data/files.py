@@ -1,0 +1,233 @@
+"""A file as it came, on the disk or as the bytes of an upload: bounded, unpacked, decoded line by line.
+
+Every limit of reading stands here.  Every failure is a `GoldenError` that names the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import zlib
+from collections import abc
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from core.data.cells import shown
+from core.errors import GoldenError
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
+PACKED = tuple(f"{suffix}.gz" for suffix in (".csv", ".tsv", ".jsonl", ".ndjson", ".json"))
+GZIP = b"\x1f\x8b"
+
+USUAL_MB = 200
+MAX_ROWS = 1_048_576
+MAX_COLUMNS, MAX_NAME = 2000, 200
+MAX_VALUES = 5_000_000
+"""Cells, and entries of the lists and objects in them, of a file that is read whole, or of one line."""
+
+MAX_GOLDEN_ROWS, MAX_LABELS = 250_000, 1_000_000
+"""Rows of a file that is made a golden set; labels and ratings in it, and room for them (items times aspects)."""
+
+UNPACKED_FREELY, UNPACKED_TIMES = 32 << 20, 100
+"""A packed file may unpack to so many bytes, and to so many times its own size beyond that."""
+
+LONGEST_LINE = 16 << 20
+"""Characters of a line, or of a CSV cell, of a file of any length; a longer one is refused before it fills memory."""
+
+HEAD = 64 * 1024
+_MB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The content of a file: its name for messages, its format (``".csv"``), whether it is gzip, its size in bytes.
+
+    `limit` bounds its bytes, packed and unpacked; None for a file of any length that is read row by row.
+    """
+
+    name: str
+    content: Path | bytes
+    suffix: str
+    packed: bool
+    size: int
+    limit: int | None
+
+    def refuse(self, message: str, *, row: int | None = None, column: str | None = None) -> GoldenError:
+        """The error that names this file."""
+        return GoldenError(message, file=self.name, row=row, column=column)
+
+    @property
+    def unpacked(self) -> int:
+        """How many bytes the content may have when it is unpacked."""
+        most = UNPACKED_FREELY + UNPACKED_TIMES * self.size
+        return most if self.limit is None else min(most, self.limit)
+
+    @property
+    def longest_line(self) -> int:
+        """How many characters a line may have."""
+        return LONGEST_LINE if self.limit is None else max(self.limit, 1)
+
+    def bound_values(self, n_values: int, *, row: int | None = None) -> None:
+        """GoldenError when there are more values than are read."""
+        if n_values > MAX_VALUES:
+            raise self.refuse(f"The file holds too many values; at most {MAX_VALUES:,} are read. Split it.", row=row)
+
+    def data(self) -> bytes:
+        """The bytes as they lie there, packed or not."""
+        return self.content if isinstance(self.content, bytes) else self.content.read_bytes()
+
+    @contextmanager
+    def reading(self) -> abc.Iterator[IO[bytes]]:
+        """The unpacked bytes from their beginning."""
+        try:
+            with self._opened() as file:
+                yield file
+        except FileNotFoundError:
+            raise GoldenError("There is no such file.", file=str(self.content)) from None
+        except (OSError, EOFError, zlib.error) as problem:
+            if self.packed and not getattr(problem, "errno", None):
+                raise self.refuse(f"The gzip data is broken or cut off ({problem}).") from problem
+            raise _unopened(problem, self.content if isinstance(self.content, Path) else self.name) from problem
+
+    def _opened(self) -> IO[bytes]:
+        if isinstance(self.content, bytes):
+            plain = io.BytesIO(self.content)
+            return cast(IO[bytes], gzip.GzipFile(fileobj=plain)) if self.packed else plain
+        return cast(IO[bytes], gzip.GzipFile(self.content)) if self.packed else self.content.open("rb")
+
+    def encoding(self) -> tuple[str, int | None]:
+        """How the text is to be decoded, and the first line that is not UTF-8 where it is taken for Windows-1252.
+
+        UTF-16 is known by its mark or by its zeros.  GoldenError for no text, more of it than may be, bytes of no
+        encoding, and for a workbook, Parquet, gzip or HTML file under the name of a text.
+        """
+        with self.reading() as file:
+            head = file.read(HEAD)
+        if len(head) < HEAD and not head.strip():
+            raise self.refuse("The file is empty.")
+        self._refuse_disguises(head)
+        encoding = utf16_of(head) or "utf-8-sig"
+        damage = self._first_damage(encoding)
+        if damage is None:
+            return encoding, None
+        line, reason = damage
+        if encoding != "utf-8-sig":
+            raise self.refuse(f"The text is broken: it began as UTF-16, but {reason}.")
+        if self._first_damage("cp1252") is not None:
+            raise self.refuse(f"The text is neither UTF-8 (line {line}) nor Windows-1252. Save the file as UTF-8.")
+        return "cp1252", line
+
+    def _refuse_disguises(self, head: bytes) -> None:
+        for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (GZIP, ".gz")):
+            if head.startswith(magic):
+                raise self.refuse(f"The content is that of a {kind} file; give it that ending.")
+        start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:9].lower()
+        if start.startswith((b"<!doctype", b"<html")):
+            raise self.refuse("This is a web page (HTML), not a table; was it saved from a sign-in page?")
+
+    def _first_damage(self, encoding: str) -> tuple[int, str] | None:
+        """The first line that cannot be decoded, and why; None where all can.  GoldenError for too many bytes."""
+        decoder = codecs.getincrementaldecoder(encoding)()
+        line, size = 1, 0
+        with self.reading() as file:
+            while True:
+                chunk = file.read(_MB)
+                size += len(chunk)
+                if size > self.unpacked:
+                    raise self.refuse(_too_large("Unpacked, it", None, self.unpacked))
+                try:
+                    decoder.decode(chunk, final=not chunk)
+                except UnicodeDecodeError as problem:
+                    return line + problem.object.count(b"\n", 0, problem.start), problem.reason
+                if not chunk:
+                    return None
+                line += chunk.count(b"\n")
+
+    def lines(self, encoding: str, newline: str) -> abc.Generator[str, None, None]:
+        """The text's lines, decoded as they are read: whole they would take several times the memory."""
+        with self.reading() as file, io.TextIOWrapper(file, encoding, newline=newline) as text:
+            number = 0
+            try:
+                while line := text.readline(self.longest_line):
+                    number += 1
+                    if len(line) == self.longest_line and not line.endswith("\n"):
+                        most = self.longest_line >> 20
+                        raise self.refuse(f"Line {number} is longer than {most} million characters; is it a table?")
+                    yield line
+            except UnicodeDecodeError as problem:
+                raise self.refuse(f"The text is broken at line {number + 1} ({problem.reason}).") from problem
+
+
+def open_source(
+    file: str | Path | bytes, name: str | None = None, *, suffix: str | None = None, max_mb: float | None = USUAL_MB
+) -> Source:
+    """A file to be read, by its path or by the bytes of an upload (then `name` tells its format).
+
+    `suffix` is the format whatever the name says; gzip is then known by its content.  `max_mb` bounds the file and
+    what it unpacks to, which is never more than 32 MB and 100 times its own size; None takes a file of any length.
+    GoldenError for one that is missing, empty, too large or of no known format.
+    """
+    label = name or (Path(file).name if not isinstance(file, bytes) else "")
+    content = file if isinstance(file, bytes) else Path(file)
+    named = suffix_of(label) if suffix is None else suffix
+    if named is None:
+        allowed = f"{', '.join(SUFFIXES)}, or .csv.gz, .jsonl.gz and the like"
+        raise GoldenError(f"The file type is not known: it must be one of {allowed}.", file=label or "(unnamed)")
+    size, start = _look(content)
+    limit = None if max_mb is None else int(max_mb * _MB)
+    if limit is not None and size > limit:
+        raise GoldenError(_too_large("It", size, limit), file=label)
+    if not size:
+        raise GoldenError("The file is empty.", file=label)
+    packed = named.endswith(".gz") if suffix is None else start == GZIP
+    return Source(label, content, named.removesuffix(".gz"), packed, size, limit)
+
+
+def suffix_of(name: str) -> str | None:
+    """The ending that tells the format, e.g. ``".jsonl.gz"``; None for one that is not known."""
+    low = name.lower()
+    return next((suffix for suffix in (*PACKED, *SUFFIXES) if low.endswith(suffix)), None)
+
+
+def utf16_of(data: bytes) -> str | None:
+    """The UTF-16 codec that `data` (the beginning of a text) asks for by its mark or its zeros; None for others."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    head = data[:1000]
+    if head[1::2].count(0) > len(head) * 0.3:
+        return "utf-16-le"
+    return "utf-16-be" if head[0::2].count(0) > len(head) * 0.3 else None
+
+
+def check_names(columns: abc.Collection[str], source: Source) -> None:
+    """GoldenError for more columns, or longer names, than a table may have."""
+    if len(columns) > MAX_COLUMNS:
+        raise source.refuse(f"{len(columns)} columns came; at most {MAX_COLUMNS} are read.")
+    if long := next((name for name in columns if len(name) > MAX_NAME), None):
+        raise source.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}.")
+
+
+def _look(content: Path | bytes) -> tuple[int, bytes]:
+    """How many bytes there are, and the first two."""
+    if isinstance(content, bytes):
+        return len(content), content[:2]
+    try:
+        with content.open("rb") as file:
+            return content.stat().st_size, file.read(2)
+    except FileNotFoundError:
+        raise GoldenError("There is no such file.", file=str(content)) from None
+    except OSError as problem:
+        raise _unopened(problem, content) from problem
+
+
+def _unopened(problem: Exception, place: Path | str) -> GoldenError:
+    told = getattr(problem, "strerror", None) or problem
+    return GoldenError(f"The file cannot be opened: {told}.", file=str(place))
+
+
+def _too_large(what: str, size: int | None, limit: int) -> str:
+    came = f"{size / _MB:.0f} MB" if size is not None else "more than that"
+    return f"{what} is too large: at most {limit / _MB:.4g} MB are read, {came} came. Split it, or raise the limit."

@@ -1,0 +1,257 @@
+"""The one reader of tables: a file of any format → its rows, one after the other, as plain cells under column names.
+
+::
+
+    open_table(file) ── TableFile ── rows(start) ──> Rows (columns and findings as far as it has come)
+    read_table(file) ── Table: all rows at once;   read_upload(data, name): the same in a confined process
+
+CSV, TSV and JSON lines (also ``.gz``) are read line by line, Parquet a few rows at a time; JSON documents and workbooks
+have no rows before they were read whole.  Parquet and XLSX are decoded in a confined process (`core.confined`).
+Every failure is a `GoldenError` that names the file, and the row and column or line where there is one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import abc
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.confined.asking import Allowance, Reader, RefusedError
+from core.data import files
+from core.data.files import USUAL_MB, Source, check_names, open_source
+from core.data.findings import FindingLog
+from core.data.text_rows import checked_values, column_names, csv_rows, json_rows, jsonl_rows, sniff_delimiter
+from core.records import Finding
+
+SMALL = 1 << 20
+"""Bytes of plain text that cost too little to need a process of their own."""
+
+MAX_CELLS = 5_000_000
+_UNPACKED_USUALLY = 10
+_BINARY = (".parquet", ".xlsx")
+
+READER = Reader("core.data.decoding")
+"""One process for all files of this one; it starts with the first."""
+
+Row = abc.Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as they came: column → cell; an absent key is an empty cell.  `findings` tell of the reading itself."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file whose rows can be read as often as wanted.  `most_rows`: how many at most; None for any number.
+
+    `encoding` and `delimiter` are "" where the format has none; `document` holds the rows of a format without rows of
+    its own.  `findings` tell of the file as a whole.
+    """
+
+    source: Source
+    most_rows: int | None
+    encoding: str = ""
+    delimiter: str = ""
+    columns: tuple[str, ...] = ()
+    document: tuple[Row, ...] | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def rows(self, start: int = 0, log: FindingLog | None = None) -> Rows:
+        """One pass over the rows after the first `start`; `log` hears of rows with too few cells."""
+        return Rows(self, start, log)
+
+    def lines(self) -> abc.Generator[str, None, None]:
+        """The lines of a text file, as its format wants their ends."""
+        return self.source.lines(self.encoding, "" if self.delimiter else "\n")
+
+
+class Rows:
+    """One pass over the rows of a file, to be iterated once; `columns` and `findings` as far as it has come."""
+
+    def __init__(self, file: TableFile, start: int = 0, log: FindingLog | None = None) -> None:
+        self.file, self.start = file, start
+        self._columns: dict[str, None] = dict.fromkeys(file.columns)
+        self._blank: set[str] = set()
+        self._log = FindingLog() if log is None else log
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """In file order, less those without a name and without a cell, as spreadsheets leave at the right."""
+        return tuple(name for name in self._columns if name not in self._blank)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """On the file, then on its rows."""
+        return (*self.file.findings, *self._log.sorted())
+
+    def __iter__(self) -> abc.Iterator[Row]:
+        source, most, n_values = self.file.source, self.file.most_rows, 0
+        with closing(self._plain_rows()) as rows:
+            for number, row in enumerate(rows, start=self.start + 1):
+                if most is not None and number > most:
+                    raise source.refuse(f"The file has too many rows; at most {most} are read.")
+                n_values += len(row) if self.file.delimiter else checked_values(row, number, source)
+                if most is not None:
+                    source.bound_values(n_values, row=None if self.file.delimiter else number)
+                if self._blank:
+                    self._blank -= {name for name in self._blank if row.get(name) not in (None, "")}
+                yield row
+
+    def _plain_rows(self) -> abc.Generator[Row, None, None]:
+        source = self.file.source
+        if self.file.document is not None:
+            self._take_header(self.file.columns)
+            yield from itertools.islice(self.file.document, self.start, None)
+        elif source.suffix == ".parquet":
+            yield from self._parquet_rows()
+        elif self.file.delimiter:
+            with closing(self.file.lines()) as lines:
+                columns, rows = csv_rows(lines, self.file.delimiter, source, self._log.keep)
+                self._take_header(columns)
+                yield from itertools.islice(rows, self.start, None)
+        else:
+            with closing(self.file.lines()) as lines:
+                for row in jsonl_rows(lines, source, self.start):
+                    if not row.keys() <= self._columns.keys():
+                        self._columns |= dict.fromkeys(row)
+                        check_names(self._columns, source)
+                    yield row
+
+    def _take_header(self, columns: tuple[str, ...]) -> None:
+        self._columns = dict.fromkeys(columns)
+        self._blank = {name for name in columns if name.startswith("(column ")}
+
+    def _parquet_rows(self) -> abc.Iterator[Row]:
+        source, most = self.file.source, self.file.most_rows
+        allowance = Allowance.of(source.size, streaming=most is None)
+        unpacked = 0 if most is None else source.unpacked
+        lines = _decoded("parquet", source, {"rows": most, "start": self.start}, allowance, unpacked)
+        with closing(lines):
+            columns = column_names(next(lines), source)
+            self._columns = dict.fromkeys(columns)
+            for cells in lines:
+                yield dict(zip(columns, cells, strict=True))
+
+
+def open_table(
+    file: str | Path | bytes,
+    name: str | None = None,
+    *,
+    suffix: str | None = None,
+    max_mb: float | None = USUAL_MB,
+    max_rows: int | None = None,
+) -> TableFile:
+    """Look at a file: its format, encoding and delimiter.  `file`, `name`, `suffix`, `max_mb` as in `open_source`.
+
+    `max_mb` None reads a file of any length row by row; what has to be read whole is bounded all the same.
+    """
+    source = open_source(file, name, suffix=suffix, max_mb=max_mb)
+    if source.limit is None and source.suffix in (".json", ".xlsx"):
+        source = open_source(file, name, suffix=suffix)
+    most = None if source.limit is None else min(files.MAX_ROWS, max_rows or files.MAX_ROWS)
+    if source.suffix == ".xlsx":
+        return _workbook(source, most or files.MAX_ROWS)
+    if source.suffix == ".parquet":
+        return TableFile(source, most)
+    encoding, damaged = source.encoding()
+    is_csv = source.suffix in (".csv", ".tsv")
+    findings: tuple[Finding, ...] = ()
+    if damaged is not None:
+        told = f"The file is not UTF-8 (first at line {damaged}); it was read as Windows-1252. Check accented letters."
+        findings = (Finding("warning", told, row=max(damaged - is_csv, 1)),)
+    if source.suffix == ".json" and (document := _document(source, encoding)) is not None:
+        columns = tuple(dict.fromkeys(itertools.chain.from_iterable(document)))
+        check_names(columns, source)
+        return TableFile(source, most, encoding, columns=columns, document=tuple(document), findings=findings)
+    delimiter = sniff_delimiter(_head(source, encoding)) if is_csv else ""
+    return TableFile(source, most, encoding, delimiter, findings=findings)
+
+
+def read_table(
+    file: str | Path | bytes,
+    name: str | None = None,
+    *,
+    suffix: str | None = None,
+    max_mb: float = USUAL_MB,
+    max_rows: int | None = None,
+) -> Table:
+    """Read a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``) whole.
+
+    `file` is a path or the bytes of an upload (then `name` gives the suffix).  `max_mb` bounds the file and what it
+    unpacks to; rows, columns and values are bounded too.  XLSX: the first sheet; formulas stay text.  GoldenError for
+    anything that cannot be read.
+    """
+    rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows()
+    kept = tuple(rows)
+    if not kept:
+        raise rows.file.source.refuse("The file holds no data rows.")
+    return Table(rows.file.source.name, rows.columns, kept, rows.findings)
+
+
+def read_upload(
+    data: bytes, name: str, *, suffix: str | None = None, max_mb: float = USUAL_MB, max_rows: int | None = None
+) -> Table:
+    """As `read_table`, for a file that somebody sent: whatever is not small plain text is read in a confined process.
+
+    The process has little memory, little time and no secrets, and only plain values come back from it.
+    """
+    source = open_source(data, name, suffix=suffix, max_mb=max_mb)
+    if source.suffix in _BINARY or (source.size <= SMALL and not source.packed):
+        return read_table(data, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
+    allowance = Allowance.of(min(source.unpacked, _UNPACKED_USUALLY * source.size))
+    options = {"name": name, "suffix": suffix, "max_mb": max_mb, "max_rows": max_rows}
+    with closing(_decoded("table", source, options, allowance)) as lines:
+        head = next(lines)
+        rows = tuple(lines)
+    return Table(name, tuple(head["columns"]), rows, tuple(Finding(**finding) for finding in head["findings"]))
+
+
+def _decoded(
+    job: str, source: Source, options: abc.Mapping[str, Any], allowance: Allowance, most: int = 0
+) -> abc.Generator[Any, None, None]:
+    """What the confined process makes of a file; what it refuses, as an error that names the file."""
+    try:
+        with closing(READER.ask(job, source.content, options, allowance, most=most)) as values:
+            yield from values
+    except RefusedError as refused:
+        raise source.refuse(refused.message, row=refused.row, column=refused.column) from refused
+
+
+def _workbook(source: Source, most_rows: int) -> TableFile:
+    """The first sheet of a workbook, its first filled row being the header; formulas stay text."""
+    options = {"rows": most_rows, "cells": MAX_CELLS, "unpacked": source.unpacked}
+    columns: tuple[str, ...] = ()
+    rows: list[Row] = []
+    with closing(_decoded("xlsx", source, options, Allowance.of(source.size), 2 * source.unpacked)) as lines:
+        (n_sheets,) = next(lines)
+        for cells in lines:
+            if not columns:
+                columns = column_names(cells, source)
+            elif any(cell not in (None, "") for cell in cells[len(columns) :]):
+                raise source.refuse(f"A cell stands right of the {len(columns)} named columns.", row=len(rows) + 1)
+            else:
+                rows.append(dict(zip(columns, cells, strict=False)))
+    if not columns:
+        raise source.refuse("The first sheet is empty.")
+    told = Finding("note", f"The workbook has {n_sheets} sheets; the first one was read.")
+    return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=(told,) if n_sheets > 1 else ())
+
+
+def _head(source: Source, encoding: str) -> str:
+    with source.reading() as file:
+        return file.read(files.HEAD).decode(encoding, "replace")
+
+
+def _document(source: Source, encoding: str) -> list[dict[str, Any]] | None:
+    """The rows of a JSON document; None where the file holds JSON lines."""
+    with source.reading() as file:
+        return json_rows(file.read().decode(encoding, "replace"), source)

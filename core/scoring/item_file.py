@@ -1,0 +1,191 @@
+"""A first look at a whole file before anything is scored: is every row readable, are ids unique, how many are there?
+
+Scoring may take hours and money, so what is wrong with the file is said before it starts.  The look costs a few
+per cent of what the offline judge takes, and memory for 12 bytes a row (ids are remembered by 8-byte hashes).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import Counter, abc
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from core.data import Mapping, load_items, propose_mapping
+from core.data.check import EmptyTexts, check_mapping
+from core.data.files import MAX_GOLDEN_ROWS
+from core.data.findings import FindingLog, first_error, has_errors
+from core.data.items import RowReader, repeated_id
+from core.data.tables import TableFile, open_table
+from core.errors import GoldenError
+from core.records import Finding, Item
+
+OnRows = abc.Callable[[int], None]
+"""Called with the number of rows looked at so far."""
+
+HEAD_ROWS = 1_000
+"""Rows looked at before the columns' roles are settled."""
+
+_TEXTS = ("item_id", "target", "source", "context", "references", "source_id", "system_id")
+_TOLD = 5_000
+_BATCH = 2_000
+
+
+@dataclass(frozen=True)
+class ItemFile:
+    """Items of a file, ready to be read as often as wanted: either from `table` one batch at a time, or from `kept`.
+
+    `digest` is the SHA-256 of the file's bytes; `filled` counts the items that have a source, a context, references.
+    """
+
+    path: Path
+    digest: str
+    n_items: int
+    filled: abc.Mapping[str, int]
+    findings: tuple[Finding, ...] = ()
+    table: TableFile | None = None
+    mapping: Mapping | None = None
+    kept: tuple[Item, ...] = field(default=(), repr=False)
+
+    def batches(self, size: int, start: int = 0) -> abc.Iterator[tuple[Item, ...]]:
+        """The items after the first `start`, in file order, `size` at a time."""
+        items = iter(self.kept[start:]) if self.table is None else self._read(start)
+        while batch := tuple(itertools.islice(items, size)):
+            yield batch
+
+    def _read(self, start: int) -> abc.Iterator[Item]:
+        assert self.table is not None and self.mapping is not None
+        reader = RowReader(self.mapping, FindingLog())  # what the first look told is no news
+        for number, row in enumerate(self.table.rows(start), start=start + 1):
+            yield reader.read(number, row)
+
+
+def file_digest(path: Path) -> str:
+    """``"sha256:" + 64 hex digits`` of a file's bytes.  OSError when it cannot be read."""
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def validate_items(path: Path, on_rows: OnRows | None = None) -> ItemFile:
+    """Look at every row of `path`.  GoldenError with row and column for the first thing that forbids its use."""
+    table = open_table(path, max_mb=None, max_rows=MAX_GOLDEN_ROWS)
+    digest, first = file_digest(path), table.rows()
+    head = list(itertools.islice(first, HEAD_ROWS))
+    mapping = propose_mapping(first.columns, head)
+    if mapping.layout == "long":
+        return _joined(path, digest)
+    look = _Look(table, mapping, on_rows)
+    if look.columns != mapping.columns:  # JSON lines: a column may first come in a late row
+        again = propose_mapping(look.columns, head)
+        if again.layout == "long":
+            return _joined(path, digest)
+        if any(again.roles.get(role) != mapping.roles.get(role) for role in _TEXTS):
+            look = _Look(table, again, on_rows)
+    findings = look.log.sorted()
+    if has_errors(findings):
+        raise first_error(findings, path.name)
+    findings = (*table.findings, *findings)
+    return ItemFile(path, digest, look.n_rows, look.filled, findings, table, look.mapping)
+
+
+def check_needs(items: ItemFile, needs: abc.Sequence[str]) -> None:
+    """GoldenError when not one item has a part (source, context, references) that the judge needs."""
+    lacking = [part for part in needs if not items.filled.get(part)]
+    if lacking:
+        columns = "" if items.mapping is None else f" The file has: {', '.join(items.mapping.columns)[:500]}."
+        raise GoldenError(
+            f"The judge rates each item beside its {' and '.join(lacking)}, and no item has one.{columns} Add a column "
+            f"{lacking[0]!r}, or name the one that holds it so.",
+            file=items.path.name,
+        )
+
+
+def _joined(path: Path, digest: str) -> ItemFile:
+    """Items of several rows each, held in memory."""
+    golden = load_items(path)
+    filled = Counter(part for item in golden.items for part in _filled(item))
+    return ItemFile(path, digest, len(golden.items), filled, kept=golden.items)
+
+
+def _filled(item: Item) -> list[str]:
+    texts = {"source": item.source, "context": item.context, "references": "".join(item.references)}
+    return [part for part, text in texts.items() if text and not text.isspace()]
+
+
+class _Look:
+    """One pass over all rows with one mapping."""
+
+    def __init__(self, table: TableFile, mapping: Mapping, on_rows: OnRows | None) -> None:
+        self.mapping, self.log, self.n_rows = mapping, FindingLog(), 0
+        self.filled: Counter[str] = Counter()
+        self._ids, self._waiting = SeenIds(), list[str]()
+        rows = table.rows(log=self.log)
+        usable = check_mapping(mapping, mapping.columns, self.log, labels_needed=False)
+        reader, empty = RowReader(mapping, self.log), EmptyTexts(mapping, self.log)
+        for number, row in enumerate(rows if usable else (), start=1):
+            self.n_rows = number
+            item = reader.read(number, row)
+            self.filled.update(_filled(item))
+            empty.look(item, number)
+            self._waiting.append(item.item_id)
+            if number % _BATCH == 0:
+                self._check_ids()
+            if number % _TOLD == 0 and on_rows is not None:
+                on_rows(number)
+        if not usable:
+            self.columns = mapping.columns
+            return
+        self._check_ids()
+        if not self.n_rows:
+            raise GoldenError("The file holds no data rows.", file=table.source.name)
+        empty.tell()
+        self.columns = rows.columns
+
+    def _check_ids(self) -> None:
+        for item_id, row, first in self._ids.add(self._waiting):
+            message = repeated_id(item_id, first, row)
+            self.log.add("error", message, row=row, column=self.mapping.roles.get("item_id"), kind="duplicate")
+        self._waiting.clear()
+
+
+class SeenIds:
+    """Which ids have come, in 12 bytes an id: sorted runs of 8-byte hashes beside their rows, merged as they grow.
+
+    Two of a million different ids have the same hash with a probability of 3 in 100 million.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[np.ndarray, np.ndarray]] = []
+        self._n = 0
+
+    def add(self, ids: abc.Sequence[str]) -> list[tuple[str, int, int]]:
+        """Enter the ids of the next rows; returns (id, its row, the row of the same id before) of repeated ones."""
+        digests = [hashlib.blake2b(one.encode("utf-8", "replace"), digest_size=8).digest() for one in ids]
+        hashes = np.frombuffer(b"".join(digests), dtype=np.uint64)
+        rows = np.arange(self._n + 1, self._n + 1 + len(ids), dtype=np.uint32)
+        self._n += len(ids)
+        order = np.argsort(hashes, kind="stable")
+        hashes, rows = hashes[order], rows[order]
+        again: dict[int, int] = {}
+        for k in np.flatnonzero(hashes[1:] == hashes[:-1]) + 1:
+            again[int(rows[k])] = int(rows[np.searchsorted(hashes, hashes[k])])
+        for known, where in self._runs:
+            at = np.minimum(np.searchsorted(known, hashes), known.size - 1)
+            for k in np.flatnonzero(known[at] == hashes):
+                row, first = int(rows[k]), int(where[at[k]])
+                again[row] = min(first, again.get(row, first))
+        if len(ids):
+            self._enter(hashes, rows)
+        start = self._n - len(ids) + 1
+        return [(ids[row - start], row, first) for row, first in sorted(again.items())]
+
+    def _enter(self, hashes: np.ndarray, rows: np.ndarray) -> None:
+        while self._runs and self._runs[-1][0].size <= hashes.size:
+            known, where = self._runs.pop()
+            hashes, rows = np.concatenate([known, hashes]), np.concatenate([where, rows])
+            order = np.argsort(hashes, kind="stable")
+            hashes, rows = hashes[order], rows[order]
+        self._runs.append((hashes, rows))
