@@ -5,8 +5,8 @@
     CATALOGUE ── find_benchmark(name) ──> Benchmark (addresses, licence, citation, parts, converter)
     fetch_benchmark(benchmark, out, record=…) ── download or `files` ──> read_fields ──> convert ──> check ──> out
 
-One converter a set (`summeval`, `newsroom`, `qags`, `usr`, `data_to_text`, `webnlg`, `asset`); `reading` holds the
-checked reading that all use, `rows` ids and means.  JSON, JSONL and CSV only; what comes is never executed.
+`catalogue.yaml` names the sets, `converters` holds one function a set, `fields` the checked reading that all use.
+JSON, JSONL and CSV only; what comes is never executed.
 """
 
 from core.data.public_sets.catalogue import CATALOGUE, Benchmark, Part, find_benchmark, is_pinned

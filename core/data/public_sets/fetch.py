@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 from core.data import check_file
 from core.data.public_sets.catalogue import Benchmark, Part, is_pinned
-from core.data.public_sets.reading import read_fields
-from core.data.public_sets.rows import Converted, Row
+from core.data.public_sets.fields import Converted, Row, read_fields
 from core.errors import DownloadError, GoldenError, UsageError
 from core.providers.downloads import download
 

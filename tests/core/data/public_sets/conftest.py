@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core.data.public_sets import find_benchmark
-from core.data.public_sets.data_to_text import METRICS
+from core.data.public_sets.converters import DATA_TO_TEXT_METRICS as METRICS
 
 Table = list[dict[str, Any]]
 

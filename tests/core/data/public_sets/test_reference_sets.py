@@ -15,9 +15,8 @@ import pytest
 
 from core.data import load_golden
 from core.data.public_sets import fetch_benchmark, find_benchmark
-from core.data.public_sets.data_to_text import METRICS
-from core.data.public_sets.usr import ASPECTS as USR_ASPECTS
-from core.data.public_sets.webnlg import ASPECTS as WEBNLG_ASPECTS
+from core.data.public_sets.converters import DATA_TO_TEXT_METRICS as METRICS
+from core.data.public_sets.converters import USR_ASPECTS, WEBNLG_ASPECTS
 
 pytestmark = pytest.mark.shared
 

@@ -1,4 +1,4 @@
-"""A downloaded file → checked rows: every field is asked for by name and type, and a wrong shape says which.
+"""A downloaded file → checked rows, and what the converters make golden rows of them with.
 
 JSON, JSONL and CSV only; nothing is evaluated.  `Fields` is one record with its place in the file; its methods raise
 GoldenError with file, row (from 1) and field when something is missing, of another type or out of its scale.
@@ -6,19 +6,26 @@ GoldenError with file, row (from 1) and field when something is missing, of anot
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
+from core.data.tables import read_table
 from core.errors import GoldenError
 
 Format = Literal["json", "jsonl", "csv"]
 Number = int | float
+Row = dict[str, Any]
+
+_HELP = "Is this the file that the catalogue names (`fetch --list --json`)?"
+_MISSING = ("", "NA")
+"""Cells of files that R wrote where there is no value."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +36,6 @@ class Fields:
     row: int
     values: dict[str, Any]
     path: str = ""
-
-    def has(self, name: str) -> bool:
-        """Whether the field is there and holds something."""
-        return self.values.get(name) not in (None, "")
 
     def text(self, name: str) -> str:
         """A text, without white space at its ends and without lone surrogates, which no file takes."""
@@ -50,6 +53,10 @@ class Fields:
     def number(self, name: str, low: float = -math.inf, high: float = math.inf) -> Number:
         """A number from `low` to `high`; whole numbers as int.  CSV cells are read as numbers."""
         return self._number(name, self.require(name), low, high)
+
+    def number_or_none(self, name: str, low: float = -math.inf, high: float = math.inf) -> Number | None:
+        """As `number`; None for an empty cell or "NA"."""
+        return None if self.require(name) in _MISSING else self.number(name, low, high)
 
     def numbers(self, name: str, low: float, high: float) -> list[Number]:
         """A list of numbers from `low` to `high` that is not empty."""
@@ -114,71 +121,20 @@ class Fields:
         return int(given) if given.is_integer() else given
 
 
-_HELP = "Is this the file that the catalogue names (`fetch --list --json`)?"
-
-
 def read_fields(path: Path, kind: Format, columns: Sequence[str], max_bytes: int) -> list[Fields]:
     """The rows of a file, each with at least `columns`; GoldenError when it is too large or no such file."""
     try:
-        data = path.read_bytes() if path.stat().st_size <= max_bytes else None
-    except OSError as problem:
-        raise GoldenError(f"the file cannot be read: {problem.strerror or problem}.", file=str(path)) from problem
-    if data is None:
-        raise GoldenError(f"the file is larger than the {max_bytes / 1e6:,.0f} MB it may have.", file=path.name)
-    if data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html")):
-        raise GoldenError(f"this is a web page (HTML), not {kind.upper()}. {_HELP}", file=path.name)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise GoldenError(f"the file is not UTF-8 (byte {problem.start:,}). {_HELP}", file=path.name) from problem
-    read = {"json": _read_json, "jsonl": _read_jsonl, "csv": _read_csv}[kind]
-    rows = [Fields(path.name, number, values) for number, values in enumerate(read(text, path.name), 1)]
-    if not rows:
-        raise GoldenError(f"the file holds no rows. {_HELP}", file=path.name)
+        table = read_table(path, suffix=f".{kind}", max_mb=max_bytes / (1 << 20))
+    except GoldenError as error:
+        raise GoldenError(f"{error.message} {_HELP}", file=error.file, row=error.row, column=error.column) from error
+    for finding in table.findings:  # a short row, or an encoding that had to be guessed: not the file that is meant
+        message = f"{finding.message.partition(';')[0]}. {_HELP}"
+        raise GoldenError(message, file=path.name, row=finding.row, column=finding.column)
+    rows = [Fields(path.name, number, dict(values)) for number, values in enumerate(table.rows, 1)]
     for row in rows:
         for name in columns:
             row.require(name)
     return rows
-
-
-def _read_json(text: str, file: str) -> Iterable[dict[str, Any]]:
-    found = _parsed(text, file, None)
-    if not isinstance(found, list):
-        raise GoldenError(f"a JSON list of objects was expected, {_shown(found)} came. {_HELP}", file=file)
-    return (_record(entry, file, row) for row, entry in enumerate(found, 1))
-
-
-def _read_jsonl(text: str, file: str) -> Iterable[dict[str, Any]]:
-    lines = [line for line in text.split("\n") if line.strip()]
-    return (_record(_parsed(line, file, row), file, row) for row, line in enumerate(lines, 1))
-
-
-def _parsed(text: str, file: str, row: int | None) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise GoldenError(f"this is no JSON ({problem}); cut off? {_HELP}", file=file, row=row) from problem
-
-
-def _record(entry: object, file: str, row: int) -> dict[str, Any]:
-    if not isinstance(entry, dict):
-        raise GoldenError(f"an object was expected, {_shown(entry)} came. {_HELP}", file=file, row=row)
-    return entry
-
-
-def _read_csv(text: str, file: str) -> Iterable[dict[str, Any]]:
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        rows = [cells for cells in reader if cells]
-    except csv.Error as problem:
-        raise GoldenError(f"the CSV is broken at line {reader.line_num}: {problem}. {_HELP}", file=file) from problem
-    head = rows[0] if rows else []
-    for row, cells in enumerate(rows[1:], 1):
-        if len(cells) != len(head):
-            message = f"{len(cells)} cells came where the header names {len(head)}; cut off? {_HELP}"
-            raise GoldenError(message, file=file, row=row)
-        yield dict(zip(head, cells, strict=True))
 
 
 def _shown(value: object) -> str:
@@ -189,3 +145,79 @@ def _shown(value: object) -> str:
         return f"a list of {len(value)}"
     shown = json.dumps(value, ensure_ascii=False, default=str)
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
+
+
+def grouped(
+    rows: Sequence[Fields], by: Sequence[str], same: Sequence[str], what: str
+) -> dict[tuple[str, ...], list[Fields]]:
+    """Rows with the same names in the fields `by`, in order of first appearance.
+
+    GoldenError for a row of a group that differs from the group's first in one of the fields `same`.
+    """
+    groups: dict[tuple[str, ...], list[Fields]] = {}
+    for row in rows:
+        group = groups.setdefault(tuple(row.name(name) for name in by), [])
+        group.append(row)
+        for name in same:
+            if row.text(name) != group[0].text(name):
+                raise row.error(f"the text differs from that of row {group[0].row}, same {what}.", name)
+    return groups
+
+
+Parts = Mapping[str, Sequence[Fields]]
+"""Role of a downloaded file (``"texts"``, ``"ratings"``) → its rows."""
+
+
+@dataclass(frozen=True)
+class Converted:
+    """Golden rows, and what a person should know about how they came about."""
+
+    rows: list[Row]
+    notes: tuple[str, ...] = ()
+
+
+Converter = Callable[[Parts], Converted]
+
+
+class Ids:
+    """Ids in order of first appearance: ``se000`` for a source, ``se000-m11`` for an item of it.
+
+    A system that has several texts for one source gets ``-2``, ``-3`` … behind the later ones.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._sources: dict[str, str] = {}
+        self._taken: Counter[str] = Counter()
+
+    def source(self, key: str) -> str:
+        """The source id of `key`, whatever names the source in its file."""
+        return self._sources.setdefault(key, f"{self._prefix}{len(self._sources):03d}")
+
+    def item(self, source_id: str, system_id: str | None = None) -> str:
+        """A new item id."""
+        plain = f"{source_id}-{system_id}" if system_id else source_id
+        self._taken[plain] += 1
+        return plain if self._taken[plain] == 1 else f"{plain}-{self._taken[plain]}"
+
+
+class Raters:
+    """Names of raters → ``A1``, ``A2`` … in order of first appearance: golden files carry no names of people."""
+
+    def __init__(self, prefix: str = "A") -> None:
+        self._prefix = prefix
+        self._known: dict[str, str] = {}
+
+    def rater(self, name: str) -> str:
+        """The rater's id."""
+        return self._known.setdefault(name, f"{self._prefix}{len(self._known) + 1}")
+
+
+def slug(name: str) -> str:
+    """``"Nucleus Decoding (p = 0.3)"`` → ``"nucleus-decoding-p-0.3"``."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "unnamed"
+
+
+def mean(values: Sequence[Number]) -> float:
+    """The mean, at ten digits: sums in another order give the same file."""
+    return round(fmean(values), 10)
