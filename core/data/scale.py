@@ -55,7 +55,8 @@ def find_scale(gold: Sequence[float], ratings: Sequence[float] = ()) -> FoundSca
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:
         raise ValueError("a scale cannot be found without values")
-    ends = _narrowest(values)
+    held = narrowest_scale(values.min(), values.max())
+    ends = (held.low, held.high) if held else None
     if ends is None or ends == WIDEST:
         ends = _without_strays(values) or ends
     if ends is None:
@@ -73,9 +74,14 @@ def find_step(values: FloatArray, width: float) -> float | None:
     return None
 
 
-def _narrowest(values: FloatArray) -> tuple[float, float] | None:
-    low, high = values.min(), values.max()
-    return next((ends for ends in USUAL if ends[0] <= low and high <= ends[1]), None)
+def usual_scales() -> tuple[Scale, ...]:
+    """The scales in use, without steps, in the order they are tried."""
+    return tuple(Scale(float(low), float(high)) for low, high in USUAL)
+
+
+def narrowest_scale(low: float, high: float) -> Scale | None:
+    """The first of the scales in use that holds all numbers from `low` to `high`; None when none does."""
+    return next((scale for scale in usual_scales() if scale.low <= low and high <= scale.high), None)
 
 
 def _without_strays(values: FloatArray) -> tuple[float, float] | None:

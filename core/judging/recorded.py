@@ -15,9 +15,9 @@ from typing import Any, Self
 import numpy as np
 
 from core.data.verdict_files import Entry, Reply, entries, load_recording, propose_columns
-from core.data.verdict_files.fields import OWN_NAMES
-from core.data.verdict_files.match import doubled_rows
-from core.data.verdict_files.scales import number_in
+from core.data.verdict_files.columns import OWN_NAMES
+from core.data.verdict_files.reading import number_in
+from core.data.verdict_files.recording import doubled_rows
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.base import CallEstimate, DraftBatch, DraftRequest, OnProgress, RefineRequest
 from core.judging.parse import Reading, read_rating

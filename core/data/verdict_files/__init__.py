@@ -11,11 +11,11 @@ and annotated datasets of OpenAI's Evals platform (`shapes`).  Which column play
 alias, told, and can be corrected; a score on another scale is counted and asked about, never clipped or guessed.
 """
 
-from core.data.verdict_files.entries import Entry, Reply, entries
-from core.data.verdict_files.fields import ROLES, Columns, Role, propose_columns
-from core.data.verdict_files.load import Recording, load_recording
+from core.data.verdict_files.columns import ROLES, Columns, Role, propose_columns
 from core.data.verdict_files.match import match
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Take, Use
+from core.data.verdict_files.recording import Entry, Recording, entries, load_recording
+from core.data.verdict_files.shapes import Reply
 
 __all__ = [
     "ROLES",

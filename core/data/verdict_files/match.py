@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.data.verdict_files.entries import Entry, entries
-from core.data.verdict_files.fields import Columns, propose_columns
-from core.data.verdict_files.findings import findings_of
-from core.data.verdict_files.load import Recording
-from core.data.verdict_files.preview import MOST_SHOWN, Doubled, ImportChoices, ImportPreview, Use
-from core.data.verdict_files.reading import Reader, ReplyReader, ScoreReader
-from core.data.verdict_files.scales import ends, same_ends
+from core.data.verdict_files.columns import Columns, propose_columns
+from core.data.verdict_files.preview import (
+    MOST_SHOWN,
+    Doubled,
+    ImportChoices,
+    ImportPreview,
+    Use,
+    findings_of,
+    same_ends,
+)
+from core.data.verdict_files.reading import Reader
+from core.data.verdict_files.recording import Entry, Recording, doubled_rows, entries
 from core.errors import AspectError
 from core.records import FloatArray, GoldenSet, Scale, Unscored
 
@@ -32,7 +37,7 @@ def match(recording: Recording, golden: GoldenSet, aspect: str, choices: ImportC
     use = chosen.use or _default_use(columns)
     rows = _gathered(recording, columns, aspect, golden)
     scale = golden.aspects[aspect].scale
-    reader = _reader(use, columns, chosen, scale, aspect)
+    reader = Reader(use, chosen, scale, aspect, keep_replies="replies" in columns.roles)
     read = _read(rows, golden, reader)
     on_scale = _is_on_scale(chosen, use, scale)
     preview = ImportPreview(
@@ -56,7 +61,7 @@ def match(recording: Recording, golden: GoldenSet, aspect: str, choices: ImportC
         n_replies=reader.tally.n,
         unread=dict(reader.tally.unread.most_common()),
         examples={reason: tuple(found) for reason, found in reader.tally.examples.items()},
-        observed=ends(reader.tally.seen),
+        observed=reader.tally.ends,
         suggested=reader.suggested(),
         aspects=_aspects_in(recording, columns),
         findings=(),
@@ -99,24 +104,10 @@ def _gathered(recording: Recording, columns: Columns, aspect: str, golden: Golde
     return rows
 
 
-def doubled_rows(claims: Sequence[Entry]) -> tuple[int, ...]:
-    """Rows of one item that no sample number tells apart; empty when each is a sample of its own."""
-    by_sample: dict[str, list[int]] = {}
-    for entry in claims:
-        by_sample.setdefault(entry.sample, []).append(entry.row)
-    return next((tuple(rows) for rows in by_sample.values() if len(rows) > 1), ())
-
-
 def _default_use(columns: Columns) -> Use:
     """Replies where they are named plainly or alone, else the scores."""
     exact = columns.found.get("replies") in ("exact", "corrected")
     return "replies" if "score" not in columns.roles or exact else "scores"
-
-
-def _reader(use: Use, columns: Columns, chosen: ImportChoices, scale: Scale, aspect: str) -> Reader:
-    if use == "replies":
-        return ReplyReader(chosen, scale, aspect)
-    return ScoreReader(chosen, scale, keep_replies="replies" in columns.roles)
 
 
 @dataclass

@@ -1,12 +1,16 @@
-"""What a person chooses about an import, and what they are shown before it is kept."""
+"""What a person chooses about an import, and what they are shown and told before it is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from core.data.verdict_files.fields import Columns, Role
+import numpy as np
+
+from core.data.fields import folded
+from core.data.verdict_files.columns import OWN_NAMES, Columns, Role
+from core.data.verdict_files.recording import Recording
 from core.data.verdict_files.shapes import Shape
 from core.errors import UsageError
 from core.records import Finding, FloatArray, JudgeScores, Scale, Unscored, UnscoredReason
@@ -123,3 +127,147 @@ class ImportPreview:
             calls_per_item=self.n_replies / self.n_matched if self.use == "replies" and self.n_matched else None,
         )
         return judge, self.replies
+
+
+# ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def findings_of(preview: ImportPreview, recording: Recording, *, words: int) -> ImportPreview:
+    """`preview` with its findings: errors forbid the import, warnings and notes do not."""
+    nothing = _nothing_to_read(preview)
+    found = [*recording.findings, *nothing]
+    if not nothing:
+        found += [*_matching(preview), *_columns(preview), *_numbers(preview, words)]
+    return replace(preview, findings=tuple(found))
+
+
+def _nothing_to_read(preview: ImportPreview) -> list[Finding]:
+    """Errors about what the file is, before any matching."""
+    roles, aspect = preview.columns.roles, preview.aspect
+    role: Role = "replies" if preview.use == "replies" else "score"
+    if role not in roles:
+        others = preview.aspects if preview.use == "scores" or "score" not in roles else ()
+        if others:
+            return [
+                _error(
+                    f"The file holds scores of {_listed(others)}, and none under the name {aspect}. Choose the column "
+                    "of scores that belongs to it."
+                )
+            ]
+        wanted = "replies (responses, reply, output …)" if role == "replies" else "scores (score, rating, value …)"
+        return [_error(f"No column holds {wanted}. Choose one; the file has {_listed(preview.columns.names)}.")]
+    graders = preview.columns.also.get("score", ())
+    chosen = preview.columns.found[role] == "corrected" or aspect in preview.columns.of_aspect
+    if preview.shape == "eval output items" and role == "score" and graders and not chosen:
+        names = [roles["score"], *graders]
+        return [_error(f"The file holds the scores of {len(names)} graders and none is named {aspect}; choose one.")]
+    if not preview.n_rows:
+        return [_error(f"The file holds rows about {_listed(preview.aspects)}, and none about {aspect}.")]
+    return []
+
+
+def _matching(preview: ImportPreview) -> Iterator[Finding]:
+    if not preview.n_matched:
+        yield _error(
+            f"None of the {preview.n_unknown:,} item ids in the file is in the golden set. The file has "
+            f"{_listed(preview.unknown[:3])}; the golden set has {_listed(preview.without_row[:3])}. Choose the column "
+            "that holds the golden set's ids."
+        )
+        return
+    if preview.n_doubled:
+        first = preview.doubled[0]
+        rows = " and ".join(map(str, first.rows[:4]))
+        yield Finding(
+            "error",
+            f"{_count(preview.n_doubled, 'item stands', 'items stand')} more than once: {first.item_id!r} in rows "
+            f"{rows}. Keep one row an item, or choose the column that numbers its samples.",
+            row=first.rows[-1],
+        )
+    if preview.n_unknown:
+        yield _warning(
+            f"{_count(preview.n_unknown, 'item id of the file is', 'item ids of the file are')} not in the golden set "
+            f"and {'plays' if preview.n_unknown == 1 else 'play'} no part: "
+            f"{_first(preview.unknown, preview.n_unknown)}"
+        )
+    if preview.n_without_row:
+        yield _warning(
+            f"{preview.n_without_row:,} of the {preview.n_items:,} items of the golden set have no row and stay "
+            f"unscored: {_first(preview.without_row, preview.n_without_row)}"
+        )
+
+
+def _columns(preview: ImportPreview) -> Iterator[Finding]:
+    used: tuple[Role, ...] = ("item_id", "replies" if preview.use == "replies" else "score")
+    for role in (one for one in preview.columns.roles if preview.columns.found[one] == "alias"):
+        yield Finding("note", f"is taken for the {OWN_NAMES[role]}", column=preview.columns.roles[role])
+    for role in (one for one in used if preview.columns.found.get(one) != "corrected"):
+        if rest := preview.columns.also.get(role):
+            yield Finding("note", f"{_listed(rest[:5])} could hold the {role} too; it can be chosen instead.")
+    others = [name for name in preview.aspects if folded(name) != folded(preview.aspect)]
+    if others:
+        yield Finding("note", f"The file also holds {_listed(others[:8])}; import it once for each aspect.")
+
+
+def _numbers(preview: ImportPreview, words: int) -> Iterator[Finding]:
+    stated = preview.choices.scale or preview.scale
+    if words:
+        raw = preview.choices.take == "own" and preview.choices.scale is None
+        low, high = ("0", "1") if raw else (f"{stated.low:g}", f"{stated.high:g}")
+        taken = _count(words, "word of judgement was taken as a number", "words of judgement were taken as numbers")
+        yield Finding("note", f"{taken}: Good and its like {high}, Bad {low}.")
+    if beyond := preview.unread.get("out of range"):
+        yield _warning(_out_of_range(preview, beyond))
+    rest = {reason: n for reason, n in preview.unread.items() if reason != "out of range"}
+    if rest:
+        what = "replies" if preview.use == "replies" else "scores"
+        told = ", ".join(f"{reason} {n:,}" for reason, n in rest.items())
+        yield _warning(f"No number was found in {sum(rest.values()):,} of {preview.n_replies:,} {what}: {told}.")
+    scored = preview.values[~np.isnan(preview.values)]
+    if not scored.size and preview.n_matched:
+        yield _error("No item got a score, so there is nothing to compare. See the reasons and examples.")
+    elif scored.size > 1 and scored.min() == scored.max():
+        yield _warning(
+            f"All {scored.size:,} scores are {scored[0]:g}: a judge that gives everything the same number has no "
+            "correlation with anybody."
+        )
+    if preview.on_scale and not same_ends(stated, preview.scale):
+        yield Finding("note", f"Numbers on {stated} are mapped linearly to {preview.scale}.")
+    elif not preview.on_scale:
+        yield Finding("note", "The scores stay on a scale of their own: correlations hold, errors and bias do not.")
+
+
+def _out_of_range(preview: ImportPreview, beyond: int) -> str:
+    stated = preview.choices.scale or preview.scale
+    seen = preview.observed
+    told = f", which run from {seen[0]:g} to {seen[1]:g}," if seen is not None and preview.use == "scores" else ""
+    hint = f" They would fit {preview.suggested}." if preview.suggested is not None else ""
+    what = "replies" if preview.use == "replies" else "scores"
+    return (
+        f"{beyond:,} of {preview.n_replies:,} {what}{told} lie outside {stated} and are not used.{hint} If the judge "
+        "was given another scale, say which, or take the numbers as they are."
+    )
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name[:60] for name in names[:12])
+
+
+def _first(names: Sequence[str], n: int) -> str:
+    return f"{_listed(names)}{' …' if n > len(names) else '.'}"
+
+
+def _error(message: str) -> Finding:
+    return Finding("error", message)
+
+
+def _warning(message: str) -> Finding:
+    return Finding("warning", message)
+
+
+def same_ends(scale: Scale | None, other: Scale) -> bool:
+    """Whether both run between the same ends, whatever their steps."""
+    return scale is not None and (scale.low, scale.high) == (other.low, other.high)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple
 
-from core.data.cells import shown
-from core.data.verdict_files.entries import Entry
-from core.data.verdict_files.preview import ImportChoices, Unread
-from core.data.verdict_files.replies import Reply
-from core.data.verdict_files.scales import (
-    USUAL,
-    ends,
-    mapped,
-    number_in,
-    suggested_scale,
-    verdict_word,
-)
+from core.data.cells import CellError, read_number, shown
+from core.data.scale import narrowest_scale, usual_scales
+from core.data.verdict_files.preview import ImportChoices, Unread, Use
+from core.data.verdict_files.recording import Entry
+from core.data.verdict_files.shapes import Reply
 from core.judging.parse import Reading, read_rating
 from core.records import Scale, Unscored, UnscoredReason
+
+GOOD = frozenset("good pass passed yes true correct positive up thumbs_up 👍".split())
+BAD = frozenset("bad fail failed no false incorrect negative down thumbs_down 👎".split())
 
 _EXAMPLES, _EXAMPLE_TEXT = 3, 200
 _MANY = 0.05
@@ -39,6 +35,11 @@ class Tally:
     words: int = 0
 
     @property
+    def ends(self) -> tuple[float, float] | None:
+        """The smallest and the largest number; None where there is none."""
+        return (min(self.seen), max(self.seen)) if self.seen else None
+
+    @property
     def mostly_on_another_scale(self) -> bool:
         """Whether so much lies out of range that the scale is in question, and not a few slips."""
         return self.unread["out of range"] >= _MANY * self.n > 0
@@ -51,114 +52,118 @@ class Tally:
             kept.append(Unread(entry.item_id, entry.row, text[:_EXAMPLE_TEXT]))
 
 
-class Reader(Protocol):
-    """Reads the rows of one item after the other."""
+class _Read(NamedTuple):
+    """One reply or score: its number, or why there is none, in one word and in a sentence, and how it reads."""
 
-    @property
-    def tally(self) -> Tally: ...
-
-    def read(self, item_id: str, rows: Sequence[Entry]) -> float | Unscored:
-        """The item's number: the mean over its readable replies or scores."""
-        ...
-
-    def words(self, rows: Sequence[Entry]) -> tuple[str, ...]:
-        """The judge's words on the item, as they came."""
-        ...
-
-    def suggested(self) -> Scale | None:
-        """A usual scale that would hold the numbers, where the one in use does not."""
-        ...
+    value: float | None
+    reason: UnscoredReason = "no verdict"
+    detail: str = ""
+    text: str = ""
 
 
-class ReplyReader:
-    """Reads replies with `core.judging.parse` on the scale that the judge was given."""
+class Reader:
+    """Reads the rows of one item after the other, on the scale that the judge was given."""
 
-    def __init__(self, choices: ImportChoices, scale: Scale, aspect: str) -> None:
+    def __init__(self, use: Use, choices: ImportChoices, scale: Scale, aspect: str, *, keep_replies: bool) -> None:
         self.tally = Tally()
-        self._choices, self._onto, self._aspect = choices, scale, aspect
+        self._use, self._choices, self._aspect, self._onto = use, choices, aspect, scale
         self._scale = choices.scale or scale
+        self._raw = choices.take == "own" and choices.scale is None
+        self._keep_replies = keep_replies
         self._beyond: list[str] = []
 
     def read(self, item_id: str, rows: Sequence[Entry]) -> float | Unscored:
+        """The item's number: the mean over its readable replies or scores."""
         values: list[float] = []
-        first: UnscoredReason | None = None
+        first: _Read | None = None
         for entry in rows:
-            for reply in entry.replies or (Reply(""),):
+            for read in self._replies(entry) if self._use == "replies" else (self._score(entry),):
                 self.tally.n += 1
-                reading = self._reading(reply)
-                if reading.value is not None:
-                    values.append(reading.value)
+                if read.value is not None:
+                    values.append(read.value)
                     continue
-                reason = reading.reason or "no verdict"
-                first = first or reason
-                self.tally.miss(reason, entry, reply.text)
-                if reason == "out of range" and len(self._beyond) < _TRIED:
-                    self._beyond.append(reply.text)
-        self.tally.seen += values
+                first = first or read
+                self.tally.miss(read.reason, entry, read.text)
         if not values:
-            return Unscored(item_id, first or "empty", "None of its replies could be read.")
+            return Unscored(item_id, first.reason, first.detail) if first else Unscored(item_id, "empty")
         mean = sum(values) / len(values)
         return mean if self._choices.take == "own" else mapped(mean, self._scale, self._onto)
 
     def words(self, rows: Sequence[Entry]) -> tuple[str, ...]:
-        return tuple(reply.text for entry in rows for reply in entry.replies or ())
+        """The judge's words on the item, as they came: its replies, or the reasons beside its scores."""
+        replies = [reply.text for entry in rows for reply in entry.replies or ()]
+        if self._use == "replies":
+            return tuple(replies)
+        kept = tuple(text for text in replies if text) if self._keep_replies else ()
+        return kept or tuple(entry.reason for entry in rows if entry.reason)
 
     def suggested(self) -> Scale | None:
-        """The narrowest usual scale on which nearly all of what lay out of range is read."""
-        wide = sorted((s for s in USUAL if s != self._scale), key=lambda s: (s.high - s.low, s.low))
-        for scale in wide if self.tally.mostly_on_another_scale else ():
+        """The narrowest usual scale that would hold (nearly) all numbers, where the one in use does not."""
+        if not self.tally.mostly_on_another_scale:
+            return None
+        ends = self.tally.ends
+        if self._use == "scores":
+            return narrowest_scale(*ends) if ends is not None else None
+        for scale in usual_scales():
             held = sum(read_rating(text, scale, self._aspect).value is not None for text in self._beyond)
-            if held >= 0.95 * len(self._beyond) and all(scale.holds(end) for end in ends(self.tally.seen) or ()):
+            if held >= 0.95 * len(self._beyond) and all(scale.holds(end) for end in ends or ()):
                 return scale
         return None
+
+    def _replies(self, entry: Entry) -> Iterator[_Read]:
+        for reply in entry.replies or (Reply(""),):
+            reading = self._reading(reply)
+            if reading.value is not None:
+                self.tally.seen.append(reading.value)
+                yield _Read(reading.value)
+                continue
+            if reading.reason == "out of range" and len(self._beyond) < _TRIED:
+                self._beyond.append(reply.text)
+            yield _Read(None, reading.reason or "no verdict", "None of its replies could be read.", reply.text)
 
     def _reading(self, reply: Reply) -> Reading:
         if reply.finish == "error":
             return Reading(None, "provider error")
         return read_rating(reply.text, self._scale, self._aspect, reply.finish, letters=self._choices.letters)
 
-
-class ScoreReader:
-    """Reads a column of scores; Good and Bad (pass and fail, true and false) are the ends of the scale."""
-
-    def __init__(self, choices: ImportChoices, scale: Scale, *, keep_replies: bool) -> None:
-        self.tally = Tally()
-        self._onto, self._keep_replies = scale, keep_replies
-        self._raw = choices.take == "own" and choices.scale is None
-        self._own = choices.take == "own"
-        self._scale = choices.scale or scale
-
-    def read(self, item_id: str, rows: Sequence[Entry]) -> float | Unscored:
-        found = [self._score(entry) for entry in rows]
-        values = [one for one in found if isinstance(one, float)]
-        if not values:
-            return next(one for one in found if isinstance(one, Unscored))
-        mean = sum(values) / len(values)
-        return mean if self._own else mapped(mean, self._scale, self._onto)
-
-    def words(self, rows: Sequence[Entry]) -> tuple[str, ...]:
-        said: Iterable[str] = (reply.text for entry in rows for reply in entry.replies or ())
-        kept = tuple(text for text in said if text) if self._keep_replies else ()
-        return kept or tuple(entry.reason for entry in rows if entry.reason)
-
-    def suggested(self) -> Scale | None:
-        seen = ends(self.tally.seen)
-        return suggested_scale(*seen) if seen is not None and self.tally.mostly_on_another_scale else None
-
-    def _score(self, entry: Entry) -> float | Unscored:
-        self.tally.n += 1
+    def _score(self, entry: Entry) -> _Read:
+        """A number; Good and Bad (pass and fail, true and false) are the ends of the scale."""
         if (word := verdict_word(entry.score)) is not None:
             self.tally.words += 1
             low, high = (0.0, 1.0) if self._raw else (self._scale.low, self._scale.high)
-            return float(high if word else low)
+            return _Read(high if word else low)
         number = number_in(entry.score)
-        if isinstance(number, float):
-            self.tally.seen.append(number)
-            if self._raw or self._scale.holds(number):
-                return number
-            return self._missed("out of range", entry, f"The score {number:g} lies outside {self._scale}.")
-        return self._missed("no verdict", entry, f"{number or 'The score is empty'}.")
+        text = "" if entry.score is None else shown(entry.score)
+        if not isinstance(number, float):
+            return _Read(None, "no verdict", f"{number or 'The score is empty'}.", text)
+        self.tally.seen.append(number)
+        if self._raw or self._scale.holds(number):
+            return _Read(number)
+        return _Read(None, "out of range", f"The score {number:g} lies outside {self._scale}.", text)
 
-    def _missed(self, reason: UnscoredReason, entry: Entry, detail: str) -> Unscored:
-        self.tally.miss(reason, entry, "" if entry.score is None else shown(entry.score))
-        return Unscored(entry.item_id, reason, detail)
+
+def verdict_word(cell: Any) -> bool | None:
+    """True for Good and its like, False for Bad, None for anything else."""
+    if isinstance(cell, bool):
+        return cell
+    if not isinstance(cell, str):
+        return None
+    word = "_".join(cell.strip().lower().split())
+    return True if word in GOOD else False if word in BAD else None
+
+
+def number_in(cell: Any) -> float | str | None:
+    """The number in a score cell, None for an empty one, or a sentence that says why it is neither."""
+    try:
+        return read_number(cell)
+    except CellError:
+        return f"{shown(cell)} is no number"
+
+
+def mapped(value: float, scale: Scale, onto: Scale) -> float:
+    """`value` of `scale` carried linearly to `onto`: ends to ends.
+
+    >>> mapped(25.0, Scale(0, 100), Scale(1, 5))
+    2.0
+    """
+    return onto.low + (value - scale.low) / (scale.high - scale.low) * (onto.high - onto.low)

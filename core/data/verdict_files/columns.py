@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from core.data.fields import KNOWN_ASPECTS, folded
-from core.data.verdict_files.load import Recording
 from core.data.verdict_files.shapes import GRADER, REPLY_OF_BATCH, REPLY_OF_SAMPLE
 from core.errors import UsageError
+
+if TYPE_CHECKING:
+    from core.data.verdict_files.recording import Recording
 
 Role = Literal["item_id", "replies", "score", "reason", "sample", "aspect"]
 How = Literal["exact", "alias", "corrected"]
@@ -98,7 +100,7 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
     usual ones.  Where a column could be the judged text rather than the judge's words, it is left in `also`.
     """
     names = recording.columns
-    candidates = {role: list(_candidates(role, recording)) for role in ROLES}
+    candidates = {role: _candidates(role, recording) for role in ROLES}
     of_aspect = _score_columns(names, [*sorted(KNOWN_ASPECTS), *aspects, aspect])
     of_reply = [c for c in names if _holds_replies(c) and _last(c) == folded(aspect) != ""]
     candidates["replies"] = of_reply + [c for c in candidates["replies"] if c not in of_reply]
@@ -109,7 +111,7 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
     roles: dict[Role, str] = {}
     for role in ROLES:
         free = [column for column in candidates[role] if column not in roles.values()]
-        if free and not (role == "replies" and "score" in _present(candidates) and not _plain(free[0])):
+        if free and not (role == "replies" and candidates["score"] and not _plain(free[0])):
             roles[role] = free[0]
     if (own := f"{roles.get('score')}.reason") in names:
         roles["reason"] = own
@@ -122,30 +124,27 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
     return Columns(names, roles, found, {role: rest for role, rest in also.items() if rest}, of_aspect)
 
 
-def _present(candidates: Mapping[Role, Sequence[str]]) -> set[Role]:
-    return {role for role, columns in candidates.items() if columns}
-
-
 def _plain(column: str) -> bool:
     return column in PLAIN_REPLIES or _last(column) in PLAIN_REPLIES or _holds_replies(column)
 
 
-def _candidates(role: Role, recording: Recording) -> Iterator[str]:
+def _candidates(role: Role, recording: Recording) -> list[str]:
     """Columns that could play `role`, best first: by name, a shallow one before a nested one of the same name."""
-    if role == "score" and recording.shape == "eval output items":
-        yield from (c for c in recording.columns if c.startswith(GRADER) and not c.endswith((".passed", ".reason")))
-        return
-    if role == "replies" and recording.shape != "table":
-        own = {"batch output": REPLY_OF_BATCH, "eval output items": REPLY_OF_SAMPLE}.get(recording.shape)
-        if own is not None:
-            yield from (column for column in recording.columns if column == own)
-            return
-    if role == "reason" and recording.shape == "eval output items":
-        yield from (column for column in recording.columns if column.endswith(".reason"))
-        return
-    shallow = sorted(recording.columns, key=lambda column: column.count("."))
-    for name in (OWN_NAMES[role], *ALIASES[role]):
-        yield from (column for column in shallow if _last(column) == name)
+    columns = recording.columns
+    of_shape = {
+        ("eval output items", "score"): [c for c in columns if _is_grader(c)],
+        ("eval output items", "reason"): [c for c in columns if c.endswith(".reason")],
+        ("eval output items", "replies"): [c for c in columns if c == REPLY_OF_SAMPLE],
+        ("batch output", "replies"): [c for c in columns if c == REPLY_OF_BATCH],
+    }.get((recording.shape, role))
+    if of_shape is not None:
+        return of_shape
+    shallow = sorted(columns, key=lambda column: column.count("."))
+    return [column for name in (OWN_NAMES[role], *ALIASES[role]) for column in shallow if _last(column) == name]
+
+
+def _is_grader(column: str) -> bool:
+    return column.startswith(GRADER) and not column.endswith((".passed", ".reason"))
 
 
 def _last(column: str) -> str:
@@ -161,7 +160,7 @@ def _score_columns(columns: Sequence[str], aspects: Sequence[str]) -> dict[str, 
     found: dict[str, str] = {}
     for column in columns:
         if column.startswith(GRADER):
-            stem = "" if column.endswith((".passed", ".reason")) else _grader_aspect(column, wanted)
+            stem = _grader_aspect(column, wanted) if _is_grader(column) else ""
         else:
             stem = "" if _holds_replies(column) else _without_score_words(_last(column))
         if stem in wanted:
