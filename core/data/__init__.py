@@ -14,22 +14,18 @@ Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX. 
 digest, not its format.  `usable_aspect(golden, aspect)` is the one guard before an aspect is used.
 """
 
-from core.data.build import BuiltGolden, build_golden
 from core.data.check import GroupFacts, group_facts, usable_aspect
 from core.data.fields import Layout, Mapping, RatingColumn, is_role
-from core.data.load import load_golden, load_items
+from core.data.golden import BuiltGolden, as_check_json, build_golden, check_file, load_golden, load_items
 from core.data.propose import propose_mapping
 from core.data.scale import FoundScale, find_scale
 from core.data.split import Fold, inner_fold, split_sources
-from core.data.summary import AspectSummary, GoldenSummary, as_check_json, check_file, summarise
 from core.data.tables import Table, TableFile, open_table, read_table, read_upload
 
 __all__ = [
-    "AspectSummary",
     "BuiltGolden",
     "Fold",
     "FoundScale",
-    "GoldenSummary",
     "GroupFacts",
     "Layout",
     "Mapping",
@@ -50,6 +46,5 @@ __all__ = [
     "read_table",
     "read_upload",
     "split_sources",
-    "summarise",
     "usable_aspect",
 ]

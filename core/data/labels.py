@@ -223,8 +223,16 @@ class _Reader:
             for index, position, cell in self.filled(column):
                 aspect = name or self.aspect_cell(mapping.roles["aspect"], index)
                 value = self.number(cell, index + 1, column)
-                if aspect and value is not None:
-                    self.add_long(mapping, given, _LongCell(index, position, aspect, value, column))
+                if not aspect or value is None:
+                    continue
+                rater = self.rater_cell(mapping.roles.get("annotator_id"), index, position, aspect)
+                first = given.setdefault((position, aspect, rater), index + 1)
+                if first != index + 1:
+                    message = f"{shown(rater)} rated {aspect} of this item in row {first} already; keep one of the two."
+                    self.log.add("error", message, row=index + 1, column=column, kind="twice")
+                    continue
+                rating = Rating(self.items.items[position].item_id, rater, aspect, value)
+                self.cells_of(aspect).add_rating(rating, Place(index + 1, column))
         for cells in self.aspects.values():
             cells.gold_from_ratings(self.items.positions)
             if "annotator_id" not in mapping.roles and len(cells.ratings) == sum(v is not None for v in cells.gold):
@@ -232,23 +240,12 @@ class _Reader:
                 cells.ratings, cells.rating_places, cells.panels = [], [], []
         return self.aspects
 
-    def add_long(self, mapping: Mapping, given: dict[tuple[int, str, str], int], cell: _LongCell) -> None:
-        rater = self.rater_cell(mapping, cell)
-        first = given.setdefault((cell.position, cell.aspect, rater), cell.index + 1)
-        if first != cell.index + 1:
-            message = f"{shown(rater)} rated {cell.aspect} of this item in row {first} already; keep one of the two."
-            self.log.add("error", message, row=cell.index + 1, column=cell.column, kind="twice")
-            return
-        rating = Rating(self.items.items[cell.position].item_id, rater, cell.aspect, cell.value)
-        self.cells_of(cell.aspect).add_rating(rating, Place(cell.index + 1, cell.column))
-
-    def rater_cell(self, mapping: Mapping, cell: _LongCell) -> str:
+    def rater_cell(self, column: str | None, index: int, position: int, aspect: str) -> str:
         """The rater's id, or r1, r2, … in the order of an item's unnamed ratings."""
-        column = mapping.roles.get("annotator_id")
-        rater = read_id(self.table.rows[cell.index].get(column)) if column else ""
+        rater = read_id(self.table.rows[index].get(column)) if column else ""
         if not rater:
-            self.unnamed[cell.position, cell.aspect] += 1
-            rater = f"r{self.unnamed[cell.position, cell.aspect]}"
+            self.unnamed[position, aspect] += 1
+            rater = f"r{self.unnamed[position, aspect]}"
         return rater
 
     def aspect_cell(self, column: str, index: int) -> str:
@@ -275,17 +272,6 @@ class _Reader:
                 self.log.once("note", "The metric is a list; its mean is used.", row=index + 1, column=column)
             values[position] = fmean(numbers) if numbers else None
         return tuple(values)
-
-
-@dataclass(frozen=True, slots=True)
-class _LongCell:
-    """One label of a long file."""
-
-    index: int
-    position: int
-    aspect: str
-    value: float
-    column: str
 
 
 def _capital(problem: Exception) -> str:

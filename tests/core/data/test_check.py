@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.data import BuiltGolden, GroupFacts, as_check_json, check_file, group_facts, summarise, usable_aspect
+from core.data import BuiltGolden, GroupFacts, as_check_json, check_file, group_facts, usable_aspect
 from core.errors import AspectError
 from core.records import Finding, Item
 
@@ -155,7 +155,7 @@ def test_check_json_tells_what_it_can_of_a_file_with_errors(tmp_path: Path) -> N
     assert (body["n_items"], body["n_rows"], body["aspects"]) == (0, 1, {})
 
 
-def test_the_summary_has_means_and_counts(built: Build, summaries: list[dict[str, Any]]) -> None:
-    aspect = summarise(built(summaries)).aspects["coherence"]
-    assert aspect.mean == pytest.approx((1 + 3.5 + 5 + 1.5 + 4 + 4.5) / 6)
-    assert aspect.n_distinct == 6
+def test_check_json_has_means_and_counts(built: Build, summaries: list[dict[str, Any]]) -> None:
+    aspect = as_check_json(built(summaries))["aspects"]["coherence"]
+    assert aspect["mean"] == pytest.approx((1 + 3.5 + 5 + 1.5 + 4 + 4.5) / 6)
+    assert aspect["n_distinct"] == 6

@@ -1,15 +1,17 @@
-"""Table + mapping + scales → a frozen golden set with findings, or findings alone when an error forbids its use."""
+"""A file → a frozen golden set with findings, or findings alone where an error forbids its use; what `check` tells."""
 
 from __future__ import annotations
 
 from collections import abc
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from core.data.cells import clean_text
-from core.data.check import check_aspect, check_items, check_mapping, check_scale
+from core.data.check import check_aspect, check_items, check_mapping, check_scale, group_facts
 from core.data.fields import Mapping
-from core.data.files import MAX_GOLDEN_ROWS
-from core.data.findings import FindingLog, has_errors
+from core.data.files import MAX_GOLDEN_ROWS, USUAL_MB
+from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.labels import AspectCells, read_labels, read_metrics
@@ -17,7 +19,7 @@ from core.data.labels_needed import few_labels
 from core.data.propose import propose_mapping
 from core.data.scale import find_scale
 from core.data.split import calibration_labels
-from core.data.tables import Table
+from core.data.tables import Table, read_table
 from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, Finding, GoldenSet, Scale
 
@@ -33,6 +35,51 @@ class BuiltGolden:
     mapping: Mapping
     draft: GoldenSet | None = None
     n_rows: int = 0
+
+
+def load_golden(
+    path: str | Path,
+    *,
+    mapping: Mapping | None = None,
+    scales: abc.Mapping[str, Scale] | None = None,
+    name: str | None = None,
+    max_mb: float = USUAL_MB,
+) -> GoldenSet:
+    """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
+
+    `mapping` None: as `propose_mapping` proposes.  `scales`: aspect → confirmed scale; others are found.  `max_mb`
+    bounds the file, packed and unpacked.  GoldenError with file, row and column for the first thing that forbids its
+    use; `build_golden` gives all findings.
+    """
+    return _usable(build_golden(_table(path, max_mb), mapping, scales, name=name), path)
+
+
+def load_items(
+    path: str | Path, *, mapping: Mapping | None = None, name: str | None = None, max_mb: float = USUAL_MB
+) -> GoldenSet:
+    """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
+    return _usable(build_golden(_table(path, max_mb), mapping, name=name, labels_needed=False), path)
+
+
+def check_file(
+    path: str | Path,
+    *,
+    mapping: Mapping | None = None,
+    scales: abc.Mapping[str, Scale] | None = None,
+    max_mb: float = USUAL_MB,
+) -> dict[str, Any]:
+    """`as_check_json` of a file.  GoldenError only when it cannot be read at all; the rest are findings."""
+    return as_check_json(build_golden(_table(path, max_mb), mapping, scales))
+
+
+def _table(path: str | Path, max_mb: float) -> Table:
+    return read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
+
+
+def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
+    if built.golden is None:
+        raise first_error(built.findings, Path(path).name)
+    return built.golden
 
 
 def build_golden(
@@ -131,3 +178,51 @@ def stem(name: str) -> str:
     base = clean_text(name).rsplit("/", 1)[-1]
     head = base.split(".", 1)[0]
     return head or base or "golden set"
+
+
+# ── check ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_check_json(built: BuiltGolden) -> dict[str, Any]:
+    """The JSON of ``check`` (DESIGN §3) of what `build_golden` gave, errors or not (then over what could be read).
+
+    The mapping and a few more counts stand beside the fixed keys; `digest` is null when the file cannot be used.
+    """
+    draft = built.draft
+    return {
+        "name": draft.name if draft else "",
+        "digest": built.golden.digest if built.golden else None,
+        "usable": built.golden is not None,
+        "kind": built.mapping.kind,
+        "n_rows": built.n_rows,
+        "n_items": len(draft.items) if draft else 0,
+        "n_sources": draft.n_sources if draft else 0,
+        "n_systems": draft.n_systems if draft else 0,
+        "aspects": {aspect: _aspect_json(draft, aspect) for aspect in draft.aspects} if draft else {},
+        "findings": [asdict(finding) for finding in built.findings],
+        "mapping": built.mapping.as_json(),
+    }
+
+
+def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
+    """One aspect: its scale, how many labels and ratings it has, and how they spread over the groups.
+
+    "n_calibration" of the labels would choose criteria with the usual split; null where nothing can be split.
+    """
+    scale, groups = golden.aspects[aspect].scale, group_facts(golden.labels(aspect), golden.items)
+    values = [value for value in golden.aspects[aspect].values if value is not None]
+    raters = [rating.rater_id for rating in golden.ratings if rating.aspect == aspect]
+    return {
+        "scale": [scale.low, scale.high],
+        "step": scale.step,
+        "scale_given": scale.given,
+        "n_labelled": len(values),
+        "n_calibration": calibration_labels(golden, aspect),
+        "mean": sum(values) / len(values),
+        "n_distinct": len(set(values)),
+        "n_ratings": len(raters),
+        "n_raters": len(set(raters)),
+        "n_groups": groups.n_groups,
+        "n_constant_groups": groups.n_constant,
+        "n_small_groups": groups.n_small,
+    }
