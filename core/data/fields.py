@@ -12,13 +12,15 @@ from __future__ import annotations
 import re
 from collections import abc
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self, get_args
 
 from core.data.cells import Comma
 from core.errors import UsageError
 from core.records import ItemKind
 
 Layout = Literal["wide", "long"]
+How = Literal["exact", "alias", "corrected"]
+"""How the column of a role was found: by its own name, by another usual one, or by a person."""
 
 HUMAN, ANN, METRIC, ANNOTATORS = "human_", "ann_", "metric_", "annotators"
 PLAIN_ROLES: tuple[str, ...] = (
@@ -85,32 +87,61 @@ class RatingColumn:
 
 
 @dataclass(frozen=True)
-class Mapping:
-    """Role → column, and how each was found.  `unused` columns play no part; `notes` say why where it is not plain.
-
-    `layout` "wide" has one row an item, "long" one row a rating.  `kind` follows from the texts unless a person gave
-    it (`kind_given`).  `comma`: what a person said of commas in numbers, None where the columns speak for themselves.
-    """
+class ColumnRoles:
+    """Role → column, how each was found, and the `columns` of the file in their order."""
 
     roles: abc.Mapping[str, str]
     columns: tuple[str, ...]
-    exact: tuple[str, ...] = ()
-    aliased: tuple[str, ...] = ()
-    corrected: tuple[str, ...] = ()
-    kind: ItemKind = "source_target"
-    kind_given: bool = False
-    comma: Comma | None = None
-    notes: tuple[str, ...] = field(default=())
-
-    @property
-    def layout(self) -> Layout:
-        by_rater = "annotator_id" in self.roles and any(role.startswith(HUMAN) for role in self.roles)
-        return "long" if by_rater or {"aspect", "value"} <= self.roles.keys() else "wide"
+    found: abc.Mapping[str, How] = field(default_factory=dict)
 
     @property
     def unused(self) -> tuple[str, ...]:
         used = set(self.roles.values())
         return tuple(column for column in self.columns if column not in used)
+
+    def with_role(self, role: str, column: str | None) -> Self:
+        """With a person's correction: `column` plays `role` (None: nothing does) and leaves any role it had.
+
+        UsageError for an unknown role or column.
+        """
+        self.check_role(role)
+        if column is not None and column not in self.columns:
+            raise UsageError(f"The file has no column {column[:60]!r}; it has: {', '.join(self.columns)[:400]}.")
+        if column is not None and self.roles.get(role) == column:
+            return self
+        roles = {r: c for r, c in self.roles.items() if r != role and c != column}
+        found = {r: how for r, how in self.found.items() if r in roles}
+        if column is not None:
+            roles[role], found[role] = column, "corrected"
+        return replace(self, roles=roles, found=found)
+
+    def check_role(self, role: str) -> None:
+        """UsageError for a name that is no role in this kind of file."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Mapping(ColumnRoles):
+    """The roles of a golden file.  `unused` columns play no part; `notes` say why where it is not plain.
+
+    `layout` "wide" has one row an item, "long" one row a rating.  `kind` follows from the texts unless a person gave
+    it (`kind_given`).  `comma`: what a person said of commas in numbers, None where the columns speak for themselves.
+    """
+
+    kind: ItemKind = "source_target"
+    kind_given: bool = False
+    comma: Comma | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def aliased(self) -> tuple[str, ...]:
+        """Roles whose columns have another usual name."""
+        return tuple(role for role, how in self.found.items() if how == "alias")
+
+    @property
+    def layout(self) -> Layout:
+        by_rater = "annotator_id" in self.roles and any(role.startswith(HUMAN) for role in self.roles)
+        return "long" if by_rater or {"aspect", "value"} <= self.roles.keys() else "wide"
 
     @property
     def gold_columns(self) -> dict[str, str]:
@@ -143,27 +174,12 @@ class Mapping:
         rest = sorted((aspect for aspect in rated if aspect not in gold), key=lambda a: order[rated[a]])
         return (*sorted(gold, key=lambda a: order[gold[a]]), *rest)
 
-    def with_role(self, role: str, column: str | None) -> Mapping:
-        """A corrected mapping: `column` plays `role` (None: nothing does); the column leaves any role it had.
-
-        UsageError for an unknown role or column.
-        """
+    def check_role(self, role: str) -> None:
+        """UsageError for a name that is no role in a golden file."""
         if not is_role(role):
             raise UsageError(
                 f"{role!r} is no role; allowed: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, metric_<name>."
             )
-        if column is not None and column not in self.columns:
-            raise UsageError(f"The file has no column {column!r}; it has: {', '.join(self.columns)}.")
-        roles = {r: c for r, c in self.roles.items() if r != role and c != column}
-        if column is not None:
-            roles[role] = column
-        return replace(
-            self,
-            roles=roles,
-            exact=tuple(r for r in self.exact if r in roles and r != role),
-            aliased=tuple(r for r in self.aliased if r in roles and r != role),
-            corrected=(*(r for r in self.corrected if r in roles and r != role), *([role] if column else [])),
-        )
 
     def with_kind(self, kind: ItemKind) -> Mapping:
         """The same mapping with the item kind a person chose."""
@@ -171,11 +187,12 @@ class Mapping:
 
     def as_json(self) -> dict[str, Any]:
         """What was mapped and how, for ``check --json`` and the mapping form."""
+        by = {how: [role for role, found in self.found.items() if found == how] for how in get_args(How)}
         return {
             "roles": dict(self.roles),
-            "exact": list(self.exact),
-            "aliased": list(self.aliased),
-            "corrected": list(self.corrected),
+            "exact": by["exact"],
+            "aliased": by["alias"],
+            "corrected": by["corrected"],
             "unused": list(self.unused),
             "layout": self.layout,
             "kind": self.kind,

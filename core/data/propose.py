@@ -15,6 +15,7 @@ from core.data.fields import (
     KNOWN_ASPECTS,
     LABEL_ROLES,
     METRIC,
+    How,
     Mapping,
     folded,
     is_role,
@@ -45,15 +46,13 @@ class _Draft:
     def __init__(self, columns: tuple[str, ...], rows: Rows) -> None:
         self.columns, self.rows = columns, rows
         self.roles: dict[str, str] = {}
-        self.exact: list[str] = []
-        self.aliased: list[str] = []
+        self.found: dict[str, How] = {}
         self.notes: list[str] = []
 
     def give(self, role: str, column: str, *, exact: bool) -> None:
         if role in self.roles or column in self.roles.values():
             return
-        self.roles[role] = column
-        (self.exact if exact else self.aliased).append(role)
+        self.roles[role], self.found[role] = column, "exact" if exact else "alias"
 
     def find_long_columns(self) -> None:
         """The aspect and value columns of a long file; both None when other columns hold labels (a wide file)."""
@@ -126,13 +125,13 @@ class _Draft:
 
     def settle_target(self) -> None:
         """A file whose only text stands under a source's alias (a rated conversation) is about that text."""
-        if "target" not in self.roles and "source" in self.aliased:
-            self.aliased = ["target" if role == "source" else role for role in self.aliased]
+        if "target" not in self.roles and self.found.get("source") == "alias":
+            self.found = {"target" if role == "source" else role: how for role, how in self.found.items()}
             self.roles["target"] = self.roles.pop("source")
         for role in [r for r in self.roles if r.startswith(ANNOTATORS)]:
             if not any(r.startswith(ANN) for r in self.roles):
                 self.notes.append(f"Column {self.roles.pop(role)!r} names raters, but there are no ann_ columns.")
-                self.exact = [r for r in self.exact if r != role]
+                self.found.pop(role)
 
     def mapping(self) -> Mapping:
         plain = {r: c for r, c in self.roles.items() if not r.startswith(METRIC)}
@@ -140,8 +139,7 @@ class _Draft:
         return Mapping(
             roles=plain | metrics,
             columns=self.columns,
-            exact=tuple(self.exact),
-            aliased=tuple(self.aliased),
+            found=self.found,
             kind=detect_kind(self.rows, self.roles),
             notes=tuple(self.notes),
         )

@@ -111,7 +111,7 @@ def _choose(golden: GoldenView, aspect: str, columns: Columns, upload: str) -> I
     changes: dict[Role, str | None] = {}
     places = st.columns(3)
     for place, (role, words) in enumerate(ROLE_WORDS.items()):
-        options: list[str | None] = [None, *columns.names]
+        options: list[str | None] = [None, *columns.columns]
         proposed = columns.roles.get(role)
         picked = places[place % 3].selectbox(
             words,

@@ -183,13 +183,12 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
 
 
 def mapping_frame(mapping: Mapping) -> pd.DataFrame:
-    found = dict.fromkeys(mapping.exact, "own name") | dict.fromkeys(mapping.aliased, "alias")
-    found |= dict.fromkeys(mapping.corrected, "corrected")
+    words = {"exact": "own name", "alias": "alias", "corrected": "corrected", None: ""}
     return pd.DataFrame(
         {
             "role": list(mapping.roles),
             "column": list(mapping.roles.values()),
-            "found by": [found.get(role, "") for role in mapping.roles],
+            "found by": [words[mapping.found.get(role)] for role in mapping.roles],
         }
     )
 

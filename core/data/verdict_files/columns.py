@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from core.data.fields import KNOWN_ASPECTS, folded
+from core.data.fields import KNOWN_ASPECTS, ColumnRoles, How, folded
 from core.data.verdict_files.shapes import GRADER, REPLY_OF_BATCH, REPLY_OF_SAMPLE
 from core.errors import UsageError
 
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from core.data.verdict_files.recording import Recording
 
 Role = Literal["item_id", "replies", "score", "reason", "sample", "aspect"]
-How = Literal["exact", "alias", "corrected"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
-OWN_NAMES: Mapping[Role, str] = {
+OWN_NAMES: Mapping[str, str] = {
     "item_id": "item_id",
     "replies": "responses",
     "score": "score",
@@ -57,40 +56,26 @@ _SCORE_WORDS = ("score", "scores", "rating", "ratings", "grade", "value")
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Role → column, and how each was found.  `also` lists the other columns that could play a role.
+class Columns(ColumnRoles):
+    """The roles of a recording.  `also` lists the other columns that could play a role.
 
     `of_aspect` maps an aspect → the column of its scores, where the file holds several.
     """
 
-    names: tuple[str, ...]
-    roles: Mapping[Role, str]
-    found: Mapping[Role, How]
-    also: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     of_aspect: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def unused(self) -> tuple[str, ...]:
-        used = set(self.roles.values())
-        return tuple(name for name in self.names if name not in used)
+    def check_role(self, role: str) -> None:
+        """UsageError for a name that is no role in a recording."""
+        if role not in ROLES:
+            raise UsageError(f"{role!r} is no part of a recording; there are {', '.join(ROLES)}.")
 
     def corrected(self, changes: Mapping[Role, str | None]) -> Columns:
-        """With a person's corrections: role → column, None for "nothing plays it".
-
-        UsageError for an unknown role or column.
-        """
-        roles, found = dict(self.roles), dict(self.found)
+        """With a person's corrections, one after the other, as `with_role`."""
+        columns = self
         for role, column in changes.items():
-            if role not in ROLES:
-                raise UsageError(f"{role!r} is no part of a recording; there are {', '.join(ROLES)}.")
-            if column is None:
-                roles.pop(role, None)
-                found.pop(role, None)
-            elif column not in self.names:
-                raise UsageError(f"The file has no column {column[:60]!r}; it has {', '.join(self.names)[:400]}.")
-            elif roles.get(role) != column:
-                roles[role], found[role] = column, "corrected"
-        return replace(self, roles=roles, found=found)
+            columns = columns.with_role(role, column)
+        return columns
 
 
 def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[str] = ()) -> Columns:
@@ -108,7 +93,7 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
         candidates["score"] = [of_aspect[aspect], *(c for c in candidates["score"] if c != of_aspect[aspect])]
     if candidates["score"]:
         candidates["replies"].sort(key=lambda column: _last(column) not in PLAIN_REPLIES)  # stable
-    roles: dict[Role, str] = {}
+    roles: dict[str, str] = {}
     for role in ROLES:
         free = [column for column in candidates[role] if column not in roles.values()]
         if free and not (role == "replies" and candidates["score"] and not _plain(free[0])):
@@ -117,11 +102,11 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
         roles["reason"] = own
     if "replies" in roles and "score" not in roles and "reason" in roles:
         del roles["reason"]  # a reason explains a score; without one it may be the reply itself
-    found: dict[Role, How] = {
+    found: dict[str, How] = {
         role: "exact" if column.lower() == OWN_NAMES[role] else "alias" for role, column in roles.items()
     }
     also = {role: tuple(c for c in candidates[role] if c != roles.get(role)) for role in ROLES}
-    return Columns(names, roles, found, {role: rest for role, rest in also.items() if rest}, of_aspect)
+    return Columns(roles, names, found, {role: rest for role, rest in also.items() if rest}, of_aspect)
 
 
 def _plain(column: str) -> bool:

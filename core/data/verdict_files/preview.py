@@ -155,7 +155,7 @@ def _nothing_to_read(preview: ImportPreview) -> list[Finding]:
                 )
             ]
         wanted = "replies (responses, reply, output …)" if role == "replies" else "scores (score, rating, value …)"
-        return [_error(f"No column holds {wanted}. Choose one; the file has {_listed(preview.columns.names)}.")]
+        return [_error(f"No column holds {wanted}. Choose one; the file has {_listed(preview.columns.columns)}.")]
     graders = preview.columns.also.get("score", ())
     chosen = preview.columns.found[role] == "corrected" or aspect in preview.columns.of_aspect
     if preview.shape == "eval output items" and role == "score" and graders and not chosen:

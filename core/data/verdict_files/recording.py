@@ -88,7 +88,7 @@ def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterato
     if "item_id" not in roles:
         raise GoldenError(
             f"there is no item_id; no column is named so, or id, custom_id and the like. There are "
-            f"{', '.join(columns.names)[:300]}",
+            f"{', '.join(columns.columns)[:300]}",
             file=recording.name,
             row=1,
         )

@@ -33,7 +33,7 @@ def test_aliases_are_mapped_and_listed_as_aliases() -> None:
         "human_x": "human_x",
     }
     assert set(mapping.aliased) == {"item_id", "source_id", "system_id", "source", "target"}
-    assert set(mapping.exact) == {"references", "human_x"}
+    assert {role for role, how in mapping.found.items() if how == "exact"} == {"references", "human_x"}
 
 
 @pytest.mark.parametrize("written", ["Item ID", "itemId", "ITEM-ID", " item id "])
@@ -137,12 +137,12 @@ def test_with_role_moves_a_column_and_marks_it_as_corrected() -> None:
     mapping = propose_mapping(["text", "summary", "human_x"], [])
     corrected = mapping.with_role("target", "text")
     assert corrected.roles == {"human_x": "human_x", "target": "text"}
-    assert corrected.corrected == ("target",)
+    assert {role for role, how in corrected.found.items() if how == "corrected"} == {"target"}
     assert corrected.aliased == ()
     assert corrected.unused == ("summary",)
     moved = corrected.with_role("source", "text")
     assert "target" not in moved.roles
-    assert moved.corrected == ("source",)
+    assert {role for role, how in moved.found.items() if how == "corrected"} == {"source"}
     assert mapping.roles["target"] == "summary", "the proposal itself is unchanged"
 
 
@@ -171,5 +171,6 @@ def test_prefixes_alone_are_no_roles(name: str) -> None:
 def test_every_column_plays_one_role_or_is_unused(columns: list[str]) -> None:
     mapping = propose_mapping(columns, [dict.fromkeys(columns, "1")])
     assert sorted([*mapping.roles.values(), *mapping.unused]) == sorted(columns)
-    assert sorted([*mapping.exact, *mapping.aliased]) == sorted(mapping.roles)
+    assert sorted(mapping.found) == sorted(mapping.roles)
+    assert set(mapping.found.values()) <= {"exact", "alias"}
     assert mapping.as_json()["roles"] == dict(mapping.roles)
