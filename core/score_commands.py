@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -169,10 +170,7 @@ def _body(found: ScoredFile, out: Path) -> dict[str, Any]:
         "seconds": round(found.seconds, 3),
         "items_per_second": None if pace is None else round(pace, 1),
         "marks": list(found.marks),
-        "findings": [
-            {"severity": one.severity, "message": one.message, "row": one.row, "column": one.column}
-            for one in found.findings[:_TOLD]
-        ],
+        "findings": [asdict(finding) for finding in found.findings[:_TOLD]],
         "out": str(out),
     }
 

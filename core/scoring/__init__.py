@@ -4,11 +4,11 @@
 
     score_file(ScoreRequest(items, judge_file, out)) -> ScoredFile
 
-    item_file  a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
-    batch      a batch of items as lines of the output
-    crew       the same on several cores
-    ledger     what is done so far, kept beside the output; resumed, and finished by a rename
-    run        all of it
+    item_file   a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
+    batch       a batch of items as lines of the output
+    pool        the same on several cores
+    checkpoint  what is done so far, kept beside the output; resumed, and finished by a rename
+    run         all of it
 """
 
 from core.scoring.item_file import ItemFile, validate_items

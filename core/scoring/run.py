@@ -17,17 +17,17 @@ from core.providers.base import ReplyStore
 from core.public import load_judge
 from core.records import Finding, Item
 from core.scoring.batch import Batch, form_of, header_of, score_batch
-from core.scoring.crew import Crew, Scorer, get_ready
+from core.scoring.checkpoint import Checkpoint, Done
 from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
-from core.scoring.ledger import Done, Ledger
+from core.scoring.pool import ProcessPool, Scorer, get_ready
 
 BATCH = 400
-"""Items scored between two entries in the ledger, by a judge that computes."""
+"""Items scored between two checkpoints, by a judge that computes."""
 
 REMOTE_BATCH = 100
 """The same for a judge that asks an endpoint: what a killed process may have asked for in vain, were there no cache."""
 
-WORTH_A_CREW = 4_000
+WORTH_A_POOL = 4_000
 """Items from which starting further processes pays."""
 
 SMALL_ITEM = 250
@@ -112,27 +112,27 @@ def score_file(
     watch = on_pace or _watch_nothing
     judge = open_judge(request, replies)
     try:
-        if _may_want_a_crew(request, judge):
+        if _may_want_a_pool(request, judge):
             get_ready(scorer_of, "jsonschema")
         items = validate_items(request.items, lambda n: watch(Pace("reading", n, None)))
         check_needs(items, judge.needs)
         _allowed(request.budget, len(judge.criteria))
         stamp = _stamp(request.items)
-        ledger = Ledger(request.out, _identity(request, items, judge))
+        checkpoint = Checkpoint(request.out, _identity(request, items, judge))
         form = form_of(request.out)
-        before = ledger.open(header_of(form), again=request.again).items
+        before = checkpoint.open(header_of(form), again=request.again).items
         try:
-            with _kept_on_failure(ledger):
-                _score_rest(request, judge, items, ledger, watch)
-            finished = ledger.done.items >= items.n_items
+            with _kept_on_failure(checkpoint):
+                _score_rest(request, judge, items, checkpoint, watch)
+            finished = checkpoint.done.items >= items.n_items
             if finished:
-                _check_unchanged(items, ledger.done, stamp)
-                ledger.finish()
+                _check_unchanged(items, checkpoint.done, stamp)
+                checkpoint.finish()
         finally:
-            ledger.close()
+            checkpoint.close()
     finally:
         judge.close()
-    done = ledger.done
+    done = checkpoint.done
     return ScoredFile(
         items.n_items,
         done.items,
@@ -173,9 +173,11 @@ def _scorer(judge: CalibratedJudge, request: ScoreRequest) -> Scorer:
     return score
 
 
-def _score_rest(request: ScoreRequest, judge: CalibratedJudge, items: ItemFile, ledger: Ledger, watch: OnPace) -> None:
-    """Score what the ledger has not got, as much of it as the budget pays for."""
-    before = ledger.done.items
+def _score_rest(
+    request: ScoreRequest, judge: CalibratedJudge, items: ItemFile, checkpoint: Checkpoint, watch: OnPace
+) -> None:
+    """Score what is not done yet, as much of it as the budget pays for."""
+    before = checkpoint.done.items
     left, allowed = items.n_items - before, _allowed(request.budget, len(judge.criteria))
     wanted = left if allowed is None else min(left, allowed)
     computes = not judge.judge.is_llm
@@ -185,15 +187,9 @@ def _score_rest(request: ScoreRequest, judge: CalibratedJudge, items: ItemFile, 
     watch(Pace("scoring", before, items.n_items))
     with _scored(request, judge, batches, workers) as answers:
         for answer in answers:
-            ledger.add(
-                answer.text,
-                n_items=answer.n_items,
-                calls=answer.n_items * len(judge.criteria),
-                n_scored=answer.n_scored,
-                reasons=answer.reasons,
-            )
-            pace = (ledger.done.items - before) / max(time.perf_counter() - started, 1e-9)
-            watch(Pace("scoring", ledger.done.items, items.n_items, pace))
+            checkpoint.add(answer, answer.n_items * len(judge.criteria))
+            pace = (checkpoint.done.items - before) / max(time.perf_counter() - started, 1e-9)
+            watch(Pace("scoring", checkpoint.done.items, items.n_items, pace))
 
 
 @contextmanager
@@ -203,11 +199,11 @@ def _scored(
     if workers < 2:
         yield map(_scorer(judge, request), batches)
         return
-    crew = Crew(workers, scorer_of, request)
+    pool = ProcessPool(workers, scorer_of, request)
     try:
-        yield crew.map(batches)
+        yield pool.map(batches)
     finally:
-        crew.close()
+        pool.close()
 
 
 def _limited(batches: Iterator[tuple[Item, ...]], n_items: int) -> Iterator[Sequence[Item]]:
@@ -228,7 +224,7 @@ def _allowed(budget: int | None, n_criteria: int) -> int | None:
     return budget // n_criteria
 
 
-def _may_want_a_crew(request: ScoreRequest, judge: CalibratedJudge) -> bool:
+def _may_want_a_pool(request: ScoreRequest, judge: CalibratedJudge) -> bool:
     """Whether a look at the size of the file says that several processes will score it."""
     try:
         size = request.items.stat().st_size
@@ -236,15 +232,15 @@ def _may_want_a_crew(request: ScoreRequest, judge: CalibratedJudge) -> bool:
         return False
     return (
         judge.judge.spec == "offline"
-        and size >= WORTH_A_CREW * SMALL_ITEM
-        and _workers(request.workers, WORTH_A_CREW) > 1
+        and size >= WORTH_A_POOL * SMALL_ITEM
+        and _workers(request.workers, WORTH_A_POOL) > 1
     )
 
 
 def _workers(asked: int | None, n_items: int) -> int:
     if asked is not None:
         return max(1, min(asked, MOST_WORKERS))
-    if n_items < WORTH_A_CREW:
+    if n_items < WORTH_A_POOL:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST_WORKERS)
@@ -280,14 +276,16 @@ def _check_unchanged(items: ItemFile, done: Done, stamp: tuple[int, int]) -> Non
 
 
 @contextmanager
-def _kept_on_failure(ledger: Ledger) -> Iterator[None]:
+def _kept_on_failure(checkpoint: Checkpoint) -> Iterator[None]:
     """Adds to a judge's error that nothing is lost."""
     try:
         yield
     except ConcordError as error:
-        n = ledger.done.items
-        if n and str(ledger.part) not in str(error):
-            error.add_note(f"{n:,} items are scored and kept in {ledger.part}; the same command goes on from there.")
+        n = checkpoint.done.items
+        if n and str(checkpoint.part) not in str(error):
+            error.add_note(
+                f"{n:,} items are scored and kept in {checkpoint.part}; the same command goes on from there."
+            )
         raise
 
 

@@ -25,7 +25,7 @@ from core.records import Item
 from core.scoring import Pace, ScoreRequest, score_file
 from core.scoring import run as run_module
 from core.scoring.batch import score_batch
-from core.scoring.crew import Crew
+from core.scoring.pool import ProcessPool
 
 ROOT = Path(__file__).parents[3]
 WriteItems = Callable[[Path, int], Path]
@@ -78,15 +78,15 @@ def test_a_batch_without_any_source_is_no_other_than_its_items(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from core.scoring import ScoreRequest, ledger, run, score_file
+from core.scoring import ScoreRequest, checkpoint, run, score_file
 run.BATCH = 20
-note, times = ledger.Ledger._note, []
+note, times = checkpoint.Checkpoint._note, []
 def noted(self, done):
     times.append(1)
     if len(times) == int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
     note(self, done)
-ledger.Ledger._note = noted
+checkpoint.Checkpoint._note = noted
 score_file(ScoreRequest(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])))
 """
 
@@ -172,13 +172,13 @@ def _breaks(words: str) -> Any:
 
 @pytest.mark.parametrize(("words", "told"), [("cannot be", "cannot be"), ("", r"ended by itself \(exit code 3")])
 def test_a_process_that_fails_is_told(words: str, told: str) -> None:
-    crew = Crew(1, _breaks, words)
+    pool = ProcessPool(1, _breaks, words)
     try:
         with pytest.raises(ConcordError, match=told):
-            list(crew.map([[Item("a", "t")], [Item("b", "t")]]))
+            list(pool.map([[Item("a", "t")], [Item("b", "t")]]))
     finally:
-        crew.close()
-        crew.close()
+        pool.close()
+        pool.close()
 
 
 def test_an_error_says_what_is_kept(asked: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:

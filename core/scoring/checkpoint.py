@@ -17,18 +17,20 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from core.errors import ConcordError, JobError, UsageError
+from core.scoring.batch import Batch
 
 FORMAT = "concord-score-progress"
 VERSION = 1
 _CHUNK = 1 << 20
 
-_SAID = {
+_CHANGED = {
     "input": "the input file has changed since, or is another one",
     "judge": "the judge file has changed since, or is another one",
     "options": "it was started with other options",
@@ -46,12 +48,8 @@ class Done:
     n_scored: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def as_json(self) -> dict[str, Any]:
-        """JSON types only."""
-        return {**vars(self), "reasons": dict(self.reasons)}
 
-
-class Ledger:
+class Checkpoint:
     """The part and the progress file of one output; `open` before `add`, `finish` when all items are in."""
 
     def __init__(self, out: Path, identity: Mapping[str, Any]) -> None:
@@ -59,7 +57,7 @@ class Ledger:
         self.part = out.with_name(f"{out.name}.part")
         self.progress = out.with_name(f"{out.name}.progress.json")
         self.done = Done()
-        self._file: IO[bytes] | None = None
+        self._opened: IO[bytes] | None = None
 
     def open(self, header: str = "", *, again: bool = False) -> Done:
         """Go on from what is kept, or start with `header`; returns how far it is.  `again` drops what is kept.
@@ -69,13 +67,13 @@ class Ledger:
         """
         try:
             self.out.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.part.open("r+b" if self.part.exists() else "w+b")
+            self._opened = self.part.open("r+b" if self.part.exists() else "w+b")
         except OSError as error:
             raise UsageError(
                 f"{self.part}: cannot be written ({error.strerror}). Choose another place with --out."
             ) from error
-        if not _locked(self._file):
-            self._file.close()
+        if not _locked(self._opened):
+            self._opened.close()
             raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
         try:
             kept = None if again else self._kept()
@@ -88,72 +86,63 @@ class Ledger:
             raise
         return self.done
 
-    def add(self, text: str, *, n_items: int, calls: int, n_scored: int, reasons: Mapping[str, int]) -> None:
+    def add(self, batch: Batch, calls: int = 0) -> None:
         """Put a batch's lines on the disk and count it as done.  ConcordError when the disk is full."""
-        assert self._file is not None
-        data = text.encode("utf-8")
-        try:
+        data, done = batch.text.encode("utf-8"), self.done
+        with self._on_disk():
             self._file.write(data)
             self._file.flush()
             os.fsync(self._file.fileno())
-            done = self.done
-            fresh = Done(
-                done.items + n_items,
+            now = Done(
+                done.items + batch.n_items,
                 done.calls + calls,
                 done.size + len(data),
                 zlib.crc32(data, done.crc),
-                done.n_scored + n_scored,
-                done.reasons + Counter(reasons),
+                done.n_scored + batch.n_scored,
+                done.reasons + Counter(batch.reasons),
             )
-            self._note(fresh)
-            self.done = fresh
-        except OSError as error:
-            raise self._stopped(error) from error
+            self._note(now)
+            self.done = now
 
     def finish(self) -> None:
         """Give the part its final name.  ConcordError when that cannot be done; the part stays."""
-        assert self._file is not None
-        try:
+        with self._on_disk():
             self._file.close()
             self.part.replace(self.out)
             self.progress.unlink(missing_ok=True)
-        except OSError as error:
-            raise self._stopped(error) from error
 
     def close(self) -> None:
         """Let the part go.  Safe to call twice."""
-        if self._file is not None:
+        if self._opened is not None:
             try:
-                self._file.close()
+                self._opened.close()
             except OSError:
-                self._file = None  # what could not be flushed is no part of what is done
+                self._opened = None  # what could not be flushed is no part of what is done
+
+    @property
+    def _file(self) -> IO[bytes]:
+        assert self._opened is not None
+        return self._opened
 
     def _start(self, header: str) -> None:
-        assert self._file is not None
-        try:
+        with self._on_disk():
             self.progress.unlink(missing_ok=True)
             self._file.truncate(0)
             self._file.seek(0)
-        except OSError as error:
-            raise self._stopped(error) from error
         self.done = Done()
-        self.add(header, n_items=0, calls=0, n_scored=0, reasons={})
+        self.add(Batch(header, 0, 0))
 
     def _go_on(self, kept: Mapping[str, Any]) -> None:
-        assert self._file is not None
         self._check(kept)
-        told = dict(kept["done"])
-        self.done = Done(**{**told, "reasons": Counter(told["reasons"])})
+        self.done = Done(**{**kept["done"], "reasons": Counter(kept["done"]["reasons"])})
         if self._crc(self.done.size) != self.done.crc:
             raise JobError(
                 f"{self.part}: what was written there is not there any more, or was changed. "
                 "Add --again to score from the start."
             )
-        try:
+        with self._on_disk():
             self._file.truncate(self.done.size)
             self._file.seek(self.done.size)
-        except OSError as error:
-            raise self._stopped(error) from error
 
     def _kept(self) -> Mapping[str, Any] | None:
         """The content of the progress file; None where there is none."""
@@ -168,9 +157,8 @@ class Ledger:
         try:
             kept = json.loads(text)
             done = kept["done"]
-            whole = kept["format"] == FORMAT and all(
-                isinstance(done[key], int) and done[key] >= 0 for key in ("items", "calls", "size", "crc", "n_scored")
-            )
+            numbers = [done[key] for key in ("items", "calls", "size", "crc", "n_scored")]
+            whole = kept["format"] == FORMAT and all(isinstance(number, int) and number >= 0 for number in numbers)
             whole = whole and set(done) == set(vars(Done())) and isinstance(done["reasons"], dict)
         except (ValueError, KeyError, TypeError):
             whole = False
@@ -185,7 +173,7 @@ class Ledger:
             raise JobError(
                 f"{self.progress}: was written by another version of Concord. Add --again to score from the start."
             )
-        for part, words in _SAID.items():
+        for part, words in _CHANGED.items():
             if was.get(part) != self._identity.get(part):
                 n = kept["done"]["items"]
                 raise JobError(
@@ -195,7 +183,6 @@ class Ledger:
 
     def _crc(self, size: int) -> int | None:
         """CRC-32 of the first `size` bytes of the part; None where it is shorter."""
-        assert self._file is not None
         self._file.seek(0)
         crc, left = 0, size
         while left:
@@ -206,7 +193,8 @@ class Ledger:
         return crc
 
     def _note(self, done: Done) -> None:
-        body = {"format": FORMAT, "version": VERSION, "identity": self._identity, "done": done.as_json()}
+        kept = {**vars(done), "reasons": dict(done.reasons)}
+        body = {"format": FORMAT, "version": VERSION, "identity": self._identity, "done": kept}
         fresh = self.progress.with_name(f".{self.progress.name}.new")
         with fresh.open("w", encoding="utf-8") as file:
             json.dump(body, file, ensure_ascii=False, allow_nan=False)
@@ -214,15 +202,19 @@ class Ledger:
             os.fsync(file.fileno())
         fresh.replace(self.progress)
 
-    def _stopped(self, error: OSError) -> ConcordError:
-        """What to raise when the disk takes no more; says what is kept."""
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        why = "the disk is full" if full else f"the disk cannot be written ({error.strerror or error})"
-        before = f" {self.out.name} is as it was." if self.out.exists() else ""
-        return ConcordError(
-            f"{self.part}: {why}. {self.done.items:,} items are scored and kept.{before} "
-            f"{'Free some space' if full else 'Mend it'} and run the same command again: it goes on from there."
-        )
+    @contextmanager
+    def _on_disk(self) -> Iterator[None]:
+        """ConcordError when the disk takes no more; it says what is kept."""
+        try:
+            yield
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            why = "the disk is full" if full else f"the disk cannot be written ({error.strerror or error})"
+            before = f" {self.out.name} is as it was." if self.out.exists() else ""
+            raise ConcordError(
+                f"{self.part}: {why}. {self.done.items:,} items are scored and kept.{before} "
+                f"{'Free some space' if full else 'Mend it'} and run the same command again: it goes on from there."
+            ) from error
 
 
 def _locked(file: IO[bytes]) -> bool:

@@ -22,7 +22,7 @@ _START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods()
 
 
 def get_ready(make: Callable[..., Scorer], *late: str) -> None:
-    """Start the server of a crew that will call `make`, so that it imports while this process does something else.
+    """Start the server of a pool that will call `make`, so that it imports while this process does something else.
 
     `late` are modules that `make` imports only when it is called: imported once here, and not in every process.
     """
@@ -33,18 +33,18 @@ def get_ready(make: Callable[..., Scorer], *late: str) -> None:
         forkserver.ensure_running()
 
 
-class Crew:
+class ProcessPool:
     """`n` processes, each with a scorer of its own, which ``make(*arguments)`` gives."""
 
     def __init__(self, n: int, make: Callable[..., Scorer], *arguments: Any) -> None:
         context: Any = multiprocessing.get_context(_START)  # each kind has a Process of its own
-        self._hands: list[tuple[Any, Connection]] = []
+        self._workers: list[tuple[Any, Connection]] = []
         for _ in range(n):
             ours, theirs = context.Pipe()
             process = context.Process(target=_work, args=(theirs, make, arguments), daemon=True)
             process.start()
             theirs.close()
-            self._hands.append((process, ours))
+            self._workers.append((process, ours))
 
     def map(self, batches: Iterable[Sequence[Item]]) -> Iterator[Batch]:
         """The scored batches, in their order.  ConcordError as the scorer raised it, or when a process ended.
@@ -53,43 +53,43 @@ class Crew:
         pipes are short, and two sides that both send would wait for each other for ever.
         """
         source, waiting = iter(batches), deque[int]()
-        for hand in [*range(len(self._hands))] * 2:
-            self._send(hand, next(source, None), waiting)
+        for worker in [*range(len(self._workers))] * 2:
+            self._send(worker, next(source, None), waiting)
         while waiting:
-            hand = waiting.popleft()
-            answer = self._receive(hand)
-            self._send(hand, next(source, None), waiting)
+            worker = waiting.popleft()
+            answer = self._receive(worker)
+            self._send(worker, next(source, None), waiting)
             yield answer
 
     def close(self) -> None:
         """End the processes.  Safe to call twice."""
-        for process, pipe in self._hands:
+        for process, pipe in self._workers:
             pipe.close()
             process.join(timeout=1.0)
             if process.is_alive():
                 process.terminate()
                 process.join()
-        self._hands = []
+        self._workers = []
 
-    def _send(self, hand: int, batch: Sequence[Item] | None, waiting: deque[int]) -> None:
+    def _send(self, worker: int, batch: Sequence[Item] | None, waiting: deque[int]) -> None:
         try:
-            self._hands[hand][1].send(batch)
+            self._workers[worker][1].send(batch)
         except OSError as error:
-            raise self._lost(hand) from error
+            raise self._lost(worker) from error
         if batch is not None:
-            waiting.append(hand)
+            waiting.append(worker)
 
-    def _receive(self, hand: int) -> Batch:
+    def _receive(self, worker: int) -> Batch:
         try:
-            answer = self._hands[hand][1].recv()
+            answer = self._workers[worker][1].recv()
         except (EOFError, OSError) as error:
-            raise self._lost(hand) from error
+            raise self._lost(worker) from error
         if isinstance(answer, Batch):
             return answer
         raise JudgeError(str(answer))
 
-    def _lost(self, hand: int) -> ConcordError:
-        process = self._hands[hand][0]
+    def _lost(self, worker: int) -> ConcordError:
+        process = self._workers[worker][0]
         process.join(timeout=1.0)
         return ConcordError(
             f"A scoring process ended by itself (exit code {process.exitcode}; out of memory, perhaps). What is scored "
