@@ -110,8 +110,8 @@ def heat_page(result: RepEvalResult) -> str:
     """One HTML page that needs no network: the heat map, the curve over layers, the random directions."""
     import html
 
-    from core.figures import describe, measure_name
-    from core.figures.repeval import Heat, heat_figure, layers_figure, random_figure
+    from core.report.figures import describe, measure_name
+    from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
 
     measure = measure_name(result.settings.statistic, result.settings.level)
     used = tuple((cell.layer, cell.token) for cell in result.members[1:])

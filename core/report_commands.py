@@ -30,7 +30,11 @@ def report(
     """Write all that is known of a calibrated judge as one HTML page, as Markdown, and every figure as CSV."""
     from core.export import write_text
     from core.jobs import tasks
-    from core.report import figures_csv, headline, html_page, limits, markdown_page
+    from core.report.headline import headline
+    from core.report.limits import limits
+    from core.report.markdown import markdown_page
+    from core.report.page import html_page
+    from core.report.rows import figures_csv
     from core.settings import Settings
 
     store = tasks.open_store(Settings.from_environment())

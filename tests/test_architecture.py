@@ -44,7 +44,7 @@ PREVIEWS = (
     "core.report",
 )  # pure
 SCREENS = (
-    *("core.jobs.tasks", "core.jobs.views", "core.store", "core.figures", "core.settings", "core.people"),
+    *("core.jobs.tasks", "core.jobs.views", "core.store", "core.report.figures", "core.settings", "core.people"),
     *CHOICES,
     *PREVIEWS,
 )
@@ -142,8 +142,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.report": (
         "core.jobs.views",
         "core.export.cells",
-        "core.figures.style",
+        "core.report.figures.style",
         "core.data.labels_needed",
+        "core.report.figures",
         "core.stats",
         "core.wording",
     ),
@@ -166,7 +167,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.commands",
         "core.comparison",
         "core.export",
-        "core.figures",
+        "core.report.figures",
         "core.data",
         "core.public",
         "core.repeval",
@@ -183,7 +184,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.data": ("core.confined",),
     "core.data.verdict_files": ("core.data", "core.judging.parse"),
     "core.stats": (),
-    "core.figures": (),
+    "core.report.figures": ("core.report.figures",),
     "core.store": ("core.people",),
     "core.transfer": ("core.jobs.views.reviews", "core.labelling.plan", "core.people", "core.store"),
     "core.providers": (),

@@ -41,7 +41,9 @@ def test_import_core_loads_nothing_heavy() -> None:
     assert not loaded & (WEB_HEAVY | {"streamlit", "sqlalchemy", "pandas", "scipy", "openai", "plotly", "dbos"})
 
 
-@pytest.mark.parametrize("module", ["core.jobs.tasks", "core.figures", "core.store", "core.data", "core.settings"])
+@pytest.mark.parametrize(
+    "module", ["core.jobs.tasks", "core.report.figures", "core.store", "core.data", "core.settings"]
+)
 def test_what_screens_import_is_light(module: str) -> None:
     assert not loaded_after(f"import {module}") & (WEB_HEAVY | {"streamlit"})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from core.figures.style import measure_name
 from core.records import Alignment, Interval
+from core.report.figures.style import measure_name
 
 DASH = "—"
 KIND_WORDS = {

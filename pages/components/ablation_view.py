@@ -10,13 +10,13 @@ import streamlit as st
 
 from core.calibration.steps import Estimate
 from core.errors import ConcordError
-from core.figures import describe, measure_name
-from core.figures.analyses import VariantMark, ablation_figure
 from core.jobs import tasks
 from core.jobs.tasks.analyses import Ablation, AblationRow
 from core.jobs.views import RunSummary
 from core.jobs.views.analyses import AblationRequest
 from core.records import Interval
+from core.report.figures import describe, measure_name
+from core.report.figures.analyses import VariantMark, ablation_figure
 from pages.components import charts, consent, forms, live, people, run_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain

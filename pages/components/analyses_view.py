@@ -10,8 +10,12 @@ import streamlit as st
 
 from core.calibration.steps import Candidate
 from core.errors import ConcordError
-from core.figures import STATISTIC_NAMES, describe, measure_name
-from core.figures.analyses import (
+from core.jobs import tasks
+from core.jobs.tasks.analyses import Analyses, CaseStudy, Scope
+from core.jobs.views import GoldenView, RunSummary
+from core.records import STATISTICS
+from core.report.figures import STATISTIC_NAMES, describe, measure_name
+from core.report.figures.analyses import (
     Band,
     Dot,
     MeanMark,
@@ -19,10 +23,6 @@ from core.figures.analyses import (
     pattern_figure,
     size_figure,
 )
-from core.jobs import tasks
-from core.jobs.tasks.analyses import Analyses, CaseStudy, Scope
-from core.jobs.views import GoldenView, RunSummary
-from core.records import STATISTICS
 from core.wording import word_diff
 from pages.components import charts, diff_view, state, tables
 from pages.components.ablation_view import draw_ablation, signed

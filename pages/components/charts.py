@@ -1,4 +1,4 @@
-"""Where figures of `core.figures` are placed: from the records of a run to the figure and on to the screen."""
+"""Where figures of `core.report.figures` are placed: from the records of a run to the figure and on to the screen."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core import figures
 from core.calibration.steps import Calibration, Candidate, Standing
 from core.jobs.views import CalibrationRequest, RunView
 from core.records import Alignment, AspectLabels, GoldenSet
+from core.report import figures
 from pages.components import tables
 
 if TYPE_CHECKING:

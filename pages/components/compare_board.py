@@ -11,9 +11,9 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import Leaderboard, Published, Row, departure, leaderboard_csv, p_words, published_beside
-from core.figures import measure_name
-from core.figures.comparison import JudgeMark, leaderboard_figure
 from core.records import Alignment
+from core.report.figures import measure_name
+from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople
 from pages.components import charts, state, tables
 from pages.components.compare_view import Compared

@@ -11,10 +11,10 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import Row
-from core.figures.comparison import Points, scatter_figure
 from core.jobs import tasks
 from core.jobs.views.judges import JudgeView
 from core.records import FloatArray, Item, JudgeScores
+from core.report.figures.comparison import Points, scatter_figure
 from pages.components import charts, state, tables
 from pages.components.compare_sections import choose_row
 from pages.components.compare_view import Compared

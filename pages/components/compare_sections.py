@@ -22,8 +22,8 @@ from core.comparison import (
     published_for,
 )
 from core.errors import ConcordError
-from core.figures.comparison import CurvePoint, PairCells, curve_figure, significance_figure
 from core.records import JudgeScores
+from core.report.figures.comparison import CurvePoint, PairCells, curve_figure, significance_figure
 from core.stats import (
     ALPHA,
     LEAST_SOURCES,

@@ -18,11 +18,11 @@ from core.comparison import (
     unique_names,
     usual_level,
 )
-from core.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.judges import JudgeView
 from core.records import STATISTICS, GoldenSet, Level, Statistic
+from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.components import state
 from pages.components.page import Opened
 from pages.components.screens import plain

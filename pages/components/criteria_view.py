@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.errors import ConcordError, ConflictError
-from core.figures import describe, measure_name
 from core.jobs import tasks
 from core.jobs.views import MOST_CHANGED, CriteriaView, DifferenceView, RescoreRequest, RescoreView, RunView
 from core.jobs.views.reviews import Review
 from core.records import Alignment
+from core.report.figures import describe, measure_name
 from core.stats import claim, difference_figures
 from core.wording import word_diff
 from pages.components import diff_view, drafts, people, review_view, state, tables

@@ -10,12 +10,12 @@ import streamlit as st
 
 from core.drift.outcome import Recheck
 from core.errors import ConcordError
-from core.figures.recheck import Point, history_figure
-from core.figures.style import measure_name
 from core.jobs import tasks
 from core.jobs.views import GoldenView, RunSummary, RunView
 from core.jobs.views.recheck import RecheckRequest, RecheckView
 from core.records import Alignment
+from core.report.figures.recheck import Point, history_figure
+from core.report.figures.style import measure_name
 from core.stats import Difference
 from pages.components import charts, consent, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to

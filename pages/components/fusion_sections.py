@@ -10,9 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import likely_dataset, published_for
-from core.figures.fusion import Bar, between_figure, lost_figure, weights_figure
 from core.fusion.stack import Weight, Without, contradictions
 from core.records import Item
+from core.report.figures.fusion import Bar, between_figure, lost_figure, weights_figure
 from core.stats import claim
 from pages.components import charts, state, tables
 from pages.components.fusion_view import Fused, difference_words

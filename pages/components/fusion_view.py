@@ -11,8 +11,6 @@ import streamlit as st
 
 from core.comparison import unique_names, usual_level
 from core.errors import ConcordError
-from core.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
-from core.figures.comparison import JudgeMark, leaderboard_figure
 from core.fusion.assistants import make_assistant
 from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.side_by_side import FusionTable
@@ -21,6 +19,8 @@ from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.judges import JudgeView
 from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
+from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
+from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import NO_TEST, Difference, claim, p_figure
 from pages.components import charts, compare_view, metrics_view, state, tables
 from pages.components.page import Opened, link_to

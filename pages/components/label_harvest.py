@@ -9,10 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import ConcordError
-from core.figures.labelling import Growth, growth_figure
 from core.jobs import tasks
 from core.jobs.views.labelling import AspectAgreement, HarvestView, PassView
 from core.labelling.harvest import Combine
+from core.report.figures.labelling import Growth, growth_figure
 from core.store.store import Store
 from pages.components import charts, label_item, label_view, people, state, tables
 from pages.components.page import link_to

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from core.figures import measure_name
-from core.figures.misaligned import Version, lineage_figure
 from core.jobs import tasks
 from core.jobs.views import CriteriaSummary, GoldenView
 from core.jobs.views.rounds import Relative
+from core.report.figures import measure_name
+from core.report.figures.misaligned import Version, lineage_figure
 from pages.components import charts, state, tables
 from pages.components.page import Opened, link_to
 

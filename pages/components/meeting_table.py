@@ -8,11 +8,11 @@ import numpy as np
 import streamlit as st
 
 from core.errors import ConcordError
-from core.figures import measure_name
 from core.jobs import tasks
 from core.jobs.views.meetings import MeetingView, Point
 from core.jobs.views.rounds import ProposalView
 from core.records import Item
+from core.report.figures import measure_name
 from core.wording import word_diff
 from pages.components import criteria_view, diff_view, label_item, state, tables
 from pages.components.page import Opened, link_to

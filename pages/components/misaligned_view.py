@@ -12,11 +12,11 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import ConcordError
-from core.figures.misaligned import Middle, Spot, misaligned_figure
 from core.jobs import tasks
 from core.jobs.views import ItemScore
 from core.jobs.views.reviews import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.records import Scale
+from core.report.figures.misaligned import Middle, Spot, misaligned_figure
 from pages.components import charts, misaligned_filters, misaligned_item, people, state, tables
 from pages.components.misaligned_filters import Sight
 from pages.components.misaligned_looked import Looked

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.figures import describe, measure_name
-from core.figures.repeval import CellPoints, cell_figure
 from core.jobs import tasks
 from core.jobs.views import RunView
 from core.jobs.views.repeval import METHOD_NAMES
 from core.records import FloatArray, GoldenSet
 from core.repeval.result import CellDetail, RepEvalResult, cell_detail
+from core.report.figures import describe, measure_name
+from core.report.figures.repeval import CellPoints, cell_figure
 from pages.components import charts, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain

@@ -8,7 +8,6 @@ from typing import get_args
 import streamlit as st
 
 from core.comparison import usual_level
-from core.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.jobs import tasks
 from core.jobs.views import GoldenView
 from core.jobs.views.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
@@ -18,6 +17,7 @@ from core.repeval.settings import Method, RepEvalSettings
 from core.repeval.states.model import EMBEDDED, ModelSpec
 from core.repeval.states.prompts import templates
 from core.repeval.states.records import Extraction, TextMode
+from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from pages.components import compare_view, tables
 from pages.components.page import Opened
 from pages.components.screens import plain

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from core.figures import STATISTIC_NAMES, describe, measure_name
-from core.figures.repeval import (
+from core.jobs import tasks
+from core.jobs.views import RunSummary, RunView
+from core.jobs.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
+from core.repeval.result import RepEvalResult
+from core.report.figures import STATISTIC_NAMES, describe, measure_name
+from core.report.figures.repeval import (
     Heat,
     PairMark,
     heat_figure,
@@ -18,10 +22,6 @@ from core.figures.repeval import (
     random_figure,
     wins_figure,
 )
-from core.jobs import tasks
-from core.jobs.views import RunSummary, RunView
-from core.jobs.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
-from core.repeval.result import RepEvalResult
 from pages.components import charts, repeval_cell, run_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain

@@ -12,7 +12,12 @@ import streamlit as st
 from core.jobs import tasks
 from core.jobs.views import GoldenView, RunSummary
 from core.jobs.views.reports import Report
-from core.report import figures_csv, headline, html_page, limits, markdown_page, plots
+from core.report import plots
+from core.report.headline import headline
+from core.report.limits import limits
+from core.report.markdown import markdown_page
+from core.report.page import html_page
+from core.report.rows import figures_csv
 from core.report.words import (
     ORIGIN_WORDS,
     RUN_WORDS,

@@ -11,10 +11,10 @@ import streamlit as st
 
 from core.calibration.steps import Calibration
 from core.errors import ConcordError
-from core.figures import describe, measure_name
 from core.jobs import tasks
 from core.jobs.views import CriteriaView
 from core.jobs.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
+from core.report.figures import describe, measure_name
 from pages.components import people, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain

@@ -8,10 +8,10 @@ import streamlit as st
 
 from core.calibration.steps import Calibration, Candidate, Standing
 from core.errors import ConcordError
-from core.figures import describe, measure_name
 from core.jobs import tasks
 from core.jobs.views import RunStatus, RunSummary, RunView
 from core.records import Alignment
+from core.report.figures import describe, measure_name
 from core.stats import difference_figures
 from pages.components import charts, consent, people, review_view, state, tables
 from pages.components.page import Opened, link_to

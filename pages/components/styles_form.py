@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.errors import ConcordError
-from core.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.jobs import tasks
 from core.jobs.views import CriteriaSummary, GoldenView
 from core.jobs.views.styles import StepsView, StylesRequest
 from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Style, StyleForm
 from core.records import LEVELS, Level, Statistic
+from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
 from pages.components import forms, state, tables
 from pages.components.page import Opened

@@ -12,11 +12,11 @@ import pandas as pd
 import streamlit as st
 
 from core.errors import ConcordError
-from core.figures import measure_name
-from core.figures.styles import ForecastLine, StyleMark, forecast_figure, styles_figure
 from core.jobs import tasks
 from core.jobs.views import GoldenView, RunSummary, RunView
 from core.jobs.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
+from core.report.figures import measure_name
+from core.report.figures.styles import ForecastLine, StyleMark, forecast_figure, styles_figure
 from pages.components import charts, live, people, run_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain

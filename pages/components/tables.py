@@ -17,7 +17,6 @@ import streamlit as st
 
 from core.calibration.steps import Candidate
 from core.data.fields import Mapping
-from core.figures import describe
 from core.jobs.views import (
     ChangedItem,
     CriteriaAlignment,
@@ -28,6 +27,7 @@ from core.jobs.views import (
     RunSummary,
 )
 from core.records import Alignment, Criteria, Finding, GoldenSet
+from core.report.figures import describe
 
 DASH = "—"
 DROPPED = ("stopped", "running", "waiting")

@@ -19,7 +19,8 @@ from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet
-from core.report import headline, limits
+from core.report.headline import headline
+from core.report.limits import limits
 from core.settings import Settings
 from core.store.store import Store
 

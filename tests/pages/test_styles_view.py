@@ -13,7 +13,6 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.data import load_golden
-from core.figures.styles import ForecastLine
 from core.jobs import tasks
 from core.jobs.documents import RESULT, STANDING
 from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
@@ -22,6 +21,7 @@ from core.jobs.views import GoldenView
 from core.jobs.views.styles import StepsView, StylesRequest, StylesView, Unfinished
 from core.judging.styles import Style
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
+from core.report.figures.styles import ForecastLine
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.rows import NewRun

@@ -8,7 +8,8 @@ import pytest
 
 from core.jobs.views.reports import BothSides, Report
 from core.records import Alignment, Interval
-from core.report import headline, limits
+from core.report.headline import headline
+from core.report.limits import limits
 from core.report.page import html_page
 from core.report.rows import figure_rows
 from core.stats import BesidePeople, BesideRater, gain_words

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from core.jobs.views.reports import Report
-from core.report import html_page
+from core.report.page import html_page
 
 
 def test_the_page_opens_from_a_file_and_asks_nobody(page: Any, hostile: Report, tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from markdown_it.token import Token
 
 from core.jobs.views.reports import Report
 from core.records import Alignment
-from core.report import figures_csv, markdown_page
-from core.report.markdown import fenced, literal
-from core.report.rows import HEADER
+from core.report.markdown import fenced, literal, markdown_page
+from core.report.rows import HEADER, figures_csv
 
 
 def tokens(text: str) -> list[Token]:

@@ -14,7 +14,8 @@ from lxml import etree
 
 from core.jobs.views.reports import Report
 from core.records import Alignment
-from core.report import html_page, limits
+from core.report.limits import limits
+from core.report.page import html_page
 from core.report.words import bounded, number
 from core.report.words import told as in_words
 

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from core.figures.style import AMBER, BLUE, INK, QUIET, TEAL, describe, measure_name, plain, snapped, style, whiskers
 from core.records import Alignment
+from core.report.figures.style import (
+    AMBER,
+    BLUE,
+    INK,
+    QUIET,
+    TEAL,
+    describe,
+    measure_name,
+    plain,
+    snapped,
+    style,
+    whiskers,
+)
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.figures.misaligned import (
+from core.records import Alignment, Interval, Scale
+from core.report.figures.misaligned import (
     AMBER,
     TEAL,
     Middle,
@@ -14,7 +15,6 @@ from core.figures.misaligned import (
     lineage_figure,
     misaligned_figure,
 )
-from core.records import Alignment, Interval, Scale
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 SPOTS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.figures.labelling import Growth, growth_figure
 from core.records import Interval
+from core.report.figures.labelling import Growth, growth_figure
 
 
 def test_alpha_over_items_with_its_interval_at_the_end() -> None:

@@ -3,7 +3,7 @@
 `runs` draws calibrations as they run; `style` holds what all figures share.
 """
 
-from core.figures.runs import (
+from core.report.figures.runs import (
     Curve,
     Mark,
     Race,
@@ -14,7 +14,7 @@ from core.figures.runs import (
     race_figure,
     sides_figure,
 )
-from core.figures.style import LEVEL_NAMES, STATISTIC_NAMES, describe, measure_name
+from core.report.figures.style import LEVEL_NAMES, STATISTIC_NAMES, describe, measure_name
 
 __all__ = [
     "LEVEL_NAMES",

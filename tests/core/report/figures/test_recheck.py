@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from core.figures.recheck import BAND, Point, history_figure
-from core.figures.style import AMBER, QUIET, TEAL
 from core.records import Alignment, Interval
+from core.report.figures.recheck import BAND, Point, history_figure
+from core.report.figures.style import AMBER, QUIET, TEAL
 
 HOSTILE = "<b>bold</b>"
 

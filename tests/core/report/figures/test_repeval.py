@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.figures.repeval import (
+from core.report.figures.repeval import (
     CellPoints,
     Heat,
     PairMark,

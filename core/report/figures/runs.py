@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.figures.style import (
+from core.records import Alignment, AspectLabels, Scale
+from core.report.figures.style import (
     AMBER,
     BLUE,
     PALE,
@@ -27,7 +28,6 @@ from core.figures.style import (
     value_range,
     whiskers,
 )
-from core.records import Alignment, AspectLabels, Scale
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import figures
-from core.figures import Curve, Mark, Sides
 from core.records import Alignment, AspectLabels, Interval, Scale
+from core.report import figures
+from core.report.figures import Curve, Mark, Sides
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0) -> Alignment:
@@ -103,7 +103,7 @@ def test_describe_never_says_zero_for_undefined() -> None:
 
 
 def test_importing_figures_does_not_load_plotly() -> None:
-    code = "import core.figures, sys; sys.exit('plotly' in sys.modules)"
+    code = "import core.report.figures, sys; sys.exit('plotly' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0
 
 

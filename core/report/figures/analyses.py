@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.figures.style import (
+from core.records import Alignment, FloatArray, Interval
+from core.report.figures.style import (
     AMBER,
     BLUE,
     GRID,
@@ -28,7 +29,6 @@ from core.figures.style import (
     value_range,
     whiskers,
 )
-from core.records import Alignment, FloatArray, Interval
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

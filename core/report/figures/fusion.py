@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.figures.style import AMBER, BLUE, INK, QUIET, TEAL, plain, style
 from core.records import FloatArray, Interval
+from core.report.figures.style import AMBER, BLUE, INK, QUIET, TEAL, plain, style
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

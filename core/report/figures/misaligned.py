@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.figures.style import (
+from core.records import Alignment, FloatArray, Scale
+from core.report.figures.style import (
     AMBER,
     BLUE,
     INK,
@@ -23,7 +24,6 @@ from core.figures.style import (
     style,
     whiskers,
 )
-from core.records import Alignment, FloatArray, Scale
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

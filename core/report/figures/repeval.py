@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, plain, snapped, style
 from core.records import FloatArray
+from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, plain, snapped, style
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

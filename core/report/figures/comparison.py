@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.figures.style import (
+from core.records import Alignment, FloatArray, JudgeKind, Scale
+from core.report.figures.style import (
     AMBER,
     BLUE,
     INK,
@@ -25,7 +26,6 @@ from core.figures.style import (
     value_range,
     whiskers,
 )
-from core.records import Alignment, FloatArray, JudgeKind, Scale
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.figures.comparison import (
+from core.records import Alignment, Interval, Scale
+from core.report.figures.comparison import (
     AMBER,
     CurvePoint,
     JudgeMark,
@@ -16,7 +17,6 @@ from core.figures.comparison import (
     scatter_figure,
     significance_figure,
 )
-from core.records import Alignment, Interval, Scale
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

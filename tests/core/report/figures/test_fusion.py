@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.figures.fusion import Bar, between_figure, lost_figure, weights_figure
-from core.figures.style import AMBER, QUIET, TEAL
 from core.records import Interval
+from core.report.figures.fusion import Bar, between_figure, lost_figure, weights_figure
+from core.report.figures.style import AMBER, QUIET, TEAL
 
 HOSTILE = "<b>bold</b>"
 

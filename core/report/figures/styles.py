@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.figures.style import (
+from core.records import Alignment, Interval
+from core.report.figures.style import (
     AMBER,
     BLUE,
     QUIET,
@@ -20,7 +21,6 @@ from core.figures.style import (
     value_range,
     whiskers,
 )
-from core.records import Alignment, Interval
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.figures.style import BLUE, snapped, style
 from core.records import Interval
+from core.report.figures.style import BLUE, snapped, style
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

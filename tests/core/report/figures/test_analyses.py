@@ -7,7 +7,8 @@ from subprocess import run
 
 import pytest
 
-from core.figures.analyses import (
+from core.records import Alignment, Interval
+from core.report.figures.analyses import (
     Band,
     Dot,
     MeanMark,
@@ -17,7 +18,6 @@ from core.figures.analyses import (
     pattern_figure,
     size_figure,
 )
-from core.records import Alignment, Interval
 
 MEASURE = "Spearman rho, sample level"
 
@@ -134,5 +134,5 @@ def test_hostile_names_are_escaped() -> None:
 
 
 def test_importing_does_not_load_plotly() -> None:
-    code = "import core.figures.analyses, sys; sys.exit('plotly' in sys.modules)"
+    code = "import core.report.figures.analyses, sys; sys.exit('plotly' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0

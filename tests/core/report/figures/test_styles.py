@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.figures.styles import ForecastLine, StyleMark, forecast_figure, styles_figure
 from core.records import Alignment, Interval
+from core.report.figures.styles import ForecastLine, StyleMark, forecast_figure, styles_figure
 
 HOSTILE = "<a href='javascript:alert(1)'>x</a>"
 
