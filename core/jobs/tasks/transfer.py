@@ -20,6 +20,9 @@ from core.calibration.steps import Standing
 from core.confined.asking import Allowance, Reader, RefusedError
 from core.confined.serving import Job
 from core.errors import ArchiveError, UsageError
+from core.export.archive.checking import Contents, Shapes, check_rows
+from core.export.archive.container import Archive, Limits, Writer, whole_file
+from core.export.archive.manifest import Manifest
 from core.jobs.documents import JUDGE, RESULT, STANDING
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment, project_view
@@ -30,9 +33,6 @@ from core.store.codec import Packed, pack, unpack
 from core.store.schema import HEAD
 from core.store.store import Store
 from core.store.transfer import UNFINISHED, Arrival
-from core.transfer.archive import Archive, Limits, Writer, whole_file
-from core.transfer.checking import Contents, Shapes, check_rows
-from core.transfer.manifest import Manifest
 from core.version import VERSION
 
 _LONGEST_NAME = 200

@@ -17,6 +17,7 @@ import pytest
 import core
 from core.calibration.settings import CalibrationSettings
 from core.errors import AccessError, ConsentError, JudgeError, UsageError
+from core.export.archive.container import Archive, Writer
 from core.jobs import tasks
 from core.jobs.tasks.consent import gate_of
 from core.jobs.views import CalibrationRequest, RescoreRequest
@@ -29,7 +30,6 @@ from core.judging.styles import Style
 from core.people import Actor
 from core.settings import Settings
 from core.store.store import Store
-from core.transfer.archive import Archive, Writer
 
 ROOT = Path(__file__).parents[3]
 KEY, ASPECT = "sk-of-this-installation", "fluency"

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from core.calibration.settings import CalibrationSettings
+from core.export.archive.container import Archive, Writer
 from core.jobs import tasks
 from core.jobs.views import CalibrationRequest
 from core.jobs.views.labelling import PassRequest
@@ -38,7 +39,6 @@ from core.store.codec import pack
 from core.store.criteria import Stood
 from core.store.rows import CriteriaScores, NewRun, StepRow
 from core.store.store import Store
-from core.transfer.archive import Archive, Writer
 
 ANN, BO = Actor("Ann", "reviewer"), Actor("Bo \x00", "reviewer", "bo@example.org")
 SCALE = Scale(1, 5, 1, True)

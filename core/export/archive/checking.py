@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import ArchiveError
+from core.export.archive.container import Archive
+from core.export.archive.event_shapes import event_problem, packed_problem
+from core.export.archive.golden_rows import checked_golden
+from core.export.archive.manifest import FileEntry
+from core.export.archive.rows import Place, are_plain_rows, check_row, is_plain
+from core.export.archive.shapes import mismatch
 from core.people import ROLES
 from core.records import Alignment, Criteria, JudgeScores, Provenance, Scale, Unscored, Usage
 from core.store.layout import LAYOUT, Row, decode
 from core.store.transfer import IMPORTED
-from core.transfer.archive import Archive
-from core.transfer.event_shapes import event_problem, packed_problem
-from core.transfer.golden_rows import checked_golden
-from core.transfer.manifest import FileEntry
-from core.transfer.rows import Place, are_plain_rows, check_row, is_plain
-from core.transfer.shapes import mismatch
 
 Shapes = Mapping[tuple[str, str], Any]
 """(kind of run, "request" or name of a document) → the record that it is."""

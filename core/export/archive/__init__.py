@@ -9,7 +9,7 @@ base64 of little-endian float64: exact to the bit, NaN (unscored) among them.
 module             does
 =================  ============================================================================================
 ``manifest``       what the zip says about itself: versions, project, files with rows, size and SHA-256
-``archive``        the zip as a container: writing it whole or not at all, reading it without trusting it
+``container``      the zip as a container: writing it whole or not at all, reading it without trusting it
 ``rows``           one row against the columns of its table
 ``shapes``         JSON against the annotations of a record
 ``golden_rows``    golden sets: rebuilt, and their content hash computed again

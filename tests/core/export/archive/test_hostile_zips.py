@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from core.errors import ArchiveError
+from core.export.archive.container import Archive, Limits, Writer
 from core.jobs import tasks
 from core.settings import Settings
 from core.store.schema import HEAD
 from core.store.store import Store
-from core.transfer.archive import Archive, Limits, Writer
 
 Members = dict[str, bytes]
 

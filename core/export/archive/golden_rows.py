@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from core.errors import ArchiveError
+from core.export.archive.shapes import mismatch
 from core.records import AspectLabels, GoldenSet, ItemKind
 from core.store.goldens import golden_row, item_rows, rebuilt
 from core.store.layout import LAYOUT, decode
-from core.transfer.shapes import mismatch
 
 _ITEM: Any = tuple[str, str, str, str, str, str, tuple[str, ...]]
 _BODY: tuple[tuple[str, Any], ...] = (

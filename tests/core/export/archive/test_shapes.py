@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from core.export.archive.shapes import mismatch
 from core.records import Alignment, FloatArray, Interval, JudgeScores, Unscored
 from core.store.codec import Packed, pack, unpack
-from core.transfer.shapes import mismatch
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from core.errors import ArchiveError
+from core.export.archive.manifest import LONGEST, NAME, FileEntry, Manifest, file_name, read_manifest
 from core.store.layout import json_text
-from core.transfer.manifest import LONGEST, NAME, FileEntry, Manifest, file_name, read_manifest
 
 _MB = 1_000_000
 _MOST_FILES = 64

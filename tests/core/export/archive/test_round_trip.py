@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core.export.archive.manifest import VERSION
 from core.jobs import tasks
 from core.people import Actor
 from core.providers.cached import reply_from_json
@@ -18,7 +19,6 @@ from core.settings import Settings
 from core.store.layout import LAYOUT
 from core.store.store import Store
 from core.store.transfer import IMPORTED
-from core.transfer.manifest import VERSION
 
 Fill = Callable[..., str]
 TablesOf = Callable[[bytes], dict[str, list[Any]]]
