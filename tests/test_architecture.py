@@ -104,6 +104,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.settings",
     ),
     "core.scoring": ("core.public", "core.export", "core.data", "core.judging", "core.providers.base"),
+    "core.scoring": (
+        "core.public",
+        "core.export",
+        "core.data",
+        "core.judging",
+        "core.providers.base",
+        "core.spreadsheets",
+    ),
     "core.drift": (
         "core.calibration",
         "core.export",
@@ -144,6 +152,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.export.cells",
         "core.report.figures.style",
         "core.data.labels_needed",
+        "core.spreadsheets",
         "core.report.figures",
         "core.stats",
         "core.wording",
@@ -179,6 +188,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.errors": (),
     "core.settings": ("core.people",),
     "core.wording": (),
+    "core.spreadsheets": (),
     "core.quotes": (),
     "core.confined": (),
     "core.data": ("core.confined",),
@@ -205,6 +215,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.data.texts",
     ),
     "core.comparison": ("core.stats", "core.data.split"),
+    "core.comparison": ("core.stats", "core.data.split", "core.spreadsheets"),
     "core.labelling": ("core.stats",),
     "core.data.public_sets": ("core.data", "core.providers.downloads"),
     "core.fusion": (

@@ -1,13 +1,9 @@
-"""The leaderboard as a table for a spreadsheet.  Names come from users and models: no cell may start a formula."""
+"""The leaderboard as a table for a spreadsheet."""
 
 from __future__ import annotations
 
-import csv
-import io
-
 from core.comparison.board import Leaderboard, Row
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+from core.spreadsheets import Cell, csv_text
 
 COLUMNS = (
     "judge kind statistic level alignment interval_low interval_high n n_groups groups_left_out n_unscored unscored "
@@ -18,29 +14,15 @@ COLUMNS = (
 
 
 def leaderboard_csv(board: Leaderboard) -> str:
-    """A header and a line a judge; undefined is an empty cell.  Text that a spreadsheet would take for a formula gets
-    an apostrophe in front."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in board.rows:
-        writer.writerow({name: harmless(value) for name, value in _cells(board, row).items()})
-    return text.getvalue()
+    """A header and a line a judge; undefined is an empty cell.  Names come from users and models: none can run."""
+    return csv_text(COLUMNS, (_cells(board, row) for row in board.rows))
 
 
-def harmless(value: object) -> object:
-    """`value` as a cell: text that would start a formula gets an apostrophe in front, None is empty."""
-    if value is None:
-        return ""
-    if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA_STARTS):
-        return f"'{value}"
-    return value
-
-
-def _cells(board: Leaderboard, row: Row) -> dict[str, object]:
+def _cells(board: Leaderboard, row: Row) -> list[Cell]:
+    """The cells of a row in the order of `COLUMNS`."""
     found, errors, steps, binary = row.alignment, row.errors, row.steps, row.binary
     reasons = "; ".join(f"{count} {reason}" for reason, count in row.unscored.items())
-    sides = {
+    sides: dict[str, Cell] = {
         "judge": row.name,
         "kind": row.kind,
         "statistic": board.statistic,
@@ -59,7 +41,7 @@ def _cells(board: Leaderboard, row: Row) -> dict[str, object]:
         "reason": found.reason or row.scale_note,
         "note": row.note,
     }
-    points = {
+    points: dict[str, Cell] = {
         "mae": errors.mae if errors else None,
         "bias": errors.bias if errors else None,
         "exact": steps.exact if steps else None,
@@ -70,10 +52,11 @@ def _cells(board: Leaderboard, row: Row) -> dict[str, object]:
         "f1": binary.f1 if binary else None,
         "kappa": binary.kappa if binary else None,
     }
-    return {name: (sides | points | _beside(row))[name] for name in COLUMNS}
+    cells = sides | points | _beside(row)
+    return [cells[name] for name in COLUMNS]
 
 
-def _beside(row: Row) -> dict[str, object]:
+def _beside(row: Row) -> dict[str, Cell]:
     """The judge and one rater against the mean of the other raters, and judge minus rater; empty without raters."""
     told = row.people
     interval = told.interval if told else None

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.export.cells import csv_text
 from core.jobs.views.reports import CostLine, Report
 from core.records import Alignment, Interval
 from core.report.words import RUN_WORDS, bounded
+from core.spreadsheets import csv_text
 
 HEADER = ("what", "statistic", "level", "side", "value", "low", "high", "n")
 _NAME = 120

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from core.export import CalibratedJudge, verdict_row
 from core.export.calibrated_judge import in_order, lacking_parts
-from core.export.cells import safe_cell
 from core.records import Item, Unscored, Verdict
+from core.spreadsheets import safe_cell
 
 Form = Literal["jsonl", "csv"]
 COLUMNS = ("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark")

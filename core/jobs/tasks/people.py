@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from core.export.cells import csv_text
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment
 from core.jobs.views.people import Entry, LogPage
+from core.spreadsheets import csv_text
 from core.store.rows import EventRow
 from core.store.store import Store
 

@@ -28,7 +28,9 @@ def test_numbers_come_back_unrounded_and_undefined_is_empty(noisy: Any, judge_of
     assert "all scores are equal" in flat["reason"]
 
 
-@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-1", "@x", "  =1", "\t=1"])
+@pytest.mark.parametrize(
+    "name", ["=HYPERLINK(1)", "+1+1", "-1+1", "@x", "  =1", "\t=1", "\n=1", "＝1", "＋1", "－1", "＠x"]
+)
 def test_no_cell_starts_a_formula(golden_of: Any, judge_of: Any, name: str) -> None:
     (line,) = lines_of(golden_of([1, 2, 3]), [judge_of(name, [1, 2, 3], note=name)])
     assert line["judge"] == f"'{name}"

@@ -7,11 +7,14 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
+Cell = str | float | int | None
+"""What a cell may hold; None is an empty one."""
+
 _STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
 
 
-def safe_cell(value: str | float | int | None) -> str | float | int:
+def safe_cell(value: Cell) -> str | float | int:
     """`value` as a spreadsheet may have it: an apostrophe before what it would run, "" for None; numbers unchanged."""
     if value is None:
         return ""
@@ -20,7 +23,7 @@ def safe_cell(value: str | float | int | None) -> str | float | int:
     return f"'{value}" if value.lstrip(" ").startswith(_STARTS) else value
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[str | float | int | None]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """A CSV file with `header` and `rows`, every cell safe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from core.export.cells import csv_text, safe_cell
+from core.spreadsheets import csv_text, safe_cell
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "-"])
