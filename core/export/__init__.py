@@ -1,8 +1,8 @@
 """What leaves Concord: the calibrated judge as `judge.yaml`, its verdicts, and the files of a calibration."""
 
 from core.export.calibrated_judge import CalibratedJudge
+from core.export.documents import judge_schema
 from core.export.judge_file import judge_card, judge_yaml, read_card
-from core.export.judge_schema import judge_schema, schema_path
 from core.export.readings import read_replies_file
 from core.export.run_files import final_verdicts, summary, write_run, write_text
 from core.export.verdicts import VerdictTable, read_verdicts, verdict_lines, verdict_row
@@ -17,7 +17,6 @@ __all__ = [
     "read_card",
     "read_replies_file",
     "read_verdicts",
-    "schema_path",
     "summary",
     "verdict_lines",
     "verdict_row",

@@ -13,8 +13,8 @@ import numpy as np
 
 from core.calibration.report import ensemble_scores
 from core.errors import AuthError, GoldenError, JudgeError
+from core.export.documents import check_card
 from core.export.frames import scored_frame
-from core.export.judge_schema import check_card
 from core.judging.base import Judge, OnProgress
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge

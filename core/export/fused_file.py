@@ -20,9 +20,9 @@ import numpy as np
 
 from core.data.texts import KnownTexts
 from core.errors import ConcordError, JudgeError, UsageError
+from core.export.documents import FORMATS, VERSION
 from core.export.judge_file import checked, open_file, sealed, yaml_text
 from core.export.judge_reading import read_document
-from core.export.judge_schema import FORMATS, VERSION
 from core.fusion.assistants import Assistant, fitted_repeval, make_assistant
 from core.fusion.estimators import restore_estimator
 from core.records import Alignment, FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Unscored, Verdict

@@ -5,7 +5,8 @@ or its model, prompt and parser versions and sampling, the map to the human scal
 with statistic, level, n and interval on both sides of the split, the ceiling, the golden set's hash, the date, who
 approved the criteria on which evidence, how often the held-out items were opened, digests of the texts by which
 newer labels are told apart, warnings).  Never a key.
-`schema/judge-3.json` documents every field; `core.export.calibrated_judge` is the judge that comes back out of it.
+`core.export.judge_document` says what every field holds; `core.export.calibrated_judge` is the judge that comes back
+out of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import yaml
@@ -23,8 +24,8 @@ import yaml
 from core.calibration.steps import Calibration
 from core.errors import JudgeError
 from core.export.calibrated_judge import CalibratedJudge, joined_verdicts, map_in, of_the_best, task_in
+from core.export.documents import FORMATS, VERSION, Kind, check_card, in_present_version
 from core.export.judge_reading import digest_of, is_as_exported, read_document
-from core.export.judge_schema import FORMATS, VERSION, Kind, check_card, check_version
 from core.export.judge_secrets import without_secrets
 from core.jobs.views.reviews import Review
 from core.judging.parse import PARSER
@@ -72,6 +73,11 @@ class Known(TypedDict, total=False):
     does not know are drafts.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened` counts the looks at
     the held-out items, `needs` are the parts that every item had (`needs_of`), `people` counts what people did,
     `warnings` are further sentences.
+
+    Only what is given of the rest is written, in the form of `core.export.judge_document`: `judge_version` is the
+    version's id, number, state and approvals, `limits` what was kept to when the judge was asked, `clauses` maps
+    criteria id → its rules with their weights, `residuals` are label minus calibrated score, `prompt_texts` maps
+    purpose → digest of the prompt.  The revision of a model is part of the judge's own state.
     """
 
     created: dt.datetime | None
@@ -81,6 +87,11 @@ class Known(TypedDict, total=False):
     needs: Sequence[str] | None
     people: Mapping[str, int] | None
     warnings: Sequence[str]
+    judge_version: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    clauses: Mapping[str, Sequence[Mapping[str, Any]]]
+    residuals: Mapping[str, Any]
+    prompt_texts: Mapping[str, str]
 
 
 def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, Any]:
@@ -102,14 +113,17 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
             "definition": c.task.definition,
         }
         | ({} if needs is None else {"needs": list(needs)}),
-        "judge": dict(c.judge_state),
+        "judge": dict(c.judge_state) | _given(known, "limits"),
         "prompts": prompts_of(c.judge_state),
+        **_given(known, "prompt_texts"),
         "parser": parser_of(c.judge_state),
         "join": "mean",
-        "criteria": [_criteria_entry(one) for one in c.chosen],
+        "criteria": [_criteria_entry(one, known.get("clauses", {})) for one in c.chosen],
         "approved": all_approved(signed),
         "approvals": signed,
+        **_given(known, "judge_version"),
         "isotonic": None if c.isotonic is None else dict(c.isotonic),
+        **_given(known, "residuals"),
         "alignment": {
             "calibration": c.calibration.as_json(),
             "held_out": c.held_out.as_json(),
@@ -139,6 +153,11 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         "texts": c.texts.as_json(),
     }
     return sealed(card)
+
+
+def _given(known: Known, name: Literal["judge_version", "limits", "residuals", "prompt_texts"]) -> dict[str, Any]:
+    """The field of that name where whoever exports the judge knows it; nothing else is written for it."""
+    return {name: known[name]} if name in known else {}
 
 
 def gain_entry(calibration: Calibration) -> dict[str, Any]:
@@ -236,15 +255,10 @@ _LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\ufeff]")
 _ReadableDumper.add_representer(str, _text)
 
 
-def _criteria_entry(one: Criteria) -> dict[str, Any]:
-    provenance = asdict(one.provenance)
-    return {
-        "id": one.criteria_id,
-        "text": one.text,
-        "provenance": {
-            k: list(v) if isinstance(v, tuple) else v for k, v in provenance.items() if v not in ("", (), 0)
-        },
-    }
+def _criteria_entry(one: Criteria, clauses: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    provenance = {name: value for name, value in asdict(one.provenance).items() if value not in ("", (), 0)}
+    entry = {"id": one.criteria_id, "text": one.text, "provenance": provenance}
+    return entry | ({"clauses": clauses[one.criteria_id]} if one.criteria_id in clauses else {})
 
 
 def _plain(value: Any) -> Any:
@@ -287,9 +301,8 @@ def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = F
 
 
 def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
-    """`card` (plain JSON types) when it is of the present version and holds what it must, else JudgeError."""
-    found = dict(card)
-    check_version(found, where)
+    """`card` (plain JSON types) in the present version when it holds what it must and no more, else JudgeError."""
+    found = in_present_version(card, kind, where)
     check_card(found, kind, where)
     if found["task"] is not None:
         task_in(found["task"], where)

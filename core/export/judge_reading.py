@@ -7,7 +7,6 @@ keys are refused, and what comes back holds texts, finite numbers, true, false, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from typing import Any
 import yaml
 
 from core.errors import JudgeError
-from core.records import canonical_json
+from core.records import content_digest
 
 MOST_BYTES = 16 * 1024 * 1024
 MOST_DEPTH = 40
@@ -52,7 +51,7 @@ def digest_of(card: Mapping[str, Any]) -> str:
     Numbers that are equal have equal text there (1.0 as 1), so that another tool may write the file anew.
     """
     rest = {key: value for key, value in card.items() if key != "digest"}
-    return f"sha256:{hashlib.sha256(canonical_json(_settled(rest)).encode()).hexdigest()}"
+    return content_digest("sha256", _settled(rest))
 
 
 def is_as_exported(card: Mapping[str, Any]) -> bool:

@@ -113,7 +113,7 @@ def score_file(
     judge = open_judge(request, replies)
     try:
         if _may_want_a_pool(request, judge):
-            get_ready(scorer_of, "jsonschema")
+            get_ready(scorer_of, "pydantic")
         items = validate_items(request.items, lambda n: watch(Pace("reading", n, None)))
         check_needs(items, judge.needs)
         _allowed(request.budget, len(judge.criteria))

@@ -138,7 +138,7 @@ def test_a_damaged_file_is_refused(run: Run, tmp_path: Path) -> None:
     run(*ASK, *PARTS, "--out", str(out))
     file = out / "fused.yaml"
     text = file.read_text("utf-8")
-    for spoilt in (text.replace("- name: overlap_pairs", "- name: other"), text.replace("version: 3", "version: 7", 1)):
+    for spoilt in (text.replace("- name: overlap_pairs", "- name: other"), text.replace("version: 1", "version: 7", 1)):
         file.write_text(spoilt, "utf-8")
         code, body = run("score", SUMMARIES, "--judge-file", str(file), "--out", str(tmp_path / "v"))
         assert code == 1

@@ -234,7 +234,7 @@ def test_a_judge_file_cannot_say_that_it_needs_no_check(
     concord: Concord, repository: Path, tmp_path: Path, judge: str
 ) -> None:
     present = next(line for line in judge.splitlines() if line.startswith("version: "))
-    edited = judge.replace(present, "version: 1").replace("A judge calibrated", "A fine judge calibrated")
+    edited = judge.replace(present, "version: 3").replace("A judge calibrated", "A fine judge calibrated")
     without = "\n".join(line for line in edited.splitlines() if not line.startswith("digest: "))
     for text in (edited, without, judge.replace("A judge calibrated", "A fine judge calibrated")):
         path = tmp_path / "mine.yaml"
@@ -242,7 +242,7 @@ def test_a_judge_file_cannot_say_that_it_needs_no_check(
         items = repository / "sample_data" / "summaries.jsonl"
         answer = concord("score", items, "--judge-file", path, "--out", tmp_path / "verdicts.jsonl")
         words = told(answer)
-        assert "version 1" in words or "was changed after the export" in words or "lacks digest" in words
+        assert "development version" in words or "was changed after the export" in words or "lacks digest" in words
         assert not (tmp_path / "verdicts.jsonl").exists()
 
 

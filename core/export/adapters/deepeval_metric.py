@@ -10,6 +10,7 @@ from core.export.adapters.records import (
     joined_words,
     key_words,
     no_model,
+    no_room,
     own_prompt,
     python_file,
     shared_constants,
@@ -45,7 +46,7 @@ def deepeval_metric(facts: JudgeFacts) -> Adapter:
     """The metric `ConcordJudge`.  G-Eval scores whole numbers from 0 to 10 at most; other scales are stretched."""
     scale = facts.task.scale
     whole = _whole(scale)
-    lost = [*no_model(facts), *own_prompt(facts, "G-Eval")]
+    lost = [*no_model(facts), *own_prompt(facts, "G-Eval"), *no_room(facts)]
     if not whole:
         lost.append(f"The scale {scale}: G-Eval rates 0 to 10 in whole numbers, and that is stretched onto it.")
     elif scale.step is None or scale.step < 1:

@@ -57,7 +57,13 @@ class JudgeFacts:
     @property
     def told(self) -> list[str]:
         """Task, judge, alignment, approval and warnings, a line each."""
-        return [*_about(self), *_alignments(self.card), *_approval(self.card), *_warnings(self.card)]
+        return [
+            *_about(self),
+            *_version(self.card),
+            *_alignments(self.card),
+            *_approval(self.card),
+            *_warnings(self.card),
+        ]
 
 
 def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
@@ -118,6 +124,15 @@ def _about(facts: JudgeFacts) -> list[str]:
         f"Judge: {facts.spec}. Golden set: {golden.get('name') or 'unnamed'} ({golden.get('digest') or 'no hash'}).",
         f"Judge file: written {card.get('created') or 'at an unknown time'}, {card.get('digest') or 'without digest'}.",
     ]
+
+
+def _version(card: Mapping[str, Any]) -> list[str]:
+    """Which version of the judge this is, and who decided what on it."""
+    told = card.get("judge_version")
+    if not told:
+        return []
+    decided = "".join(f"; {one['state']} by {one['by']}, {one['at']}" for one in told.get("approvals") or [])
+    return [f"Version {told['number']} of this judge ({told['id']}), {told['state']}{decided}."]
 
 
 def alignment_words(told: Mapping[str, Any] | None) -> str:

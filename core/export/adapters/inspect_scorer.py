@@ -11,6 +11,7 @@ from core.export.adapters.records import (
     joined_words,
     key_words,
     no_model,
+    no_room,
     python_file,
     shared_constants,
 )
@@ -38,7 +39,7 @@ from inspect_ai.util import JSONSchema
 
 def inspect_scorer(facts: JudgeFacts) -> Adapter:
     """The scorer `concord_judge`, with everything that the judge has but Concord's reader of replies."""
-    lost = [*no_model(facts)]
+    lost = [*no_model(facts), *no_room(facts)]
     lost.append(
         "Concord's reader: this file reads a number in the form that the prompt asks for, within the scale; a reply "
         "in other words counts as unread (see the metadata of each score)."

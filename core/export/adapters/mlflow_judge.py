@@ -11,6 +11,7 @@ from core.export.adapters.records import (
     head,
     joined_words,
     no_model,
+    no_room,
     own_prompt,
     python_file,
     shared_constants,
@@ -36,7 +37,7 @@ _BRACES = re.compile(r"\{(?=\{)|\}(?=\})")
 
 def mlflow_judge(facts: JudgeFacts) -> Adapter:
     """`judges()` and the scorer `concord_judge`; MLflow reads every ``{{ name }}`` in instructions as a variable."""
-    lost = [*no_model(facts), *own_prompt(facts, "MLflow")]
+    lost = [*no_model(facts), *own_prompt(facts, "MLflow"), *no_room(facts)]
     if facts.sampling.weighted:
         lost.append("The weighting by token probabilities: MLflow hands on the stated rating alone.")
     if facts.is_llm and facts.isotonic is not None:

@@ -7,7 +7,7 @@ import hashlib
 from core.export.adapters.facts import JudgeFacts
 from core.export.adapters.frame import OpenPrompt, headings, open_prompts
 from core.export.adapters.literals import one_line
-from core.export.adapters.records import Adapter, head, joined_words, no_model
+from core.export.adapters.records import Adapter, head, joined_words, no_model, no_room
 
 
 def prompt_text(facts: JudgeFacts) -> Adapter:
@@ -26,6 +26,7 @@ def prompt_text(facts: JudgeFacts) -> Adapter:
         lost.append(f"The map to the scale of the people; its points (straight lines between): {knots}.")
     if facts.sampling.weighted:
         lost.append("The weighting by token probabilities: ask for logprobs and take the mean of the ratings by them.")
+    lost += no_room(facts)
     kept = (*joined_words(facts)[:1], "Concord's scoring prompts, word for word.")
     opening = [*map(one_line, head(facts, "any OpenAI-compatible endpoint", _use(facts, place, boundary), lost)), ""]
     messages = [line for one in prompts for line in _messages(one, place, boundary)]

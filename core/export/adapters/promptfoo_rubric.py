@@ -10,7 +10,7 @@ import yaml
 from core.export.adapters.facts import JudgeFacts
 from core.export.adapters.frame import headings
 from core.export.adapters.literals import comment
-from core.export.adapters.records import Adapter, head, no_model, own_prompt
+from core.export.adapters.records import Adapter, head, no_model, no_room, own_prompt
 from core.judging.render import KINDS, neutral, persona_messages, range_words
 
 _USE = (
@@ -42,6 +42,7 @@ def promptfoo_rubric(facts: JudgeFacts) -> Adapter:
         lost.append("The weighting by token probabilities.")
     if "references" in facts.parts:
         lost.append("More than one reference: the var 'reference' is shown as one.")
+    lost += no_room(facts)
     lost.append("The shortening of very long items, and the wiping of control characters from them.")
     kept = (
         "The mean over its criteria (promptfoo averages assertions).",

@@ -41,6 +41,21 @@ def no_model(facts: JudgeFacts) -> tuple[str, ...]:
     )
 
 
+def no_room(facts: JudgeFacts) -> tuple[str, ...]:
+    """What is lost of the fields that no other tool has a place for; only of those that the judge file holds."""
+    judge, residuals = facts.card["judge"], facts.card.get("residuals")
+    lost = []
+    if revision := judge.get("revision"):
+        lost.append(f"The revision of the model ({revision}): whatever the endpoint serves under its name is asked.")
+    if judge.get("limits"):
+        lost.append("The limits that were kept in the calibration (calls, cost, requests a minute): set your own.")
+    if any(one.get("clauses") for one in facts.card["criteria"]):
+        lost.append("The weights of single clauses of the criteria: the model reads the criteria's text alone.")
+    if residuals:
+        lost.append("The residuals for an interval around a single score: a score comes without one.")
+    return tuple(lost)
+
+
 def own_prompt(facts: JudgeFacts, tool: str) -> tuple[str, ...]:
     """What is lost where a tool puts its own prompt around the criteria."""
     lost = [

@@ -15,10 +15,11 @@ from core.data.texts import KnownTexts
 from core.errors import JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, is_fused_file, read_fused
 from core.fusion.estimators import make_estimator
-from core.records import GoldenSet, Item, Scored, Unscored, Verdict
+from core.records import Alignment, GoldenSet, Item, Scored, Unscored, Verdict
 from core.repeval import ModelSpec, extract
 from core.repeval.states import Extraction, describe
 
+HELD = Alignment("spearman", "sample", 0.5, 4)
 NO_TEXTS = KnownTexts((), ())
 MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
 LABELS = np.array([1.0, 2.0, 3.0, 4.5])
@@ -27,9 +28,7 @@ A_JUDGE = yaml.safe_load((Path(__file__).parent / "files" / "judge_offline.yaml"
 
 def a_card(*parts: PartRecipe) -> FusionCard:
     state = make_estimator("ridge").fit(MATRIX[: len(parts)], LABELS, np.arange(4)).state()
-    return FusionCard(
-        "wit", "g", "golden:1", NO_TEXTS, state | {"parts": [one.name for one in parts]}, parts, {"value": 0.5}
-    )
+    return FusionCard("wit", "g", "golden:1", NO_TEXTS, state | {"parts": [one.name for one in parts]}, parts, HELD)
 
 
 def a_golden(n: int = 3, **metrics: Any) -> GoldenSet:
@@ -178,7 +177,7 @@ def test_the_file_says_what_each_part_needs_and_holds_no_tags(tmp_path: Path) ->
         fused_yaml(FusionCard("wit", "g", "d", NO_TEXTS, card.state, card.parts[:1], {}))
 
 
-@pytest.mark.parametrize("spoilt", ["", "format: concord-judge\n", "format: concord-fusion\nversion: 3\n", "\t:"])
+@pytest.mark.parametrize("spoilt", ["", "format: concord-judge\n", "format: concord-fusion\nversion: 1\n", "\t:"])
 def test_other_files_are_refused(tmp_path: Path, spoilt: str) -> None:
     path = tmp_path / "f.yaml"
     path.write_text(spoilt, "utf-8")

@@ -17,11 +17,12 @@ from core.errors import GoldenError, JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, read_fused, task_entry
 from core.export.fused_judge import LoadedFusion
 from core.fusion.estimators import make_estimator
-from core.records import Item, Scale, Scored, Unscored, Verdict
+from core.records import Alignment, Item, Scale, Scored, Unscored, Verdict
 from tests.awaiting import awaited
 
 Card = dict[str, Any]
 ITEMS = load_items(Path(__file__).parents[3] / "sample_data" / "summaries.jsonl").items[:8]
+HELD = Alignment("spearman", "sample", 0.5, 4)
 MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
 LABELS = np.array([1.0, 2.0, 3.0, 4.5])
 
@@ -48,7 +49,7 @@ def written(path: Path, *parts: PartRecipe) -> Path:
     state = make_estimator("ridge").fit(MATRIX, LABELS, np.arange(4)).state() | {"parts": [one.name for one in parts]}
     task = task_entry("wit", "single", Scale(1, 5, 1))
     path.write_text(
-        fused_yaml(FusionCard("wit", "g", "golden:1", KnownTexts((), ()), state, parts, {"value": 0.5}, {}, task)),
+        fused_yaml(FusionCard("wit", "g", "golden:1", KnownTexts((), ()), state, parts, HELD, {}, task)),
         "utf-8",
     )
     return path

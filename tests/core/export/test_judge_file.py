@@ -6,6 +6,7 @@ import datetime as dt
 import errno
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -55,7 +56,7 @@ def test_file_holds_what_trust_needs(calibrated: Calibration) -> None:
 
 def test_it_says_what_wrote_it_and_how_it_is_asked(calibrated: Calibration) -> None:
     card = judge_card(calibrated)
-    assert (card["version"], card["concord"]) == (3, VERSION)
+    assert (card["version"], card["concord"]) == (1, VERSION)
     assert is_as_exported(card)
     assert (card["prompts"], card["parser"]) == ({}, None)
     assert (card["ceiling"], card["held_out_opened"], "needs" in card["task"]) == (None, None, False)
@@ -72,6 +73,26 @@ def test_what_is_known_beside_the_calibration_stands_in_it(calibrated: Calibrati
     assert card["task"]["needs"] == ["target", "source"]
     assert (card["held_out_opened"], card["people"]) == (4, {"edits": 2})
     jsonschema.validate(card, judge_schema())
+
+
+def test_what_only_whoever_exports_the_judge_knows_is_written_where_it_is_given(
+    calibrated: Calibration, tmp_path: Path
+) -> None:
+    plain, first = judge_card(calibrated), calibrated.chosen[0].criteria_id
+    given: Any = {
+        "judge_version": {"id": "v2", "number": 2, "state": "current"},
+        "residuals": {"on": "cross-fitted", "values": [-0.5, 0.25]},
+        "prompt_texts": {"score": f"sha256:{'0' * 64}"},
+    }
+    clauses = [{"text": "It is clear.", "weight": 2.0}]
+    path = tmp_path / "judge.yaml"
+    path.write_text(judge_yaml(calibrated, **given, limits={"calls": 900}, clauses={first: clauses}), "utf-8")
+    card = read_card(path)
+    jsonschema.validate(card, judge_schema())
+    assert set(card) - set(plain) == set(given)
+    assert {name: card[name] for name in given} == given
+    assert card["judge"] == plain["judge"] | {"limits": {"calls": 900}}
+    assert [one.get("clauses") for one in card["criteria"]] == [clauses] + [None] * (len(calibrated.chosen) - 1)
 
 
 def test_without_single_ratings_the_ceiling_is_unknown_and_the_file_says_so(

@@ -17,7 +17,7 @@ import pytest
 from core.calibration.steps import WorkDone
 from core.data.texts import KnownTexts
 from core.export.adapters import adapter
-from core.export.judge_schema import VERSION
+from core.export.documents import VERSION
 from core.judging.sampling import Sampling
 from core.providers.base import Completion
 from core.records import Item, Usage

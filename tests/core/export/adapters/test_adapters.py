@@ -20,8 +20,8 @@ from core.export.adapters.facts import facts_of
 from core.export.adapters.frame import headings, open_prompts
 from core.export.adapters.literals import comment, literal
 from core.export.adapters.promptfoo_rubric import inert
+from core.export.documents import check_card
 from core.export.judge_file import sealed
-from core.export.judge_schema import check_card
 from core.judging.render import KINDS, score_frame
 from core.records import Item
 from tests.core.export.adapters.conftest import HOSTILE, ITEMS, SCHEME, Card
@@ -110,6 +110,32 @@ def test_scales_that_geval_cannot_hold_are_told(card: Card, scale: dict[str, Any
     told = [line for line in made.lost if "whole numbers" in line]
     assert len(told) == bool(lost)
     assert lost in " ".join(told)
+
+
+ROOM = {
+    "revision": "The revision of the model (2026-10-01)",
+    "limits": "The limits that were kept",
+    "clauses": "The weights of single clauses",
+    "residuals": "The residuals for an interval",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_tool_has_no_room_for_is_told(card: Card, name: str) -> None:
+    plain = card()
+    judge = plain["judge"] | {"revision": "2026-10-01", "limits": {"calls": 9}}
+    first = plain["criteria"][0] | {"clauses": [{"text": "It is clear.", "weight": 0.5}]}
+    full = plain | {"judge": judge, "criteria": [first], "residuals": {"on": "calibration", "values": [0.5]}}
+    decided = {"by": "Ann", "at": "2026-11-22", "state": "approved"}
+    full["judge_version"] = {"id": "v7", "number": 3, "state": "current", "approvals": [decided]}
+    check_card(full, "judge", "full")
+    made = adapter(full, name)
+    whole = name in ("python", "notebook")  # these call Concord with the judge file itself
+    for words in ROOM.values():
+        assert any(words in line for line in made.lost) == (not whole)
+        assert words not in " ".join(adapter(plain, name).lost)
+    assert "Version 3 of this judge (v7), current; approved by Ann, 2026-11-22." in made.text
+    assert "of this judge (v" not in adapter(plain, name).text
 
 
 def test_refusals(card: Card) -> None:

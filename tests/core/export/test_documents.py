@@ -1,7 +1,8 @@
-"""The shipped schemas: valid, documented to the last field, and faults told with path, what goes and what came."""
+"""The files of judges: their schemas, documented to the last field, faults told with path, and room for more."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,16 +11,19 @@ import pytest
 
 import core
 from core.errors import JudgeError, UsageError
-from core.export.judge_schema import VERSION, check_card, judge_schema, schema_path
+from core.export import read_card
+from core.export.documents import FORMATS, VERSION, check_card, judge_schema
+from core.records import Item
 
 Card = dict[str, Any]
 
 
 @pytest.mark.parametrize("kind", ["judge", "fusion"])
-def test_the_schema_is_one_and_lies_where_it_says(kind: Any) -> None:
+def test_the_schema_is_one_of_this_version(kind: Any) -> None:
     schema = judge_schema(kind)
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert schema_path(kind).name == f"{kind}-{VERSION}.json"
+    assert schema["$id"] == f"urn:concord:{kind}:{VERSION}"
+    assert schema["properties"]["format"]["const"] == FORMATS[kind]
     assert schema["properties"]["version"]["const"] == VERSION
     assert core.judge_schema(kind) == schema
 
@@ -49,7 +53,8 @@ def test_every_field_is_described(kind: Any) -> None:
         told = inner.get("description") or schema["$defs"].get(inner.get("$ref", "").split("/")[-1], {}).get(
             "description"
         )
-        if not told and not path.endswith(("sides.properties.calibration", "sides.calibration", "sides.held_out")):
+        beside = [schema["$defs"][one["$ref"].split("/")[-1]] for one in inner.get("anyOf", ()) if "$ref" in one]
+        if not told and not any("description" in one for one in beside):
             silent.append(path)
     assert silent == []
 
@@ -82,7 +87,20 @@ FAULTS = [
     (("warnings",), "none", 'warnings must be a list; "none" came.'),
     (("judge", "spec"), "", "judge.spec must be a text of at least 1 characters"),
     (("judge", "scaling", "n_items"), -1, "judge.scaling.n_items must be at least 0"),
-    (("task", "needs"), ["source", "source"], "task.needs: uniqueItems"),
+    (("task", "needs"), ["source", "source"], "task.needs must be a list without repetitions"),
+    (("kept",), 1, "The file may hold alignment, approvals, approved, calls, ceiling"),
+    (("criteria", 0, "weight"), 1, 'criteria[0] may hold clauses, id, provenance, text; "weight" came.'),
+    (
+        ("alignment", "held_out", "interval"),
+        [0.1],
+        "held_out.interval must be a list of at least 2; one of 1",
+    ),
+    (("settings", "seed"), [1], "settings.seed must be a text, a number, true, false or null; [1] came."),
+    (
+        ("judge", "scaling", "features", "log_words"),
+        [1, 0],
+        "features.log_words[1] must be at least 1e-09",
+    ),
 ]
 
 
@@ -113,3 +131,60 @@ def test_many_faults_are_told_in_short(offline_card: Card) -> None:
         check_card(offline_card, "judge", "mine.yaml")
     assert "more)" in str(told.value)
     assert len(str(told.value)) < 1000
+
+
+# ── what a file has room for ─────────────────────────────────────────────────────────────────────────────────
+
+BY_ANN = {"by": "Ann", "at": "2026-11-22T10:00:00+00:00", "state": "approved", "reason": "held on new texts"}
+ROOM: Card = {
+    "judge_version": {"id": "v7", "number": 3, "state": "current", "parent": "v6", "author": "Bo", "note": "shorter"},
+    "residuals": {"on": "cross-fitted", "values": [-1.5, -0.25, 0.0, 0.75]},
+    "prompt_texts": {"score": f"sha256:{'0' * 64}"},
+}
+LIMITS = {"calls": 900, "cost": 2.5, "requests_per_minute": 60, "concurrent": 8, "timeout_seconds": 30.0}
+CLAUSES = [{"text": "It is clear.", "weight": 0.75}, {"text": "It is short.", "weight": 0.25}]
+
+
+def with_room(card: Card) -> Card:
+    """`card` with every field that is written only where it is known."""
+    full = card | ROOM | {"judge_version": ROOM["judge_version"] | {"approvals": [BY_ANN]}}
+    full["judge"] = card["judge"] | {"revision": "2026-10-01", "limits": LIMITS}
+    full["criteria"] = [card["criteria"][0] | {"clauses": CLAUSES}, *card["criteria"][1:]]
+    return full
+
+
+def test_what_there_is_room_for_is_read_back_and_carried(scripted_card: Card, write_card: Any) -> None:
+    full = with_room(scripted_card)
+    jsonschema.validate(full, judge_schema())
+    path = write_card(full)
+    read = read_card(path)
+    assert {name: read[name] for name in full if name != "digest"} == {k: v for k, v in full.items() if k != "digest"}
+    judge = core.load_judge(path)
+    assert judge.marks == ()
+    assert judge.card["residuals"] == ROOM["residuals"]
+    (scored,) = judge.score([Item("a", "A text.", source="A source.")])
+    (plain,) = core.load_judge(write_card(scripted_card)).score([Item("a", "A text.", source="A source.")])
+    assert scored == plain  # told, and nothing of it changes a score
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("judge_version", "number"), 0, "judge_version.number must be at least 1; 0 came."),
+        (("judge_version", "state"), "best", "judge_version.state must be one of draft, proposed, approved, current"),
+        (("judge_version", "approvals", 0, "at"), None, "judge_version.approvals[0].at must be a text; null came."),
+        (("residuals", "values"), ["a"], 'residuals.values[0] must be a number; "a" came.'),
+        (("judge", "limits", "calls"), -1, "judge.limits.calls must be at least 0; -1 came."),
+        (("criteria", 0, "clauses", 1, "weight"), None, "criteria[0].clauses[1].weight must be a number; null came."),
+        (("prompt_texts", "score"), "abc", "prompt_texts.score must be a text of the form ^sha256"),
+    ],
+)
+def test_what_there_is_room_for_is_checked(scripted_card: Card, path: tuple[Any, ...], value: Any, words: str) -> None:
+    full = copy.deepcopy(with_room(scripted_card))
+    holder: Any = full
+    for part in path[:-1]:
+        holder = holder[part]
+    holder[path[-1]] = value
+    with pytest.raises(JudgeError) as told:
+        check_card(full, "judge", "mine.yaml")
+    assert words in str(told.value)
