@@ -198,6 +198,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.store": ("core.people",),
     "core.export.archive": (
         "core.export.archive",
+        "core.export.documents",
         "core.jobs.views.reviews",
         "core.labelling.plan",
         "core.people",

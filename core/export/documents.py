@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from core.errors import JudgeError, UsageError
 
@@ -92,6 +93,7 @@ def _document(kind: Kind) -> type[BaseModel]:
 
 # ── what is wrong, in words ──────────────────────────────────────────────────────────────────────────────────
 
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _TYPES: Mapping[str, str] = {
     "string": "a text",
     "float": "a number",
@@ -102,19 +104,20 @@ _TYPES: Mapping[str, str] = {
     "tuple": "a list",
     "dict": "an object",
     "model": "an object",
+    "dataclass": "an object",
     "none": "null",
 }
 
 
-def fault_words(document: type[BaseModel], error: ValidationError) -> list[str]:
+def fault_words(document: type, error: ValidationError) -> list[str]:
     """A sentence on each fault: where in a file of `document` it is, what goes there, what came."""
     faults = error.errors(include_url=False)[:MOST]
     return list(dict.fromkeys(words for fault in faults for words in _words(document, fault, faults)))
 
 
-def _words(document: type[BaseModel], fault: ErrorDetails, faults: Sequence[ErrorDetails]) -> Iterator[str]:
+def _words(document: type, fault: ErrorDetails, faults: Sequence[ErrorDetails]) -> Iterator[str]:
     *parents, name = fault["loc"] or ("",)
-    if fault["type"] in ("missing", "extra_forbidden"):
+    if fault["type"] in ("missing", *_UNKNOWN):
         alike = (one["loc"] for one in faults if one["type"] == fault["type"])
         same = [str(place[-1]) for place in alike if place[:-1] == (*parents,)]
         if fault["type"] == "missing":
@@ -163,13 +166,12 @@ def _or_null(fault: ErrorDetails, wanted: Any) -> str:
     return " or null" if fault["type"].endswith("_type") and type(None) in get_args(wanted) else ""
 
 
-def _kind_at(document: type[BaseModel], path: Sequence[str | int]) -> Any:
+def _kind_at(document: type, path: Sequence[str | int]) -> Any:
     """The annotation of the field at `path`, None where there is no such field."""
     kind: Any = document
     for part in path:
-        kind = _bare(kind)
-        inner = get_args(kind)
-        kind = _fields(kind)[str(part)].annotation if part in _fields(kind) else inner[-1] if inner else None
+        inner = [one for one in get_args(_bare(kind)) if one is not Ellipsis]
+        kind = _fields(kind)[str(part)] if part in _fields(kind) else inner[-1] if inner else None
     return kind
 
 
@@ -181,7 +183,12 @@ def _bare(kind: Any) -> Any:
 
 
 def _fields(kind: Any) -> Mapping[str, Any]:
-    return getattr(_bare(kind), "model_fields", {})
+    """Name → annotation of the fields of a model or a record; empty for anything else."""
+    kind = _bare(kind)
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return {field.name: hints[field.name] for field in fields(kind)}
+    return {name: field.annotation for name, field in getattr(kind, "model_fields", {}).items()}
 
 
 def _path(parts: Sequence[str | int]) -> str:

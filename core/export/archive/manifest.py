@@ -6,21 +6,26 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from core.errors import ArchiveError
+from core.export.documents import fault_words, version_problem
 from core.store.layout import LAYOUT
 from core.store.schema import HEAD
 
-FORMAT, VERSION = "concord-project", 2
+FORMAT, VERSION = "concord-project", 1
+"""2 and 3 were used in development, so the next version is 4."""
 NAME = "manifest.json"
 LONGEST = 1_000_000
 """Bytes of a manifest; ours have about 4,000."""
+_LAST_SECOND = 253_402_300_800  # the year 10000, where dates end
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
     """A file of the zip: the table whose rows it holds, how many, its size in bytes and the SHA-256 of its content."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     name: str
     table: str
@@ -31,11 +36,13 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`created_at` of the project is in seconds since 1970, `exported` an ISO moment (UTC).
+    """The fields of ``manifest.json``.
 
-    `concord` and `schema` say what wrote the file, `version` in which format; `replies` whether replies of endpoints
-    are in it.
+    `created_at` of the project is in seconds since 1970, `exported` an ISO moment (UTC).  `concord` and `schema` say
+    what wrote the file, `version` in which format; `replies` whether replies of endpoints are in it.
     """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     project: str
     created_at: float
@@ -45,6 +52,7 @@ class Manifest:
     replies: bool
     files: tuple[FileEntry, ...]
     version: int = VERSION
+    format: str = FORMAT
 
     @property
     def digest(self) -> str:
@@ -53,17 +61,9 @@ class Manifest:
         return hashlib.sha256(lines.encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """The content of ``manifest.json``."""
-        return {
-            "format": FORMAT,
-            "version": self.version,
-            "concord": self.concord,
-            "schema": self.schema,
-            "exported": self.exported,
-            "project": {"name": self.project, "created_at": self.created_at},
-            "replies": self.replies,
-            "files": [asdict(one) for one in self.files],
-        }
+        """The content of ``manifest.json``, what it is first."""
+        body = asdict(self)
+        return {name: body.pop(name) for name in ("format", "version")} | body
 
 
 def file_name(table: str) -> str:
@@ -73,6 +73,8 @@ def file_name(table: str) -> str:
 
 def read_manifest(data: bytes) -> Manifest:
     """ArchiveError in words for anything that is no manifest of a version that can be read."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -81,60 +83,42 @@ def read_manifest(data: bytes) -> Manifest:
         raise ArchiveError(f"{NAME} does not say format {FORMAT!r}: this is no file of a Concord project.")
     _check_versions(found)
     try:
-        return _manifest(found)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArchiveError(f"{NAME} is damaged ({error!s}). Export the project again.") from error
+        manifest = TypeAdapter(Manifest).validate_json(data, strict=True)
+    except ValidationError as error:
+        problem = " ".join(fault_words(Manifest, error)[:3])
+    else:
+        problem = _problem(manifest)
+    if problem:
+        raise ArchiveError(f"{NAME} is damaged: {problem} Export the project again.")
+    return manifest
 
 
 def _check_versions(found: Mapping[str, Any]) -> None:
-    version, schema = found.get("version"), found.get("schema")
-    newer = isinstance(version, int) and version > VERSION
-    if newer or (isinstance(schema, str) and schema.isdigit() and schema > HEAD):
+    schema = found.get("schema")
+    if problem := version_problem(found.get("version"), VERSION, "export the project again"):
+        raise ArchiveError(f"{NAME}: {problem}")
+    if isinstance(schema, str) and schema.isdigit() and schema > HEAD:
         raise ArchiveError(
-            f"The file was written by a newer Concord ({str(found.get('concord'))[:40]}, format {version}, schema "
-            f"{str(schema)[:20]}); this one reads format {VERSION} up to schema {HEAD}. Update this Concord."
+            f"The file was written by a newer Concord ({str(found.get('concord'))[:40]}, schema {schema[:20]}); this "
+            f"one reads up to schema {HEAD}. Update this Concord."
         )
-    if type(version) is not int or version != VERSION:
-        raise ArchiveError(f"{NAME} has version {str(version)[:40]!r}; this Concord reads version {VERSION}.")
 
 
-def _manifest(found: Mapping[str, Any]) -> Manifest:
-    project = _of(dict, found["project"], "project")
-    files = tuple(_entry(_of(dict, one, "files")) for one in _of(list, found["files"], "files"))
-    if [one.table for one in files] != list(LAYOUT):
-        raise ValueError("files do not name every table once and in order")
-    name = _of(str, project["name"], "the project's name")
-    if not 1 <= len(name) <= 400:
-        raise ValueError("the project's name has 1 to 400 characters")
-    created_at = project["created_at"]
-    if type(created_at) not in (int, float) or not 0 <= created_at < 253_402_300_800:
-        raise ValueError("the project's created_at is no moment")
-    return Manifest(
-        name,
-        float(created_at),
-        _of(str, found["exported"], "exported")[:40],
-        _of(str, found["concord"], "concord")[:40],
-        _of(str, found["schema"], "schema")[:20],
-        _of(bool, found["replies"], "replies"),
-        files,
-        found["version"],
-    )
-
-
-def _entry(one: Mapping[str, Any]) -> FileEntry:
-    table = _of(str, one["table"], "table")
-    name = _of(str, one["name"], "name")
-    if table not in LAYOUT or name != file_name(table):
-        raise ValueError(f"files name {name[:60]!r} for the table {table[:40]!r}")
-    rows, size, digest = one["rows"], one["bytes"], _of(str, one["sha256"], "sha256")
-    if type(rows) is not int or type(size) is not int or rows < 0 or size < 0:
-        raise ValueError(f"rows and bytes of {name} are no counts")
-    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise ValueError(f"sha256 of {name} is none")
-    return FileEntry(name, table, rows, size, digest)
-
-
-def _of(kind: type, value: Any, what: str) -> Any:
-    if type(value) is not kind:
-        raise TypeError(f"{what} is no {kind.__name__}")
-    return value
+def _problem(manifest: Manifest) -> str:
+    """What is wrong with the values of a manifest whose fields are all there and of their types; "" for nothing."""
+    if [one.table for one in manifest.files] != list(LAYOUT):
+        return "files do not name every table once and in order."
+    if not 1 <= len(manifest.project) <= 400:
+        return "the project's name has 1 to 400 characters."
+    if not 0 <= manifest.created_at < _LAST_SECOND:
+        return "created_at is no moment."
+    if max(map(len, (manifest.exported, manifest.concord, manifest.schema))) > 40:
+        return "exported, concord and schema have at most 40 characters."
+    for one in manifest.files:
+        if one.name != file_name(one.table):
+            return f"files name {one.name[:60]!r} for the table {one.table!r}."
+        if one.rows < 0 or one.bytes < 0:
+            return f"rows and bytes of {one.name} are no counts."
+        if len(one.sha256) != 64 or set(one.sha256) - set("0123456789abcdef"):
+            return f"sha256 of {one.name} is none."
+    return ""
