@@ -103,7 +103,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.providers.base",
         "core.settings",
     ),
-    "core.scoring": ("core.public", "core.export", "core.data", "core.judging", "core.providers.base"),
     "core.scoring": (
         "core.public",
         "core.export",
@@ -215,7 +214,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.data.split",
         "core.data.texts",
     ),
-    "core.comparison": ("core.stats", "core.data.split"),
     "core.comparison": ("core.stats", "core.data.split", "core.spreadsheets"),
     "core.labelling": ("core.stats",),
     "core.data.public_sets": ("core.data", "core.providers.downloads"),
