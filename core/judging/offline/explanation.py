@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from core.judging.offline import exchange, grounding
-from core.judging.offline.clauses import Reading
-from core.judging.offline.concepts import CONCEPTS, KEYS
+from core.judging.offline.concepts import CONCEPTS
+from core.judging.offline.criteria import Reading
 from core.judging.offline.features import data_of, source_of
 from core.judging.offline.grammar import doubled
 from core.judging.offline.text import Text, cut
@@ -26,19 +28,19 @@ def explain_item(task: Task, item: Item, reading: Reading, weights: FloatArray, 
     span = task.scale.high - task.scale.low
     moves = shares(weights * values) * span
     middle = task.scale.low + span / 2
-    order = [i for i in np.argsort(-np.abs(moves)) if abs(moves[i]) >= MIN_MOVE * span][:MAX_PARTS]
+    largest = [i for i in np.argsort(-np.abs(moves)) if abs(moves[i]) >= MIN_MOVE * span][:MAX_PARTS]
     named = {clause.key for clause in reading.clauses}
     text = cut(item.target)
     lines = [
         f"Offline judge (text features, no language model): {middle + moves.sum():.2f} on {task.scale}, "
         f"starting from {middle:.2f}."
     ]
-    for i in order:
+    for i in largest:
         concept = CONCEPTS[i]
-        origin = "" if KEYS[i] in named else " [by the aspect's name]"
-        seen = evidence(concept.key, text, item, task)
+        origin = "" if concept.key in named else " [by the aspect's name]"
+        seen = _evidence(concept.key, text, item, task)
         lines.append(f"{moves[i]:+.2f}  {concept.high}: {_degree(values[i])}{origin}" + (f"; {seen}" if seen else ""))
-    rest = float(moves.sum() - sum(moves[i] for i in order))
+    rest = float(moves.sum() - sum(moves[i] for i in largest))
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
     if reading.unread:
@@ -62,12 +64,13 @@ def shares(raw: FloatArray) -> FloatArray:
     return np.asarray(raw * (0.5 / np.sqrt(4 + total**2)))
 
 
-def evidence(key: str, text: Text, item: Item, task: Task) -> str:
+def _evidence(key: str, text: Text, item: Item, task: Task) -> str:
     """What in the item a concept rests on, in words; "" where there is nothing to point at."""
     if key in ("length", "moderate", "sentence_length", "sentence_count"):
         return f"{len(text.words)} words in {_count(len(text.sentences), 'sentence')}"
     if key == "repetition":
-        return _listed("repeated", _repeated_phrases(text)) + (f"; {doubled(text)} doubled" if doubled(text) else "")
+        twice = doubled(text)
+        return _listed("repeated", _repeated_phrases(text)) + (f"; {twice} doubled" if twice else "")
     if key == "finished":
         return f"ends “…{text.raw.strip()[-30:]}”"
     if task.kind == "data_text" and item.source.strip():
@@ -80,35 +83,26 @@ def evidence(key: str, text: Text, item: Item, task: Task) -> str:
 def _source_evidence(key: str, text: Text, item: Item) -> str:
     source = source_of(item.source)
     if key == "faithful":
-        return (
-            _listed("not in the source", grounding.unseen_words(text, source)) or "every content word is in the source"
-        )
+        unseen = grounding.unseen_words(text, source)
+        return _listed("not in the source", unseen) or "every content word is in the source"
     if key == "names":
-        found = grounding.unseen_names(text, source) + grounding.unseen_numbers(text, source)
-        return _listed(f"{_count(len(found), 'name or number', 'names or numbers')} not in the source", found)
+        new = grounding.unseen_names(text, source) + grounding.unseen_numbers(text, source)
+        return _listed(f"{_count(len(new), 'name or number', 'names or numbers')} not in the source", new)
     if key == "coverage":
-        told = frozenset(text.stems)
-        return _listed(
-            "frequent words of the source left out",
-            [_as_written(s, source.text) for s in source.salient[:8] if s not in told],
-        )
+        words, stems = source.text.words, source.text.stems
+        left_out = [words[stems.index(stem)] for stem in source.salient[:8] if stem not in text.stems]
+        return _listed("frequent words of the source left out", left_out)
     if key in ("copying", "splices"):
-        longest = max((f.length for f in grounding.fragments(text.stems, source)), default=0)
-        return f"longest passage taken over: {_count(longest, 'word')} of {len(text.words)}"
+        longest = _count(grounding.longest_copy(text, source), "word")
+        return f"longest passage taken over: {longest} of {len(text.words)}"
     return ""
 
 
-def _as_written(stem: str, text: Text) -> str:
-    return text.words[text.stems.index(stem)]
-
-
 def _reply_evidence(key: str, text: Text, item: Item) -> str:
-    wanted = {"uses_fact": item.context, "responsive": item.source}.get(key)
-    if wanted is None:
+    if key not in ("uses_fact", "responsive"):
         return ""
-    known = source_of(wanted).vocabulary
-    shared = list(dict.fromkeys(s for s in text.content_stems if s in known))
-    return _listed("shares", shared) or "shares no content word"
+    known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
+    return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"
 
 
 def _data_evidence(key: str, text: Text, item: Item) -> str:
@@ -116,25 +110,24 @@ def _data_evidence(key: str, text: Text, item: Item) -> str:
     if key == "slots_told":
         missing = [f"{slot.name} {slot.value}".strip() for slot in exchange.missing_slots(text, data)]
         return _listed("not voiced", missing) or f"all {_count(len(data.slots), 'piece')} voiced"
-    if key == "slots_extra":
-        return _listed("not in the data", exchange.extra_words(text, data))
-    return ""
+    return _listed("not in the data", exchange.extra_words(text, data)) if key == "slots_extra" else ""
 
 
 def _repeated_phrases(text: Text) -> list[str]:
+    """Pairs of words that come again, each once, in the order in which they do."""
     seen: set[tuple[str, str]] = set()
     again: dict[str, None] = {}
-    for pair in zip(text.words, text.words[1:], strict=False):
+    for pair in pairwise(text.words):
         if pair in seen:
             again[" ".join(pair)] = None
         seen.add(pair)
     return list(again)
 
 
-def _listed(what: str, found: list[str]) -> str:
-    if not found:
+def _listed(what: str, parts: list[str]) -> str:
+    if not parts:
         return ""
-    return f"{what}: {', '.join(found[:5])}" + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    return f"{what}: {', '.join(parts[:5])}" + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
 
 
 def _count(n: int, one: str, many: str = "") -> str:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from core.judging.offline.lexicon import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS
-from core.judging.offline.text import Sentence, Text, cut, names, numbers
+from core.judging.offline.text import Sentence, Text, cut, mean, names, numbers
 
 Features = dict[str, float]
 
@@ -33,70 +30,50 @@ class Weighed(NamedTuple):
     sentence: int
 
 
-@dataclass(frozen=True)
 class Source:
-    """A source, prepared once for all texts written from it."""
+    """A source, prepared once for all texts written from it: everything that does not depend on the text."""
 
-    text: Text
-    vocabulary: frozenset[str]
-    known: frozenset[str]
-    spelt: frozenset[str]
-    pairs: dict[tuple[str, str], list[int]]
-    triples: frozenset[tuple[str, str, str]]
-    first_at: dict[str, int]
-    content: dict[str, Weighed]
-    weight: float
-    salient: tuple[str, ...]
-    contents: tuple[frozenset[str], ...]
-    lead: frozenset[str]
-    sentences_of: dict[str, list[int]]
-    bounds: tuple[int, ...]
+    def __init__(self, raw: str) -> None:
+        text = self.text = cut(raw)
+        stems = text.stems
+        self.size = len(stems)
+        self.vocabulary = frozenset(stems)
+        self.known = frozenset(text.words) | self.vocabulary
+        """Words and stems."""
+        self.spelt = frozenset(NUMBER_WORDS[word] for word in self.known & NUMBER_WORDS.keys())
+        """Digits of the numbers that stand in words."""
+        self.first_at: dict[str, int] = {}
+        for i, stem in enumerate(stems):
+            self.first_at.setdefault(stem, i)
+        self.pairs: dict[tuple[str, str], list[int]] = {}
+        """Where each pair of neighbouring stems stands."""
+        for i, pair in enumerate(text.pairs):
+            self.pairs.setdefault(pair, []).append(i)
+        self.triples = frozenset(text.triples)
+        self.contents = tuple(sentence.content for sentence in text.sentences)
+        self.lead = frozenset().union(*self.contents[:LEAD_SENTENCES])
+        self.sentences_of: dict[str, list[int]] = {}
+        """Content stem → the sentences that hold it, in order."""
+        for i, content in enumerate(self.contents):
+            for stem in content:
+                self.sentences_of.setdefault(stem, []).append(i)
+        weights = {s: math.log1p(n) * (1.6 - self.first_at[s] / self.size) for s, n in text.counts.items()}
+        n_content = len(text.content_stems)
+        self.content = {
+            stem: Weighed(weights[stem], n / n_content, self.sentences_of[stem][0]) for stem, n in text.counts.items()
+        }
+        self.weight = sum(weights.values())
+        self.salient = tuple(sorted(weights, key=lambda stem: (-weights[stem], stem))[:SALIENT_WORDS])
 
-    @property
-    def size(self) -> int:
-        return len(self.text.stems)
+
+def measure(text: Text, source: Source) -> Features:
+    """All features of a text against its source; empty where either has no words."""
+    if not text.words or not source.text.words:
+        return {}
+    return _copying(text, source) | _support(text, source) | _coverage(text, source)
 
 
-def prepare(raw: str) -> Source:
-    """Everything about a source that does not depend on the text."""
-    text = cut(raw)
-    stems = text.stems
-    pairs: dict[tuple[str, str], list[int]] = {}
-    for i, pair in enumerate(itertools.pairwise(stems)):
-        pairs.setdefault(pair, []).append(i)
-    first_at: dict[str, int] = {}
-    for i, stem in enumerate(stems):
-        first_at.setdefault(stem, i)
-    contents = tuple(sentence.content for sentence in text.sentences)
-    sentences_of: dict[str, list[int]] = {}
-    for i, content in enumerate(contents):
-        for stem in content:
-            sentences_of.setdefault(stem, []).append(i)
-    counts = Counter(text.content_stems)
-    size = max(1, len(stems))
-    weights = {stem: math.log1p(n) * (1.6 - first_at[stem] / size) for stem, n in counts.items()}
-    bounds, total = [], 0
-    for sentence in text.sentences:
-        bounds.append(total)
-        total += len(sentence.words)
-    n_content = sum(counts.values())
-    known = frozenset(text.words) | frozenset(stems)
-    return Source(
-        text=text,
-        vocabulary=frozenset(stems),
-        known=known,
-        spelt=frozenset(NUMBER_WORDS[word] for word in known & NUMBER_WORDS.keys()),
-        pairs=pairs,
-        triples=frozenset(zip(stems, stems[1:], stems[2:], strict=False)),
-        first_at=first_at,
-        content={stem: Weighed(weights[stem], n / n_content, sentences_of[stem][0]) for stem, n in counts.items()},
-        weight=sum(weights.values()),
-        salient=tuple(sorted(weights, key=lambda stem: (-weights[stem], stem))[:SALIENT_WORDS]),
-        contents=contents,
-        lead=frozenset().union(*contents[:LEAD_SENTENCES]),
-        sentences_of=sentences_of,
-        bounds=tuple(bounds),
-    )
+# ── what is taken over ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class Fragment(NamedTuple):
@@ -109,16 +86,16 @@ class Fragment(NamedTuple):
 
 def fragments(stems: Sequence[str], source: Source) -> list[Fragment]:
     """The greedy longest matches, left to right; single words count as fragments of length 1."""
-    found, i, n = [], 0, len(stems)
+    found: list[Fragment] = []
     whole, pairs, first_at = source.text.stems, source.pairs, source.first_at
     ours = list(itertools.pairwise(stems))
-    size_of_source = len(whole)
+    i, n, n_source = 0, len(stems), source.size
     while i < n:
         best, where = 0, -1
         starts = pairs.get(ours[i], ()) if i + 1 < n else ()
         for start in starts if len(starts) <= MAX_STARTS else starts[:MAX_STARTS]:
             size = 2
-            while i + size < n and start + size < size_of_source and stems[i + size] == whole[start + size]:
+            while i + size < n and start + size < n_source and stems[i + size] == whole[start + size]:
                 size += 1
             if size > best:
                 best, where = size, start
@@ -131,17 +108,18 @@ def fragments(stems: Sequence[str], source: Source) -> list[Fragment]:
     return found
 
 
-def copying(text: Text, source: Source) -> Features:
+def longest_copy(text: Text, source: Source, least: int = 1) -> int:
+    """Words in the longest fragment of at least `least` words; 0 where there is none."""
+    return max((part.length for part in fragments(text.stems, source) if part.length >= least), default=0)
+
+
+def _copying(text: Text, source: Source) -> Features:
     """Fragments and n-grams: how much is taken over, in how long pieces, from where and in which order."""
-    stems, n = text.stems, len(text.stems)
-    parts = fragments(stems, source)
-    pieces = [part for part in parts if part.length > 1]
-    pairs, triples = text.pairs, text.triples
-    places = [part.source_start / max(1, source.size) for part in pieces]
-    steps = [b >= a for a, b in itertools.pairwise(places)]
+    n, pairs, triples, vocabulary = len(text.stems), text.pairs, text.triples, source.vocabulary
+    parts = fragments(text.stems, source)
+    places = [part.source_start / source.size for part in parts if part.length > 1]
     known = source.pairs
     new = [pair for pair in pairs if pair not in known]
-    vocabulary = source.vocabulary
     spliced = sum([a in vocabulary and b in vocabulary for a, b in new])
     longest = max((part.length for part in parts), default=0)
     return {
@@ -153,11 +131,14 @@ def copying(text: Text, source: Source) -> Features:
         "new_triples": (len(triples) - sum(map(source.triples.__contains__, triples))) / max(1, len(triples)),
         "splices": spliced / max(1, len(pairs)),
         "log_splices": math.log1p(spliced),
-        "place": _mean(places, 0.5),
+        "place": mean(places, 0.5),
         "last_place": max(places, default=0.5),
-        "source_order": sum(steps) / len(steps) if steps else 1.0,
-        "jumps": _mean([abs(b - a) for a, b in itertools.pairwise(places)], 0.0),
+        "source_order": mean([b >= a for a, b in itertools.pairwise(places)], 1.0),
+        "jumps": mean([abs(b - a) for a, b in itertools.pairwise(places)]),
     }
+
+
+# ── what stands on the source ────────────────────────────────────────────────────────────────────────────────
 
 
 def unseen_numbers(text: Text, source: Source) -> list[str]:
@@ -167,43 +148,15 @@ def unseen_numbers(text: Text, source: Source) -> list[str]:
 
 def unseen_names(text: Text, source: Source) -> list[str]:
     """Capitalised words inside sentences of the text that the source does not hold."""
-    return [name for name in names(text) if not _holds(source, name)]
+    return [name for name in names(text) if name not in source.known and name.removesuffix("'s") not in source.known]
 
 
 def unseen_words(text: Text, source: Source) -> list[str]:
     """Content words of the text whose stem the source does not hold, each once, in order."""
     vocabulary, known = source.vocabulary, source.known
-    seen = dict.fromkeys(
-        [
-            word
-            for word, stem in zip(text.words, text.stems, strict=True)
-            if stem not in vocabulary and word not in FUNCTION_WORDS and word not in known
-        ]
-    )
-    return list(seen)
-
-
-def _holds(source: Source, word: str) -> bool:
-    return word in source.known or word.removesuffix("'s") in source.known
-
-
-def support(text: Text, source: Source) -> Features:
-    """Whether each statement can stand on the source: unseen words, names and numbers; the best matching sentence."""
-    content = text.content_stems
-    unseen = unseen_words(text, source)
-    aligned = [align(sentence, source) for sentence in text.sentences if sentence.content]
-    return {
-        "known_words": sum(map(source.vocabulary.__contains__, content)) / max(1, len(content)),
-        "log_unseen_words": math.log1p(len(unseen)),
-        "log_unseen_names": math.log1p(len(unseen_names(text, source))),
-        "log_unseen_numbers": math.log1p(len(unseen_numbers(text, source))),
-        "sentence_support": _mean([a.share for a in aligned], 0.0),
-        "weakest_support": min((a.share for a in aligned), default=0.0),
-        "pair_support": _mean([a.pair_share for a in aligned], 0.0),
-        "misplaced": math.log1p(sum(a.misplaced for a in aligned)),
-        "negation_mismatch": math.log1p(sum(a.negation_mismatch for a in aligned)),
-        "jump_between_sentences": _jump(aligned, source),
-    }
+    pairs = zip(text.words, text.stems, strict=True)
+    unseen = [w for w, s in pairs if s not in vocabulary and w not in FUNCTION_WORDS and w not in known]
+    return list(dict.fromkeys(unseen))
 
 
 class Aligned(NamedTuple):
@@ -231,7 +184,7 @@ def align(sentence: Sentence, source: Source) -> Aligned:
         return Aligned(0, 0.0, 0.0, 0, 0)
     shared = max(votes.values())
     best = min([i for i, n in votes.items() if n == shared])
-    pairs = list(zip(sentence.stems, sentence.stems[1:], strict=False))
+    pairs = list(itertools.pairwise(sentence.stems))
     negated = not NEGATIONS.isdisjoint(sentence.words)
     source_negated = not NEGATIONS.isdisjoint(source.text.sentences[best].words)
     return Aligned(
@@ -254,15 +207,32 @@ def _misplaced(sentence: Sentence, source: Source, best: int) -> int:
     return len(marked.difference(*source.contents[max(0, best - 1) : best + 2])) if marked else 0
 
 
-def _jump(aligned: list[Aligned], source: Source) -> float:
-    steps = [abs(b.best - a.best) for a, b in itertools.pairwise(aligned)]
-    return math.log1p(_mean([float(step) for step in steps], 0.0)) if source.contents else 0.0
+def _support(text: Text, source: Source) -> Features:
+    """Whether each statement can stand on the source: unseen words, names and numbers; the best matching sentence."""
+    content = text.content_stems
+    aligned = [align(sentence, source) for sentence in text.sentences if sentence.content]
+    steps = [float(abs(b.best - a.best)) for a, b in itertools.pairwise(aligned)]
+    return {
+        "known_words": sum(map(source.vocabulary.__contains__, content)) / max(1, len(content)),
+        "log_unseen_words": math.log1p(len(unseen_words(text, source))),
+        "log_unseen_names": math.log1p(len(unseen_names(text, source))),
+        "log_unseen_numbers": math.log1p(len(unseen_numbers(text, source))),
+        "sentence_support": mean([a.share for a in aligned]),
+        "weakest_support": min((a.share for a in aligned), default=0.0),
+        "pair_support": mean([a.pair_share for a in aligned]),
+        "misplaced": math.log1p(sum(a.misplaced for a in aligned)),
+        "negation_mismatch": math.log1p(sum(a.negation_mismatch for a in aligned)),
+        "jump_between_sentences": math.log1p(mean(steps)),
+    }
 
 
-def coverage(text: Text, source: Source) -> Features:
-    """How much of what matters in the source is told: weighted recall, the lead, divergence, compression."""
-    content, told, total = text.counts, text.counts.keys(), len(text.content_stems)
-    known = source.content
+# ── what is covered ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _coverage(text: Text, source: Source) -> Features:
+    """How much of what matters in the source the text tells: weighted recall, the lead, divergence, compression."""
+    content, stems, total = text.counts, text.counts.keys(), max(1, len(text.content_stems))
+    known, log2 = source.content, math.log2
     recall, salience, in_lead, used = 0.0, 0.0, 0, set[int]()
     divergence, met = 0.0, 0.0  # Jensen-Shannon in bits; words of the source alone add what `met` lacks to 1
     for stem, n in content.items():
@@ -276,37 +246,19 @@ def coverage(text: Text, source: Source) -> Features:
         in_lead += n if sentence < LEAD_SENTENCES else 0
         used.add(sentence)
         middle = (p + q) / 2
-        divergence += p * _log2(p / middle) + q * _log2(q / middle)
+        divergence += p * log2(p / middle) + q * log2(q / middle)
         met += q
+    first, ratio = source.contents[0], source.size / len(text.stems)
     return {
-        "salient_recall": sum([stem in told for stem in source.salient]) / max(1, len(source.salient)),
+        "salient_recall": mean([stem in stems for stem in source.salient]),
         "weighted_recall": recall / max(source.weight, 1e-9),
-        "top_words": sum([stem in told for stem in source.salient[:6]]) / max(1, len(source.salient[:6])),
-        "salience": salience / max(1, total),
-        "lead_share": in_lead / max(1, total),
-        "lead_recall": len(source.lead & told) / max(1, len(source.lead)),
-        "first_sentence_recall": _recall(source.contents[:1], told),
+        "top_words": mean([stem in stems for stem in source.salient[:6]]),
+        "salience": salience / total,
+        "lead_share": in_lead / total,
+        "lead_recall": len(source.lead & stems) / max(1, len(source.lead)),
+        "first_sentence_recall": len(first & stems) / max(1, len(first)),
         "divergence": (divergence + (1 - met)) / 2,
-        "log_compression": math.log(source.size / max(1, len(text.stems))) if source.size else 0.0,
-        "length_gap": abs(math.log(max(1, source.size) / max(1, len(text.stems)))),
+        "log_compression": math.log(ratio),
+        "length_gap": abs(math.log(ratio)),
         "source_sentences_used": math.log1p(len(used)),
     }
-
-
-_log2 = math.log2
-
-
-def _recall(contents: Sequence[frozenset[str]], told: AbstractSet[str]) -> float:
-    wanted = frozenset().union(*contents)
-    return len(wanted & told) / len(wanted) if wanted else 0.0
-
-
-def _mean(values: Sequence[float], empty: float) -> float:
-    return sum(values) / len(values) if values else empty
-
-
-def measure(text: Text, source: Source) -> Features:
-    """All features of a text against its source; empty where either has no words."""
-    if not text.words or not source.text.words:
-        return {}
-    return copying(text, source) | support(text, source) | coverage(text, source)

@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError
 from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest
-from core.judging.offline import draft as drafting
-from core.judging.offline import refine as refining
+from core.judging.offline import induce
+from core.judging.offline.concepts import prior
+from core.judging.offline.criteria import read
 from core.judging.offline.explanation import explain_item
 from core.judging.offline.features import feature_matrix
-from core.judging.offline.prior import prior
-from core.judging.offline.reading import read
 from core.judging.offline.scaling import NEUTRAL, Scaling, applicable, fit, product
 from core.records import (
     Criteria,
     FloatArray,
     Item,
-    Provenance,
     Scale,
     Scored,
     ScoreMatrix,
@@ -67,13 +65,11 @@ class OfflineJudge:
     ) -> ScoreMatrix:
         """(n_criteria, n_items) scores strictly inside the scale, unrounded; NaN for items without words."""
         calls = len(items) * len(criteria)
-        values, written = self._values(task, items, calls, on_progress)
-        weights = (
-            np.stack([self._weights(task, one) for one in criteria]) if criteria else np.empty((0, values.shape[1]))
-        )
+        values, written = self._measure(task, items, calls, on_progress)
+        weights = np.array([self._weights(task, one) for one in criteria]).reshape(len(criteria), values.shape[1])
         scores = squash(product(weights, np.ascontiguousarray(values.T)), task.scale)
         scores[:, ~written] = np.nan
-        missing = tuple(_missing(item) for item, there in zip(items, written, strict=True) if not there)
+        missing = tuple(_missing(item) for item, has_words in zip(items, written, strict=True) if not has_words)
         return ScoreMatrix(
             criteria_ids=tuple(one.criteria_id for one in criteria),
             item_ids=tuple(item.item_id for item in items),
@@ -83,7 +79,7 @@ class OfflineJudge:
             usage=Usage(),
         )
 
-    def _values(
+    def _measure(
         self, task: Task, items: Sequence[Item], calls: int = 0, on_progress: OnProgress | None = None
     ) -> _Measured:
         parts = [np.empty((0, len(self.scaling.centre)))]
@@ -96,60 +92,61 @@ class OfflineJudge:
         return _Measured(self.scaling.concepts(features), np.asarray(np.isfinite(features).any(axis=1)))
 
     def _weights(self, task: Task, criteria: Criteria) -> FloatArray:
-        """Weights of unit length; the aspect alone where the criteria name nothing that these items could show."""
-        usable = applicable(task.kind)
-        weights = read(criteria.text).weights(prior(task)) * usable
-        return unit(weights if weights.any() else prior(task) * usable)
+        """Weights of Euclidean length 1, so that scores of different criteria are comparable in spread.
+
+        They are the aspect's alone where the criteria name nothing that these items could show.
+        """
+        expected, usable = prior(task), applicable(task.kind)
+        weights = read(criteria.text).weights(expected) * usable
+        weights = weights if weights.any() else expected * usable
+        norm = float(np.linalg.norm(weights))
+        return weights / norm if norm > 0 else weights
 
     def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
         """The scores of `score`, each with the clauses that moved it, by how much, and what in the text did."""
-        matrix = self.score(task, items, [criteria])
-        values, written = self._values(task, items)
-        reading = read(criteria.text)
-        weights = self._weights(task, criteria)
+        scores = self.score(task, items, [criteria]).values[0].tolist()
+        values, written = self._measure(task, items)
+        reading, weights = read(criteria.text), self._weights(task, criteria)
         return [
-            Scored(item.item_id, float(value), explain_item(task, item, reading, weights, row))
-            if there
+            Scored(item.item_id, score, explain_item(task, item, reading, weights, row))
+            if has_words
             else _missing(item)
-            for item, value, row, there in zip(items, matrix.values[0], values, written, strict=True)
+            for item, score, row, has_words in zip(items, scores, values, written, strict=True)
         ]
 
     # ── drafting and refining ────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Criteria induced from each request's exemplars; a problem in words where they show nothing."""
-        return _batch(
-            task, [request.provenance for request in requests], [self._draft(task, request) for request in requests]
-        )
+        return _batch(task, requests, [self._draft(task, request) for request in requests], _AIMLESS)
 
     def _draft(self, task: Task, request: DraftRequest) -> str:
-        exemplars = tuple(e for e in request.exemplars if math.isfinite(e.label))
+        exemplars = [exemplar for exemplar in request.exemplars if math.isfinite(exemplar.label)]
         if not exemplars:
             return ""
-        values, _ = self._values(task, [exemplar.item for exemplar in exemplars])
-        evidence = drafting.evidence_of(exemplars, values, prior(task), applicable(task.kind))
-        return drafting.draft(evidence, task, temperature=request.temperature, seed=request.seed)
+        values, _ = self._measure(task, [exemplar.item for exemplar in exemplars])
+        labels = np.array([exemplar.label for exemplar in exemplars])
+        return induce.draft(values, labels, task, temperature=request.temperature, seed=request.seed)
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         """Each request's criteria after one operation that brings its misaligned items closer to their labels.
 
-        Of `RefineRequest.operations` it knows all but "paraphrase" (see `offline.refine`).
+        Of `RefineRequest.operations` it knows all but "paraphrase" (see `offline.induce`).
         """
-        texts = [self._refine(task, request) for request in requests]
         only_words = all(request.operations == ("paraphrase",) for request in requests)
-        return _batch(task, [request.provenance for request in requests], texts, _NO_WORDS if only_words else _AIMLESS)
+        texts = [self._refine(task, request) for request in requests]
+        return _batch(task, requests, texts, _NO_WORDS if only_words else _AIMLESS)
 
     def _refine(self, task: Task, request: RefineRequest) -> str:
         if not request.misaligned:
             return ""
-        values, _ = self._values(task, [one.item for one in request.misaligned])
-        gaps = np.array([one.label - one.score for one in request.misaligned])
-        return refining.refine(
+        values, _ = self._measure(task, [shown.item for shown in request.misaligned])
+        gaps = np.array([shown.label - shown.score for shown in request.misaligned])
+        return induce.refine(
             read(request.criteria.text),
-            refining.pull(values, gaps),
+            values,
+            gaps,
             task,
-            prior=prior(task),
-            usable=applicable(task.kind),
             temperature=request.temperature,
             seed=request.seed,
             operations=request.operations,
@@ -180,12 +177,6 @@ _AIMLESS = "the items shown do not point in any direction"
 _NO_WORDS = "the offline judge reads meanings, not words, so a paraphrase would change nothing"
 
 
-def unit(weights: FloatArray) -> FloatArray:
-    """Weights of Euclidean length 1 (all 0 stay 0): scores of different criteria are then comparable in spread."""
-    norm = float(np.linalg.norm(weights))
-    return weights / norm if norm > 0 else weights
-
-
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
     """Raw sums onto the open range of the scale by r / √(4 + r²): strictly rising, 0 goes to the middle.
 
@@ -198,9 +189,11 @@ def _missing(item: Item) -> Unscored:
     return Unscored(item.item_id, "missing input", "The text to judge holds no words.")
 
 
-def _batch(task: Task, provenances: Sequence[Provenance], texts: Sequence[str], why: str = _AIMLESS) -> DraftBatch:
+def _batch(
+    task: Task, requests: Sequence[DraftRequest | RefineRequest], texts: Sequence[str], why_none: str
+) -> DraftBatch:
     drafted = tuple(
-        Drafted(Criteria(text, task.aspect, provenance)) if text else Drafted(None, why)
-        for provenance, text in zip(provenances, texts, strict=True)
+        Drafted(Criteria(text, task.aspect, request.provenance)) if text else Drafted(None, why_none)
+        for request, text in zip(requests, texts, strict=True)
     )
     return DraftBatch(drafted, calls=len(drafted), usage=Usage())

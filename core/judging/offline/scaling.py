@@ -15,26 +15,20 @@ import numpy as np
 
 from core.errors import JudgeError
 from core.judging.offline.concepts import CONCEPTS, KEYS
-from core.judging.offline.features import DATA, FEATURES, GROUNDING, INDEX, LANGUAGE, REPLY, feature_matrix
-from core.judging.offline.neutral import NEUTRAL_FEATURES
+from core.judging.offline.features import FEATURES, INDEX, USUAL, feature_matrix, features_of
 from core.records import FloatArray, Item, ItemKind
 
 DECIMALS = 6
 """Decimals kept of what is learnt: states stay short and come back exactly."""
+
+LEAST = 8
+"""Items that must show a feature before its scaling is learnt."""
 
 MIN_WIDTH = 0.05
 """Least spread of a concept: keeps one that hardly varies on calibration items from exploding elsewhere."""
 
 BEND = 3.0
 """Standardised values beyond about this many spreads are bent towards it (tanh): no single freak decides."""
-
-_FAMILIES: dict[ItemKind, tuple[str, ...]] = {
-    "single": LANGUAGE,
-    "source_target": LANGUAGE + GROUNDING,
-    "source_context_target": LANGUAGE + REPLY,
-    "conversation": LANGUAGE,
-    "data_text": LANGUAGE + DATA,
-}
 
 
 @dataclass(frozen=True)
@@ -50,26 +44,21 @@ class Scaling:
     width: FloatArray
     n_items: int = 0
 
-    def standardise(self, features: FloatArray) -> FloatArray:
-        """(n, n_features) → the same, centred and bent; 0 where a feature is absent."""
-        z = (features - self.centre) / self.spread
-        return np.nan_to_num(BEND * np.tanh(z / BEND))
-
     def concepts(self, features: FloatArray) -> FloatArray:
         """(n, n_features) → (n, n_concepts) with about unit spread; 0 where none of a concept's features is there."""
-        there = np.isfinite(features).astype(np.float64)
-        signs = mixing()
-        raw = product(self.standardise(features), signs)
-        size = product(there, np.abs(signs))
+        standardised = np.nan_to_num(BEND * np.tanh((features - self.centre) / self.spread / BEND))
+        raw = product(standardised, mixing())
+        size = product(np.isfinite(features).astype(np.float64), np.abs(mixing()))
         value = (raw / np.maximum(size, 1.0) - self.middle) / self.width
         return np.where(size > 0, value, 0.0)
 
     def as_state(self) -> dict[str, Any]:
         """JSON-able: feature and concept names with their two numbers each."""
+        features, concepts = np.stack([self.centre, self.spread], 1), np.stack([self.middle, self.width], 1)
         return {
             "n_items": self.n_items,
-            "features": _named(FEATURES, self.centre, self.spread),
-            "concepts": _named(KEYS, self.middle, self.width),
+            "features": dict(zip(FEATURES, features.tolist(), strict=True)),
+            "concepts": dict(zip(KEYS, concepts.tolist(), strict=True)),
         }
 
     @classmethod
@@ -86,11 +75,7 @@ class Scaling:
             n_items = int(state["n_items"])
         except (KeyError, TypeError, ValueError) as error:
             raise JudgeError(f"The offline judge's state cannot be read ({error}).") from error
-        if (
-            f.shape != (len(FEATURES), 2)
-            or c.shape != (len(KEYS), 2)
-            or not (np.isfinite(f).all() and np.isfinite(c).all())
-        ):
+        if f.shape != (len(FEATURES), 2) or c.shape != (len(KEYS), 2) or not np.isfinite([*f, *c]).all():
             raise JudgeError("The offline judge's state must hold two finite numbers for every feature and concept.")
         return cls(f[:, 0], f[:, 1], c[:, 0], c[:, 1], n_items)
 
@@ -112,51 +97,39 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     return total
 
 
-def _named(names: Sequence[str], one: FloatArray, other: FloatArray) -> dict[str, list[float]]:
-    return {name: [float(a), float(b)] for name, a, b in zip(names, one, other, strict=True)}
-
-
 @lru_cache(maxsize=1)
 def mixing() -> FloatArray:
     """(n_features, n_concepts) of +1, −1 and 0: which features make up which concept."""
     signs = np.zeros((len(FEATURES), len(KEYS)))
     for column, concept in enumerate(CONCEPTS):
-        for name in concept.features:
-            signs[INDEX[name.lstrip("-")], column] = -1.0 if name.startswith("-") else 1.0
+        for name, sign in concept.features.items():
+            signs[INDEX[name], column] = sign
     return signs
 
 
 @lru_cache(maxsize=8)
 def applicable(kind: ItemKind) -> FloatArray:
     """(n_concepts,) 1 where items of this kind have at least one of the concept's features, else 0."""
-    family = set(_FAMILIES[kind])
-    return np.array([float(any(f.lstrip("-") in family for f in c.features)) for c in CONCEPTS])
+    return np.array([float(not features_of(kind).isdisjoint(concept.features)) for concept in CONCEPTS])
 
 
 def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
-    """Scaling from items without labels; shipped values where fewer than 8 items show a feature."""
+    """Scaling from items without labels; shipped values where fewer than `LEAST` items show a feature."""
     features = feature_matrix(items, kind)
     centre, spread = NEUTRAL.centre.copy(), NEUTRAL.spread.copy()
     for column in range(features.shape[1]):
         values = features[np.isfinite(features[:, column]), column]
-        if len(values) >= 8:
+        if len(values) >= LEAST:
             centre[column] = values.mean().round(DECIMALS)
             deviation = float(values.std().round(DECIMALS))
             spread[column] = deviation if deviation > 0 else max(NEUTRAL.spread[column], 1e-3)
-    first = Scaling(centre, spread, np.zeros(len(KEYS)), np.ones(len(KEYS)), len(items))
     written = features[np.isfinite(features).any(axis=1)]
-    if len(written) < 8:
+    if len(written) < LEAST:
         return Scaling(centre, spread, NEUTRAL.middle, NEUTRAL.width, len(items))
-    values = first.concepts(written)
-    width = values.std(axis=0)
-    return Scaling(
-        centre, spread, values.mean(axis=0).round(DECIMALS), np.maximum(width, MIN_WIDTH).round(DECIMALS), len(items)
-    )
+    values = Scaling(centre, spread, np.zeros(len(KEYS)), np.ones(len(KEYS))).concepts(written)
+    middle, width = values.mean(axis=0).round(DECIMALS), np.maximum(values.std(axis=0), MIN_WIDTH).round(DECIMALS)
+    return Scaling(centre, spread, middle, width, len(items))
 
 
-NEUTRAL = Scaling(
-    centre=np.array([NEUTRAL_FEATURES[name][0] for name in FEATURES]),
-    spread=np.array([NEUTRAL_FEATURES[name][1] for name in FEATURES]),
-    middle=np.zeros(len(KEYS)),
-    width=np.full(len(KEYS), 0.7),
-)
+_MEANS, _SPREADS = np.array([*USUAL.values()]).T
+NEUTRAL = Scaling(_MEANS, _SPREADS, middle=np.zeros(len(KEYS)), width=np.full(len(KEYS), 0.7))

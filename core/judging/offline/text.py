@@ -1,4 +1,4 @@
-"""Cutting texts into words, stems and sentences: small, regular-expression based, with no data files.
+"""Cutting texts into words, stems and sentences: small, by regular expressions.
 
 Built for English; other languages and scripts still give words and sentences (white space and punctuation), only
 without stemming.  Texts longer than `MAX_CHARS` are measured on their beginning.
@@ -10,6 +10,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -35,13 +36,12 @@ _VOWELS = re.compile(r"[aeiouy]+")
 
 
 class Sentence(NamedTuple):
-    """A sentence: its text, and its words as they stand, in lower case and as stems (three equally long tuples).
+    """A sentence: its words as they stand, in lower case and as stems (three equally long tuples).
 
     `content` are the stems of the words that are not function words, `content_stems` the same in order and as often as
     they come; `marked` the positions of the words that begin with a capital letter or a digit.
     """
 
-    text: str
     surface: tuple[str, ...]
     words: tuple[str, ...]
     stems: tuple[str, ...]
@@ -121,7 +121,7 @@ def _sentence(text: str) -> Sentence:
         marked = tuple([i for i, word in enumerate(surface) if word[0].isupper() or word[0].isdigit()])
     stems = tuple(map(stem, words))
     content = tuple([s for s, w in zip(stems, words, strict=True) if w not in FUNCTION_WORDS])
-    return Sentence(text, surface, words, stems, frozenset(content), content, marked)
+    return Sentence(surface, words, stems, frozenset(content), content, marked)
 
 
 def _surface(text: str) -> list[str]:
@@ -179,3 +179,8 @@ def names(text: Text) -> list[str]:
     if inner >= 4 and len(found) > 0.7 * inner:
         return []
     return [name for name in found if name not in FUNCTION_WORDS]
+
+
+def mean(values: Sequence[float], empty: float = 0.0) -> float:
+    """The mean; `empty` where there is nothing."""
+    return sum(values) / len(values) if values else empty

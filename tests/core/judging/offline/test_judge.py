@@ -19,11 +19,11 @@ from scipy.stats import spearmanr
 
 from core.errors import JudgeError
 from core.judging.base import DraftRequest, Exemplar, Judge, Misaligned, Operation, RefineRequest
-from core.judging.offline.concepts import KEYS, POSITION
+from core.judging.offline.concepts import KEYS, POSITION, prior
+from core.judging.offline.criteria import read
 from core.judging.offline.explanation import shares
+from core.judging.offline.features import feature_matrix
 from core.judging.offline.judge import OfflineJudge, squash
-from core.judging.offline.prior import prior
-from core.judging.offline.reading import read
 from core.judging.offline.scaling import NEUTRAL, product
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
 
@@ -259,7 +259,7 @@ def test_every_refinement_moves_the_misaligned_items_the_right_way(
     texts = [drafted.criteria.text for drafted in batch.drafted if drafted.criteria]
     assert len(texts) == 10
     assert len(set(texts)) >= 3
-    values = judge.scaling.concepts(_features(judge))
+    values = judge.scaling.concepts(feature_matrix(items(), "source_target"))
 
     def moved(new: str) -> float:
         """Raw (unsquashed, not normalised) change of the misaligned items towards their labels."""
@@ -267,12 +267,6 @@ def test_every_refinement_moves_the_misaligned_items_the_right_way(
         return sum(math.copysign(1, label - score) * float(change @ values[i]) for i, (label, score) in wrong.items())
 
     assert all(moved(new) > 0 for new in texts)
-
-
-def _features(judge: OfflineJudge) -> np.ndarray:  # type: ignore[type-arg]
-    from core.judging.offline.features import feature_matrix
-
-    return feature_matrix(items(), "source_target")
 
 
 def test_refining_uses_several_operations(judge: OfflineJudge) -> None:

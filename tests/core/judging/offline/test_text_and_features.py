@@ -23,7 +23,7 @@ def language_of(text: str) -> dict[str, float]:
 
 
 def against(text: str, source: str = SOURCE) -> dict[str, float]:
-    return grounding.measure(cut(text), grounding.prepare(source))
+    return grounding.measure(cut(text), grounding.Source(source))
 
 
 def test_sentences_end_at_stops_and_lines_but_not_at_abbreviations_or_initials() -> None:
@@ -161,11 +161,11 @@ def test_spliced_words_are_seen() -> None:
 
 
 def test_unseen_words_names_and_numbers() -> None:
-    text, source = cut("The fox met Farmer Jones and three of 40 wolves"), grounding.prepare(SOURCE)
+    text, source = cut("The fox met Farmer Jones and three of 40 wolves"), grounding.Source(SOURCE)
     assert grounding.unseen_names(text, source) == ["jones"]
     assert grounding.unseen_numbers(text, source) == ["40"]
     assert grounding.unseen_words(text, source) == ["met", "jones", "three", "40", "wolves"]
-    assert grounding.unseen_numbers(cut("It was 3"), grounding.prepare("There were three")) == []
+    assert grounding.unseen_numbers(cut("It was 3"), grounding.Source("There were three")) == []
 
 
 def test_coverage_and_lead() -> None:
@@ -184,7 +184,7 @@ def test_negation_mismatch() -> None:
 
 
 def test_reply_uses_last_turn_and_fact() -> None:
-    dialogue = exchange.prepare_dialogue("Hi there\nDo you like jazz music?", "Jazz began in New Orleans.")
+    dialogue = exchange.Dialogue("Hi there\nDo you like jazz music?", "Jazz began in New Orleans.")
     good = exchange.measure_reply(cut("Jazz music began in Orleans."), dialogue)
     bad = exchange.measure_reply(cut("Tulips bloom early."), dialogue)
     # Content of the good reply: jazz music began orlean; in the fact: jazz began orlean; in the last turn: jazz music.
@@ -210,7 +210,7 @@ def test_slots_are_parsed(source: str, slots: list[tuple[str, str]]) -> None:
 
 
 def test_slots_told_and_missing() -> None:
-    data = exchange.prepare_data("inform(name='old inn',area=noma,food=thai)")
+    data = exchange.Data("inform(name='old inn',area=noma,food=thai)")
     found = exchange.measure_data(cut("The Old Inn in Noma has parking."), data)
     assert found["slots_told"] == pytest.approx(2 / 3)
     assert found["log_slots_missing"] == math.log1p(1)
@@ -218,6 +218,13 @@ def test_slots_told_and_missing() -> None:
     assert exchange.extra_words(cut("The Old Inn in Noma has parking."), data) == ["parking"]
     again = exchange.measure_data(cut("Noma is in Noma."), data)
     assert again["slots_repeated"] == math.log1p(1)
+
+
+def test_the_table_names_every_feature_that_is_measured() -> None:
+    items = [Item("a", "Rome is old.", source="city=Rome", context="Rome is old.")]
+    kinds = ("source_target", "source_context_target", "data_text")
+    measured = [np.isfinite(feature_matrix(items, kind)[0]) for kind in kinds]  # type: ignore[arg-type]
+    assert np.logical_or.reduce(measured).all()
 
 
 def test_features_that_do_not_apply_are_absent() -> None:

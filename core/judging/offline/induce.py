@@ -1,0 +1,199 @@
+"""Inducing criteria from labelled exemplars, and changing them where they are misaligned, without a language model.
+
+*Drafting* (001 §2.3): a concept's evidence is its rank correlation with the labels over the exemplars, shrunk towards
+what the aspect's name lets expect; temperature adds seeded noise as large as the evidence is uncertain, so that drafts
+differ where little is known and agree where much is.
+
+*Refining* (001 §2.5): each misaligned item says in which direction its score should move; each concept says by how much
+a change of its weight would move it.  One operation is drawn per request: add a clause ("add"), strengthen, weaken,
+flip or drop one ("modify"), or let the aspect as a whole count or not ("calibrate").  There is no paraphrasing: this
+judge reads meanings, so another wording of a clause would give every item the same score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from core.judging.base import OPERATIONS, Operation
+from core.judging.offline.concepts import CONCEPTS, KEYS, POSITION, prior
+from core.judging.offline.criteria import LEVELS, Clause, Reading, nearest_level, write
+from core.judging.offline.scaling import applicable
+from core.records import FloatArray, Task
+
+PRIOR_SIZE = 20.0
+"""How many exemplars the expectation from the aspect's name is worth."""
+
+EXPECTED = 0.3
+"""The correlation that the most expected concept is expected to have."""
+
+NOISE = 0.6
+"""Standard deviation of the noise at temperature 1, times the root of exemplars plus `PRIOR_SIZE`."""
+
+WHOLE_SHARE = 0.6
+"""Share of drafts in which the aspect as a whole counts beside the clauses, before any evidence."""
+
+PEAKS = (2.0, 1.0)
+"""Weights the strongest clause may get beside the aspect as a whole: a large one corrects it, a small one trims it."""
+
+MIN_DRAFTED, MAX_DRAFTED = 2, 6
+"""Clauses of a draft."""
+
+MAX_CLAUSES = 8
+"""Clauses up to which refining adds more."""
+
+_ONE_WAY = np.array([concept.one_way for concept in CONCEPTS])
+
+
+# ── drafting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: float, seed: int) -> str:
+    """Criteria from the concept values (n, n_concepts) and labels (n,) of some exemplars.
+
+    "" when nothing tells the exemplars apart and nothing is expected.
+    """
+    rng = np.random.default_rng([seed, 1])
+    n, usable = len(labels), applicable(task.kind)
+    noise = temperature * rng.normal(size=len(KEYS)) * NOISE / np.sqrt(n + PRIOR_SIZE) * usable
+    count = int(rng.integers(MIN_DRAFTED, MAX_DRAFTED + 1))
+    whole = bool(rng.random() < _whole_share(values, labels, task))
+    peak = float(rng.choice(PEAKS)) if whole else max(PEAKS)
+    strength = _shrunk_correlation(values, labels, task) + noise
+    clauses = _strongest(np.where(_ONE_WAY, np.maximum(strength, 0.0), strength), values, count, peak)
+    return write(clauses, task.aspect, task.kind, whole=whole) if clauses else ""
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Average ranks along the first axis, centred and scaled to unit length; 0 throughout for a constant column."""
+    columns = values if values.ndim > 1 else values[:, None]
+    smaller = (columns[None, :, :] < columns[:, None, :]).sum(axis=1)
+    equal = (columns[None, :, :] == columns[:, None, :]).sum(axis=1)
+    rank = smaller + equal / 2.0
+    rank -= rank.mean(axis=0)
+    norm = np.linalg.norm(rank, axis=0)
+    scaled = rank / np.where(norm > 0, norm, 1.0)
+    return np.asarray(scaled if values.ndim > 1 else scaled[:, 0])
+
+
+def _shrunk_correlation(values: FloatArray, labels: FloatArray, task: Task) -> FloatArray:
+    """(n_concepts,) correlation with the labels, shrunk: (n·r + PRIOR_SIZE·p) / (n + PRIOR_SIZE).
+
+    p is the prior on the scale of a correlation.
+    """
+    n, expected = len(labels), prior(task)
+    r = _ranks(values).T @ _ranks(labels)
+    p = EXPECTED * expected / max(float(np.abs(expected).max()), 1e-9)
+    return np.asarray((n * r + PRIOR_SIZE * p) / (n + PRIOR_SIZE) * applicable(task.kind))
+
+
+def _whole_share(values: FloatArray, labels: FloatArray, task: Task) -> float:
+    """Chance, in [0.1, 0.9], that the aspect as a whole is let count: higher the better it fits the exemplars."""
+    n = len(labels)
+    fit = float(_ranks(values @ (prior(task) * applicable(task.kind))) @ _ranks(labels))
+    return min(0.9, max(0.1, WHOLE_SHARE + 1.2 * n * fit / (n + PRIOR_SIZE)))
+
+
+def _strongest(strength: FloatArray, values: FloatArray, count: int, peak: float) -> tuple[Clause, ...]:
+    """Up to `count` clauses on the strongest concepts, each next one discounted by its likeness to those picked.
+
+    Weights are levels in proportion to the strengths; the strongest concept gets `peak`.
+    """
+    ranked = _ranks(values)
+    likeness = np.abs(ranked.T @ ranked)
+    picked: list[int] = []
+    while len(picked) < count:
+        discount = likeness[:, picked].max(axis=1) if picked else np.zeros(len(strength))
+        gain = np.abs(strength) * (1 - 0.6 * discount)
+        gain[picked] = 0.0
+        best = int(gain.argmax())
+        if gain[best] <= 0:
+            break
+        picked.append(best)
+    top = max((abs(float(strength[i])) for i in picked), default=1.0)
+    return tuple(Clause(KEYS[i], nearest_level(peak * float(strength[i]) / top)) for i in picked)
+
+
+# ── refining ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A proposal: what the criteria say after one operation, how much it should help, and which operation it was."""
+
+    reading: Reading
+    promise: float
+    operation: Operation
+
+
+def refine(
+    reading: Reading,
+    values: FloatArray,
+    gaps: FloatArray,
+    task: Task,
+    *,
+    temperature: float,
+    seed: int,
+    operations: Sequence[Operation] = OPERATIONS,
+) -> str:
+    """One changed criteria text; "" when none of `operations` helps.  Temperature 0 takes the most promising change.
+
+    `values` (n, n_concepts) and `gaps` label − score (n,) are those of the misaligned items.
+    """
+    share = gaps / max(float(np.abs(gaps).max()), 1e-9)
+    pull = np.asarray(share @ values / len(gaps))
+    clauses = tuple(replace(clause, weight=nearest_level(clause.weight)) for clause in reading.clauses)
+    found = [change for change in _changes(replace(reading, clauses=clauses), pull, task) if change.reading.clauses]
+    options = sorted((c for c in found if c.operation in operations), key=lambda change: -change.promise)
+    if not options:
+        return ""
+    choice = options[0]
+    if temperature > 0:
+        promise = np.array([option.promise for option in options])
+        odds = (promise / promise.max()) ** (1 / temperature)
+        choice = options[int(np.random.default_rng([seed, 2]).choice(len(options), p=odds / odds.sum()))]
+    new = choice.reading
+    return write(new.clauses, task.aspect, task.kind, whole=new.whole, ignored=new.ignored)
+
+
+def _changes(reading: Reading, pull: FloatArray, task: Task) -> Iterator[_Change]:
+    """Every single operation that moves the misaligned items towards their labels.
+
+    `pull` (n_concepts,) is the mean move towards the labels per unit of a concept's weight.
+    """
+    yield from _additions(reading, pull, applicable(task.kind))
+    for i, clause in enumerate(reading.clauses):
+        for weight in _other_weights(clause):
+            gain = (weight - clause.weight) * float(pull[POSITION[clause.key]])
+            changed = (Clause(clause.key, weight),) if weight else ()
+            clauses = (*reading.clauses[:i], *changed, *reading.clauses[i + 1 :])
+            if gain > 0 and (clauses or not reading.whole):
+                yield _Change(replace(reading, clauses=clauses), gain, "modify")
+    swing = float(prior(task) @ pull) * (-1.0 if reading.whole else 1.0)
+    if swing > 0 and reading.clauses:
+        yield _Change(replace(reading, whole=not reading.whole), swing, "calibrate")
+
+
+def _additions(reading: Reading, pull: FloatArray, usable: FloatArray) -> Iterator[_Change]:
+    used = {clause.key for clause in reading.clauses} | set(reading.ignored)
+    if len(reading.clauses) >= MAX_CLAUSES:
+        return
+    for concept, allowed, strength in zip(CONCEPTS, usable, pull.tolist(), strict=True):
+        direction = float(np.sign(strength))
+        if concept.key in used or not allowed or not direction or (concept.one_way and direction < 0):
+            continue
+        for weight in (1.0, 0.5):
+            clauses = (*reading.clauses, Clause(concept.key, direction * weight))
+            yield _Change(replace(reading, clauses=clauses), abs(strength) * weight, "add")
+
+
+def _other_weights(clause: Clause) -> list[float]:
+    """The next level up and down, none at all, and the opposite sign for matters of taste."""
+    levels = sorted(LEVELS)
+    at = levels.index(abs(clause.weight))
+    sign = 1.0 if clause.weight > 0 else -1.0
+    near = [sign * levels[i] for i in (at - 1, at + 1) if 0 <= i < len(levels)]
+    flips = not CONCEPTS[POSITION[clause.key]].one_way or sign < 0
+    return [*near, 0.0, *([-sign * levels[at]] if flips else [])]
