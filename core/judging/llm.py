@@ -1,15 +1,17 @@
-"""The LLM judge: prompts out, readings in, over any provider."""
+"""The LLM judge: prompts out (`render`), readings in (`verdicts`), over any provider."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
 
 from core.errors import UsageError
-from core.judging.base import CallEstimate, DraftBatch, DraftRequest, OnProgress, RefineRequest
+from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest
 from core.judging.render import (
     ScoreFrame,
     draft_messages,
@@ -18,12 +20,10 @@ from core.judging.render import (
     shortened_parts,
     steps_messages,
 )
-from core.judging.sampling import REPLY_TOKENS, Sampling
-from core.judging.verdicts import total_usage, verdict_of
-from core.judging.weighted import LOGPROBS, require_weightable
-from core.judging.written import WrittenSteps, drafted_from, steps_from
+from core.judging.sampling import MOST_STEPS, REPLY_TOKENS, Sampling
+from core.judging.verdicts import LOGPROBS, Judged, require_weightable, total_usage, verdict_of
 from core.providers.base import AsyncProvider, Failure, Message, Provider, Reply, Request
-from core.records import Criteria, Item, Scored, ScoreMatrix, Task, Unscored, Usage, Verdict
+from core.records import Criteria, Item, Provenance, Scored, ScoreMatrix, Task, Unscored, Usage, Verdict
 
 __all__ = ["LLMJudge", "Sampling"]
 
@@ -57,18 +57,14 @@ class LLMJudge:
     ) -> None:
         self.provider = provider
         self.model = model
+        self.spec = spec
         self.sampling = sampling or Sampling()
-        self._spec = spec
         self._cost_of = cost_of
         self.n_unweighted = 0
 
     @property
-    def spec(self) -> str:
-        return self._spec
-
-    @property
     def is_llm(self) -> bool:
-        return not self._spec.startswith("scripted")
+        return not self.spec.startswith("scripted")
 
     @property
     def notice(self) -> str:
@@ -80,6 +76,8 @@ class LLMJudge:
         """An LLM judge learns nothing beforehand: what the endpoint can do shows with the first request."""
         return self
 
+    # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
+
     def score(
         self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, on_progress: OnProgress | None = None
     ) -> ScoreMatrix:
@@ -89,13 +87,19 @@ class LLMJudge:
         ratings, and whatever `on_progress` raises; with a reply cache nothing that had arrived by then is asked for
         again.
         """
-        table = _ScoreTable(task, items, criteria)
-        progress = _Progress(on_progress, len(items) * len(criteria), self.sampling.samples)
+        table, samples, n_replies = _ScoreTable(items, criteria), self.sampling.samples, 0
+
+        def arrived(_index: int = 0, _reply: Reply | None = None) -> None:
+            nonlocal n_replies
+            n_replies += 1
+            if on_progress is not None and n_replies % samples == 0:
+                on_progress(n_replies // samples, len(items) * len(criteria))
+
         for chunk in self._chunks(task, items, criteria):
-            replies = self.provider.complete(chunk.requests, on_reply=progress.reply)
-            self._enter(table, task, items, chunk, replies)
-            for _ in chunk.without_input:
-                progress.skipped()
+            replies = self.provider.complete(chunk.requests, on_reply=arrived)
+            self._enter(table, task, chunk, replies)
+            for _ in range(len(chunk.cells) * samples - len(chunk.requests)):  # for items that cannot be asked about
+                arrived()
         return table.matrix()
 
     @property
@@ -108,55 +112,109 @@ class LLMJudge:
         provider = self.provider
         if not isinstance(provider, AsyncProvider):
             raise UsageError(f"The replies of {self.spec} cannot be awaited; score in a thread.")
-        table = _ScoreTable(task, items, criteria)
+        table = _ScoreTable(items, criteria)
         for chunk in self._chunks(task, items, criteria):
-            self._enter(table, task, items, chunk, await provider.complete_async(chunk.requests))
+            self._enter(table, task, chunk, await provider.complete_async(chunk.requests))
         return table.matrix()
-
-    def _enter(
-        self, table: _ScoreTable, task: Task, items: Sequence[Item], chunk: _Chunk, replies: Sequence[Reply]
-    ) -> None:
-        """Read the replies to a chunk into the table."""
-        table.usage += total_usage(replies)
-        for number, cell in enumerate(chunk.cells):
-            own = replies[number * self.sampling.samples : (number + 1) * self.sampling.samples]
-            judged = verdict_of(items[cell.item].item_id, own, task, weighted=self.sampling.weighted)
-            self.n_unweighted += judged.n_unweighted
-            table.enter(cell, judged.verdict)
-        for cell in chunk.without_input:
-            table.enter(cell, Unscored(items[cell.item].item_id, "missing input", "The text to rate is empty."))
 
     def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
         """Verdicts with the model's reasons; asked again only where no reply cache holds them."""
-        verdicts: dict[int, Verdict] = {}
-        for chunk in self._chunks(task, items, [criteria]):
-            replies = self.provider.complete(chunk.requests)
-            for number, cell in enumerate(chunk.cells):
-                own = replies[number * self.sampling.samples : (number + 1) * self.sampling.samples]
-                item = items[cell.item]
-                verdicts[cell.item] = verdict_of(
-                    item.item_id, own, task, weighted=self.sampling.weighted, notes=shortened_parts(item)
-                ).verdict
-            for cell in chunk.without_input:
-                item_id = items[cell.item].item_id
-                verdicts[cell.item] = Unscored(item_id, "missing input", "The text to rate is empty.")
-        return [verdicts[index] for index in range(len(items))]
+        return [
+            judged.verdict
+            for chunk in self._chunks(task, items, [criteria])
+            for _, judged in self._verdicts(task, chunk, self.provider.complete(chunk.requests))
+        ]
+
+    def _chunks(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> Iterator[_Chunk]:
+        """Every item with every criteria, item by item, and the requests for them; nothing is asked about no text."""
+        self._check(task)
+        chunk = _Chunk()
+        for row, item in enumerate(items):
+            chunk.cells += [_Cell(row, column, item) for column in range(len(criteria))]
+            if item.target.strip():
+                frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
+                for one in criteria:
+                    chunk.requests += self._requests(frames, one.text)
+            if len(chunk.requests) >= CALLS_PER_CHUNK:
+                yield chunk
+                chunk = _Chunk()
+        if chunk.cells:
+            yield chunk
+
+    def _check(self, task: Task) -> None:
+        if self.sampling.weighted:
+            require_weightable(task.scale)
+
+    def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
+        return score_frame(task, item, prompt, steps=self.sampling.steps, persona=self.sampling.persona)
+
+    def _requests(self, frames: Mapping[str, ScoreFrame], criteria: str) -> list[Request]:
+        """The samples of one score."""
+        how = self.sampling
+        messages = {prompt: frame.messages(criteria) for prompt, frame in frames.items()}
+        return [
+            Request(
+                self.model,
+                messages[place.prompt],
+                how.temperature,
+                how.max_tokens,
+                how.top_p,
+                sample=place.sample,
+                json_schema=place.schema,
+                logprobs=LOGPROBS if how.weighted else 0,
+            )
+            for place in how.places
+        ]
+
+    def _verdicts(self, task: Task, chunk: _Chunk, replies: Sequence[Reply]) -> Iterator[tuple[_Cell, Judged]]:
+        """The cells of a chunk in order, each with what its own replies say."""
+        left = iter(replies)
+        for cell in chunk.cells:
+            item = cell.item
+            if item.target.strip():
+                own = list(islice(left, self.sampling.samples))
+                weighted, notes = self.sampling.weighted, shortened_parts(item)
+                yield cell, verdict_of(item.item_id, own, task, weighted=weighted, notes=notes)
+            else:
+                yield cell, Judged(Unscored(item.item_id, "missing input", "The text to rate is empty."))
+
+    def _enter(self, table: _ScoreTable, task: Task, chunk: _Chunk, replies: Sequence[Reply]) -> None:
+        table.usage += total_usage(replies)
+        for cell, judged in self._verdicts(task, chunk, replies):
+            table.enter(cell, judged.verdict)
+            self.n_unweighted += judged.n_unweighted
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
+        """Criteria written from each request's exemplars."""
         prompt = self.sampling.draft_prompt
-        return self._induce(
-            task, [self._inducing(asked, draft_messages(task, asked.exemplars, prompt)) for asked in requests], requests
-        )
+        return self._induce(task, requests, [draft_messages(task, asked.exemplars, prompt) for asked in requests])
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
+        """Each request's criteria, improved on its misaligned items."""
         prompt = self.sampling.refine_prompt
-        asked = [
-            self._inducing(
-                one, refine_messages(task, one.criteria.text, one.misaligned, prompt, operations=one.operations)
-            )
-            for one in requests
+        messages = [
+            refine_messages(task, asked.criteria.text, asked.misaligned, prompt, operations=asked.operations)
+            for asked in requests
         ]
-        return self._induce(task, asked, requests)
+        return self._induce(task, requests, messages)
+
+    def _induce(
+        self,
+        task: Task,
+        asked: Sequence[DraftRequest | RefineRequest],
+        messages: Sequence[tuple[Message, ...]],
+    ) -> DraftBatch:
+        requests = [
+            Request(self.model, prompt, one.temperature, one.max_tokens, seed=one.seed, sample=one.provenance.sample)
+            for one, prompt in zip(asked, messages, strict=True)
+        ]
+        replies = self.provider.complete(requests)
+        drafted = tuple(
+            drafted_from(reply, task.aspect, one.provenance) for reply, one in zip(replies, asked, strict=True)
+        )
+        return DraftBatch(drafted, len(requests), total_usage(replies))
 
     def write_steps(self, task: Task, criteria: str = "") -> WrittenSteps:
         """Evaluation steps that lead from an item to its number, written once by the model (auto-CoT; G-Eval).
@@ -164,8 +222,13 @@ class LLMJudge:
         From the task and the criteria alone, at temperature 0; to be shown, edited and kept, then put into force as
         `Sampling.steps`.  A reply that cannot be used gives "" with the problem in words; ProviderError as `score`.
         """
-        request = Request(self.model, steps_messages(task, criteria), 0.0, STEPS_TOKENS)
-        return steps_from(self.provider.complete([request])[0], task.aspect)
+        replies = self.provider.complete([Request(self.model, steps_messages(task, criteria), 0.0, STEPS_TOKENS)])
+        text, problem = _written(replies[0], task.aspect)
+        if len(text) > MOST_STEPS:
+            text, problem = "", f"The steps were {len(text):,} characters long; {MOST_STEPS:,} are the most."
+        return WrittenSteps(text, problem, total_usage(replies))
+
+    # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
         """Tokens by length (about 4 characters each) and the price where known: an estimate, not a bill.
@@ -185,8 +248,7 @@ class LLMJudge:
             characters += asked * samples
             completion += len(judged) * samples * REPLY_TOKENS[form]
         tokens = characters // CHARACTERS_PER_TOKEN
-        cost = None if self._cost_of is None else self._cost_of(tokens, completion)
-        return CallEstimate(len(items), tokens, completion, cost)
+        return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
 
     def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """Dollars for so many tokens, None where the model's price is unknown."""
@@ -194,131 +256,101 @@ class LLMJudge:
 
     def with_sampling(self, sampling: Sampling) -> LLMJudge:
         """The same model asked in another way, over the same connections; what the endpoint can do stays known."""
-        return LLMJudge(self.provider, self.model, spec=self._spec, sampling=sampling, cost_of=self._cost_of)
+        return LLMJudge(self.provider, self.model, spec=self.spec, sampling=sampling, cost_of=self._cost_of)
 
     def as_state(self) -> Mapping[str, Any]:
         """What `judging.registry.restore_judge` needs; the key is not among it."""
-        sampling = {name: getattr(self.sampling, name) for name in self.sampling.__dataclass_fields__}
-        return {"spec": self._spec, "model": self.model, "sampling": sampling}
+        return {"spec": self.spec, "model": self.model, "sampling": asdict(self.sampling)}
 
     def close(self) -> None:
         self.provider.close()
 
-    def _chunks(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> Iterator[_Chunk]:
-        self._check(task)
-        chunk = _Chunk()
-        for row, item in enumerate(items):
-            cells = [_Cell(row, column) for column in range(len(criteria))]
-            if not item.target.strip():
-                chunk.without_input += cells
-                continue
-            frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
-            for cell in cells:
-                chunk.cells.append(cell)
-                chunk.requests += self._samples(frames, criteria[cell.criteria].text)
-            if len(chunk.requests) >= CALLS_PER_CHUNK:
-                yield chunk
-                chunk = _Chunk()
-        if chunk.cells or chunk.without_input:
-            yield chunk
 
-    def _check(self, task: Task) -> None:
-        if self.sampling.weighted:
-            require_weightable(task.scale)
-
-    def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
-        return score_frame(task, item, prompt, steps=self.sampling.steps, persona=self.sampling.persona)
-
-    def _samples(self, frames: Mapping[str, ScoreFrame], criteria: str) -> list[Request]:
-        how = self.sampling
-        messages = {prompt: frame.messages(criteria) for prompt, frame in frames.items()}
-        return [
-            Request(
-                self.model,
-                messages[place.prompt],
-                how.temperature,
-                how.max_tokens,
-                how.top_p,
-                sample=place.sample,
-                json_schema=place.schema,
-                logprobs=LOGPROBS if how.weighted else 0,
-            )
-            for place in how.places
-        ]
-
-    def _inducing(self, asked: DraftRequest | RefineRequest, messages: tuple[Message, ...]) -> Request:
-        sample = asked.provenance.sample
-        return Request(self.model, messages, asked.temperature, asked.max_tokens, seed=asked.seed, sample=sample)
-
-    def _induce(
-        self, task: Task, requests: Sequence[Request], asked: Sequence[DraftRequest | RefineRequest]
-    ) -> DraftBatch:
-        replies = self.provider.complete(requests)
-        drafted = tuple(
-            drafted_from(reply, task.aspect, one.provenance) for reply, one in zip(replies, asked, strict=True)
-        )
-        return DraftBatch(drafted, len(requests), total_usage(replies))
+# ── scoring in chunks ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A place in the score matrix: positions of the item and of the criteria."""
+    """A place in the score matrix (position of the item and of the criteria) and its item."""
 
-    item: int
-    criteria: int
+    row: int
+    column: int
+    item: Item
 
 
 @dataclass
 class _Chunk:
-    """Cells with their requests (samples of one cell next to each other), and cells that cannot be asked."""
+    """Cells in order, and the requests of those that can be asked about (samples of one cell next to each other)."""
 
     cells: list[_Cell] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
-    without_input: list[_Cell] = field(default_factory=list)
 
 
 class _ScoreTable:
     """Collects verdicts into a `ScoreMatrix`."""
 
-    def __init__(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> None:
+    def __init__(self, items: Sequence[Item], criteria: Sequence[Criteria]) -> None:
         self._item_ids = tuple(item.item_id for item in items)
         self._criteria_ids = tuple(one.criteria_id for one in criteria)
         self._values = np.full((len(criteria), len(items)), np.nan)
-        self._unscored: list[list[tuple[int, Unscored]]] = [[] for _ in criteria]
+        self._unscored: list[list[Unscored]] = [[] for _ in criteria]
         self.usage = Usage()
 
     def enter(self, cell: _Cell, verdict: Verdict) -> None:
         if isinstance(verdict, Scored):
-            self._values[cell.criteria, cell.item] = verdict.value
+            self._values[cell.column, cell.row] = verdict.value
         else:
-            self._unscored[cell.criteria].append((cell.item, verdict))
+            self._unscored[cell.column].append(verdict)
 
     def matrix(self) -> ScoreMatrix:
-        unscored = {
-            criteria_id: tuple(verdict for _, verdict in sorted(entries, key=lambda entry: entry[0]))
-            for criteria_id, entries in zip(self._criteria_ids, self._unscored, strict=True)
-            if entries
-        }
+        entries = zip(self._criteria_ids, self._unscored, strict=True)
+        unscored = {criteria_id: tuple(verdicts) for criteria_id, verdicts in entries if verdicts}
         return ScoreMatrix(self._criteria_ids, self._item_ids, self._values, unscored, self._values.size, self.usage)
 
 
-class _Progress:
-    """Counts replies and tells about whole calls."""
-
-    def __init__(self, on_progress: OnProgress | None, calls: int, samples: int) -> None:
-        self._on_progress = on_progress
-        self._calls = calls
-        self._samples = samples
-        self._replies = 0
-
-    def reply(self, _index: int, _reply: Reply) -> None:
-        self._replies += 1
-        if self._on_progress is not None and self._replies % self._samples == 0:
-            self._on_progress(self._replies // self._samples, self._calls)
-
-    def skipped(self) -> None:
-        for _ in range(self._samples):
-            self.reply(0, _SKIPPED)
+# ── what a model writes ──────────────────────────────────────────────────────────────────────────────────────
 
 
-_SKIPPED = Failure("Not asked: the text to rate is empty.")
+@dataclass(frozen=True, slots=True)
+class WrittenSteps:
+    """Evaluation steps as the model wrote them, or "" with the reason in words; and what asking cost."""
+
+    text: str
+    problem: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"\A```\w*\n(?P<inside>.*?)\n?```\Z", re.DOTALL)
+_TITLES = ("criteria", "scoring criteria", "steps", "evaluation steps")
+
+
+def drafted_from(reply: Reply, aspect: str, provenance: Provenance) -> Drafted:
+    """The criteria in a reply, without the wrapping that models add against instructions."""
+    text, problem = _written(reply, aspect)
+    return Drafted(None, problem) if problem else Drafted(Criteria(text, aspect, provenance))
+
+
+def _written(reply: Reply, aspect: str) -> tuple[str, str]:
+    """(text, "") or ("", why there is none)."""
+    if isinstance(reply, Failure):
+        return "", reply.message
+    if reply.finish == "length":
+        return "", "The reply was cut off at the token limit."
+    if reply.finish == "refusal":
+        return "", "The model refused."
+    text = unwrapped(reply.text, aspect)
+    return (text, "") if text else ("", "The reply was empty.")
+
+
+def unwrapped(text: str, aspect: str) -> str:
+    """`text` without thoughts, a code fence around it, or a first line that only announces what follows."""
+    text = _THOUGHT.sub("", text).strip()
+    if fenced := _FENCE.match(text):
+        text = fenced["inside"].strip()
+    first, _, rest = text.partition("\n")
+    title = re.sub(r"[#*_:\s]+", " ", first).strip().lower()
+    announces = first.rstrip("* ").endswith(":") and any(word in title for word in ("criteria", "here ", "steps"))
+    if rest.strip() and (announces or title in (f"criteria for {aspect.lower()}", *_TITLES)):
+        text = rest.strip()
+    return text

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,11 @@ from core.judging.gate import CAREFUL, Gate
 from core.judging.llm import LLMJudge, Sampling
 from core.judging.recorded import RecordedJudge
 from core.judging.spec import JudgeSpec, parse_spec, shown
-from core.providers.base import Provider, ReplyStore
+from core.providers.base import Provider, Reply, ReplyStore, Request
+from core.providers.cached import CachedProvider
 from core.providers.endpoints import OPENAI_URL, checked_base_url
 from core.providers.prices import Price, load_prices
 from core.providers.recorded import RecordedProvider, read_recording
-from core.providers.registry import ClosedProvider, openai_provider, with_cache
 from core.providers.scripted import ScriptedProvider
 from core.settings import Settings
 
@@ -83,13 +84,44 @@ def endpoint_of(spec: JudgeSpec, settings: Settings) -> str:
     return checked_base_url(spec.base_url or settings.openai_base_url or OPENAI_URL)
 
 
+@dataclass(frozen=True)
+class ClosedProvider:
+    """Stands where an endpoint may not be asked: kept replies are found under its name, and nothing is ever sent."""
+
+    endpoint: str
+    why: ConsentError
+
+    def complete(
+        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
+    ) -> list[Reply]:
+        """ConsentError, unless there is nothing to ask."""
+        if requests:
+            raise ConsentError(str(self.why), self.endpoint)
+        return []
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def openai_provider(base_url: str, *, api_key: str | None, concurrency: int, prices: Mapping[str, Price]) -> Provider:
+    """A provider for an OpenAI-compatible endpoint; the SDK is imported only here."""
+    from core.providers.openai_api import OpenAIProvider
+
+    return OpenAIProvider(base_url, api_key=api_key, concurrency=concurrency, prices=prices)
+
+
+def _with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
+    """`provider` answering from `replies` first, where there is a store."""
+    return provider if replies is None else CachedProvider(provider, replies)
+
+
 def _openai(
     spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Sampling | None, gate: Gate
 ) -> Judge:
     model, base_url = spec.model, endpoint_of(spec, settings)
     prices = load_prices(settings.prices)
     return LLMJudge(
-        with_cache(_provider(model, base_url, settings, gate, prices), replies),
+        _with_cache(_provider(model, base_url, settings, gate, prices), replies),
         model,
         spec=f"openai:{model}" if base_url == OPENAI_URL else f"openai:{model}@{base_url}",
         sampling=sampling,
@@ -139,9 +171,8 @@ def _is_recording(path: Path) -> bool:
 
 
 def _scripted(seed: int, replies: ReplyStore | None, sampling: Sampling | None) -> Judge:
-    provider = with_cache(ScriptedProvider(seed), replies)
     return LLMJudge(
-        provider,
+        _with_cache(ScriptedProvider(seed), replies),
         "scripted",
         spec=f"scripted:{seed}" if seed else "scripted",
         sampling=sampling,

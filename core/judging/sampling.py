@@ -16,6 +16,9 @@ from typing import Literal
 from core.errors import JudgeError, UsageError
 from core.judging.render import DRAFT_PROMPT, PERSONAS, REFINE_PROMPT, OutputForm, Persona, score_prompt
 
+MOST_STEPS = 8_000
+"""Longest evaluation steps that may be put into force, in characters."""
+
 StyleForm = Literal["score_only", "free_text", "rate_explain", "analyze_rate", "mix"]
 STYLE_FORMS: tuple[StyleForm, ...] = ("score_only", "free_text", "rate_explain", "analyze_rate", "mix")
 MIXED: tuple[OutputForm, ...] = ("analyze_rate", "rate_explain")

@@ -14,8 +14,7 @@ from typing import Any, Self
 
 from core.errors import UsageError
 from core.judging.render import PERSONAS, Persona
-from core.judging.sampling import STYLE_FORMS, Sampling, StyleForm, misfit
-from core.judging.written import MOST_STEPS
+from core.judging.sampling import MOST_STEPS, STYLE_FORMS, Sampling, StyleForm, misfit
 
 __all__ = ["MOST_STEPS", "PERSONAS", "STYLE_FORMS", "Persona", "Style", "StyleForm", "calls_per_item", "sampling_of"]
 

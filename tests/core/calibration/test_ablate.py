@@ -16,8 +16,7 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, ScoreStep, Standing
 from core.calibration.variants import Known, plan_of
 from core.errors import JudgeError, UsageError
-from core.judging.llm import LLMJudge, Sampling
-from core.judging.written import WrittenSteps
+from core.judging.llm import LLMJudge, Sampling, WrittenSteps
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, GoldenSet, ScoreMatrix, Task, Usage
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.judging.llm import STEPS_TOKENS, LLMJudge
+from core.judging.llm import STEPS_TOKENS, LLMJudge, WrittenSteps
 from core.judging.registry import restore_judge
 from core.judging.sampling import SCHEMAS, STYLE_FORMS
 from core.judging.styles import Style, StyleForm, sampling_of
-from core.judging.weighted import LOGPROBS
-from core.judging.written import WrittenSteps
+from core.judging.verdicts import LOGPROBS
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider

@@ -11,9 +11,8 @@ import pytest
 
 from core.errors import CancelledRunError, JudgeError
 from core.judging.base import DraftRequest, Exemplar, Misaligned, RefineRequest
-from core.judging.llm import LLMJudge, Sampling
+from core.judging.llm import LLMJudge, Sampling, drafted_from, unwrapped
 from core.judging.render import score_prompt
-from core.judging.written import drafted_from, unwrapped
 from core.providers.base import Completion, Failure, Reply, Request
 from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider

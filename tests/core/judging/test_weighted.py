@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from core.errors import UsageError
 from core.judging.parse import read_rating
-from core.judging.verdicts import verdict_of
-from core.judging.weighted import Weighted, require_weightable, weighted_rating
+from core.judging.verdicts import Weighted, require_weightable, verdict_of, weighted_rating
 from core.providers.base import Completion, Failure, TokenLogprobs
 from core.records import Scale, Scored, Task, Usage
 

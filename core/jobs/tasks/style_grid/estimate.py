@@ -11,7 +11,7 @@ from core.jobs.tasks.style_grid.asking import language_model
 from core.jobs.tasks.style_grid.plan import Cell, Column, styles_of, wants_written_steps
 from core.jobs.views.styles import CellEstimate, StylesEstimate, StylesRequest
 from core.judging.styles import Style, sampling_of
-from core.judging.weighted import require_weightable
+from core.judging.verdicts import require_weightable
 from core.records import GoldenSet
 from core.settings import Settings
 
