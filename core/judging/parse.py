@@ -16,14 +16,23 @@ English, German, Spanish, French and Chinese wordings are known; digits may be f
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.judging.reading.chinese import from_chinese
 from core.judging.reading.fields import from_json
-from core.judging.reading.labelled import from_any_name, from_labels, from_marks, standing_alone
 from core.judging.reading.options import from_letters
-from core.judging.reading.prose import from_prose
-from core.judging.reading.statements import LABELLED, PROSE, Statement
+from core.judging.reading.stated import (
+    LABELLED,
+    PROSE,
+    Statement,
+    from_any_name,
+    from_labels,
+    from_marks,
+    from_prose,
+    standing_alone,
+)
 from core.judging.reading.wording import REFUSAL, Grammar, grammar, levelled
 from core.records import Scale, UnscoredReason
 
@@ -67,10 +76,12 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
 
 
 def _choose(reply: str, scale: Scale, aspect: str, *, letters: bool) -> Statement | None:
-    options = from_letters(reply, scale) if letters else []
-    stated = options or _numbers(reply, scale, aspect)
-    if not stated and not letters:
-        stated = from_letters(reply, scale)
+    if letters:
+        return _firmest(from_letters(reply, scale) or _numbers(reply, scale, aspect))
+    return _firmest(_numbers(reply, scale, aspect) or from_letters(reply, scale))
+
+
+def _firmest(stated: Sequence[Statement]) -> Statement | None:
     return max(stated, key=lambda statement: (statement.rank, statement.start), default=None)
 
 
@@ -94,8 +105,7 @@ def _in_text(text: str, scale: Scale, patterns: Grammar) -> list[Statement]:
 def _value(text: str, scale: Scale) -> float | None:
     """What a JSON field's words state ("4/5", "four stars")."""
     patterns = grammar(scale.low, scale.high, "")
-    stated = _in_text(levelled(text, patterns), scale, patterns) or from_letters(text, scale)
-    chosen = max(stated, key=lambda statement: (statement.rank, statement.start), default=None)
+    chosen = _firmest(_in_text(levelled(text, patterns), scale, patterns) or from_letters(text, scale))
     return None if chosen is None else chosen.value
 
 
@@ -106,3 +116,18 @@ def _silence(reply: str, scale: Scale, aspect: str) -> UnscoredReason:
         return "refused"
     cut_off = len(reply) >= _CUT_OFF_FROM and not reply.rstrip().endswith(_CLOSES)
     return "truncated" if cut_off else "no verdict"
+
+
+def read_rating_as_paper(reply: str) -> Reading:
+    """The digit 002's tables are built on (Chiang and Lee 2023), only to reproduce them: `read_rating` for all else.
+
+    Lower case; every "1-3" dropped; what follows the last "rating:"; its first digit.  None with "empty" or "no
+    verdict"; no span, since characters are dropped, and no scale is checked.  So "0.5" is 0, "2.5" is 2, a reply that
+    repeats its prompt gives the first digit there, even of a year, and words are no numbers.  The paper prints its
+    method nowhere; these steps bring its Tables 2 to 4 out to the last printed digit.
+    """
+    if not reply.strip():
+        return Reading(None, "empty")
+    text = reply.lower().replace("1-3", "").rpartition("rating:")[2]
+    digit = re.search("[0-9]", text)
+    return Reading(None, "no verdict") if digit is None else Reading(float(digit[0]))

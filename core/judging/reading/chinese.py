@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from core.judging.reading.context import leads_its_line
-from core.judging.reading.numerals import matched_value
-from core.judging.reading.statements import ALONE, LABELLED, PROSE, Statement
-from core.judging.reading.wording import DIGITS
+from core.judging.reading.stated import ALONE, LABELLED, PROSE, Statement, leads_its_line
+from core.judging.reading.wording import DIGITS, matched_value
 from core.records import Scale
 
 _CHARACTER = "零一二两兩三四五六七八九十"

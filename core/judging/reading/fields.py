@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from core.judging.reading.statements import STRUCTURED, Statement
+from core.judging.reading.stated import STRUCTURED, Statement
 from core.judging.reading.wording import plain
 from core.records import Scale
 

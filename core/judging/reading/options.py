@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from core.judging.reading.statements import ALONE, LABELLED, PROSE, Statement
+from core.judging.reading.stated import ALONE, LABELLED, PROSE, Statement
 from core.judging.reading.wording import cased
 from core.records import Scale
 

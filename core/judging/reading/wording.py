@@ -1,4 +1,4 @@
-"""Vocabularies and patterns of the reader, and the plain form of a reply they work on.
+"""Vocabularies and patterns of the reader, the plain form of a reply they work on, and the numbers they match.
 
 The words are English, German, Spanish and French without accents (`levelled` takes them off); Chinese has a module of
 its own.  Patterns are written for lower-cased text of the reply's own length, so that spans stay true.
@@ -6,12 +6,15 @@ its own.  Patterns are written for lower-cased text of the reply's own length, s
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-NUMBER_WORDS = {
+from core.records import Scale
+
+_NUMBER_WORDS = {
     word: number
     for words in (
         "zero one two three four five six seven eight nine ten",
@@ -22,10 +25,12 @@ NUMBER_WORDS = {
     for number, word in enumerate(words.split())
     if word != "-"
 }
-DIGIT_CHARACTERS = {character: value for value, character in enumerate("零一二三四五六七八九十")} | {"两": 2, "兩": 2}
-YES = frozenset("yes true ja si oui 是 对".split())
-NO = frozenset("no false nein non 否 不是".split())
-WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
+_DIGIT_CHARACTERS = {character: value for value, character in enumerate("零一二三四五六七八九十")} | {"两": 2, "兩": 2}
+_YES = frozenset("yes true ja si oui 是 对".split())
+_NO = frozenset("no false nein non 否 不是".split())
+_THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+")
+_LONGEST = 24
+WORD = "|".join(sorted(_NUMBER_WORDS, key=len, reverse=True))
 
 _PUNCTUATION = zip("：．，／（）＝［］【】–—−－“”„‘’「」《》｜％", ':.,/()=[][]----"""\'\'""""|%', strict=True)
 _LETTERS = ((chr(code), unicodedata.normalize("NFD", chr(code))[0]) for code in range(0xC0, 0x180))
@@ -215,3 +220,39 @@ def levelled(reply: str, patterns: Grammar) -> str:
 
 def _blank(match: re.Match[str]) -> str:
     return " " * (match.end() - match.start())
+
+
+# ── matched text → a number on the scale ─────────────────────────────────────────────────────────────────────
+
+
+def matched_value(match: re.Match[str], scale: Scale) -> float | None:
+    """The value a pattern matched; None where it matched none, or yes / no on a scale other than 0 to 1.
+
+    One given out of another top than the scale's is infinite, that is out of range: it is not converted.
+    """
+    groups = match.groupdict()
+    if groups.get("number") is not None:
+        return out_of(groups["number"], groups.get("half"), groups.get("top"), scale)
+    if groups.get("glyphs") is not None:
+        return float(len(groups["glyphs"]))
+    answer = groups.get("answer")
+    if answer is not None and (scale.low, scale.high) == (0, 1):
+        return 1.0 if answer in _YES else 0.0 if answer in _NO else None
+    return None
+
+
+def out_of(number: str, half: str | None, top: str | None, scale: Scale) -> float:
+    """`number`, plus a half if one was matched; infinite when it was given out of another top than `scale.high`."""
+    value = _number(number) + (0.5 if half else 0.0)
+    return math.inf if top is not None and _number(top) != scale.high else value
+
+
+def _number(text: str) -> float:
+    """The number written in digits or as a word; one of more than 24 characters is infinite."""
+    if text in _NUMBER_WORDS:
+        return float(_NUMBER_WORDS[text])
+    if text in _DIGIT_CHARACTERS:
+        return float(_DIGIT_CHARACTERS[text])
+    if len(text) > _LONGEST:
+        return math.inf
+    return float(text.replace(",", "" if _THOUSANDS.fullmatch(text) else "."))
