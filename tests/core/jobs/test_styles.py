@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,11 +20,13 @@ from core.jobs.tasks.style_grid.plan import AskStep
 from core.jobs.views.styles import StylesRequest
 from core.judging.llm import LLMJudge
 from core.judging.styles import Style, sampling_of
-from core.providers.scripted import ScriptedProvider
+from core.providers.base import Reply, Request
+from core.providers.scripted import ScriptedProvider, reply_to
 from core.public import task_of
 from core.records import Criteria, GoldenSet, Provenance
 from core.settings import Settings
 from core.stats.pilot import pilot_forecast
+from tests.replies import said
 
 REASONED, EXPLAINED, BARE = Style("analyze_rate"), Style("rate_explain"), Style("score_only")
 NONE = Provenance("none")
@@ -94,7 +97,13 @@ def test_samples_are_read_one_by_one(golden: GoldenSet, settings: Settings) -> N
 
 def test_unread_replies_are_counted_and_never_guessed(golden: GoldenSet) -> None:
     """Half of the replies spoilt: those are NaN, counted, and the rest makes the mean."""
-    provider = ScriptedProvider(fault_rate=0.5, faults=("unreadable", "empty"))
+
+    def half_spoilt(request: Request) -> Reply:
+        chance = random.Random(request.key(""))
+        spoilt = chance.choice(("It has its merits and its faults.", ""))
+        return said(spoilt if chance.random() < 0.5 else reply_to(request).text)
+
+    provider = ScriptedProvider(answer=half_spoilt)
     asker = Asker(golden, LLMJudge(provider, "scripted", spec="scripted"))
     style = Style("score_only", samples=3, temperature=1.0)
     step = AskStep(task_of(golden, "coherence"), style, Criteria("", "coherence", NONE), tuple(range(20)))

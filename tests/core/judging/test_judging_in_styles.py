@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored, Usage
 from core.settings import Settings
+from tests.replies import Listening, MemoryReplies, said
 
 TASK = Task("coherence", "source_target", Scale(1, 5))
 SOURCE = "The council met on Monday and agreed to mend the old bridge before winter."
@@ -28,48 +28,8 @@ CRITERIA = [Criteria("Every statement must be supported by the source.", "cohere
 STEPS = "1. Read the source.\n2. Compare.\n3. Choose."
 
 
-class Listening:
-    """A provider that answers as `say` does and keeps what it was asked."""
-
-    endpoint = "listening"
-
-    def __init__(self, say: Callable[[Request], Reply] | None = None) -> None:
-        self.say = say or ScriptedProvider().answer
-        self.asked: list[Request] = []
-
-    def complete(
-        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
-    ) -> list[Reply]:
-        self.asked += requests
-        replies = [self.say(request) for request in requests]
-        for index, reply in enumerate(replies):
-            if on_reply is not None:
-                on_reply(index, reply)
-        return replies
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class Kept:
-    """A `ReplyStore` in a dict."""
-
-    def __init__(self) -> None:
-        self.replies: dict[str, str] = {}
-
-    def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        return {key: self.replies[key] for key in keys if key in self.replies}
-
-    def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
-        self.replies.update(replies)
-
-
-def said(text: str, *logprobs: TokenLogprobs) -> Completion:
-    return Completion(text, "stop", Usage(requests=1, prompt_tokens=10, completion_tokens=2), logprobs=logprobs)
-
-
-def judge_in(style: Style, provider: object = None) -> LLMJudge:
-    return LLMJudge(provider or ScriptedProvider(), "m", spec="openai:m", sampling=sampling_of(style))  # type: ignore[arg-type]
+def judge_in(style: Style, provider: ScriptedProvider | CachedProvider | None = None) -> LLMJudge:
+    return LLMJudge(provider or ScriptedProvider(), "m", spec="openai:m", sampling=sampling_of(style))
 
 
 @pytest.mark.parametrize("form", STYLE_FORMS)
@@ -104,7 +64,7 @@ def test_the_mix_averages_both_forms() -> None:
 
 
 def test_the_mix_costs_nothing_where_both_forms_were_asked() -> None:
-    store, provider = Kept(), Listening()
+    store, provider = MemoryReplies(), Listening()
     for form in ("analyze_rate", "rate_explain"):
         judge_in(Style(form, 3, 1.0), CachedProvider(provider, store)).score(TASK, ITEMS, CRITERIA)
     usage = judge_in(Style("mix", 6, 1.0), CachedProvider(provider, store)).score(TASK, ITEMS, CRITERIA).usage
@@ -112,7 +72,7 @@ def test_the_mix_costs_nothing_where_both_forms_were_asked() -> None:
 
 
 def test_a_larger_n_pays_for_the_samples_that_are_missing() -> None:
-    store, provider = Kept(), Listening()
+    store, provider = MemoryReplies(), Listening()
     judge_in(Style("mix", 4, 1.0), CachedProvider(provider, store)).score(TASK, ITEMS, CRITERIA)
     usage = judge_in(Style("mix", 7, 1.0), CachedProvider(provider, store)).score(TASK, ITEMS, CRITERIA).usage
     assert (usage.requests, usage.cached) == (3 * 16, 4 * 16)
@@ -153,7 +113,7 @@ def test_a_json_reply_is_explained_by_its_reasons() -> None:
 # ── weights ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 WEIGHTED = Style("score_only", weighted=True)
-UNSURE = said("4", TokenLogprobs("4", (("4", math.log(0.6)), ("5", math.log(0.4)))))
+UNSURE = said("4", logprobs=[TokenLogprobs("4", (("4", math.log(0.6)), ("5", math.log(0.4))))])
 
 
 def test_weights_spread_what_one_reply_says() -> None:

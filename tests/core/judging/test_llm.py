@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from core.providers.base import Completion, Failure, Reply, Request
 from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored, Usage
+from tests.replies import Listening, MemoryReplies, said
 
 TASK = Task("coherence", "source_target", Scale(1, 5))
 SOURCE = "The council met on Monday and agreed to mend the old bridge before winter."
@@ -28,49 +28,7 @@ CRITERIA = [
 ]
 
 
-class Spoken:
-    """A provider that says what it is told to, and keeps what it was asked."""
-
-    endpoint = "spoken"
-
-    def __init__(self, say: Callable[[int, Request], Reply]) -> None:
-        self.say = say
-        self.asked: list[Request] = []
-        self.closed = 0
-
-    def complete(
-        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
-    ) -> list[Reply]:
-        replies = []
-        for index, request in enumerate(requests):
-            self.asked.append(request)
-            replies.append(self.say(index, request))
-            if on_reply is not None:
-                on_reply(index, replies[-1])
-        return replies
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class Kept:
-    """A `ReplyStore` in a dict."""
-
-    def __init__(self) -> None:
-        self.replies: dict[str, str] = {}
-
-    def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        return {key: self.replies[key] for key in keys if key in self.replies}
-
-    def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
-        self.replies.update(replies)
-
-
-def said(text: str, finish: str = "stop") -> Completion:
-    return Completion(text, finish, Usage(requests=1, prompt_tokens=10, completion_tokens=2, cost=0.25))
-
-
-def judge_of(provider: Spoken | ScriptedProvider | CachedProvider, **sampling: object) -> LLMJudge:
+def judge_of(provider: ScriptedProvider | CachedProvider, **sampling: object) -> LLMJudge:
     return LLMJudge(provider, "m", spec="openai:m", sampling=Sampling(**sampling))  # type: ignore[arg-type]
 
 
@@ -88,7 +46,7 @@ def test_scores_are_on_the_scale_and_depend_on_the_criteria() -> None:
 
 
 def test_items_are_outer_and_criteria_inner() -> None:
-    provider = Spoken(lambda _index, _request: said("Score: 3"))
+    provider = Listening(lambda _request: said("Score: 3"))
     judge_of(provider).score(TASK, ITEMS[:2], CRITERIA[:2])
     texts = [request.messages[0].content for request in provider.asked]
     assert ["bridge 0" in text for text in texts] == [True, True, False, False]
@@ -98,7 +56,7 @@ def test_items_are_outer_and_criteria_inner() -> None:
 
 def test_samples_are_averaged_over_the_readable_ones() -> None:
     replies = ["Score: 2", "Score: 5", "no idea"]
-    provider = Spoken(lambda index, _request: said(replies[index % 3]))
+    provider = Listening(lambda request: said(replies[request.sample]))
     judge = judge_of(provider, samples=3, temperature=1.0)
     matrix = judge.score(TASK, ITEMS[:2], CRITERIA[:1])
     assert matrix.values.tolist() == [[3.5, 3.5]]  # (2 + 5) / 2; the third says nothing
@@ -122,7 +80,7 @@ def test_samples_are_averaged_over_the_readable_ones() -> None:
     ],
 )
 def test_an_unreadable_reply_is_unscored_with_its_reason_and_text(reply: Reply, reason: str) -> None:
-    provider = Spoken(lambda index, _request: reply if index == 1 else said("Score: 4"))
+    provider = Listening(lambda request: reply if "bridge 1" in request.messages[0].content else said("Score: 4"))
     judge = judge_of(provider)
     matrix = judge.score(TASK, ITEMS[:3], CRITERIA[:1])
     assert np.isnan(matrix.values).tolist() == [[False, True, False]]
@@ -133,7 +91,7 @@ def test_an_unreadable_reply_is_unscored_with_its_reason_and_text(reply: Reply, 
 
 
 def test_an_empty_text_is_not_asked_about() -> None:
-    provider = Spoken(lambda _index, _request: said("Score: 4"))
+    provider = Listening(lambda _request: said("Score: 4"))
     progress: list[tuple[int, int]] = []
     items = [ITEMS[0], Item("void", "  "), ITEMS[1]]
     matrix = judge_of(provider).score(
@@ -148,7 +106,7 @@ def test_an_empty_text_is_not_asked_about() -> None:
 
 def test_unscored_stand_in_item_order_over_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.judging.llm.CALLS_PER_CHUNK", 4)
-    provider = Spoken(lambda _index, request: said("?" if "bridge 7" in request.messages[0].content else "Score: 4"))
+    provider = Listening(lambda request: said("?" if "bridge 7" in request.messages[0].content else "Score: 4"))
     items = [*ITEMS[:3], Item("void", ""), *ITEMS[3:]]
     whole = judge_of(provider).score(TASK, items, CRITERIA[:2])
     assert [verdict.item_id for verdict in whole.unscored[CRITERIA[1].criteria_id]] == ["void", "i7"]
@@ -156,7 +114,7 @@ def test_unscored_stand_in_item_order_over_chunks(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_same_criteria_twice_and_no_items_at_all() -> None:
-    twice = judge_of(CachedProvider(ScriptedProvider(), Kept())).score(TASK, ITEMS, [CRITERIA[0], CRITERIA[0]])
+    twice = judge_of(CachedProvider(ScriptedProvider(), MemoryReplies())).score(TASK, ITEMS, [CRITERIA[0], CRITERIA[0]])
     assert (twice.values[0] == twice.values[1]).all()
     assert twice.usage.requests == 12
     assert judge_of(ScriptedProvider()).score(TASK, [], CRITERIA).values.shape == (3, 0)
@@ -164,13 +122,12 @@ def test_the_same_criteria_twice_and_no_items_at_all() -> None:
 
 
 def test_explanations_equal_the_scores_and_come_from_the_cache() -> None:
-    judge = judge_of(CachedProvider(ScriptedProvider(), Kept()))
+    judge = judge_of(CachedProvider(ScriptedProvider(), MemoryReplies()))
     matrix = judge.score(TASK, ITEMS, CRITERIA)
     provider = judge.provider
     assert isinstance(provider, CachedProvider)
-    provider.inner = Spoken(lambda _index, _request: pytest.fail("nothing is sent"))
+    provider.inner = Listening(lambda _request: pytest.fail("nothing is sent"))
     for row, criteria in enumerate(CRITERIA):
-        provider.inner.endpoint = ScriptedProvider().endpoint  # type: ignore[attr-defined]
         verdicts = judge.explain(TASK, ITEMS, criteria)
         assert [verdict.value for verdict in verdicts if isinstance(verdict, Scored)] == matrix.values[row].tolist()
 
@@ -181,7 +138,7 @@ def test_progress_may_cancel() -> None:
         if done == 5:
             raise CancelledRunError("Cancelled.")
 
-    kept = Kept()
+    kept = MemoryReplies()
     with pytest.raises(CancelledRunError):
         judge_of(CachedProvider(ScriptedProvider(), kept)).score(TASK, ITEMS, CRITERIA, on_progress=cancel)
     assert len(kept.replies) >= 5
@@ -207,7 +164,7 @@ def _drafts(n: int, seed: int = 0) -> list[DraftRequest]:
 
 
 def test_drafts_differ_by_seed_and_keep_their_provenance() -> None:
-    provider = Spoken(lambda _index, request: ScriptedProvider().answer(request))
+    provider = Listening()
     batch = judge_of(provider).draft(TASK, _drafts(12))
     texts = [drafted.criteria.text for drafted in batch.drafted if drafted.criteria is not None]
     assert len(texts) == 12
@@ -278,7 +235,7 @@ def test_an_estimate_is_near_what_comes() -> None:
 
 
 def test_the_state_is_json_and_closing_twice_is_safe() -> None:
-    provider = Spoken(lambda _index, _request: said("Score: 4"))
+    provider = Listening(lambda _request: said("Score: 4"))
     judge = judge_of(provider, samples=2, temperature=0.5)
     assert json.loads(json.dumps(judge.as_state())) == judge.as_state()
     assert judge.as_state()["sampling"]["samples"] == 2
@@ -295,11 +252,11 @@ def test_a_call_costs_little_beside_the_request() -> None:
     criteria = [Criteria(f"Rule {n}. " * 30, "coherence") for n in range(30)]
     reply = said("Score: 3.5\n" + "It follows the source in most places. " * 8)
 
-    def say(_index: int, request: Request) -> Reply:
-        assert request.key("spoken")
+    def say(request: Request) -> Reply:
+        assert request.key("endpoint")
         return reply
 
-    judge = judge_of(Spoken(say))
+    judge = judge_of(Listening(say))
     judge.score(TASK, items[:2], criteria)
     start = time.process_time()
     judge.score(TASK, items, criteria)

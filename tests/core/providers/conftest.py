@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from core.providers.base import Message, Request
+from tests.replies import MemoryReplies
 
 
 @pytest.fixture(scope="session")
@@ -34,24 +35,6 @@ def server(fake_openai: ModuleType) -> Iterator[Any]:
     running = fake_openai.RunningServer(fake_openai.FakeOpenAI(keep_bodies=True))
     yield running
     running.stop()
-
-
-class MemoryReplies:
-    """A `ReplyStore` in a dict that also counts its commits."""
-
-    def __init__(self) -> None:
-        self.replies: dict[str, str] = {}
-        self.commits: list[int] = []
-        self.look_ups = 0
-
-    def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        self.look_ups += 1
-        return {key: self.replies[key] for key in keys if key in self.replies}
-
-    def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
-        self.commits.append(len(replies))
-        for key, text in replies:
-            self.replies.setdefault(key, text)
 
 
 class SqliteReplies:

@@ -22,27 +22,16 @@ from core.providers.base import Completion, Failure, Reply, Request
 from core.providers.cached import CachedProvider, as_cached, reply_from_json, reply_to_json
 from core.providers.scripted import ScriptedProvider
 from core.records import Usage
-
-
-class Counting(ScriptedProvider):
-    """Counts what is sent."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.sent: list[Request] = []
-
-    def answer(self, request: Request) -> Reply:
-        self.sent.append(request)
-        return super().answer(request)
+from tests.replies import Listening
 
 
 def test_a_second_batch_sends_nothing_and_costs_nothing(memory: Any, requests: list[Request]) -> None:
-    inner = Counting()
+    inner = Listening()
     provider = CachedProvider(inner, memory)
     first = provider.complete(requests)
     seen: dict[int, Reply] = {}
     second = provider.complete(requests, on_reply=seen.__setitem__)
-    assert len(inner.sent) == 20
+    assert len(inner.asked) == 20
     assert [reply.text for reply in first] == [reply.text for reply in second]
     assert all(not reply.cached and reply.usage.requests == 1 for reply in first)
     assert all(reply.cached and reply.usage == Usage(cached=1, cost=0.0) for reply in second)
@@ -51,40 +40,40 @@ def test_a_second_batch_sends_nothing_and_costs_nothing(memory: Any, requests: l
 
 
 def test_only_what_is_missing_is_sent_in_its_order(memory: Any, requests: list[Request]) -> None:
-    inner = Counting()
+    inner = Listening()
     provider = CachedProvider(inner, memory)
     provider.complete(requests[5:10])
-    inner.sent.clear()
+    inner.asked.clear()
     replies = provider.complete(requests)
-    assert inner.sent == requests[:5] + requests[10:]
+    assert inner.asked == requests[:5] + requests[10:]
     assert [reply.cached for reply in replies] == [5 <= index < 10 for index in range(20)]
 
 
 def test_duplicates_in_a_batch_are_sent_once(memory: Any, requests: list[Request]) -> None:
-    inner = Counting()
+    inner = Listening()
     seen: list[int] = []
     batch = [requests[0], requests[1], requests[0], requests[0]]
     replies = CachedProvider(inner, memory).complete(batch, on_reply=lambda index, _reply: seen.append(index))
-    assert inner.sent == requests[:2]
+    assert inner.asked == requests[:2]
     assert sorted(seen) == [0, 1, 2, 3]
     assert sum((reply.usage for reply in replies), Usage()).requests == 2
     assert [reply.cached for reply in replies] == [False, False, True, True]
 
 
 def test_failures_are_not_kept(memory: Any, requests: list[Request]) -> None:
-    inner = Counting(fault_rate=1.0, faults=["failure"])
+    inner = Listening(lambda _request: Failure("Withheld."))
     provider = CachedProvider(inner, memory)
     assert all(isinstance(reply, Failure) for reply in provider.complete(requests))
     assert memory.replies == {}
     provider.complete(requests)
-    assert len(inner.sent) == 40
+    assert len(inner.asked) == 40
 
 
 def test_endpoint_and_settings_are_part_of_the_key(memory: Any, requests: list[Request]) -> None:
     CachedProvider(ScriptedProvider(1), memory).complete(requests)
-    other = Counting(seed=2)
+    other = Listening(seed=2)
     CachedProvider(other, memory).complete(requests)
-    assert len(other.sent) == 20
+    assert len(other.asked) == 20
 
 
 class Interrupted(ScriptedProvider):

@@ -1,0 +1,44 @@
+"""What tests of judges and providers answer with, and where they keep the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from core.providers.base import Completion, Reply, Request, TokenLogprobs
+from core.providers.scripted import ScriptedProvider, reply_to
+from core.records import Usage
+
+
+def said(text: str, finish: str = "stop", *, logprobs: Sequence[TokenLogprobs] = ()) -> Completion:
+    """A reply that used 10 tokens of prompt and 2 of its own, for a quarter of a dollar."""
+    usage = Usage(requests=1, prompt_tokens=10, completion_tokens=2, cost=0.25)
+    return Completion(text, finish, usage, logprobs=tuple(logprobs))
+
+
+class Listening(ScriptedProvider):
+    """Answers as `say` does (as the scripted provider, without), and keeps what it was asked."""
+
+    def __init__(self, say: Callable[[Request], Reply] = reply_to, seed: int = 0) -> None:
+        super().__init__(seed, self._answer)
+        self.say = say
+        self.asked: list[Request] = []
+
+    def _answer(self, request: Request) -> Reply:
+        self.asked.append(request)
+        return self.say(request)
+
+
+class MemoryReplies:
+    """A `ReplyStore` in a dict that also counts its look-ups."""
+
+    def __init__(self) -> None:
+        self.replies: dict[str, str] = {}
+        self.look_ups = 0
+
+    def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
+        self.look_ups += 1
+        return {key: self.replies[key] for key in keys if key in self.replies}
+
+    def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
+        for key, text in replies:
+            self.replies.setdefault(key, text)
