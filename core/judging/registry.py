@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from core.judging.gate import CAREFUL, Gate
 from core.judging.llm import LLMJudge, Sampling
 from core.judging.recorded import RecordedJudge
 from core.judging.spec import JudgeSpec, parse_spec, shown
-from core.providers.base import Provider, Reply, ReplyStore, Request
+from core.providers.base import OnReply, Provider, Reply, ReplyStore, Request
 from core.providers.cached import CachedProvider
 from core.providers.endpoints import OPENAI_URL, checked_base_url
 from core.providers.prices import Price, load_prices
@@ -91,9 +91,7 @@ class ClosedProvider:
     endpoint: str
     why: ConsentError
 
-    def complete(
-        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
-    ) -> list[Reply]:
+    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """ConsentError, unless there is nothing to ask."""
         if requests:
             raise ConsentError(str(self.why), self.endpoint)

@@ -9,7 +9,7 @@ inside it cannot pass for ours; criteria, steps and definitions lose the marks t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -240,36 +240,22 @@ def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    template: Template
-    names: frozenset[str]
-
-
 @cache
-def _sections(prompt: str, without: tuple[str, ...] = ()) -> tuple[_Section, ...]:
-    """The sections of a prompt file, less its lines that begin with one of `without`."""
+def _sections(prompt: str, without: tuple[str, ...] = ()) -> list[tuple[Template, frozenset[str]]]:
+    """The sections of a prompt file and the names in each, less its lines that begin with one of `without`."""
     known = {file.stem: file for file in PROMPTS.glob("*.txt")}
     if prompt not in known:  # a name out of a judge file could be the path of any text on this machine
         raise JudgeError(
             f"There is no prompt {str(prompt)[:80]!r}; this version of Concord has {', '.join(sorted(known))}."
         )
     lines = known[prompt].read_text(encoding="utf-8").splitlines(keepends=True)
-    return tuple(_read_sections("".join(line for line in lines if not line.startswith(without))))
-
-
-def _read_sections(text: str) -> Iterator[_Section]:
-    for part in re.split(r"(?m)^(?=## )", text):
-        if part.strip():
-            template = Template(part.strip())
-            yield _Section(template, frozenset(template.get_identifiers()))
+    text = "".join(line for line in lines if not line.startswith(without))
+    templates = [Template(part.strip()) for part in re.split(r"(?m)^(?=## )", text) if part.strip()]
+    return [(template, frozenset(template.get_identifiers())) for template in templates]
 
 
 def _fill(prompt: str, values: Mapping[str, str], without: tuple[str, ...] = ()) -> str:
     """The sections of a prompt, without those that would hold an empty value; values are never read as templates."""
-    filled = [
-        section.template.substitute(values)
-        for section in _sections(prompt, without)
-        if all(values[name] for name in section.names)
-    ]
-    return "\n\n".join(filled)
+    empty = {name for name, value in values.items() if not value}
+    sections = _sections(prompt, without)
+    return "\n\n".join(template.substitute(values) for template, names in sections if empty.isdisjoint(names))

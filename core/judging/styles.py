@@ -96,17 +96,8 @@ _USUAL_TOKENS = 512
 
 def sampling_of(style: Style) -> Sampling:
     """What an `LLMJudge` needs to judge in this style (prompts at their newest version)."""
-    return Sampling(
-        output=style.form,
-        samples=style.samples,
-        temperature=style.temperature,
-        top_p=style.top_p,
-        max_tokens=style.max_tokens,
-        persona=style.persona,
-        steps=style.steps,
-        weighted=style.weighted,
-        structured=style.structured,
-    )
+    chosen = style.as_json()
+    return Sampling(output=chosen.pop("form"), **chosen)
 
 
 def calls_per_item(style: Style) -> int:

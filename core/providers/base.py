@@ -92,6 +92,8 @@ class Failure:
 
 
 Reply = Completion | Failure
+OnReply = Callable[[int, Reply], None]
+"""Called with a request's place in its batch and its reply; may raise to end the batch."""
 
 
 class ReplyStore(Protocol):
@@ -112,9 +114,7 @@ class Provider(Protocol):
         """URL or name that becomes part of the cache key; never holds a key or user info."""
         ...
 
-    def complete(
-        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
-    ) -> list[Reply]:
+    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Replies in the order of `requests`; `on_reply(index, reply)` as each arrives."""
         ...
 
@@ -125,8 +125,6 @@ class Provider(Protocol):
 class AsyncProvider(Protocol):
     """A provider whose replies can also be awaited, so that a service may have any number of batches under way."""
 
-    async def complete_async(
-        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
-    ) -> list[Reply]:
+    async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`, in the caller's event loop; `on_reply` may run in another thread."""
         ...

@@ -11,14 +11,12 @@ import asyncio
 import json
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from core.providers.base import AsyncProvider, Completion, Provider, Reply, ReplyStore, Request, TokenLogprobs
+from core.providers.base import AsyncProvider, Completion, OnReply, Provider, Reply, ReplyStore, Request, TokenLogprobs
 from core.records import Usage
-
-OnReply = Callable[[int, Reply], None]
 
 
 class CachedProvider:

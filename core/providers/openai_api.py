@@ -13,7 +13,7 @@ import asyncio
 import logging
 import queue
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ import httpx2
 import openai
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
-from core.providers.base import Failure, Reply, Request
+from core.providers.base import Failure, OnReply, Reply, Request
 from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
     as_provider_error,
@@ -47,8 +47,6 @@ FAILURES_IN_A_ROW = 8
 
 _NO_KEY = "none"
 _CONNECT_SECONDS = 10.0
-
-OnReply = Callable[[int, Reply], None]
 
 
 class OpenAIProvider:

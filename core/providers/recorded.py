@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import ProviderError, UsageError
-from core.providers.base import Reply, Request
+from core.providers.base import OnReply, Reply, Request
 from core.providers.cached import as_cached, reply_from_json
 
 _LONGEST_PAUSE = 1.0
-OnReply = Callable[[int, Reply], None]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from core.providers.base import Completion, Reply, Request, TokenLogprobs
+from core.providers.base import Completion, OnReply, Reply, Request, TokenLogprobs
 from core.records import Usage
 
 _CHARACTERS_PER_TOKEN = 4
@@ -30,9 +30,7 @@ class ScriptedProvider:
         self.endpoint = f"scripted:{seed}"
         self.answer = answer or (lambda request: reply_to(request, seed))
 
-    def complete(
-        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
-    ) -> list[Reply]:
+    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """The replies one after the other."""
         replies = []
         for index, request in enumerate(requests):

@@ -49,11 +49,6 @@ class Capabilities:
     proven: set[str] = field(default_factory=set)
     most_logprobs: int = MOST_LOGPROBS
 
-    @property
-    def several(self) -> bool:
-        """Whether several samples may be asked for in one request."""
-        return "n" not in self.refused
-
     def unproven(self, body: Mapping[str, Any]) -> set[str]:
         """The extras in `body` of which it is not known yet whether the endpoint does them."""
         return {name for name in EXTRAS if name in body} - self.proven
@@ -162,11 +157,6 @@ def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str
             part["content"] = "\n\n".join([*system, part["content"]])
             break
     return others
-
-
-def read_completion(body: bytes, price: Price | None) -> Reply:
-    """The first choice of a 200 reply; see `read_completions`."""
-    return read_completions(body, price)[0]
 
 
 def read_completions(body: bytes, price: Price | None) -> list[Reply]:

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from core.judging.offline import lexicon
 from core.judging.offline.grammar import doubled, slips
@@ -39,42 +38,33 @@ _JUNK = re.compile(
 _VERB_LIKE = re.compile(r"(?:ed|es|ing|s|n't)$")
 
 
-class Totals(NamedTuple):
-    """Over the words of a text: how many are of each class, their letters and syllables, how many are long."""
-
-    function: int
-    connectives: int
-    negations: int
-    opinions: int
-    first_person: int
-    second_person: int
-    greetings: int
-    junk: int
-    letters: int
-    syllables: int
-    long: int
-
-
-_CLASSES = (
-    *(lexicon.FUNCTION_WORDS, lexicon.CONNECTIVES, lexicon.NEGATIONS, lexicon.OPINIONS),
-    *(lexicon.FIRST_PERSON, lexicon.SECOND_PERSON, lexicon.GREETINGS, lexicon.JUNK_TOKENS),
-)
+_CLASSES = {
+    "function": lexicon.FUNCTION_WORDS,
+    "connectives": lexicon.CONNECTIVES,
+    "negations": lexicon.NEGATIONS,
+    "opinions": lexicon.OPINIONS,
+    "first_person": lexicon.FIRST_PERSON,
+    "second_person": lexicon.SECOND_PERSON,
+    "greetings": lexicon.GREETINGS,
+    "junk": lexicon.JUNK_TOKENS,
+}
+_COUNTED = (*_CLASSES, "letters", "syllables", "long")
 _FIELD = 32
 """Bits of a count in `_traits`: more than any text of `MAX_CHARS` needs, even where normalising makes it longer."""
-_PLACES = range(0, _FIELD * len(Totals._fields), _FIELD)
+_PLACES = range(0, _FIELD * len(_COUNTED), _FIELD)
 
 
 @lru_cache(maxsize=KEPT_WORDS)
 def _traits(word: str) -> int:
-    """A word's part in `Totals`, all fields side by side in one integer: adding such integers adds every field."""
-    parts = [*(word in words for words in _CLASSES), len(word), syllables(word), len(word) > 7]
+    """A word's part in every total, side by side in one integer: adding such integers adds every count."""
+    parts = [*(word in words for words in _CLASSES.values()), len(word), syllables(word), len(word) > 7]
     return sum(part << place for part, place in zip(parts, _PLACES, strict=True))
 
 
-def totals(words: Sequence[str]) -> Totals:
-    """The counts over `words`, in one pass."""
+def totals(words: Sequence[str]) -> dict[str, int]:
+    """How many words are of each class, their letters and syllables, and how many are long, counted in one pass."""
     packed = sum(map(_traits, words))
-    return Totals(*[packed >> place & ((1 << _FIELD) - 1) for place in _PLACES])
+    return {name: packed >> place & ((1 << _FIELD) - 1) for name, place in zip(_COUNTED, _PLACES, strict=True)}
 
 
 def measure(text: Text) -> Features:
@@ -134,7 +124,7 @@ def _most_similar(sentences: tuple[Sentence, ...]) -> float:
     return most
 
 
-def _connection(text: Text, total: Totals) -> Features:
+def _connection(text: Text, total: dict[str, int]) -> Features:
     """How sentences hang together: shared words of neighbours, connectives, pronouns, one thread of subjects."""
     first, later = text.sentences[0], text.sentences[1:]
     contents = [sentence.content for sentence in text.sentences]
@@ -143,7 +133,7 @@ def _connection(text: Text, total: Totals) -> Features:
     return {
         "neighbour_overlap": mean([len(a & b) / math.sqrt(len(a) * len(b)) for a, b in pairs if a and b]),
         "linked_sentences": mean([float(bool(a & b)) for a, b in pairs], 1.0),
-        "connectives": total.connectives / len(text.words),
+        "connectives": total["connectives"] / len(text.words),
         "pronoun_links": mean([float(not lexicon.THIRD_PERSON.isdisjoint(s.words[:6])) for s in later]),
         "connective_starts": mean([float(s.words[0] in lexicon.CONNECTIVES) for s in later]),
         "thread": max(counts.values()) / len(contents) if counts and later else 1.0,
@@ -153,7 +143,7 @@ def _connection(text: Text, total: Totals) -> Features:
     }
 
 
-def _fluency(text: Text, total: Totals) -> Features:
+def _fluency(text: Text, total: dict[str, int]) -> Features:
     """Cues of broken language; each counts occurrences (logarithm of 1 + n) or is a share or a flag."""
     raw, words, sentences = text.raw.strip(), text.words, text.sentences
     unfinished = not (raw.rstrip(_CLOSING)[-1:] in _TERMINALS or raw.endswith("''"))
@@ -164,10 +154,10 @@ def _fluency(text: Text, total: Totals) -> Features:
         "dangling_end": float(words[-1] in lexicon.DANGLING_ENDS),
         "cut_word_end": float(unfinished and len(words[-1]) <= 2),
         "stray_punctuation": math.log1p(stray),
-        "junk": math.log1p(len(_JUNK.findall(raw)) + total.junk),
+        "junk": math.log1p(len(_JUNK.findall(raw)) + total["junk"]),
         "lower_case_starts": mean([float(s.surface[0][0].islower()) for s in sentences]),
         "grammar_slips": math.log1p(slips(text)),
-        "function_words_odd": abs(total.function / len(words) - 0.45),
+        "function_words_odd": abs(total["function"] / len(words) - 0.45),
         "dangling_sentences": mean([float(s.words[-1] in lexicon.DANGLING_ENDS) for s in sentences]),
         "verbless_sentences": mean([float(not any(map(_may_be_verb, s.words))) for s in sentences]),
         "unbalanced": float(raw.count("(") != raw.count(")")) + _quotes(raw) % 2,
@@ -186,37 +176,37 @@ def _may_be_verb(word: str) -> bool:
     return word in lexicon.AUXILIARIES or (len(word) > 3 and _VERB_LIKE.search(word) is not None)
 
 
-def _wording(text: Text, total: Totals) -> Features:
+def _wording(text: Text, total: dict[str, int]) -> Features:
     """Readability (Flesch 1948), word length, variety, names, numbers and commas."""
     n = len(text.words)
-    flesch = 206.835 - 1.015 * n / len(text.sentences) - 84.6 * (total.syllables / n)
+    flesch = 206.835 - 1.015 * n / len(text.sentences) - 84.6 * (total["syllables"] / n)
     marks = [s.surface[i][0] for s in text.sentences for i in s.marked if i]
     openers = [s.words[0][0] for s in text.sentences]
     digits = sum(map(str.isdigit, marks)) + sum(map(str.isdigit, openers))
     return {
         "readability": max(-200.0, min(200.0, flesch)) / 100,
-        "word_length": total.letters / n,
-        "long_words": total.long / n,
-        "content_share": (n - total.function) / n,
+        "word_length": total["letters"] / n,
+        "long_words": total["long"] / n,
+        "content_share": (n - total["function"]) / n,
         "number_share": digits / n,
         "name_share": sum(map(str.isupper, marks)) / n,
         "commas": text.raw.count(",") / n,
-        "negations": total.negations / n,
+        "negations": total["negations"] / n,
         "quotes": math.log1p(_quotes(text.raw)),
         "log_content_words": math.log1p(len(text.counts)),
     }
 
 
-def _tone(text: Text, total: Totals) -> Features:
+def _tone(text: Text, total: dict[str, int]) -> Features:
     """How a speaker sounds: asking, exclaiming, giving opinions, speaking of oneself, evading."""
     raw, words, n = text.raw, text.words, len(text.words)
     joined = " ".join(words)
     return {
         "asks": float("?" in raw or words[0] in lexicon.QUESTION_WORDS),
         "exclaims": float("!" in raw),
-        "opinions": math.log1p(total.opinions),
-        "first_person": total.first_person / n,
-        "second_person": total.second_person / n,
-        "greetings": total.greetings / n,
+        "opinions": math.log1p(total["opinions"]),
+        "first_person": total["first_person"] / n,
+        "second_person": total["second_person"] / n,
+        "greetings": total["greetings"] / n,
         "non_committal": float(any(phrase in joined for phrase in lexicon.NON_COMMITTAL)),
     }

@@ -17,6 +17,7 @@ from core.providers.base import Completion, Failure, Message, Reply, Request, To
 from core.providers.cached import CachedProvider, reply_from_json, reply_to_json
 from core.providers.openai_api import OpenAIProvider
 from core.providers.prices import Price
+from core.providers.scripted import reply_to
 from core.providers.wire import FEWER_LOGPROBS, MOST_AT_ONCE, Capabilities, read_completions, request_body
 from core.records import Usage
 
@@ -64,11 +65,7 @@ def test_samples_of_two_prompts_in_turns_are_told_apart(make: Make, server: Any)
     both = [request for pair in zip(samples(4), samples(4, "Another prompt."), strict=True) for request in pair]
     replies = texts(make().complete(both))
     assert server.fake.requests == 2
-    fresh = type(server.fake)()
-    again = [fresh._reply({"model": "m", "messages": [{"role": "user", "content": p}], "temperature": 1.0}, k).text
-             for k in range(4) for p in (RATE.format(0), "Another prompt.")]  # fmt: skip
-    assert len(replies) == len(again) == 8
-    assert [text.splitlines()[1:] for text in replies] == [text.splitlines()[1:] for text in again]
+    assert replies == [reply_to(request).text for request in both]
 
 
 def test_many_samples_go_in_requests_of_a_bounded_size(make: Make, server: Any) -> None:
@@ -84,7 +81,7 @@ def test_where_n_is_not_done_every_sample_is_a_request(make: Make, server: Any, 
     asked = [request for number in range(4) for request in samples(5, RATE.format(number))]
     replies = provider.complete(asked)
     assert len(texts(replies)) == 20
-    assert not provider.capabilities.several
+    assert "n" in provider.capabilities.refused
     lost = 0 if how == "ignore" else 1  # an ignored n still brings the first sample
     assert server.fake.requests == 20 + lost
     assert sum("n" in body for body in server.fake.bodies) == 1, "found out with the first request alone"
@@ -104,7 +101,7 @@ def test_several_samples_that_take_too_long_are_asked_for_one_by_one(make: Make,
     server.fake.hang = frozenset({"n"})
     provider = make(timeout=0.4)
     assert len(texts(provider.complete(samples(3)))) == 3
-    assert not provider.capabilities.several
+    assert "n" in provider.capabilities.refused
 
 
 def test_the_samples_that_a_single_prompt_lacks_are_asked_for_at_once(make: Make, server: Any) -> None:

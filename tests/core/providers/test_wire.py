@@ -11,7 +11,7 @@ import pytest
 
 from core.providers.base import Completion, Failure, Message, Request
 from core.providers.openai_errors import as_provider_error
-from core.providers.wire import NotACompletionError, read_completion
+from core.providers.wire import NotACompletionError, read_completions
 from core.records import Usage
 
 
@@ -20,7 +20,7 @@ def _body(**choice: Any) -> bytes:
 
 
 def test_a_reply_without_usage_is_a_request_of_unknown_cost() -> None:
-    assert read_completion(_body(), None) == Completion("Score: 4", "stop", Usage(requests=1))
+    assert read_completions(_body(), None) == [Completion("Score: 4", "stop", Usage(requests=1))]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_reply_without_usage_is_a_request_of_unknown_cost() -> None:
     ],
 )
 def test_odd_completions(body: bytes, text: str, finish: str) -> None:
-    reply = read_completion(body, None)
+    (reply,) = read_completions(body, None)
     assert isinstance(reply, Completion)
     assert (reply.text, reply.finish) == (text, finish)
 
@@ -43,7 +43,8 @@ def test_odd_completions(body: bytes, text: str, finish: str) -> None:
     "body", [_body(message=None), _body(message={"content": [1]}), b'{"choices": []}', b'{"choices": [7]}']
 )
 def test_completions_without_text_are_failures(body: bytes) -> None:
-    assert isinstance(read_completion(body, None), Failure)
+    (reply,) = read_completions(body, None)
+    assert isinstance(reply, Failure)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_completions_without_text_are_failures(body: bytes) -> None:
 )
 def test_what_is_no_completion_says_what_it_looks_like(body: bytes, says: str) -> None:
     with pytest.raises(NotACompletionError, match=says):
-        read_completion(body, None)
+        read_completions(body, None)
 
 
 def _refused(message: str, prompt: str) -> str:
