@@ -10,7 +10,7 @@ import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +45,8 @@ from core.style_commands import styling
 from core.transfer_commands import moving
 
 if TYPE_CHECKING:
-    from core.calibration.steps import Estimate, Standing
+    from core.calibration.steps import Estimate
+    from core.progress import Shown
     from core.providers.base import ReplyStore
 
 app = typer.Typer(
@@ -116,7 +117,7 @@ def calibrate(
     replies = _replies(judge, settings)
     print(_words_of_estimate(estimate(loaded, aspect, judge, settings=chosen)), file=sys.stderr)
     with _progress() as show:
-        result = run(loaded, aspect, judge, settings=chosen, definition=definition, replies=replies, on_standing=show)
+        result = run(loaded, aspect, judge, settings=chosen, definition=definition, replies=replies, progress=show)
     seconds = time.perf_counter() - started
     if out is None:
         tell(summary(result, "", seconds), as_json, _words_of_calibration)
@@ -214,15 +215,17 @@ def _words_of_gain(gain: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Standing], None]]:
-    """A progress bar on standard error, fed with standings."""
+def _progress() -> Iterator[Shown]:
+    """A progress bar on standard error, fed with snapshots."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from core.progress import Shown
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} calls"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
         job = bar.add_task("starting", total=None)
-        yield lambda s: bar.update(job, description=s.message, completed=s.calls, total=s.calls_expected or None)
+        yield Shown(lambda s: bar.update(job, description=s.message, completed=s.calls, total=s.calls_expected or None))
 
 
 def _replies(spec: str, settings: Settings) -> ReplyStore | None:

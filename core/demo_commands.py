@@ -64,6 +64,7 @@ def _replay(as_json: bool) -> None:
     from core.data import load_golden
     from core.demo.recorded import ASPECT, CHOSEN, DEFINITION, GOLDEN
     from core.jobs.tasks.demo import REPLAY_SPEC
+    from core.progress import Shown
     from core.public import calibrate
 
     golden = load_golden(GOLDEN)
@@ -72,7 +73,7 @@ def _replay(as_json: bool) -> None:
             *(golden, ASPECT, REPLAY_SPEC),
             settings=CHOSEN,
             definition=DEFINITION,
-            on_standing=lambda now: live.update(_ranking(now)),
+            progress=Shown(lambda now: live.update(_ranking(now))),
         )
     body = {
         **{"aspect": ASPECT, "calls": result.calls, "held_out": result.held_out.as_json()},

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from core.calibration.asking import AskedJudge
 from core.calibration.board import Side
-from core.calibration.drive import OnStanding, run_inline
 from core.calibration.estimate import estimate as estimate_of
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
@@ -26,6 +26,7 @@ from core.judge_loading import load_judge
 from core.judging.base import Judge
 from core.judging.gate import NAMED
 from core.judging.registry import make_judge
+from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.records import (
     Alignment,
@@ -87,15 +88,15 @@ def calibrate(
     settings: CalibrationSettings | None = None,
     definition: str = "",
     replies: ReplyStore | None = None,
-    on_standing: OnStanding | None = None,
+    progress: Progress = SILENT,
     **choices: Any,
 ) -> Calibration:
     """Calibrate `judge` on one aspect of `golden` (001, METHODS §4) and report it on held-out items.
 
     `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
     `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how.  `replies` keeps a remote judge's replies, so that
-    nothing is paid twice; `on_standing` is shown every snapshot of the leaderboard.  Raises AspectError for labels
-    that cannot rank anything, ProviderError for an endpoint that fails.
+    nothing is paid twice; `progress` is shown every snapshot of the leaderboard, and may stop the work.  Raises
+    AspectError for labels that cannot rank anything, ProviderError for an endpoint that fails.
     """
     chosen = replace(settings or CalibrationSettings(), **choices)
     task = task_of(golden, aspect, definition)
@@ -103,8 +104,7 @@ def calibrate(
     made = make_judge(judge, Settings.from_environment(), replies, gate=NAMED) if isinstance(judge, str) else judge
     try:
         ready = made.prepare(task, [golden.items[p] for p in split.calibration])
-        loop = calibration(golden, task, split, chosen, judge_state=judge_state(ready))
-        return run_inline(loop, ready, golden, task, on_standing)
+        return calibration(AskedJudge(ready, golden, task, progress), split, chosen, judge_state=judge_state(ready))
     finally:
         if isinstance(judge, str):
             made.close()

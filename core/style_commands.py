@@ -28,8 +28,8 @@ from core.commands import (
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.jobs.tasks.style_grid.inline import GridFiles, InlineGrid
-    from core.jobs.tasks.style_grid.plan import GridStanding, ShelveStep
+    from core.jobs.tasks.style_grid.inline import FinishedStyle, GridFiles, InlineGrid
+    from core.jobs.tasks.style_grid.plan import GridStanding
     from core.jobs.views.styles import StyleCell, StyleForecast, StylesEstimate
     from core.judging.styles import Style
     from core.providers.base import ReplyStore
@@ -71,6 +71,7 @@ def styles(
     from core.data import load_golden
     from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
     from core.jobs.views.styles import StylesRequest
+    from core.progress import Shown
     from core.settings import Settings
 
     loaded = load_golden(golden)
@@ -96,7 +97,7 @@ def styles(
     settings = Settings.from_environment()
     typer.echo("\n".join(_words_of_estimate(files.estimate(settings))), err=True)
     with _progress() as show:
-        found = run_grid(files, settings, _replies(judge, settings), show)
+        found = run_grid(files, settings, _replies(judge, settings), Shown(show))
     body = _body(found, files, out)
     tell(body, as_json, lambda _: _words(found, body))
 
@@ -192,7 +193,7 @@ def _body(found: InlineGrid, files: GridFiles, out: Path | None) -> dict[str, An
         "golden": files.golden.name,
         "styles": [
             _cell_json(cell) | {"out": None if out is None else str(_write(out, cell, judge, files.golden))}
-            for cell, judge in zip(view.cells, found.shelved, strict=True)
+            for cell, judge in zip(view.cells, found.finished, strict=True)
         ],
         "unfinished": [{"aspect": one.aspect, "style": one.name, "reason": one.reason} for one in view.unfinished],
         "steps": dict(view.steps),
@@ -251,17 +252,17 @@ def _forecast_json(told: StyleForecast) -> dict[str, Any]:
     }
 
 
-def _write(out: Path, cell: StyleCell, shelved: ShelveStep, golden: GoldenSet) -> Path:
+def _write(out: Path, cell: StyleCell, finished: FinishedStyle, golden: GoldenSet) -> Path:
     """The verdicts of one style: a line an item that was asked, null where there is no score, with its replies."""
     from core.export import write_text
 
-    why = {one.item_id: one for one in shelved.judge.unscored}
+    why = {one.item_id: one for one in finished.judge.unscored}
     lines = []
-    for item_id, value in zip(golden.item_ids, shelved.judge.values.tolist(), strict=True):
-        row: dict[str, Any] = {"item_id": item_id, "score": value, "replies": shelved.replies.get(item_id, ())}
+    for item_id, value in zip(golden.item_ids, finished.judge.values.tolist(), strict=True):
+        row: dict[str, Any] = {"item_id": item_id, "score": value, "replies": finished.replies.get(item_id, ())}
         if item_id in why:
             row |= {"score": None, "reason": why[item_id].reason, "detail": why[item_id].detail}
-        elif item_id not in shelved.replies:
+        elif item_id not in finished.replies:
             continue
         lines.append(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
     path = out / f"{_file_name(f'{cell.aspect} {cell.name}')}.jsonl"

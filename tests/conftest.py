@@ -203,28 +203,12 @@ def postgres_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def drive() -> Callable[..., str]:
-    """`drive(store, settings, run_id)` does a run's work here, step by step, as a worker would; its final status."""
+    """`drive(store, settings, run_id)` does a run here, as a worker would; its final status."""
 
     def driven(store: Any, settings: Settings, run_id: str) -> str:
-        from core.jobs.tasks.run_kinds import open_program
+        from core.demo.build import do_here
 
-        store.runs.claim(run_id, store.runs.get(run_id).attempt, "w")
-        program = open_program(store, settings, store.runs.get(run_id))
-        steps, reply = program.steps(), None
-        while True:
-            try:
-                step = steps.send(reply)
-            except StopIteration as end:
-                status = program.finish(end.value)
-                break
-            if not program.question(step):  # a snapshot of where the run is
-                reply = None
-            else:
-                reply = program.read(step, program.work(step, lambda done, asked: None))
-                program.keep(step, reply)
-        program.close()
-        store.runs.finish(run_id, "w", status)
-        return status
+        return do_here(store, settings, run_id)
 
     return driven
 

@@ -6,34 +6,26 @@ and, where the judge is a language model, with the evaluation steps switched (wr
 it had some).  Every variant is chosen on calibration items and told on the held-out items that the calibration
 reported on; only scores that nobody has yet are asked for.
 
-`ablation` is a generator of steps like `core.calibration.loop`; the work of its own kinds is in
-`core.calibration.ablation_work`.  `ablate` drives it from a judge in a notebook, `core.jobs` as a durable run.
+`ablate` makes the judge ready, for notebooks; `ablation` asks one that is, for the worker too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.calibration.ablation_work import (
-    AblationAnswer,
-    AblationWork,
-    SteppedScoreStep,
-    StepsBatch,
-    StepsStep,
-    answer,
-    steps_in_force,
-)
+from core.calibration.asking import AskedJudge
 from core.calibration.board import Side
-from core.calibration.drive import run_inline
+from core.calibration.evaluation_steps import scored_by_steps, steps_in_force, written_steps
 from core.calibration.report import ensemble_scores
 from core.calibration.revisit import STEP_CALLS, STEP_ITEMS
-from core.calibration.steps import Calibration, ScoreStep, Standing
+from core.calibration.steps import Calibration
 from core.calibration.variants import Known, Plan, Variant, VariantKey, plan_of
 from core.errors import UsageError
 from core.judging.base import Judge
+from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, FloatArray, GoldenSet, Interval, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, holm, paired_difference, with_interval
 
@@ -98,9 +90,6 @@ class Ablation:
         )
 
 
-AblationLoop = Generator[AblationWork | Standing, AblationAnswer, Ablation]
-
-
 def ablate(
     calibration: Calibration,
     golden: GoldenSet,
@@ -108,7 +97,7 @@ def ablate(
     *,
     scores: ScoreMatrix | None = None,
     with_steps: bool = True,
-    on_standing: Callable[[Standing], None] | None = None,
+    progress: Progress = SILENT,
 ) -> Ablation:
     """The ablation table of `calibration`, scored by `judge`, which must be the one that was calibrated.
 
@@ -120,88 +109,72 @@ def ablate(
     if judge.spec != spec:
         raise UsageError(f"The calibration was made with the judge {spec}, and {judge.spec} came. Give the same judge.")
     ready = judge.prepare(calibration.task, [golden.items[p] for p in calibration.split.calibration])
-    loop = ablation(calibration, golden, scores, steps_in_force=steps_in_force(ready), with_steps=with_steps)
-    return run_inline(loop, ready, golden, calibration.task, on_standing, answering=answer)
+    return ablation(AskedJudge(ready, golden, calibration.task, progress), calibration, scores, with_steps=with_steps)
 
 
 def ablation(
-    calibration: Calibration,
-    golden: GoldenSet,
-    scores: ScoreMatrix | None = None,
-    *,
-    steps_in_force: str | None,
-    with_steps: bool = True,
-) -> AblationLoop:
-    """Yield work and standings, return the `Ablation`; the same answers give the same steps.  See `ablate`.
-
-    `steps_in_force` is what the function of that name says of the judge.
-    """
-    plan = plan_of(
-        calibration,
-        golden,
-        writes_steps=steps_in_force is not None,
-        has_steps=bool(steps_in_force),
-        with_steps=with_steps,
-    )
+    asked: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None, *, with_steps: bool = True
+) -> Ablation:
+    """As `ablate`, with a judge that is ready."""
+    steps, golden = steps_in_force(asked.judge), asked.golden
+    plan = plan_of(calibration, golden, writes_steps=steps is not None, has_steps=bool(steps), with_steps=with_steps)
     known = Known(golden, calibration, scores)
-    gathered = _Gathered(plan, known, known.calls(plan))
-    yield gathered.standing("scoring what is missing")
-    yield from gathered.plain()
+    gathered = _Gathered(asked, plan, known)
+    gathered.publish("scoring what is missing")
+    gathered.plain()
     for variant in plan.variants:
         if variant.stepped:
-            yield from gathered.stepped(variant)
+            gathered.stepped(variant)
     result = _result(calibration, golden, gathered)
-    yield gathered.standing("done", done=True)
+    gathered.publish("done", done=True)
     return result
 
 
 class _Gathered:
     """Scores of all variants as they come in, and what they cost."""
 
-    def __init__(self, plan: Plan, known: Known, expected: int) -> None:
-        self.plan, self.known, self.expected = plan, known, expected
+    def __init__(self, asked: AskedJudge, plan: Plan, known: Known) -> None:
+        self.asked, self.plan, self.known, self.expected = asked, plan, known, known.calls(plan)
         self.calls, self.usage = 0, Usage()
         self.steps: dict[str, str] = {}
         self.left_out = dict(plan.left_out)
         self.own: dict[str, ScoreMatrix] = {}
 
-    def standing(self, message: str, *, done: bool = False) -> Standing:
+    def publish(self, message: str, *, done: bool = False) -> None:
         expected = max(self.expected, self.calls)
-        return Standing("done" if done else "held-out", 0, message, self.calls, expected, (), (), self.usage)
+        stage = Stage("done" if done else "held-out", message, self.calls, expected, self.usage)
+        self.asked.progress.publish(stage)
 
     def spend(self, calls: int, usage: Usage) -> None:
         self.calls += calls
         self.usage = self.usage + usage
 
-    def plain(self) -> Generator[AblationWork | Standing, AblationAnswer, None]:
+    def plain(self) -> None:
         """Variants that differ in their criteria alone."""
         for criteria, positions in self.known.missing(self.plan):
             for batch in _batches(positions, len(criteria)):
-                matrix = yield ScoreStep(criteria, batch)
-                assert isinstance(matrix, ScoreMatrix)
+                matrix = self.asked.score(criteria, batch)
                 self.known.take(matrix)
                 self.spend(matrix.calls, matrix.usage)
-                yield self.standing(f"{self.calls:,} of {self.expected:,} scores")
+                self.publish(f"{self.calls:,} of {self.expected:,} scores")
 
-    def stepped(self, variant: Variant) -> Generator[AblationWork | Standing, AblationAnswer, None]:
+    def stepped(self, variant: Variant) -> None:
         """The variant with other evaluation steps; left out, with the reason, when they cannot be written."""
         texts = ("",) * len(variant.members)
         if variant.key == "with evaluation steps":
-            written = yield StepsStep(variant.members)
-            assert isinstance(written, StepsBatch)
-            self.spend(len(written.texts), written.usage)
-            if problem := next((one for one in written.problems if one), ""):
+            written = written_steps(self.asked, variant.members)
+            self.spend(len(written), sum((steps.usage for steps in written), Usage()))
+            if problem := next((steps.problem for steps in written if steps.problem), ""):
                 self.left_out[variant.key] = f"The model wrote no usable evaluation steps: {problem}"
                 return
-            texts = written.texts
+            texts = tuple(steps.text for steps in written)
             self.steps = {one.criteria_id: text for one, text in zip(variant.members, texts, strict=True)}
         parts = []
         for batch in _batches(self.plan.positions, len(variant.members)):
-            matrix = yield SteppedScoreStep(variant.members, texts, batch)
-            assert isinstance(matrix, ScoreMatrix)
+            matrix = scored_by_steps(self.asked, variant.members, texts, batch)
             parts.append(matrix)
             self.spend(matrix.calls, matrix.usage)
-            yield self.standing(f"{self.calls:,} of {self.expected:,} scores")
+            self.publish(f"{self.calls:,} of {self.expected:,} scores")
         self.own[variant.key] = _joined(parts)
 
     def variants(self) -> list[Variant]:

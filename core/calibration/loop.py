@@ -1,4 +1,4 @@
-"""AutoCalibrate as a generator of steps (001, Algorithm 1; departures in METHODS §4): draft, revisit, refine, report.
+"""AutoCalibrate (001, Algorithm 1; departures in METHODS §4): draft, revisit, refine, report.
 
 What chooses and what reports never share items: drafts see calibration items only, candidates are ranked on
 calibration, refinements pass a gate on an inner fold of calibration, and held-out is scored once, at the end, with
@@ -7,12 +7,13 @@ the final judge, the best single criteria and the judge without criteria.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from core.calibration.asking import AskedJudge
 from core.calibration.board import Board, Meter, Side
 from core.calibration.budget import WorkPlan, cut_words, finalists, plan_work, refined_asked, spread
 from core.calibration.draft import distinct, draft_requests
@@ -31,30 +32,18 @@ from core.calibration.report import (
 from core.calibration.revisit import Order, revisit
 from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level, require_usable
-from core.calibration.steps import (
-    Answer,
-    Calibration,
-    CalibrationLoop,
-    DraftStep,
-    RefineStep,
-    Standing,
-    Work,
-    WorkDone,
-)
+from core.calibration.steps import Calibration, Phase, WorkDone
 from core.data.labels_needed import few_held_out, few_labels
 from core.data.texts import KnownTexts
-from core.judging.base import DraftBatch, DraftRequest, RefineRequest
+from core.judging.base import DraftRequest, RefineRequest
 from core.records import Criteria, GoldenSet, Provenance, Split, Task
-
-Steps = Generator[Work | Standing, Answer, None]
 
 
 @dataclass
 class _Run:
     """What the phases of one calibration share."""
 
-    golden: GoldenSet
-    task: Task
+    asked: AskedJudge
     split: Split
     board: Board
     order: Order
@@ -66,6 +55,14 @@ class _Run:
     not_run: list[str] = field(default_factory=list)
 
     @property
+    def golden(self) -> GoldenSet:
+        return self.asked.golden
+
+    @property
+    def task(self) -> Task:
+        return self.asked.task
+
+    @property
     def settings(self) -> CalibrationSettings:
         return self.board.settings
 
@@ -73,44 +70,43 @@ class _Run:
         for reason, n in problems.items():
             self.problems[reason] = self.problems.get(reason, 0) + n
 
+    def publish(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> None:
+        self.asked.progress.publish(self.board.standing(phase, round_, message, final=final))
+
     def out_of_budget(self, where: str) -> None:
         self.cut.append(f"The budget of {self.settings.budget:,} calls was used up {where}.")
 
 
 def calibration(
-    golden: GoldenSet,
-    task: Task,
-    split: Split,
-    settings: CalibrationSettings,
-    *,
-    judge_state: Mapping[str, Any] | None = None,
-) -> CalibrationLoop:
-    """Yield work and standings (see `core.calibration.steps`), return the `Calibration`.
+    asked: AskedJudge, split: Split, settings: CalibrationSettings, *, judge_state: Mapping[str, Any] | None = None
+) -> Calibration:
+    """Calibrate the judge `asked`, publishing the leaderboard as it goes.
 
     `split` comes from `core.data.split_sources`; `judge_state` is the prepared judge's, carried into the result.
-    Raises AspectError before the first step when the labels cannot rank anything.
+    Raises AspectError before the first call when the labels cannot rank anything.
     """
-    run = _start(golden, task, split, settings)
+    run = _start(asked, split, settings)
     board, plan = run.board, run.plan
-    yield board.standing("draft", 0, f"drafting {plan.drafts} criteria")
-    requests = draft_requests(golden, board.side.labels, board.side.positions, settings)
-    drafts = yield from _ask(run, spread(requests, plan.drafts))
+    run.publish("draft", 0, f"drafting {plan.drafts} criteria")
+    requests = draft_requests(asked.golden, board.side.labels, board.side.positions, settings)
+    drafts = _ask(run, spread(requests, plan.drafts))
     board.add(drafts)
-    revisited = yield from revisit(
-        board, drafts, run.order, finalists=finalists(settings), phase="revisit", round_=0, share=plan.share
+    revisited = revisit(
+        asked, board, drafts, run.order, finalists=finalists(settings), phase="revisit", round_=0, share=plan.share
     )
     if revisited.out_of_budget:
         run.out_of_budget("while the drafts were scored")
     board.mark(revisited.complete, "kept")
     board.note_best(board.with_status("kept"))
     for round_ in range(1, plan.rounds + 1):
-        yield from _refine_round(run, round_)
+        _refine_round(run, round_)
         if board.rounds_done < round_:
             break
-    return (yield from _report(run, judge_state or {}))
+    return _report(run, judge_state or {})
 
 
-def _start(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSettings) -> _Run:
+def _start(asked: AskedJudge, split: Split, settings: CalibrationSettings) -> _Run:
+    golden, task = asked.golden, asked.task
     side, held_out = Side.of(golden, task.aspect, split.calibration), Side.of(golden, task.aspect, split.held_out)
     require_usable(golden, task, side)
     level = settings.level or choose_level(side)
@@ -119,7 +115,7 @@ def _start(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSet
     board.calls_expected = plan.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     board.add([baseline], "baseline")
-    run = _Run(golden, task, split, board, Order(side.sources, settings.seed), held_out, plan)
+    run = _Run(asked, split, board, Order(side.sources, settings.seed), held_out, plan)
     if cut := cut_words(plan, settings, side, held_out.n):
         run.cut.append(cut)
     few = (few_labels(side.n, refining=plan.rounds > 0), few_held_out(held_out.n))
@@ -129,23 +125,20 @@ def _start(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSet
     return run
 
 
-def _ask(
-    run: _Run, requests: Sequence[DraftRequest] | Sequence[RefineRequest]
-) -> Generator[Work | Standing, Answer, tuple[Criteria, ...]]:
+def _ask(run: _Run, requests: Sequence[DraftRequest] | Sequence[RefineRequest]) -> tuple[Criteria, ...]:
     """Have requests answered, and return the new criteria among the answers."""
     if not requests:
         return ()
     drafts = tuple(r for r in requests if isinstance(r, DraftRequest))
     refinements = tuple(r for r in requests if isinstance(r, RefineRequest))
-    batch = yield DraftStep(drafts) if drafts else RefineStep(refinements)
-    assert isinstance(batch, DraftBatch)
+    batch = run.asked.draft(drafts) if drafts else run.asked.refine(refinements)
     run.board.meter.spend(batch.calls, batch.usage)
     found = distinct(batch, known=tuple(run.board.entries))
     run.count(found.problems)
     return found.criteria
 
 
-def _refine_round(run: _Run, round_: int) -> Steps:
+def _refine_round(run: _Run, round_: int) -> None:
     """One round: parents are the top K, children race, pass the gate, and join the pool (001 steps 9-15)."""
     board = run.board
     folds = Folds.of(board.side, run.settings)
@@ -155,11 +148,11 @@ def _refine_round(run: _Run, round_: int) -> Steps:
         why = "judge and people part on no item far enough" if parents else "no draft could be scored"
         run.not_run.append(f"Refinement ended before round {round_}: {why}.")
         return
-    yield board.standing("refine", round_, f"refining {len(parents)} criteria, {len(requests)} proposals")
-    children = yield from _ask(run, requests)
+    run.publish("refine", round_, f"refining {len(parents)} criteria, {len(requests)} proposals")
+    children = _ask(run, requests)
     board.add(children)
-    revisited = yield from revisit(
-        board, children, run.order, finalists=finalists(run.settings), phase="refine", round_=round_
+    revisited = revisit(
+        run.asked, board, children, run.order, finalists=finalists(run.settings), phase="refine", round_=round_
     )
     if revisited.out_of_budget:
         run.out_of_budget(f"in refinement round {round_}")
@@ -169,10 +162,10 @@ def _refine_round(run: _Run, round_: int) -> Steps:
     else:
         board.mark(revisited.complete, "stopped")
     board.note_best(board.with_status("kept"))
-    yield board.standing("refine", round_, f"round {round_} done")
+    run.publish("refine", round_, f"round {round_} done")
 
 
-def _report(run: _Run, judge_state: Mapping[str, Any]) -> Generator[Work | Standing, Answer, Calibration]:
+def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
     """Choose the final judge on calibration, then score it and the judge without criteria on held-out, once."""
     board = run.board
     board.refresh(final=True)
@@ -186,9 +179,9 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Generator[Work | Stand
     gathered = HeldOut(affordable_held_out(board, run.held_out, len(criteria)), criteria)
     if gathered.side.n < run.held_out.n:
         run.out_of_budget(f"when {gathered.side.n:,} of {run.held_out.n:,} held-out items were scored")
-    yield from gathered.collect(board)
+    gathered.collect(run.asked, board)
     result = _result(run, chosen, baseline, gathered, judge_state)
-    yield board.standing("done", board.rounds_done, "done", final=True)
+    run.publish("done", board.rounds_done, "done", final=True)
     return result
 
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from core.calibration.asking import AskedJudge
 from core.calibration.board import Board, Side
 from core.calibration.revisit import STEP_CALLS, Order
-from core.calibration.steps import Answer, ScoreStep, Standing
-from core.records import (
-    Alignment,
-    Criteria,
-    FloatArray,
-    Scale,
-    ScoreMatrix,
-    Unscored,
-)
+from core.records import Alignment, Criteria, FloatArray, Scale, ScoreMatrix, Unscored
 from core.stats import Difference, IsotonicFit, claim, fit_isotonic, gain_words
 
 
@@ -47,16 +40,16 @@ class HeldOut:
         self.side, self.criteria = side, tuple(criteria)
         self.values: FloatArray = np.full((len(self.criteria), side.n), np.nan)
 
-    def collect(self, board: Board) -> Generator[ScoreStep | Standing, Answer, None]:
+    def collect(self, asked: AskedJudge, board: Board) -> None:
         size = max(1, STEP_CALLS // max(len(self.criteria), 1))
         for start in range(0, self.side.n, size):
             positions = tuple(int(p) for p in self.side.positions[start : start + size])
-            matrix = yield ScoreStep(self.criteria, positions)
-            assert isinstance(matrix, ScoreMatrix)
+            matrix = asked.score(self.criteria, positions)
             self.values[:, start : start + len(positions)] = matrix.values
             board.take(matrix)
             done = start + len(positions)
-            yield board.standing("held-out", board.rounds_done, f"{done} of {self.side.n} held-out items scored")
+            message = f"{done} of {self.side.n} held-out items scored"
+            asked.progress.publish(board.standing("held-out", board.rounds_done, message))
 
     def rows(self, criteria: Sequence[Criteria]) -> FloatArray:
         at = {one.criteria_id: i for i, one in enumerate(self.criteria)}

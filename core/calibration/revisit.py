@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from core.calibration.asking import AskedJudge
 from core.calibration.board import Board
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Answer, Phase, ScoreStep, Standing
-from core.records import Criteria, IntArray, ScoreMatrix
+from core.calibration.steps import Phase
+from core.records import Criteria, IntArray
 
 RUNG_SHARES = (0.08, 0.2, 0.5, 1.0)  # of the calibration sources
 ARM_SHARES = (1.0, 0.4, 0.15, 0.0)  # of the arms that enter; never fewer than the finalists
@@ -106,6 +107,7 @@ class Revisited:
 
 
 def revisit(
+    asked: AskedJudge,
     board: Board,
     arms: Sequence[Criteria],
     order: Order,
@@ -114,7 +116,7 @@ def revisit(
     phase: Phase,
     round_: int,
     share: float = 1.0,
-) -> Generator[ScoreStep | Standing, Answer, Revisited]:
+) -> Revisited:
     """Score `arms` by the chosen schedule; those that fall out are marked stopped.
 
     The baseline, while it is not scored everywhere, runs along without being ranked.  Before each rung the budget
@@ -134,11 +136,10 @@ def revisit(
         running = tuple(by_id[i] for i in [*alive, *(one.criteria_id for one in baseline)])
         for batch in order.batches(done, rung.items, len(running)):
             positions = tuple(int(p) for p in board.side.positions[batch])
-            matrix = yield ScoreStep(running, positions)
-            assert isinstance(matrix, ScoreMatrix)
-            board.record(positions, matrix)
+            board.record(positions, asked.score(running, positions))
             done += len(positions)
-            yield board.standing(phase, round_, f"{len(alive)} of {len(arms)} criteria scored on {done} items each")
+            message = f"{len(alive)} of {len(arms)} criteria scored on {done} items each"
+            asked.progress.publish(board.standing(phase, round_, message))
     return Revisited(tuple(board.ranked(alive)) if done else (), done, cut)
 
 

@@ -1,6 +1,6 @@
 """One refinement round asked for by a person: chosen parents, chosen (or sampled) misaligned items, proposals back.
 
-The generator yields work as `core.calibration.loop` does.  Nothing is decided here: every proposal comes back beside
+Nothing is decided here: every proposal comes back beside
 its parent, with how both stand on calibration and on the inner fold, and a person accepts, edits or rejects it.  The
 inner fold leaves out the sources of the items that were picked by hand: a proposal that saw an item is not tested on
 that item's source.  Held-out items are not touched.
@@ -8,21 +8,21 @@ that item's source.  Held-out items are not touched.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from core.calibration.asking import AskedJudge
 from core.calibration.board import Side
 from core.calibration.draft import distinct, request_seed
 from core.calibration.refine import Folds, most_misaligned
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.calibration.start import choose_level
-from core.calibration.steps import RefineStep, ScoreStep, Standing
 from core.errors import UsageError
-from core.judging.base import DraftBatch, Misaligned, RefineRequest
-from core.records import Criteria, FloatArray, GoldenSet, IntArray, Level, Provenance, ScoreMatrix, Split, Task, Usage
+from core.judging.base import Misaligned, RefineRequest
+from core.progress import Stage
+from core.records import Criteria, FloatArray, IntArray, Level, Provenance, Split, Usage
 from core.stats import Difference, paired_difference
 
 SCORE_BATCH = 40
@@ -67,17 +67,8 @@ class RoundAsked:
     settings: RoundSettings = field(default_factory=RoundSettings)
 
 
-RoundLoop = Generator[RefineStep | ScoreStep | Standing, Any, RoundResult]
-
-
-def refinement_round(
-    golden: GoldenSet,
-    task: Task,
-    split: Split,
-    chosen: CalibrationSettings,
-    asked: RoundAsked,
-) -> RoundLoop:
-    """Yield work and standings, return the proposals of one round.
+def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSettings, asked: RoundAsked) -> RoundResult:
+    """The proposals of one round.
 
     `chosen` are the settings of the calibration the parents belong to (statistic, level, inner fold).  UsageError for
     picks that are held out or unlabelled, without parents, and for a budget that covers no proposal.
@@ -86,8 +77,8 @@ def refinement_round(
     if not parents:
         raise UsageError("A round needs at least one criteria to refine.")
     require_affordable(len(split.calibration), len(parents), asked.settings)
-    work = _Round(golden, task, split, chosen, asked)
-    scored = yield from work.score(parents, "scoring the parents")
+    work = _Round(judge, split, chosen, asked)
+    scored = work.score(parents, "scoring the parents")
     requests = [
         request
         for rank, parent in enumerate(parents)
@@ -96,25 +87,23 @@ def refinement_round(
     requests = work.affordable(requests)
     if not requests:
         return work.result((), {"no item on which judge and people part": len(parents)})
-    yield work.standing("refine", f"asking for {len(requests)} proposals")
-    batch = yield RefineStep(tuple(requests))
-    assert isinstance(batch, DraftBatch)
+    work.publish("refine", f"asking for {len(requests)} proposals")
+    batch = judge.refine(requests)
     work.spend(batch.calls, batch.usage)
     found = distinct(batch, known=tuple(parent.criteria_id for parent in parents))
-    children = yield from work.score(found.criteria, "scoring the proposals")
+    children = work.score(found.criteria, "scoring the proposals")
     proposals = [work.proposal(child, scored, children) for child in found.criteria]
-    yield work.standing("done", "done")
+    work.publish("done", "done")
     return work.result(tuple(sorted(proposals, key=_gain, reverse=True)), found.problems)
 
 
 class _Round:
     """What the parts of one round share."""
 
-    def __init__(
-        self, golden: GoldenSet, task: Task, split: Split, chosen: CalibrationSettings, asked: RoundAsked
-    ) -> None:
-        self.golden, self.chosen, self.asked, self.settings = golden, chosen, asked, asked.settings
-        self.side = Side.of(golden, task.aspect, split.calibration)
+    def __init__(self, judge: AskedJudge, split: Split, chosen: CalibrationSettings, asked: RoundAsked) -> None:
+        self.judge, self.golden = judge, judge.golden
+        self.chosen, self.asked, self.settings = chosen, asked, asked.settings
+        self.side = Side.of(judge.golden, judge.task.aspect, split.calibration)
         self.level: Level = chosen.level or choose_level(self.side)
         self.picks = self._places(asked.picks)
         self.folds = self._folds()
@@ -144,16 +133,13 @@ class _Round:
             )
         return Folds(np.union1d(folds.train, folds.inner[shown]), folds.inner[~shown])
 
-    def score(
-        self, criteria: tuple[Criteria, ...], message: str
-    ) -> Generator[ScoreStep | Standing, Any, dict[str, FloatArray]]:
+    def score(self, criteria: tuple[Criteria, ...], message: str) -> dict[str, FloatArray]:
         """Criteria id → (n_calibration,) scores, gathered batch by batch."""
         values = {one.criteria_id: np.full(self.side.n, np.nan) for one in criteria}
         for start in range(0, self.side.n if criteria else 0, SCORE_BATCH):
             positions = tuple(int(p) for p in self.side.positions[start : start + SCORE_BATCH])
-            yield self.standing("revisit", f"{message}: {start} of {self.side.n} items")
-            matrix = yield ScoreStep(criteria, positions)
-            assert isinstance(matrix, ScoreMatrix)
+            self.publish("revisit", f"{message}: {start} of {self.side.n} items")
+            matrix = self.judge.score(criteria, positions)
             self.spend(matrix.calls, matrix.usage)
             for name, row in zip(matrix.criteria_ids, matrix.values, strict=True):
                 values[name][start : start + len(positions)] = row
@@ -227,9 +213,9 @@ class _Round:
     def spend(self, calls: int, usage: Usage) -> None:
         self.calls, self.usage = self.calls + calls, self.usage + usage
 
-    def standing(self, phase: Any, message: str) -> Standing:
+    def publish(self, phase: str, message: str) -> None:
         expected = self.calls if phase == "done" else max(self.calls, self.expected)
-        return Standing(phase, 0, message, self.calls, expected, (), (), self.usage)
+        self.judge.progress.publish(Stage(phase, message, self.calls, expected, self.usage))
 
     @property
     def expected(self) -> int:

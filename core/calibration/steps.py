@@ -1,44 +1,18 @@
-"""What the calibration loop and whoever drives it say to each other.
-
-The loop (`core.calibration.loop.calibration`) is a generator without side effects.  It yields *work* (a
-`DraftStep`, `RefineStep` or `ScoreStep`) and is sent the answer (`DraftBatch` or `ScoreMatrix`); between them it
-yields `Standing` snapshots, to which it is sent None.  Given the same answers it yields the same steps in the same
-order, so a driver can make every work step durable and replay it after a crash: the command line drives it
-straight from a judge, a worker drives it as a durable workflow with one stored step per batch.
-"""
+"""The records of a calibration: candidates, snapshots of the leaderboard, the result."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.calibration.settings import CalibrationSettings
 from core.data.texts import KnownTexts
-from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
 from core.stats import Difference
 
 Phase = Literal["baseline", "draft", "revisit", "refine", "held-out", "done"]
 Status = Literal["waiting", "running", "stopped", "kept", "rejected", "chosen", "baseline"]
-
-
-@dataclass(frozen=True)
-class DraftStep:
-    requests: tuple[DraftRequest, ...]
-
-
-@dataclass(frozen=True)
-class RefineStep:
-    requests: tuple[RefineRequest, ...]
-
-
-@dataclass(frozen=True)
-class ScoreStep:
-    """Score all `criteria` on the items at `positions` (into `GoldenSet.items`)."""
-
-    criteria: tuple[Criteria, ...]
-    positions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +176,3 @@ class Calibration:
         if self.calibration.value is None or self.held_out.value is None:
             return None
         return self.calibration.value - self.held_out.value
-
-
-Work = DraftStep | RefineStep | ScoreStep
-Answer = DraftBatch | ScoreMatrix | None
-CalibrationLoop = Generator[Work | Standing, Answer, Calibration]

@@ -17,9 +17,9 @@ from core.demo import recorded
 from core.errors import JobError
 from core.fusion.stack import StackSettings
 from core.jobs import tasks
-from core.jobs.journal import Journal
+from core.jobs.progress import RunProgress
+from core.jobs.runs import do_run
 from core.jobs.tasks.demo import DEMO_NAME, replay_request
-from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import CalibrationRequest, ItemScore, RescoreRequest
 from core.jobs.views.analyses import AblationRequest
 from core.jobs.views.demo import DEMO_PROJECT
@@ -78,7 +78,7 @@ class Build:
 
     def done(self, run_id: str) -> str:
         """Work the run off here; JobError unless it ends well."""
-        status = work_off(self.store, self.settings, run_id)
+        status = do_here(self.store, self.settings, run_id)
         if status != "done":
             raise JobError(f"Run {run_id} of the demo ended as {status}.")
         return run_id
@@ -101,30 +101,14 @@ def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = 
         chapter(made)
 
 
-def work_off(store: Store, settings: Settings, run_id: str) -> str:
-    """Do a queued run's work in this process, step by step with its snapshots; the status it ends with."""
-    store.runs.claim(run_id, store.runs.get(run_id).attempt, WORKER)
+def do_here(store: Store, settings: Settings, run_id: str) -> str:
+    """Do a queued run in this process, with its snapshots; the status it ends with."""
+    attempt = store.runs.get(run_id).attempt
+    store.runs.claim(run_id, attempt, WORKER)
     run = store.runs.get(run_id)
-    program = open_program(store, settings, run)
-    try:
-        with Journal(store, run, WORKER, threading.Event()) as journal:
-            steps, reply = program.steps(), None
-            while True:
-                try:
-                    step = steps.send(reply)
-                except StopIteration as end:
-                    status = program.finish(end.value)
-                    break
-                if not program.question(step):
-                    program.note(step, journal)
-                    reply = None
-                    continue
-                reply = program.read(step, program.work(step, journal.on_progress))
-                program.keep(step, reply)
-                journal.step_done()
-    finally:
-        program.close()
-    store.runs.finish(run_id, WORKER, status)
+    with RunProgress(store, run, threading.Event()) as progress:
+        status = do_run(store, settings, run, progress)
+    store.runs.finish(run_id, attempt, status)
     return status
 
 

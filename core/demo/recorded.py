@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.calibration.drive import run_inline
+from core.calibration.asking import AskedJudge
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
@@ -126,7 +126,7 @@ def record(folder: Path = FOLDER, out: Path | None = None) -> Calibration:
     provider = WrittenProvider.of(written, golden, task)
     judge = LLMJudge(provider, MODEL, spec="recorded")
     split = split_for(golden, ASPECT, CHOSEN)
-    result = run_inline(calibration(golden, task, split, CHOSEN, judge_state=judge_state(judge)), judge, golden, task)
+    result = calibration(AskedJudge(judge, golden, task), split, CHOSEN, judge_state=judge_state(judge))
     into = out or folder
     write_recording(into / SESSION, ENDPOINT, MODEL, provider.kept.items(), pace=PACE)
     with (into / REPLIES).open("w", encoding="utf-8") as file:

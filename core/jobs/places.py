@@ -12,15 +12,6 @@ def store_url(settings: Settings) -> str:
     return settings.database_url or f"sqlite:///{settings.home.absolute() / 'concord.sqlite'}"
 
 
-def queue_url(settings: Settings) -> str:
-    """Where DBOS keeps its tables: beside the store's SQLite file, or in the same Postgres (schema "dbos")."""
-    url = store_url(settings)
-    if not url.startswith("sqlite"):
-        return url
-    file = Path(url.removeprefix("sqlite:///"))
-    return f"sqlite:///{file.with_name(f'{file.stem}-queue.sqlite')}"
-
-
 def lock_file(settings: Settings) -> Path:
     """Held by the one worker of this `CONCORD_HOME` for as long as it lives."""
     return settings.home.absolute() / "worker.lock"

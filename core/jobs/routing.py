@@ -1,14 +1,13 @@
-"""Which queue a run goes to: one for every worker, one for workers with a GPU.  Pure; times come from the store.
+"""Which worker takes which run: those that want a GPU wait for a worker with one, as long as there is hope.
 
 ::
 
-    run wants  workers with a GPU                          goes to
-    "any"      —                                           the common queue
-    "gpu"      one gave a sign of life within PATIENCE     the GPU queue: no other worker takes it
-    "gpu"      none did, or it signed off                  the common queue, so that nobody waits for ever
+    run wants  workers with a GPU                          is taken by
+    "any"      —                                           every worker
+    "gpu"      one gave a sign of life within PATIENCE     such workers only
+    "gpu"      none did, or it signed off                  every worker, so that nobody waits for ever
 
-A worker with a GPU serves both queues, any other the common one.  A run that waits in the GPU queue when the last
-such worker is lost is passed on to the common one; what the lost worker had begun comes first to its successor.
+Pure; times come from the store.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from core.store.rows import WorkerRow
 from core.store.workers import ALIVE_SECONDS
 
 Wants = Literal["any", "gpu"]
-COMMON_QUEUE = "concord-runs"
-GPU_QUEUE = "concord-runs-gpu"
 GPU_CAPABILITIES = ("cuda", "mps", "gpu")
 PATIENCE = 60.0
 """Seconds a run waiting for a GPU worker that was lost without a word: it may be on its way up again."""
@@ -32,19 +29,9 @@ def has_gpu(capability: str) -> bool:
     return capability in GPU_CAPABILITIES
 
 
-def queues_of(capability: str) -> tuple[str, ...]:
-    """The queues a worker takes runs from."""
-    return (COMMON_QUEUE, GPU_QUEUE) if has_gpu(capability) else (COMMON_QUEUE,)
-
-
-def queue_for(wants: Wants, workers: Sequence[WorkerRow], patience: float = PATIENCE) -> str:
-    """The queue for a run; `workers` is everybody who ever signed on."""
-    return GPU_QUEUE if wants == "gpu" and _within(workers, patience) else COMMON_QUEUE
-
-
-def gpu_is_there(workers: Sequence[WorkerRow]) -> bool:
-    """Whether a worker with a GPU is alive."""
-    return bool(_within(workers, ALIVE_SECONDS))
+def takes(capability: str, wants: Wants, workers: Sequence[WorkerRow], patience: float = PATIENCE) -> bool:
+    """Whether a worker of this capability takes such a run now; `workers` is everybody who ever signed on."""
+    return wants == "any" or has_gpu(capability) or not _within(workers, patience)
 
 
 def waiting_words(wants: Wants, workers: Sequence[WorkerRow], patience: float = PATIENCE) -> str:

@@ -23,13 +23,13 @@ from pathlib import Path
 from types import FrameType
 
 from core.errors import ConcordError, JobError
-from core.jobs.engine import Engine
 from core.jobs.filelock import FileLock
 from core.jobs.launch import settings_from_json
-from core.jobs.places import lock_file, queue_url, watch_file
+from core.jobs.places import lock_file, watch_file
+from core.jobs.queue import Queue
+from core.jobs.runs import do_run
 from core.jobs.tasks.capabilities import capability_of, wants_of
 from core.jobs.tasks.opening import open_store
-from core.jobs.tasks.run_kinds import open_program
 from core.private import owner_only, secure_home
 from core.settings import Settings
 from core.store.store import Store
@@ -67,11 +67,10 @@ class _Worker:
         self._id = settings.worker_id or socket.gethostname()
         self._place = f"{socket.gethostname()}, {settings.home.absolute()}"
         self._capability = capability_of(settings)
-        self._engine = Engine(
+        self._queue = Queue(
             store,
             self._id,
-            queue_url(settings),
-            lambda run: open_program(store, settings, run),
+            lambda run, progress: do_run(store, settings, run, progress),
             capability=self._capability,
             wants=wants_of,
         )
@@ -84,18 +83,18 @@ class _Worker:
             signal.signal(number, self._on_signal)
         beat = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
         beat.start()
-        self._engine.launch()
+        self._queue.launch()
         gc.freeze()
         log.info("worker %s (%s) is ready (process %s)", self._id, self._capability, os.getpid())
         needed = True
         while needed and not self._stop.wait(_TICK):
             try:
                 needed = self._is_needed()
-                self._engine.tick()
+                self._queue.tick()
             except ConcordError as error:
                 log.warning("the queue could not be looked at; trying again: %s", error)
         self._stop.set()
-        self._engine.stop()
+        self._queue.stop()
         self._store.workers.leave(self._id)
 
     def _sign_on(self) -> None:
@@ -119,7 +118,7 @@ class _Worker:
         if self._linger is None:
             return True
         now = time.monotonic()
-        if _watched(self._watch) or not self._engine.idle:
+        if _watched(self._watch) or not self._queue.idle:
             self._needed_at = now
         return now - self._needed_at < self._linger
 

@@ -22,8 +22,8 @@ from core.judging.gate import CAREFUL, Gate
 from core.judging.llm import LLMJudge, Sampling
 from core.judging.recorded import RecordedJudge
 from core.judging.spec import JudgeSpec, parse_spec, shown
+from core.providers.answered import with_cache
 from core.providers.base import OnReply, Provider, Reply, ReplyStore, Request
-from core.providers.cached import CachedProvider
 from core.providers.endpoints import OPENAI_URL, checked_base_url
 from core.providers.prices import Price, load_prices
 from core.providers.recorded import RecordedProvider, read_recording
@@ -108,18 +108,13 @@ def openai_provider(base_url: str, *, api_key: str | None, concurrency: int, pri
     return OpenAIProvider(base_url, api_key=api_key, concurrency=concurrency, prices=prices)
 
 
-def _with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
-    """`provider` answering from `replies` first, where there is a store."""
-    return provider if replies is None else CachedProvider(provider, replies)
-
-
 def _openai(
     spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Sampling | None, gate: Gate
 ) -> Judge:
     model, base_url = spec.model, endpoint_of(spec, settings)
     prices = load_prices(settings.prices)
     return LLMJudge(
-        _with_cache(_provider(model, base_url, settings, gate, prices), replies),
+        with_cache(_provider(model, base_url, settings, gate, prices), replies),
         model,
         spec=f"openai:{model}" if base_url == OPENAI_URL else f"openai:{model}@{base_url}",
         sampling=sampling,
@@ -170,7 +165,7 @@ def _is_recording(path: Path) -> bool:
 
 def _scripted(seed: int, replies: ReplyStore | None, sampling: Sampling | None) -> Judge:
     return LLMJudge(
-        _with_cache(ScriptedProvider(seed), replies),
+        with_cache(ScriptedProvider(seed), replies),
         "scripted",
         spec=f"scripted:{seed}" if seed else "scripted",
         sampling=sampling,

@@ -108,6 +108,22 @@ class ReplyStore(Protocol):
         ...
 
 
+@runtime_checkable
+class RunAnswers(ReplyStore, Protocol):
+    """The replies in the hands of one run (`core.store.replies.RunReplies`), which keeps all that it was answered."""
+
+    counted: set[str]
+    """Keys whose answer has counted since the run was begun or taken up again: given again, they cost nothing."""
+
+    def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
+        """Key → (stored JSON text, whether the run paid for it), for what the run was answered already."""
+        ...
+
+    def put_failures(self, new: Sequence[tuple[str, str]]) -> None:
+        """Store (key, JSON text) of requests that were answered by no reply."""
+        ...
+
+
 class Provider(Protocol):
     @property
     def endpoint(self) -> str:

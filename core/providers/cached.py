@@ -15,12 +15,22 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from core.providers.base import AsyncProvider, Completion, OnReply, Provider, Reply, ReplyStore, Request, TokenLogprobs
+from core.providers.base import (
+    AsyncProvider,
+    Completion,
+    OnReply,
+    Provider,
+    Reply,
+    ReplyStore,
+    Request,
+    RunAnswers,
+    TokenLogprobs,
+)
 from core.records import Usage
 
 
 class CachedProvider:
-    """Wraps `inner` with `store`.  Failures and errors are never stored, so that they are asked again."""
+    """Wraps `inner` with `store`.  Failures are stored for the run that asked alone, errors never."""
 
     def __init__(self, inner: Provider, store: ReplyStore) -> None:
         self.inner = inner
@@ -149,6 +159,9 @@ class _Writer:
                 self._store.put_replies(
                     [(key, reply_to_json(reply)) for key, reply in group if isinstance(reply, Completion)]
                 )
+                failures = [(key, reply.message) for key, reply in group if not isinstance(reply, Completion)]
+                if failures and isinstance(self._store, RunAnswers):
+                    self._store.put_failures([(key, json.dumps({"failure": message})) for key, message in failures])
             except Exception as error:  # handed to the calling thread, which raises it
                 self._error = error
                 return

@@ -7,6 +7,7 @@ A write transaction takes SQLite's write lock at its start, so two processes nev
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -128,6 +129,7 @@ class Database:
                 upgrade(connection)
 
 
+MIGRATIONS = Path(__file__).with_name("migrations")
 _POSTGRES_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 
 
@@ -138,7 +140,7 @@ def _version(connection: sa.Connection) -> str | None:
     return None if value is None else str(value)
 
 
-def upgrade(connection: sa.Connection, to: str = HEAD) -> None:
+def upgrade(connection: sa.Connection, to: str = "head") -> None:
     """Run the numbered migrations up to `to` inside the caller's transaction.
 
     StoreError when the database was written by a newer Concord.
@@ -148,14 +150,20 @@ def upgrade(connection: sa.Connection, to: str = HEAD) -> None:
     from alembic.util.exc import CommandError
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, to)
     except CommandError as error:
+        version = _version(connection) or "none"
+        if re.fullmatch(r"000\d", version):
+            raise StoreError(
+                f"The database has version {version!r}: it was written by a Concord in development, before the first "
+                "release, and cannot be read any more. Use another CONCORD_HOME, or move this one away."
+            ) from error
         raise StoreError(
-            f"The database has version {_version(connection)!r} and this Concord knows up to {HEAD!r}: "
+            f"The database has version {version!r} and this Concord knows up to {HEAD!r}: "
             "it was written by a newer Concord. Update this one, or use another CONCORD_HOME."
         ) from error
 

@@ -21,7 +21,7 @@ from core.store import schema
 
 Kind = Literal["key", "text", "int", "bool", "real", "json", "floats", "replies"]
 Row = Mapping[str, Any]
-JSON_COLUMNS = {("events", "body"), ("replies", "body")}
+JSON_COLUMNS = {("events", "body"), ("replies", "body"), ("run_replies", "body")}
 """Columns of SafeText that hold JSON."""
 
 
@@ -45,7 +45,13 @@ class Layout:
 
 _STAYS = {
     "project_id",
-    *("worker_id", "version", "handed_over", "cancel_requested"),  # of the worker here, no part of what a run is
+    *(
+        "worker_id",
+        "version",
+        "snapshots",
+        "not_before",
+        "cancel_requested",
+    ),  # of the worker here, not of the run
 }
 
 
@@ -74,7 +80,6 @@ TABLES: tuple[Layout, ...] = (
     _layout(schema.project_goldens),
     _layout(schema.runs),
     _layout(schema.documents),
-    _layout(schema.steps),
     _layout(schema.scores),
     _layout(schema.criteria),
     _layout(schema.edits, "number"),

@@ -26,10 +26,9 @@ from core.store.schema import (
     run_replies,
     runs,
     scores,
-    steps,
 )
 
-_OF_RUNS = (documents, steps, scores, run_replies)
+_OF_RUNS = (documents, scores, run_replies)
 _OF_PROJECT = (
     *(alignments, edits, criteria, judges, labels, drafts, consents, events),
     *(project_replies, runs, project_goldens, projects),

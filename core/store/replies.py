@@ -1,13 +1,18 @@
 """Replies of endpoints by request key: what makes a repeated request cost nothing.  Implements `ReplyStore`.
 
-Replies that this installation paid for serve everybody.  Replies that came with an imported project are anybody's
-claim, since a key is a hash of the request and says nothing of the reply: they serve that project's runs alone.
-`of_run` gives a run its replies, and notes which it asked for, so that they can leave with its project.
+Replies that this installation paid for serve everybody, unless they were cut off, refused or empty: a new run asks
+those again.  Replies that came with an imported project are anybody's claim, since a key is a hash of the request and
+says nothing of the reply: they serve that project's runs alone.
+
+What a run was answered belongs to the run: `of_run` keeps each answer with whether it was paid for, failures and
+unusable replies among them, so that a run that goes on takes the same way to the same result, calls and cost.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -26,64 +31,95 @@ class Replies(Part):
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
         """Key → stored text, for those that are there."""
-        found: dict[str, str] = {}
-        wanted = list(dict.fromkeys(keys))
-        if not wanted:
-            return found
-        query = sa.select(replies.c.reply_key, replies.c.body)
+        if not keys:
+            return {}
         with self._db.read() as connection:
-            for chunk in _chunks(wanted):
-                rows = connection.execute(query.where(replies.c.reply_key.in_(chunk)))
-                found.update((row.reply_key, row.body) for row in rows)
-        return found
+            return _shared(connection, keys)
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
-        """Store (key, text) pairs; storing a key twice keeps the first."""
+        """Store (key, text) pairs that serve everybody; storing a key twice keeps the first."""
         if not new:
             return
         with self._db.write() as connection:
-            now = self._db.now(connection)
-            rows = [{"reply_key": key, "body": body, "created_at": now} for key, body in new]
-            connection.execute(self._db.insert_new(replies), rows)
+            _keep_shared(self._db, connection, new)
 
     def of_run(self, run_id: str, project_id: str) -> RunReplies:
-        """The replies that a run may use: everybody's, and those that came with its project."""
-        return RunReplies(self._db, self, run_id, project_id)
+        """The replies that a run may use, and those that are its own."""
+        return RunReplies(self._db, run_id, project_id)
 
 
 class RunReplies(Part):
-    """A `ReplyStore` in the hands of one run."""
+    """A `ReplyStore` in the hands of one run, and its `RunAnswers` (`core.providers.answered`)."""
 
-    def __init__(self, database: Database, shared: Replies, run_id: str, project_id: str) -> None:
-        self._db, self._shared = database, shared
-        self._run_id, self._project_id = run_id, project_id
+    def __init__(self, database: Database, run_id: str, project_id: str) -> None:
+        self._db, self._run_id, self._project_id = database, run_id, project_id
+        self.counted: set[str] = set()
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Key → stored text, for those that are there; everybody's before those that came with the project."""
-        found = self._shared.get_replies(keys)
-        missing = [key for key in dict.fromkeys(keys) if key not in found]
-        own = project_replies.c
-        query = sa.select(own.reply_key, own.body).where(own.project_id == self._project_id)
+        """Key → stored text, everybody's before those that came with the project; they become the run's own."""
         with self._db.read() as connection:
-            for chunk in _chunks(missing):
-                rows = connection.execute(query.where(own.reply_key.in_(chunk)))
-                found.update((row.reply_key, row.body) for row in rows)
-        self._note(list(found))
+            found = _shared(connection, keys)
+            came = project_replies.c
+            query = sa.select(came.reply_key, came.body).where(came.project_id == self._project_id)
+            missing = [key for key in keys if key not in found]
+            found |= {row.reply_key: row.body for row in _chosen(connection, query, came.reply_key, missing)}
+        if found:
+            with self._db.write() as connection:
+                self._note(connection, dict.fromkeys(found), paid=False)
         return found
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
-        """As `Replies.put_replies`."""
-        self._shared.put_replies(new)
-        self._note([key for key, _ in new])
-
-    def _note(self, keys: Sequence[str]) -> None:
-        if not keys:
+        """Store what the run paid for, in one transaction with what serves everybody; the first answer stays."""
+        if not new:
             return
-        rows = [{"run_id": self._run_id, "reply_key": key} for key in keys]
         with self._db.write() as connection:
-            connection.execute(self._db.insert_new(run_replies), rows)
+            shared = _keep_shared(self._db, connection, new)
+            self._note(connection, {key: None if key in shared else text for key, text in new}, paid=True)
+
+    def put_failures(self, new: Sequence[tuple[str, str]]) -> None:
+        """Store requests that were answered by no reply, with the reason as JSON text."""
+        with self._db.write() as connection:
+            self._note(connection, dict(new), paid=True)
+
+    def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
+        """Key → (stored text, whether this run paid for it), for what the run was answered already."""
+        mine = run_replies.c
+        query = sa.select(mine.reply_key, mine.paid, mine.body).where(mine.run_id == self._run_id)
+        with self._db.read() as connection:
+            rows = list(_chosen(connection, query, mine.reply_key, keys))
+        texts = self.get_replies([row.reply_key for row in rows if row.body is None])
+        found = {row.reply_key: (row.body or texts.get(row.reply_key, ""), bool(row.paid)) for row in rows}
+        return {key: answer for key, answer in found.items() if answer[0]}
+
+    def _note(self, connection: sa.Connection, texts: dict[str, str | None], *, paid: bool) -> None:
+        rows = [{"run_id": self._run_id, "reply_key": k, "paid": paid, "body": text} for k, text in texts.items()]
+        connection.execute(self._db.insert_new(run_replies), rows)
 
 
-def _chunks(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(keys), _CHUNK):
-        yield keys[start : start + _CHUNK]
+def _shared(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
+    query = sa.select(replies.c.reply_key, replies.c.body)
+    return {row.reply_key: row.body for row in _chosen(connection, query, replies.c.reply_key, keys)}
+
+
+def _keep_shared(database: Database, connection: sa.Connection, new: Sequence[tuple[str, str]]) -> set[str]:
+    """Store the texts that serve everybody; the keys whose stored text is now the one given here."""
+    serving = {key: text for key, text in reversed(new) if _serves_everybody(text)}
+    there = _shared(connection, list(serving))
+    now = database.now(connection)
+    rows = [{"reply_key": k, "body": text, "created_at": now} for k, text in serving.items() if k not in there]
+    if rows:
+        connection.execute(database.insert_new(replies), rows)
+    return {key for key, text in serving.items() if there.get(key, text) == text}
+
+
+def _serves_everybody(text: str) -> bool:
+    """Whether a reply came whole: what was cut off, refused or empty is asked again by the next run."""
+    reply = json.loads(text)
+    return reply.get("finish", "stop") == "stop" and bool(str(reply.get("text", "-")).strip())
+
+
+def _chosen(connection: sa.Connection, query: sa.Select[Any], column: Any, keys: Sequence[str]) -> Iterator[Any]:
+    """Rows of `query` with one of `keys` in `column`, some hundred keys a turn."""
+    wanted = list(dict.fromkeys(keys))
+    for start in range(0, len(wanted), _CHUNK):
+        yield from connection.execute(query.where(column.in_(wanted[start : start + _CHUNK])))

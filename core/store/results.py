@@ -1,6 +1,6 @@
-"""What runs leave behind: answers to steps, named documents (standing, judge, result), scores.
+"""What runs leave behind: named documents (snapshot, judge, result) and scores.
 
-A step is written once and its number never means another question; scores are kept per run and criteria as one
+Scores are kept per run and criteria as one
 float64 BLOB over all items of the golden set, in the golden set's order, NaN where there is none.
 """
 
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from core.errors import StoreError
+from core.errors import LostRunError, StoreError
 from core.records import FloatArray, ScoreMatrix, Unscored
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
 from core.store.patience import Part
-from core.store.rows import CriteriaScores, StepRow
-from core.store.schema import documents, goldens, runs, scores, steps
+from core.store.rows import CriteriaScores
+from core.store.schema import documents, goldens, runs, scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,29 +31,6 @@ class Results(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def step(self, run_id: str, number: int) -> StepRow | None:
-        """The stored answer to step `number`, or None."""
-        query = sa.select(steps).where(steps.c.run_id == run_id, steps.c.number == number)
-        with self._db.read() as connection:
-            found = connection.execute(query).one_or_none()
-        return None if found is None else StepRow(found.number, found.digest, Packed(found.body, found.blob))
-
-    def put_step(self, run_id: str, step: StepRow) -> None:
-        """Store an answer; one that is there already stays (the first answer counts)."""
-        with self._db.write() as connection:
-            row = {
-                **{"run_id": run_id, "number": step.number, "digest": step.digest},
-                **{"body": step.answer.body, "blob": step.answer.blob, "created_at": self._db.now(connection)},
-            }
-            connection.execute(self._db.insert_new(steps), row)
-
-    def n_steps(self, run_id: str) -> int:
-        with self._db.read() as connection:
-            query = sa.select(sa.func.count()).select_from(steps).where(steps.c.run_id == run_id)
-            return int(connection.execute(query).scalar_one())
-
     # ── documents ────────────────────────────────────────────────────────────────────────────────────────────
 
     def document(self, run_id: str, name: str) -> Packed | None:
@@ -63,19 +40,22 @@ class Results(Part):
             found = connection.execute(query.where(documents.c.name == name)).one_or_none()
         return None if found is None else Packed(found.body, found.blob)
 
-    def put_document(self, run_id: str, name: str, document: Packed) -> None:
-        """Store or overwrite; a screen that polls the run's version sees it."""
+    def put_document(self, run_id: str, name: str, document: Packed, *, attempt: int | None = None) -> None:
+        """Store or overwrite; a screen that polls the run's version sees it.
+
+        LostRunError, and nothing is stored, where the run is no longer at work in this `attempt`.
+        """
         with self._db.write() as connection:
             row = {"run_id": run_id, "name": name, "body": document.body, "blob": document.blob}
             connection.execute(self._db.insert_or_replace(documents), row)
-            bump = sa.update(runs).where(runs.c.run_id == run_id).values(version=runs.c.version + 1)
-            connection.execute(bump)
+            _touch(connection, run_id, attempt)
 
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def add_scores(self, run_id: str, new: Sequence[CriteriaScores]) -> None:
-        """Write scores over those at the same positions; a repetition changes nothing."""
+    def add_scores(self, run_id: str, new: Sequence[CriteriaScores], *, attempt: int | None = None) -> None:
+        """Write scores over those at the same positions; a repetition changes nothing.  `attempt` as above."""
         with self._db.write() as connection:
+            _touch(connection, run_id, attempt)
             n_items = _n_items(connection, run_id)
             known = {row.criteria_id: row for row in _score_rows(connection, run_id, [s.criteria_id for s in new])}
             rows = [_merged(run_id, n_items, known.get(one.criteria_id), one) for one in new]
@@ -98,6 +78,14 @@ class Results(Part):
             values.reshape(len(names), len(item_ids)),
             {name: why for name, why in reasons.items() if why},
         )
+
+
+def _touch(connection: sa.Connection, run_id: str, attempt: int | None) -> None:
+    change = sa.update(runs).where(runs.c.run_id == run_id).values(version=runs.c.version + 1)
+    if attempt is not None:
+        change = change.where(runs.c.attempt == attempt, runs.c.status == "running")
+    if connection.execute(change).rowcount != 1 and attempt is not None:
+        raise LostRunError("Another worker has the run.")
 
 
 def _n_items(connection: sa.Connection, run_id: str) -> int:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.records import Alignment, Criteria, Item, ItemKind, JudgeScores, Scale, Unscored, Usage
-from core.store.codec import Packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,11 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as it stands.  `beat_at` is the last sign of life of its worker, None without one."""
+    """A run as it stands.
+
+    `beat_at` is the last sign of life of its worker, None without one; `snapshots` counts what the run has published;
+    before `not_before` no worker takes it.
+    """
 
     run_id: str
     project_id: str
@@ -99,7 +102,8 @@ class RunRow:
     calls_expected: int
     usage: Usage
     attempt: int
-    handed_over: int
+    snapshots: int
+    not_before: float
     cancel_requested: bool
     worker_id: str
     version: int
@@ -109,26 +113,6 @@ class RunRow:
     finished_at: float | None
     beat_at: float | None
     now: float
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a run is; written over what was there."""
-
-    phase: str
-    message: str
-    calls: int
-    calls_expected: int
-    usage: Usage
-
-
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """The stored answer to step `number`; `digest` is the content hash of the question."""
-
-    number: int
-    digest: str
-    answer: Packed
 
 
 @dataclass(frozen=True)

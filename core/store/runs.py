@@ -1,7 +1,7 @@
 """Runs: what was asked for, where it stands, who works on it.
 
-Every change bumps `version`, so that a screen polls one small number.  A worker writes only while the run is its
-own (`worker_id`); a worker whose run was taken over gets `False` back and stops.
+Every change bumps `version`, so that a screen polls one small number.  Each time a worker takes a run up is an
+*attempt*; it writes only while that attempt is under way: a worker whose run was taken over gets `False` back.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import JobError, NotFoundError
+from core.progress import Snapshot
 from core.records import Usage
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
 from core.store.patience import Part
-from core.store.rows import NewRun, Progress, RunRow
+from core.store.rows import NewRun, RunRow
 from core.store.schema import runs, workers
 from core.store.workers import ALIVE_SECONDS
 
@@ -36,7 +37,14 @@ class Runs(Part):
             row = {
                 **{name: getattr(new, name) for name in NewRun.__slots__},
                 **{"run_id": run_id, "status": "queued", "phase": "", "message": "waiting for a worker", "error": ""},
-                **{"calls": 0, "calls_expected": 0, "usage": pack(Usage()).body, "attempt": 1, "handed_over": 0},
+                **{
+                    "calls": 0,
+                    "calls_expected": 0,
+                    "usage": pack(Usage()).body,
+                    "attempt": 1,
+                    "snapshots": 0,
+                    "not_before": 0.0,
+                },
                 **{"cancel_requested": False, "worker_id": "", "version": 1, "created_at": now, "updated_at": now},
             }
             connection.execute(sa.insert(runs), row)
@@ -83,7 +91,7 @@ class Runs(Part):
             self._update(connection, run_id, now, working, cancel_requested=True, message="cancelling")
 
     def requeue(self, run_id: str) -> None:
-        """Set a failed or cancelled run going again; its stored steps are kept.  JobError for any other."""
+        """Set a failed or cancelled run going again; what it was answered is kept.  JobError for any other."""
         status = self.get(run_id).status
         with self._db.write() as connection:
             now = self._db.now(connection)
@@ -93,63 +101,69 @@ class Runs(Part):
                 now,
                 runs.c.status.in_(RESUMABLE),
                 **{"status": "queued", "attempt": runs.c.attempt + 1, "cancel_requested": False, "worker_id": ""},
-                **{"error": "", "message": "waiting for a worker", "finished_at": None, "started_at": None},
+                **{
+                    "error": "",
+                    "message": "waiting for a worker",
+                    "finished_at": None,
+                    "started_at": None,
+                    "not_before": 0.0,
+                },
             )
         if not changed:
             raise JobError(f"Run {run_id} is {status}; only a failed or cancelled run can be resumed.")
 
     # ── what workers do ──────────────────────────────────────────────────────────────────────────────────────
 
-    def mark_handed_over(self, run_id: str, attempt: int) -> None:
-        """The job engine has this attempt of the run."""
-        with self._db.write() as connection:
-            connection.execute(sa.update(runs).where(runs.c.run_id == run_id).values(handed_over=attempt))
-
-    def claim(self, run_id: str, attempt: int, worker_id: str) -> bool:
-        """Begin (or go on with) this attempt as `worker_id`; False when it was cancelled or is over."""
+    def claim(self, run_id: str, attempt: int, worker_id: str, message: str = "starting") -> bool:
+        """Begin this attempt as `worker_id`; False when another worker was faster, or it was cancelled or is over."""
         with self._db.write() as connection:
             now = self._db.now(connection)
-            mine = sa.and_(runs.c.status.in_(ACTIVE), runs.c.attempt == attempt)
+            free = sa.and_(runs.c.status == "queued", runs.c.attempt == attempt)
             started = sa.func.coalesce(runs.c.started_at, now)
             return self._update(
                 connection,
                 run_id,
                 now,
-                mine,
+                free,
                 status="running",
                 worker_id=worker_id,
                 started_at=started,
-                message="starting",
+                message=message,
+                not_before=0.0,
             )
 
-    def pass_on(self, run_id: str, attempt: int, message: str = "passed on from a lost worker") -> bool:
-        """Queue an unfinished run again as a new attempt, away from a lost worker; False when somebody was faster."""
+    def pass_on(
+        self, run_id: str, attempt: int, message: str = "passed on from a lost worker", *, after: float = 0.0
+    ) -> bool:
+        """Queue a running run again as a new attempt, to be taken up `after` so many seconds.
+
+        False when somebody was faster.
+        """
         with self._db.write() as connection:
             now = self._db.now(connection)
-            still = sa.and_(runs.c.status.in_(ACTIVE), runs.c.attempt == attempt)
-            values = {"status": "queued", "attempt": attempt + 1, "worker_id": ""}
+            still = sa.and_(runs.c.status == "running", runs.c.attempt == attempt)
+            values = {"status": "queued", "attempt": attempt + 1, "worker_id": "", "not_before": now + after}
             return self._update(connection, run_id, now, still, **values, message=message)
 
-    def progress(self, run_id: str, worker_id: str, progress: Progress) -> bool:
-        """Write where the run is; False when it is no longer this worker's."""
+    def progress(self, run_id: str, attempt: int, snapshot: Snapshot, snapshots: int) -> bool:
+        """Write where the run is, and how many snapshots it has published; False when the attempt is over."""
         with self._db.write() as connection:
-            mine = sa.and_(runs.c.status == "running", runs.c.worker_id == worker_id)
-            return self._update(connection, run_id, self._db.now(connection), mine, **_columns(progress))
+            values = _columns(snapshot) | {"snapshots": snapshots}
+            return self._update(connection, run_id, self._db.now(connection), _at_work(attempt), **values)
 
-    def finish(self, run_id: str, worker_id: str, status: str, *, message: str = "", error: str = "") -> bool:
-        """End the run; False when it is no longer this worker's."""
+    def finish(self, run_id: str, attempt: int, status: str, *, message: str = "", error: str = "") -> bool:
+        """End the run; False when the attempt is over."""
         with self._db.write() as connection:
             now = self._db.now(connection)
-            mine = sa.and_(runs.c.status == "running", runs.c.worker_id == worker_id)
             values = {"status": status, "message": message, "error": error, "finished_at": now}
-            return self._update(connection, run_id, now, mine, **values, cancel_requested=False)
+            return self._update(connection, run_id, now, _at_work(attempt), **values, cancel_requested=False)
 
-    def must_stop(self, run_id: str, worker_id: str) -> str:
-        """ "cancelled" when a person asked, "lost" when the run is another worker's now, else ""."""
-        query = sa.select(runs.c.cancel_requested, runs.c.worker_id, runs.c.status).where(runs.c.run_id == run_id)
+    def must_stop(self, run_id: str, attempt: int) -> str:
+        """ "cancelled" when a person asked, "lost" when another attempt is under way, else ""."""
+        query = sa.select(runs.c.cancel_requested, runs.c.attempt, runs.c.status).where(runs.c.run_id == run_id)
         with self._db.read() as connection:
             found = connection.execute(query).one_or_none()
-        if found is None or found.worker_id != worker_id or found.status != "running":
+        if found is None or found.attempt != attempt or found.status != "running":
             return "lost"
         return "cancelled" if found.cancel_requested else ""
 
@@ -170,13 +184,17 @@ class Runs(Part):
         return [_row(row, now) for row in found]
 
 
-def _columns(progress: Progress) -> dict[str, Any]:
+def _at_work(attempt: int) -> sa.ColumnElement[bool]:
+    return sa.and_(runs.c.status == "running", runs.c.attempt == attempt)
+
+
+def _columns(snapshot: Snapshot) -> dict[str, Any]:
     return {
-        "phase": progress.phase,
-        "message": progress.message,
-        "calls": progress.calls,
-        "calls_expected": progress.calls_expected,
-        "usage": pack(progress.usage).body,
+        "phase": snapshot.phase,
+        "message": snapshot.message,
+        "calls": snapshot.calls,
+        "calls_expected": snapshot.calls_expected,
+        "usage": pack(snapshot.usage).body,
     }
 
 

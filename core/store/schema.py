@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-HEAD = "0009"
+HEAD = "1"
 
 
 class SafeText(sa.types.TypeDecorator[str]):
@@ -107,7 +107,8 @@ runs = sa.Table(
     _column("calls_expected", sa.Integer),
     _column("usage", sa.Text),
     _column("attempt", sa.Integer),
-    _column("handed_over", sa.Integer),
+    _column("snapshots", sa.Integer),
+    _column("not_before", _time),
     _column("cancel_requested", sa.Boolean),
     _column("worker_id", SafeText),
     _column("version", sa.Integer),
@@ -124,17 +125,6 @@ documents = sa.Table(
     _column("name", sa.String(40), primary_key=True),
     _column("body", sa.Text),
     _column("blob", sa.LargeBinary),
-)
-
-steps = sa.Table(
-    "run_steps",
-    metadata,
-    _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
-    _column("number", sa.Integer, primary_key=True, autoincrement=False),
-    _column("digest", _key),
-    _column("body", sa.Text),
-    _column("blob", sa.LargeBinary),
-    _column("created_at", _time),
 )
 
 scores = sa.Table(
@@ -203,7 +193,7 @@ labels = sa.Table(
     _column("number", sa.Integer, primary_key=True, autoincrement=True),
     _column("project_id", _key, sa.ForeignKey("projects.project_id")),
     _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
-    _column("pass_id", _key, server_default=""),
+    _column("pass_id", _key),
     _column("rater", SafeText),
     _column("item_id", SafeText),
     _column("aspect", SafeText),
@@ -211,7 +201,7 @@ labels = sa.Table(
     _column("comment", SafeText),
     _column("form", _key),
     _column("created_at", _time),
-    _column("taken_from", _key, server_default=""),
+    _column("taken_from", _key),
     sa.UniqueConstraint("project_id", "rater", "form", "aspect", name="labels_once"),
     sa.Index("labels_of_golden", "project_id", "golden_id"),
     sa.Index("labels_of_pass", "project_id", "pass_id", "rater"),
@@ -258,6 +248,8 @@ run_replies = sa.Table(
     metadata,
     _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
     _column("reply_key", _key, primary_key=True),
+    _column("paid", sa.Boolean),
+    _column("body", SafeText, nullable=True),
 )
 
 project_replies = sa.Table(
@@ -269,6 +261,14 @@ project_replies = sa.Table(
     _column("created_at", _time),
 )
 
+blocks = sa.Table(
+    "blocks",
+    metadata,
+    _column("block_key", _key, primary_key=True),
+    _column("body", sa.Text),
+    _column("created_at", _time),
+)
+
 workers = sa.Table(
     "workers",
     metadata,
@@ -277,5 +277,5 @@ workers = sa.Table(
     _column("pid", sa.Integer),
     _column("started_at", _time),
     _column("beat_at", _time),
-    _column("capability", sa.String(20), server_default="cpu"),
+    _column("capability", sa.String(20)),
 )

@@ -7,8 +7,9 @@ part           holds                                                   module
 ``goldens``    golden sets by content digest                           `core.store.goldens`
 ``criteria``   criteria, edits, how each stood in each run             `core.store.criteria`
 ``runs``       what was asked for and where it stands                  `core.store.runs`
-``results``    answers to steps, documents, scores of runs             `core.store.results`
+``results``    documents and scores of runs                            `core.store.results`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
+``blocks``     numbers of metrics by the content of their items        `core.store.blocks`
 ``judges``     scores of the judges of a project, with replies         `core.store.judges`
 ``labels``     labels that people give in the app                      `core.store.labels`
 ``consents``   endpoints that imported projects may ask                `core.store.consents`
@@ -32,6 +33,7 @@ from types import TracebackType
 from typing import Self
 
 from core.people import LOCAL, Actor
+from core.store.blocks import Blocks
 from core.store.consents import Consents
 from core.store.criteria import CriteriaShelf
 from core.store.database import Database
@@ -60,6 +62,7 @@ class Store:
         self.runs = Runs(self._database)
         self.results = Results(self._database)
         self.replies = Replies(self._database)
+        self.blocks = Blocks(self._database)
         self.judges = JudgeShelf(self._database)
         self.labels = Labels(self._database)
         self.consents = Consents(self._database)

@@ -1,8 +1,8 @@
 """A project whole: its rows out of one moment of the store, and into another store in one transaction.
 
 Out come the rows of `core.store.layout`, table after table, never more than a few hundred in memory.  In go rows that
-somebody has checked (`core.transfer`): a new project is made, nothing that is there is changed, and either everything
-is kept or nothing.
+somebody has checked (`core.export.archive`): a new project is made, nothing that is there is changed, and either
+everything is kept or nothing.
 
 Numbers of events are handed out anew by the store that takes them in, as are ids of runs that are taken there; what
 refers to them follows, in columns and within JSON.
@@ -34,7 +34,7 @@ RUN_ID = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{12}(?![0-9A-Za-z])")
 _SETTLED = "comment settled"  # the one kind of event that names another event by its number
 _FETCHED, _ROWS, _BYTES = 200, 200, 8_000_000
 _SHARED = ("goldens", "golden_items")  # known by the hash of their content: what is there already is the same
-_OF_RUNS = ("runs", "run_documents", "run_steps")
+_OF_RUNS = ("runs", "run_documents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class _Taking:
         if self._runs and name not in (*_SHARED, "replies"):
             stored = {column: self._renamed(value) for column, value in stored.items()}
         if name == "runs":
-            stored |= {"worker_id": "", "version": 1, "handed_over": stored["attempt"], "cancel_requested": False}
+            stored |= {"worker_id": "", "version": 1, "snapshots": 0, "not_before": 0.0, "cancel_requested": False}
         if "project_id" in schema.metadata.tables[name].c or name == "replies":
             stored["project_id"] = self._project_id
         return stored

@@ -22,7 +22,6 @@ from core.store.schema import (
     run_replies,
     runs,
     scores,
-    steps,
 )
 
 
@@ -34,7 +33,7 @@ def rows_of(name: str, project_id: str, *, replies: bool) -> sa.Select[Any] | No
     if name in by_number:
         table = by_number[name]
         return sa.select(table).where(table.c.project_id == project_id).order_by(table.c.number)
-    of_runs = {"run_documents": documents, "run_steps": steps, "run_scores": scores}
+    of_runs = {"run_documents": documents, "run_scores": scores}
     if name in of_runs:
         return _of_runs(of_runs[name], project_id)
     if name in ("goldens", "golden_items"):

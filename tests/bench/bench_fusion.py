@@ -87,14 +87,14 @@ def _places(side: np.ndarray) -> tuple[int, ...]:
 
 def learnt(case: Case, split: Split) -> FloatArray:
     """(2, n_items): the offline judge and RepEval, both taught on the fit side of `split`, over all items."""
-    from core.calibration.drive import run_inline
+    from core.calibration.asking import AskedJudge
     from core.calibration.loop import calibration
     from core.calibration.settings import CalibrationSettings
 
     golden, task = case.golden, task_of(case.golden, case.aspect)
     settings = CalibrationSettings(resamples=0, seed=split.seed, level="dataset")
     ready = OfflineJudge().prepare(task, [golden.items[k] for k in split.calibration])
-    result = run_inline(calibration(golden, task, split, settings), ready, golden, task)
+    result = calibration(AskedJudge(ready, golden, task), split, settings)
     offline = ready.score(task, golden.items, list(result.chosen)).values.mean(axis=0)
     how = RepEvalSettings(resamples=0, random_vectors=0, seed=split.seed)
     ways = [run(golden, case.aspect, states, how, split=split) for states in case.states]

@@ -27,7 +27,7 @@ from core.jobs.views import CalibrationRequest  # noqa: E402
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Rating, Scale  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.codec import pack  # noqa: E402
-from core.store.rows import CriteriaScores, NewRun, StepRow  # noqa: E402
+from core.store.rows import CriteriaScores, NewRun  # noqa: E402
 from core.store.store import Store  # noqa: E402
 
 T = TypeVar("T")
@@ -64,11 +64,11 @@ def fill(store: Store, n: int, n_runs: int, n_replies: int) -> str:
             values = rng.uniform(1, 5, n)
             scored = CriteriaScores(one.criteria_id, tuple(range(n)), tuple(values.tolist()))
             store.results.add_scores(run_id, [scored])
-            store.results.put_step(run_id, StepRow(k, f"step:{k}", pack({"values": values, "text": one.text})))
+            store.results.put_document(run_id, f"kept {k}", pack({"values": values, "text": one.text}))
         body = json.dumps({"text": "A reply of usual length. " * 20, "finish": "stop", "usage": {"requests": 1}})
         keys = [f"reply:{run_id}:{k}" for k in range(n_replies)]
         store.replies.of_run(run_id, project_id).put_replies([(key, body) for key in keys])
-        store.runs.finish(run_id, "w", "cancelled")
+        store.runs.finish(run_id, 1, "cancelled")
     return project_id
 
 

@@ -103,8 +103,7 @@ def spoil(tables: Tables, stranger: Stranger, model: str) -> None:
         if (document["run_id"], document["name"]) == (calibration, "judge"):
             document["body"] = {"state": {"spec": spec, "model": "m"}}
     ended = set(stranger.runs.values())
-    for table in ("run_steps", "run_scores"):
-        tables[table] = [row for row in tables[table] if row["run_id"] not in ended]
+    tables["run_scores"] = [row for row in tables["run_scores"] if row["run_id"] not in ended]
     tables["run_documents"] = [row for row in tables["run_documents"] if row["run_id"] not in ended]
 
 

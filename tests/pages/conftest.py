@@ -22,9 +22,9 @@ from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, 
 from core.data import Table, load_golden, read_upload
 from core.data.labels_needed import few_labels
 from core.data.texts import KnownTexts
+from core.demo.build import do_here
 from core.errors import ConflictError, JobError, NotFoundError
 from core.jobs import tasks
-from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import (
     AspectView,
     CalibrationRequest,
@@ -480,21 +480,7 @@ class Real:
         return self.golden.digest
 
     def drive(self, run_id: str) -> None:
-        run = self.store.runs.get(run_id)
-        self.store.runs.mark_handed_over(run_id, run.attempt)
-        assert self.store.runs.claim(run_id, run.attempt, "w")
-        program = open_program(self.store, self.settings, self.store.runs.get(run_id))
-        steps, reply = program.steps(), None
-        try:
-            while True:
-                step = steps.send(reply)
-                reply = None
-                if not isinstance(step, Standing):
-                    reply = program.read(step, program.work(step, lambda done, asked: None))
-                    program.keep(step, reply)
-        except StopIteration as end:
-            self.store.runs.finish(run_id, "w", program.finish(end.value), message="done")
-        program.close()
+        do_here(self.store, self.settings, run_id)
 
 
 def hostile_golden() -> GoldenSet:

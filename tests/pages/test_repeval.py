@@ -14,15 +14,15 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs import tasks
 from core.jobs.documents import RESULT
-from core.jobs.tasks.repeval_program import judge_of
+from core.jobs.runs.repeval import judge_of
 from core.jobs.views import RunView
 from core.jobs.views.repeval import RepEvalRequest, RepEvalView
-from core.records import AspectLabels, GoldenSet, Item, Scale, Usage
+from core.progress import Stage
+from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, PairRule, RepEvalSettings, States, curve_over_pairs, run, stability
 from core.repeval.states.records import Grid
 from core.settings import Settings
 from core.store.codec import pack
-from core.store.rows import Progress
 from core.store.store import Store
 
 Open = Callable[..., AppTest]
@@ -84,7 +84,7 @@ class Bench:
                 points = curve_over_pairs(self.golden, "wit", states, settings, (2, 5), seeds=range(2))
                 view = replace(view, pairs_curve=points)
         self.store.results.put_document(run_id, RESULT, pack(view))
-        self.store.runs.finish(run_id, "w", "done")
+        self.store.runs.finish(run_id, 1, "done")
         return run_id
 
     def view(self, run_id: str) -> RepEvalView:
@@ -181,7 +181,7 @@ def test_what_cannot_start_is_told_before_the_button(bench: Bench, open_screen: 
 def test_a_running_run_tells_its_pace_and_can_be_cancelled(bench: Bench, open_screen: Open, texts: Texts) -> None:
     run_id = bench.start()
     said = f"reading texts on cpu: 1,234 tokens/s, about 9 s left {HOSTILE}"
-    bench.store.runs.progress(run_id, "w", Progress("read", said, 20, N, Usage()))
+    bench.store.runs.progress(run_id, 1, Stage("read", said, 20, N), 1)
     screen = open_screen(SCREEN, project=bench.project, run=run_id)
     assert said in [one.value for one in screen.text]
     assert any(f"20 of {N} texts read" in str(one.proto) for one in screen.get("progress"))
@@ -192,7 +192,7 @@ def test_a_running_run_tells_its_pace_and_can_be_cancelled(bench: Bench, open_sc
 
 def test_a_failed_run_tells_why_and_can_be_resumed(bench: Bench, open_screen: Open, texts: Texts) -> None:
     run_id = bench.start()
-    bench.store.runs.finish(run_id, "w", "failed", error=f"There is no model folder {HOSTILE}.")
+    bench.store.runs.finish(run_id, 1, "failed", error=f"There is no model folder {HOSTILE}.")
     screen = open_screen(SCREEN, project=bench.project, run=run_id)
     assert "no model folder" in texts(screen)
     assert not [one for one in screen.error if HOSTILE in one.value]  # markup was taken out

@@ -16,6 +16,7 @@ from core.data import load_golden
 from core.jobs import tasks
 from core.jobs.documents import RESULT, STANDING
 from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
+from core.jobs.tasks.style_grid.plan import GridStanding
 from core.jobs.tasks.styles import steps_document
 from core.jobs.views import GoldenView
 from core.jobs.views.styles import StepsView, StylesRequest, StylesView, Unfinished
@@ -53,10 +54,12 @@ class Place:
         run_id = self.store.runs.add(new)
         attempt = self.store.runs.get(run_id).attempt
         self.store.runs.claim(run_id, attempt, "w")
-        if result is not None:
-            self.store.results.put_document(run_id, RESULT if status == "done" else STANDING, pack(result))
+        if result is not None and status == "done":
+            self.store.results.put_document(run_id, RESULT, pack(result))
+        elif result is not None:
+            self.store.results.put_document(run_id, STANDING, pack(GridStanding("asking", "", 0, result)))
         if status != "running":
-            self.store.runs.finish(run_id, "w", status)
+            self.store.runs.finish(run_id, attempt, status)
         return run_id
 
     def result(self, request: StylesRequest) -> StylesView:

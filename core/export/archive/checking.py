@@ -28,7 +28,7 @@ Shapes = Mapping[tuple[str, str], Any]
 """(kind of run, "request" or name of a document) → the record that it is."""
 SpecsIn = Callable[[Any], Iterable[str]]
 """Parsed JSON → the judge specs in it that ask an endpoint or read a file."""
-_ASKING = ("runs", "run_documents", "run_steps", "judges", "events")
+_ASKING = ("runs", "run_documents", "judges", "events")
 """Tables whose rows programs read to find out whom to ask, or that say whom they asked."""
 _RUN = re.compile(r"r[0-9a-f]{12}")
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
@@ -52,6 +52,11 @@ class _Reply:
     text: str
     finish: str
     usage: Usage
+
+
+@dataclass
+class _Failed:
+    failure: str
 
 
 @dataclass
@@ -125,7 +130,6 @@ class _Checker:
             "project_goldens": self._link,
             "runs": self._run,
             "run_documents": self._document,
-            "run_steps": self._step,
             "run_scores": self._scores,
             "criteria": self._one_criteria,
             "criteria_edits": self._edit,
@@ -228,10 +232,6 @@ class _Checker:
         _be(self._shapes.get((kind, row["name"]), Any), body, where, len(stored["blob"]) // 8)
         self._names(stored["body"], where)
 
-    def _step(self, row: Row, stored: Row, where: Place) -> None:
-        self._kind_of(row, where)
-        json.loads(stored["body"])
-
     def _scores(self, row: Row, stored: Row, where: Place) -> None:
         n_items = len(self._item_ids[self._kind_of(row, where)[1]])
         if len(stored["blob"]) != 8 * n_items:
@@ -332,7 +332,10 @@ class _Checker:
 
     def _asked(self, row: Row, stored: Row, where: Place) -> None:
         self._kind_of(row, where)
-        self._asked_for.add(row["reply_key"])
+        if row["body"] is None:
+            self._asked_for.add(row["reply_key"])
+        else:  # it serves nobody else
+            _be(_Failed if "failure" in row["body"] else _Reply, row["body"], where)
 
     def _reply(self, row: Row, stored: Row, where: Place) -> None:
         _be(_Reply, row["body"], where)

@@ -97,7 +97,7 @@ def _check_versions(found: Mapping[str, Any]) -> None:
     schema = found.get("schema")
     if problem := version_problem(found.get("version"), VERSION, "export the project again"):
         raise ArchiveError(f"{NAME}: {problem}")
-    if isinstance(schema, str) and schema.isdigit() and schema > HEAD:
+    if isinstance(schema, str) and schema.isdigit() and int(schema) > int(HEAD):
         raise ArchiveError(
             f"The file was written by a newer Concord ({str(found.get('concord'))[:40]}, schema {schema[:20]}); this "
             f"one reads up to schema {HEAD}. Update this Concord."

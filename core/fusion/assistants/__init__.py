@@ -10,7 +10,7 @@
     references   BLEU, chrF, METEOR
     similarity   MiniLM cosines
     given        metric columns; scores from elsewhere                 metric_column given_scores
-    kept         numbers kept on disk, so that none is computed twice  kept
+    kept         numbers kept, so that none is computed twice          kept, Folder
     hidden       a fitted RepEval score out of a file                  fitted_repeval
     checkpoints  safe loading, batches of like length
     entailment   NLI, learned regressors
@@ -23,7 +23,7 @@ torch, transformers, rouge_score, nltk and bert_score are imported when an assis
 from core.fusion.assistants.base import Assistant, AssistantScores
 from core.fusion.assistants.given import given_scores, lower_is_better, metric_column
 from core.fusion.assistants.hidden import fitted_repeval
-from core.fusion.assistants.kept import kept
+from core.fusion.assistants.kept import Folder, kept
 from core.fusion.assistants.registry import MODEL_KINDS, WITHOUT_MODEL, assistants_for, make_assistant
 from core.fusion.assistants.rouge import rouge
 from core.fusion.assistants.run import Assisted, score_all, unusable
@@ -38,6 +38,7 @@ __all__ = [
     "fitted_repeval",
     "given_scores",
     "kept",
+    "Folder",
     "lower_is_better",
     "make_assistant",
     "metric_column",

@@ -1,6 +1,6 @@
-"""Numbers of assistants kept on disk, so that no text is scored twice by the same model.
+"""Numbers of assistants kept, so that no text is scored twice by the same model: in the store, or in a folder.
 
-A block of items and what decides its numbers make the name of a file; a file that cannot be read counts as not there.
+A block of items and what decides its numbers make its key; what cannot be read counts as not there.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ import json
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -21,11 +22,49 @@ from core.private import make_private
 from core.records import Item, Unscored, content_digest
 
 BLOCK = 200
-"""Items of a file: what a killed process may have to score again."""
+"""Items kept together: what a killed process may have to score again."""
 
 
-def kept(assistant: Assistant, folder: Path) -> Assistant:
-    """The same assistant, which looks into `folder` first and leaves there what it has computed.
+class Blocks(Protocol):
+    """Where texts are kept by key (`core.store.blocks`, `Folder`)."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def put(self, key: str, text: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A file for each key below `home`, for commands that need no store."""
+
+    home: Path
+
+    def get(self, key: str) -> str | None:
+        """The text under `key`; None also where it cannot be read."""
+        try:
+            return self._place(key).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return None
+
+    def put(self, key: str, text: str) -> None:
+        """Whole or not at all; a full disk costs the keeping, never the scores."""
+        path = self._place(key)
+        unfinished = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
+        try:
+            make_private(path.parent)
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(path)
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+
+    def _place(self, key: str) -> Path:
+        name = key.split(":")[1]
+        return self.home / "assistants" / name[:2] / f"{name[2:34]}.json"
+
+
+def kept(assistant: Assistant, blocks: Blocks) -> Assistant:
+    """The same assistant, which looks into `blocks` first and leaves there what it has computed.
 
     Numbers that were handed in (columns, scores from elsewhere) are not kept, nor is what fails.
     """
@@ -37,11 +76,11 @@ def kept(assistant: Assistant, folder: Path) -> Assistant:
         parts: list[AssistantScores] = []
         for start in range(0, len(items), BLOCK):
             block = items[start : start + BLOCK]
-            path = _place(folder, identity, block)
-            found = _read(path, block)
+            key = content_digest("block", [identity, [astuple(item) for item in block]])
+            found = _read(blocks.get(key), block)
             if found is None:
                 found = assistant.score(block, partial(_further, on_progress, start, len(items)))
-                _write(path, found, block)
+                blocks.put(key, _written(found, block))
             parts.append(found)
             on_progress(start + len(block), len(items))
         return AssistantScores(
@@ -68,35 +107,26 @@ def _weights(assistant: Assistant) -> str:
     return next((folder_digest(place) for place in places if place.is_dir()), "")
 
 
-def _place(folder: Path, identity: str, block: Sequence[Item]) -> Path:
-    name = content_digest("block", [identity, [astuple(item) for item in block]]).split(":")[1]
-    return folder / "assistants" / name[:2] / f"{name[2:34]}.json"
-
-
-def _read(path: Path, block: Sequence[Item]) -> AssistantScores | None:
+def _read(text: str | None, block: Sequence[Item]) -> AssistantScores | None:
+    if text is None:
+        return None
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        body = json.loads(text)
         values = np.array([np.nan if one is None else float(one) for one in body["values"]])
         unscored = tuple(Unscored(block[k].item_id, reason, detail) for k, reason, detail in body["unscored"])
         found = AssistantScores(values, unscored, str(body["note"]))
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError):
         return None
     return found if values.shape == (len(block),) else None
 
 
-def _write(path: Path, scores: AssistantScores, block: Sequence[Item]) -> None:
-    """Whole or not at all; a full disk costs the keeping, never the scores."""
+def _written(scores: AssistantScores, block: Sequence[Item]) -> str:
     place = {item.item_id: k for k, item in enumerate(block)}
     body = {
-        "values": [None if np.isnan(one) else float(one) for one in scores.values],
-        "unscored": [[place[one.item_id], one.reason, one.detail] for one in scores.unscored if one.item_id in place],
+        "values": [None if np.isnan(value) else float(value) for value in scores.values],
+        "unscored": [
+            [place[lost.item_id], lost.reason, lost.detail] for lost in scores.unscored if lost.item_id in place
+        ],
         "note": scores.note,
     }
-    unfinished = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
-    try:
-        make_private(path.parent)
-        unfinished.write_text(json.dumps(body, allow_nan=False), encoding="utf-8")
-        unfinished.replace(path)
-    except OSError:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+    return json.dumps(body, allow_nan=False)

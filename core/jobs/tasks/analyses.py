@@ -11,7 +11,7 @@ from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses, ByPattern, BySize, CaseStudy, Line, Place, Scope, Trend
 from core.calibration.steps import Candidate, Estimate
 from core.errors import JobError
-from core.jobs.documents import JUDGE
+from core.jobs.documents import kept_judge
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.consent import gate_of
 from core.jobs.tasks.convert import request_of, run_summary
@@ -94,19 +94,17 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 
     Raises what the start would.
     """
-    from core.calibration.ablation_work import steps_in_force
+    from core.calibration.evaluation_steps import steps_in_force
     from core.calibration.variants import Known, plan_of
-    from core.jobs.tasks.programs import JudgeState
     from core.judging.registry import restore_judge
-    from core.store.codec import unpack
 
     _require_calibration(store, request)
     calibration = load_calibration(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
-    kept = store.results.document(request.run_id, JUDGE)
-    assert kept is not None
+    state = kept_judge(store, request.run_id)
+    assert state is not None
     gate = gate_of(store, store.runs.get(request.run_id), sends=False)
-    judge = restore_judge(unpack(JudgeState, kept).state, settings, store.replies, gate=gate)
+    judge = restore_judge(state, settings, store.replies, gate=gate)
     try:
         steps = steps_in_force(judge)
         plan = plan_of(

@@ -125,8 +125,8 @@ def _judge_runs(run: RunRow) -> list[str]:
 def _specs_of(store: Store, run: RunRow) -> set[str]:
     """Every judge spec in what is kept of a run, and of the run whose judge it scores with.
 
-    Not only those that are asked as things stand: what is kept came from elsewhere, and a step or a document that a
-    program reads may say another one than the request.
+    Not only those that are asked as things stand: what is kept came from elsewhere, and a document that is read may say
+    another one than the request.
     """
     from core.judging.spec import specs_in
 
@@ -142,9 +142,6 @@ def _specs_of(store: Store, run: RunRow) -> set[str]:
 def _texts_of(store: Store, run: RunRow) -> Iterator[str]:
     yield run.request
     yield from (found.body for name in (JUDGE, RESULT) if (found := store.results.document(run.run_id, name)))
-    first = store.results.step(run.run_id, 0)
-    if first is not None:
-        yield first.answer.body
 
 
 def _asked(

@@ -14,7 +14,7 @@ from core.comparison import usual_level
 from core.data.texts import KnownTexts, text_digest
 from core.errors import ConcordError, UsageError
 from core.export.fused_file import PartRecipe
-from core.fusion.assistants import kept, make_assistant, score_all
+from core.fusion.assistants import Folder, kept, make_assistant, score_all
 from core.fusion.stack import Sides
 from core.fusion.taught import out_of_fold
 from core.providers.base import ReplyStore
@@ -128,7 +128,7 @@ def sides_of(bench: Bench, gathered: Gathered) -> Sides:
 
 
 def _offline(bench: Bench, found: Gathered) -> None:
-    from core.calibration.drive import run_inline
+    from core.calibration.asking import AskedJudge
     from core.calibration.loop import calibration
     from core.export import judge_card
     from core.judging.offline.judge import OfflineJudge
@@ -139,8 +139,7 @@ def _offline(bench: Bench, found: Gathered) -> None:
 
     def teach(split: Split) -> FloatArray:
         ready = OfflineJudge().prepare(task, [golden.items[k] for k in split.calibration])
-        loop = calibration(golden, task, split, bench.chosen, judge_state=judge_state(ready))
-        result = run_inline(loop, ready, golden, task)
+        result = calibration(AskedJudge(ready, golden, task), split, bench.chosen, judge_state=judge_state(ready))
         first.append(result)
         return np.asarray(ready.score(task, golden.items, list(result.chosen)).values.mean(axis=0))
 
@@ -200,7 +199,7 @@ def _replies_file(bench: Bench, found: Gathered, name: str, path: Path) -> None:
 
 
 def _assistant(bench: Bench, found: Gathered, name: str) -> None:
-    assistant = kept(make_assistant(name, golden=bench.golden, aspect=bench.aspect), bench.settings.home)
+    assistant = kept(make_assistant(name, golden=bench.golden, aspect=bench.aspect), Folder(bench.settings.home))
     assisted = score_all([assistant], bench.golden.items)
     if assistant.name in assisted.left_out:
         found.left_out[name] = assisted.left_out[assistant.name]

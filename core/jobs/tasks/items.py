@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from core.errors import ConsentError, JobError, NotFoundError
-from core.jobs.documents import JUDGE
+from core.jobs.documents import kept_judge
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.consent import gate_of
 from core.jobs.tasks.convert import request_of
@@ -76,16 +76,14 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store, and where it is
     not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
     """
-    from core.jobs.tasks.programs import JudgeState
     from core.judging.registry import restore_judge
     from core.public import task_of
-    from core.store.codec import unpack
 
     score = next((one for one in item_scores(store, run_id, criteria_id) if one.item_id == item_id), None)
     asked = _asked_for(store, run_id)
     judge_run = _judge_run(store, run_id)
-    kept = store.results.document(judge_run, JUDGE)
-    if score is None or kept is None:
+    state = kept_judge(store, judge_run)
+    if score is None or state is None:
         raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
     golden = store.goldens.load(asked.golden_id)
     item = golden.items[golden.item_ids.index(item_id)]
@@ -93,9 +91,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     criteria = store.criteria.get(project_id, criteria_id).criteria
     task = task_of(golden, asked.aspect, asked.definition, asked.scale)
     replies = store.replies.of_run(run_id, project_id)
-    judge = restore_judge(
-        unpack(JudgeState, kept).state, settings, replies, gate=gate_of(store, store.runs.get(judge_run), sends=False)
-    )
+    judge = restore_judge(state, settings, replies, gate=gate_of(store, store.runs.get(judge_run), sends=False))
     try:
         (verdict,) = judge.explain(task, [item], criteria)
     except ConsentError as error:  # a remote judge's reply that is not kept here

@@ -67,8 +67,12 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
     """What a grid has come to by now, or in the end; None before its first sign.  NotFoundError for an unknown id."""
     store.runs.get(run_id)
-    found = store.results.document(run_id, RESULT) or store.results.document(run_id, STANDING)
-    return None if found is None else unpack(StylesView, found)
+    from core.jobs.tasks.style_grid.plan import GridStanding
+
+    if (result := store.results.document(run_id, RESULT)) is not None:
+        return unpack(StylesView, result)
+    snapshot = store.results.document(run_id, STANDING)
+    return None if snapshot is None else unpack(GridStanding, snapshot).view
 
 
 @requires("reviewer", "edited evaluation steps")

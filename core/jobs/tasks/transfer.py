@@ -23,7 +23,7 @@ from core.errors import ArchiveError, UsageError
 from core.export.archive.checking import Contents, Shapes, check_rows
 from core.export.archive.container import Archive, Limits, Writer, whole_file
 from core.export.archive.manifest import Manifest
-from core.jobs.documents import JUDGE, RESULT, STANDING
+from core.jobs.documents import JUDGE, RESULT, STANDING, JudgeState
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.convert import moment, project_view
 from core.jobs.tasks.kinds import KINDS
@@ -164,12 +164,15 @@ def _opened(file: Path | IO[bytes], max_mb: int) -> Iterator[Archive]:
 
 def _shapes() -> Shapes:
     """Requests, results and other documents of the kinds of runs that this version knows."""
-    from core.jobs.tasks.programs import JudgeState
+    from core.jobs.runs import repeval
+    from core.jobs.tasks.style_grid.plan import GridStanding
 
     requests: dict[tuple[str, str], Any] = {(kind, "request"): known.request for kind, known in KINDS.items()}
     results: dict[tuple[str, str], Any] = {(kind, RESULT): known.result for kind, known in KINDS.items()}
     judges: dict[tuple[str, str], Any] = {(kind, JUDGE): JudgeState for kind in KINDS}
-    return {**requests, **results, **judges, ("calibration", STANDING): Standing}
+    steps: dict[tuple[str, str], Any] = {("repeval", name): record for name, record in repeval.DOCUMENTS.items()}
+    snapshots = {("calibration", STANDING): Standing, ("styles", STANDING): GridStanding}
+    return {**requests, **results, **judges, **steps, **snapshots}
 
 
 def _endpoints(contents: Contents) -> tuple[NamedEndpoint, ...]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import pytest
 
-from core.calibration.drive import answer
+from core.calibration.asking import AskedJudge
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration, ScoreStep, Standing
+from core.calibration.steps import Calibration
 from core.data import split_sources
 from core.judging.base import (
     CallEstimate,
@@ -141,18 +142,20 @@ def run_whole(golden: GoldenSet, judge: Any, settings: CalibrationSettings) -> t
     """A calibration with every score that it made, as a run stores them: (n_criteria, n_items), NaN elsewhere."""
     task = Task("quality", "single", golden.aspects["quality"].scale)
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
-    loop, reply = calibration(golden, task, split, settings, judge_state=judge.as_state()), None
-    rows: dict[str, FloatArray] = {}
-    while True:
-        try:
-            step = loop.send(reply)
-        except StopIteration as end:
-            return end.value, ScoreMatrix(tuple(rows), golden.item_ids, np.stack(list(rows.values())))
-        reply = None if isinstance(step, Standing) else answer(step, judge, golden, task)
-        if isinstance(step, ScoreStep):
-            assert isinstance(reply, ScoreMatrix)
-            for name, values in zip(reply.criteria_ids, reply.values, strict=True):
-                rows.setdefault(name, np.full(len(golden.items), np.nan))[list(step.positions)] = values
+    asked = _Noting(judge, golden, task)
+    result = calibration(asked, split, settings, judge_state=judge.as_state())
+    return result, ScoreMatrix(tuple(asked.rows), golden.item_ids, np.stack(list(asked.rows.values())))
+
+
+@dataclass(frozen=True)
+class _Noting(AskedJudge):
+    rows: dict[str, FloatArray] = field(default_factory=dict)
+
+    def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
+        matrix = super().score(criteria, positions)
+        for name, values in zip(matrix.criteria_ids, matrix.values, strict=True):
+            self.rows.setdefault(name, np.full(len(self.golden.items), np.nan))[list(positions)] = values
+        return matrix
 
 
 @pytest.fixture

@@ -11,12 +11,15 @@ import pytest
 from scipy import stats
 
 from core.calibration.ablate import Ablation, AblationRow, ablate, ablation
-from core.calibration.ablation_work import SteppedScoreStep, StepsBatch, StepsStep, answer, steps_in_force
+from core.calibration.asking import AskedJudge
+from core.calibration.evaluation_steps import scored_by_steps, steps_in_force, written_steps
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration, ScoreStep, Standing
+from core.calibration.steps import Calibration
 from core.calibration.variants import Known, plan_of
 from core.errors import JudgeError, UsageError
 from core.judging.llm import LLMJudge, Sampling, WrittenSteps
+from core.progress import Shown, Stage
+from core.progress import Silent as Silence
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, GoldenSet, ScoreMatrix, Task, Usage
 
@@ -196,22 +199,17 @@ def test_another_golden_set_or_judge_is_refused(
         ablate(result, golden, scripted())
 
 
-def test_the_same_answers_give_the_same_steps(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+def test_the_same_answers_publish_the_same_snapshots(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
     result, scores = run(golden, make_judge(), SETTINGS)
 
-    def steps() -> list[Any]:
-        loop, judge, reply, seen = ablation(result, golden, scores, steps_in_force=None), make_judge(), None, []
-        while True:
-            try:
-                step = loop.send(reply)
-            except StopIteration:
-                return seen
-            seen.append(step)
-            reply = None if isinstance(step, Standing) else answer(step, judge, golden, result.task)
+    def snapshots() -> list[Stage]:
+        seen: list[Stage] = []
+        ablation(AskedJudge(make_judge(), golden, result.task, Shown(seen.append)), result, scores)
+        return seen
 
-    first, second = steps(), steps()
+    first, second = snapshots(), snapshots()
     assert first == second
-    assert any(isinstance(step, ScoreStep) for step in first)
+    assert len(first) > 2
     assert first[-1].phase == "done"
     assert first[-1].calls == first[-1].calls_expected
 
@@ -273,19 +271,23 @@ def test_steps_that_were_not_written_leave_their_row_out(llm_golden: GoldenSet, 
 
 def test_steps_are_no_work_for_a_judge_that_is_no_llm(golden: GoldenSet, make_judge: type[Any], task: Task) -> None:
     assert steps_in_force(make_judge()) is None
-    one = Criteria("Reward order.", "quality")
-    for work in (StepsStep((one,)), SteppedScoreStep((one,), ("1. Read.",), (0,))):
-        with pytest.raises(JudgeError, match="no LLM judge"):
-            answer(work, make_judge(), golden, task)
+    one, asked = Criteria("Reward order.", "quality"), AskedJudge(make_judge(), golden, task)
+    with pytest.raises(JudgeError, match="no LLM judge"):
+        written_steps(asked, [one])
+    with pytest.raises(JudgeError, match="no LLM judge"):
+        scored_by_steps(asked, [one], ["1. Read."], [0])
 
 
 def test_progress_runs_over_all_members(llm_golden: GoldenSet, task: Task, run: Run) -> None:
     result, _ = run(llm_golden, scripted(), replace(SETTINGS, rounds=0))
     seen: list[tuple[int, int]] = []
-    work = SteppedScoreStep(result.chosen, ("1. Read.",) * len(result.chosen), tuple(range(10)))
-    matrix = answer(work, scripted(), llm_golden, task, lambda done, asked: seen.append((done, asked)))
-    assert isinstance(matrix, ScoreMatrix)
-    assert not isinstance(matrix, StepsBatch)
+
+    class Noted(Silence):
+        def advance(self, done: int, of: int) -> None:
+            seen.append((done, of))
+
+    asked = AskedJudge(scripted(), llm_golden, task, Noted())
+    matrix = scored_by_steps(asked, result.chosen, ("1. Read.",) * len(result.chosen), range(10))
     total = 10 * len(result.chosen)
     assert seen[-1] == (total, total)
     assert matrix.values.shape == (len(result.chosen), 10)

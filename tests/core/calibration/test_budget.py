@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.calibration.asking import AskedJudge
 from core.calibration.board import Side
 from core.calibration.budget import WorkPlan, cut_words, plan_work, spread
-from core.calibration.drive import run_inline
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
@@ -79,7 +79,7 @@ def test_a_run_does_what_was_planned(golden: GoldenSet, make_judge: type[Any], b
     task = Task("quality", "single", golden.aspects["quality"].scale)
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=0)
     judge = make_judge()
-    result = run_inline(calibration(golden, task, split, settings), judge, golden, task)
+    result = calibration(AskedJudge(judge, golden, task), split, settings)
     side = Side.of(golden, "quality", split.calibration)
     plan = plan_work(settings, side, len(split.held_out))
     work = result.work

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.calibration.asking import AskedJudge
 from core.calibration.budget import plan_work
-from core.calibration.drive import run_inline
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, Standing
 from core.data import split_sources
 from core.errors import AspectError
+from core.progress import SILENT, Shown
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale, Task
 
 QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=50)
@@ -26,8 +27,8 @@ def calibrate(
 ) -> Calibration:
     task = Task("quality", "single", golden.aspects["quality"].scale)
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
-    loop = calibration(golden, task, split, settings, judge_state=judge.as_state())
-    return run_inline(loop, judge, golden, task, None if seen is None else seen.append)
+    progress = SILENT if seen is None else Shown(seen.append)
+    return calibration(AskedJudge(judge, golden, task, progress), split, settings, judge_state=judge.as_state())
 
 
 def skill(text: str) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.calibration.drive import run_inline
+from core.calibration.asking import AskedJudge
 from core.calibration.refine import Folds
 from core.calibration.rounds import RoundAsked, RoundResult, refinement_round, round_calls
 from core.calibration.settings import CalibrationSettings, RoundSettings
@@ -24,7 +24,7 @@ def split(golden: GoldenSet) -> Split:
 
 
 def _run(golden: GoldenSet, task: Task, split: Split, judge: Any, asked: RoundAsked) -> RoundResult:
-    return run_inline(refinement_round(golden, task, split, CHOSEN, asked), judge, golden, task)
+    return refinement_round(AskedJudge(judge, golden, task), split, CHOSEN, asked)
 
 
 def test_a_round_brings_proposals_beside_their_parents(

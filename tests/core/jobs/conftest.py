@@ -9,12 +9,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.jobs.places import queue_url
 from core.jobs.routing import PATIENCE
 from core.jobs.tasks.opening import open_store
 from core.records import GoldenSet, Item
@@ -58,7 +58,7 @@ class Toys:
         self, name: str = "toy", capability: str = "cpu", patience: float = PATIENCE
     ) -> subprocess.Popen[bytes]:
         about = [name, str(self.folder), capability, str(patience)]
-        command = [sys.executable, str(TOY_WORKER), self.settings.database_url, queue_url(self.settings), *about]
+        command = [sys.executable, str(TOY_WORKER), self.settings.database_url, *about]
         log = (self.folder / f"{name}.log").open("ab")
         process = subprocess.Popen(
             command, cwd=self.repository, stdout=log, stderr=log, env=_environment(self.repository)
@@ -82,6 +82,11 @@ class Toys:
         document = self.store.results.document(run_id, "result")
         assert document is not None
         return int(document.body)
+
+    def n_kept(self, run_id: str) -> int:
+        """How many steps the run has kept so far."""
+        names = (f"kept {k}" for k in count())
+        return sum(1 for _ in takewhile(lambda name: self.store.results.document(run_id, name) is not None, names))
 
     def times_done(self, run_id: str) -> Counter[int]:
         """Step → how often its work was finished."""

@@ -8,19 +8,16 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from core.calibration.ablate import Ablation, ablate
-from core.calibration.ablation_work import SteppedScoreStep, StepsStep
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import ScoreStep
 from core.data import load_golden
+from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
 from core.jobs import tasks
-from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import FINISHED, CalibrationRequest
 from core.jobs.views.analyses import AblationRequest
 from core.judging.registry import make_judge
@@ -95,35 +92,12 @@ def offline(finished: Finished) -> AblationRequest:
     return finished.offline
 
 
-def drive(store: Store, settings: Settings, run_id: str) -> list[Any]:
-    """Run to the end in this process, every answer packed and read again as the engine does; returns the work."""
-    run = store.runs.get(run_id)
-    assert store.runs.claim(run_id, run.attempt, "w")
-    program = open_program(store, settings, run)
-    steps, answer, work = program.steps(), None, []
-    try:
-        while True:
-            step = steps.send(answer)
-            answer = None
-            if program.question(step):
-                answer = program.read(step, program.work(step, lambda *_: None))
-                program.keep(step, answer)
-                work.append(step)
-    except StopIteration as end:
-        status = program.finish(end.value)
-    finally:
-        program.close()
-    store.runs.finish(run_id, "w", status)
-    return work
-
-
 def test_a_run_gives_what_the_inline_driver_gives(
     store: Store, settings: Settings, scripted: AblationRequest, golden: GoldenSet
 ) -> None:
     estimate = tasks.estimate_ablation(store, settings, scripted)
     run_id = tasks.start_ablation(store, settings, scripted)
-    work = drive(store, settings, run_id)
-    assert {type(step) for step in work} >= {StepsStep, SteppedScoreStep}
+    drive(store, settings, run_id)
     view = tasks.run_view(store, run_id)
     assert (view.kind, view.status, view.standing, view.calibration) == ("ablation", "done", None, None)
     assert view.request == scripted
@@ -165,14 +139,24 @@ def test_new_variants_stand_on_the_shelf_of_judges(
 
 @pytest.mark.parametrize("which", ["scripted", "offline"])
 def test_scores_with_other_steps_do_not_pass_for_plain_ones(
-    store: Store, settings: Settings, finished: Finished, which: str
+    store: Store, settings: Settings, finished: Finished, golden: GoldenSet, which: str
 ) -> None:
-    """What a run stores by criteria id are the scores of its plain steps, and nothing else."""
-    run_id = tasks.start_ablation(store, settings, getattr(finished, which))
-    work = drive(store, settings, run_id)
-    plain = {one.criteria_id for step in work if isinstance(step, ScoreStep) for one in step.criteria}
-    assert set(tasks.load_scores(store, run_id).criteria_ids) == plain
-    assert any(isinstance(step, SteppedScoreStep) for step in work) == (which == "scripted")
+    """What a run stores by criteria id are scores without other steps, and nothing else."""
+    asked = getattr(finished, which)
+    run_id = tasks.start_ablation(store, settings, asked)
+    drive(store, settings, run_id)
+    found, calibration = tasks.run_view(store, run_id).outcome, tasks.load_calibration(store, asked.run_id)
+    assert bool(found.steps) == (which == "scripted")
+    kept = tasks.load_scores(store, run_id)
+    assert kept.criteria_ids or which == "scripted"  # there, all plain scores were known
+    candidates = {one.criteria.criteria_id: one.criteria for one in calibration.candidates}
+    judge = make_judge(which, settings).prepare(
+        calibration.task, [golden.items[k] for k in calibration.split.calibration]
+    )
+    if not kept.criteria_ids:
+        return
+    plain = judge.score(calibration.task, golden.items, [candidates[name] for name in kept.criteria_ids]).values
+    np.testing.assert_array_equal(np.where(np.isnan(kept.values), np.nan, plain), kept.values)
 
 
 def test_a_look_at_held_out_is_written_down_with_who_asked(

@@ -146,8 +146,8 @@ def test_killed_at_random_moments_the_result_is_the_same(
     run_id = tasks.start_calibration(store, settings, asked)
     kills = 0
     while kills < 4:
-        before = store.results.n_steps(run_id)
-        until(lambda least=before: store.results.n_steps(run_id) > least or store.runs.get(run_id).status == "done")
+        before = store.runs.get(run_id).snapshots
+        until(lambda least=before: store.runs.get(run_id).snapshots > least or store.runs.get(run_id).status == "done")
         time.sleep(moments.uniform(0.0, 0.15))
         if store.runs.get(run_id).status == "done":
             break

@@ -146,9 +146,6 @@ def hostile(taken: bytes, spec: str) -> bytes:
                 )
             if row["name"] == "result":
                 row["body"]["judge_state"]["spec"] = spec
-        for row in tables["run_steps"]:
-            if row["number"] == 0 and "state" in row["body"]:
-                row["body"]["state"]["spec"] = spec
         for row in tables["runs"]:
             if row["kind"] == "styles":
                 row["request"]["judge_spec"] = spec

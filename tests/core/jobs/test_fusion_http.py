@@ -17,18 +17,18 @@ from core.__main__ import main
 from core.data import load_golden
 from core.fusion.assistants import make_assistant
 from core.jobs import tasks
-from core.jobs.tasks.fusion_program import FusionProgram
-from core.jobs.tasks.metrics_program import judge_of
+from core.jobs.runs.metrics import judge_of
 from core.jobs.views.fusion import FusionRequest, FusionRunView
 from core.records import Usage
 from core.settings import Settings
-from core.store.rows import Progress
 from core.store.store import Store
 
 pytestmark = pytest.mark.slow
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 PLAN = "\n".join(f"{aspect}: overlap, overlap_pairs\nMore is better." for aspect in ASPECTS)
+Fused = tuple[FusionRunView, Usage]
+Fuse = Callable[[FusionRequest], Fused]
 N = 18
 """Items rated: three whole sources of six."""
 
@@ -75,13 +75,6 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def asked(store: Store, repository: Path, server: Any) -> FusionRequest:
     golden = load_golden(repository / "sample_data" / "summaries.jsonl")
     project = tasks.create_project(store, "p").project_id
@@ -95,25 +88,18 @@ def asked(store: Store, repository: Path, server: Any) -> FusionRequest:
     return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), spec, PLAN, n_items=N)
 
 
-def drive(store: Store, settings: Settings, request: FusionRequest) -> tuple[FusionRunView, Usage]:
-    """Does a run's work here, step by step; what it came to and what it had used at its end."""
-    program = FusionProgram(store, settings, store.runs.get(tasks.start_fusion(store, settings, request)))
-    steps, reply, usage = program.steps(), None, Usage()
-    while True:
-        try:
-            step = steps.send(reply)
-        except StopIteration as end:
-            program.finish(end.value)
-            break
-        reply = None
-        if isinstance(step, Progress):
-            usage = step.usage
-        else:
-            reply = program.read(step, program.work(step, lambda done, asked: None))
-    program.close()
-    found = tasks.run_view(store, program.run.run_id).outcome
-    assert isinstance(found, FusionRunView)
-    return found, usage
+@pytest.fixture
+def fuse(store: Store, settings: Settings, drive: Callable[..., str]) -> Fuse:
+    """Does a run here; what it came to and what it had used at its end."""
+
+    def fused(request: FusionRequest) -> Fused:
+        run_id = tasks.start_fusion(store, settings, request)
+        drive(store, settings, run_id)
+        view = tasks.run_view(store, run_id)
+        assert isinstance(view.outcome, FusionRunView)
+        return view.outcome, view.usage
+
+    return fused
 
 
 def judge(store: Store, request: FusionRequest, view: FusionRunView, name: str) -> Any:
@@ -126,10 +112,8 @@ def without(aspect: str, text: str) -> str:
     return "Aspect: ".join(one for one in blocks if not one.startswith(aspect))
 
 
-def test_one_request_an_item_rates_every_aspect(
-    store: Store, settings: Settings, asked: FusionRequest, server: Any
-) -> None:
-    view, _ = drive(store, settings, asked)
+def test_one_request_an_item_rates_every_aspect(store: Store, asked: FusionRequest, server: Any, fuse: Fuse) -> None:
+    view, _ = fuse(asked)
     assert (server.fake.requests, view.calls, view.unscored) == (N, N, {})
     for name in (*ASPECTS, "overall"):
         assert judge(store, asked, view, name).n_scored == N
@@ -141,58 +125,56 @@ def test_one_request_an_item_rates_every_aspect(
 
 
 def test_three_of_four_aspects_stand_without_the_fourth(
-    store: Store, settings: Settings, asked: FusionRequest, server: Any
+    store: Store, asked: FusionRequest, server: Any, fuse: Fuse
 ) -> None:
     server.fake.edit = lambda number, text: without("fluency", text) if number % 3 == 0 else text
-    view, _ = drive(store, settings, asked)
+    view, _ = fuse(asked)
     assert view.unscored == {"fluency": {"no verdict": N // 3}}
     assert judge(store, asked, view, "fluency").n_scored == N - N // 3
     assert {judge(store, asked, view, name).n_scored for name in ("coherence", "relevance", "overall")} == {N}
 
 
 def test_a_refusal_is_unscored_on_every_aspect_and_the_rest_goes_on(
-    store: Store, settings: Settings, asked: FusionRequest, server: Any
+    store: Store, asked: FusionRequest, server: Any, fuse: Fuse
 ) -> None:
     no = "I'm sorry, but I cannot rate this text."
     server.fake.edit = lambda number, text: no if number == 4 else text
-    view, _ = drive(store, settings, asked)
+    view, _ = fuse(asked)
     assert view.unscored == {name: {"refused": 1} for name in (*ASPECTS, "overall")}
     assert judge(store, asked, view, "coherence").n_scored == N - 1
 
 
-def test_a_server_that_is_busy_is_asked_again(
-    store: Store, settings: Settings, asked: FusionRequest, server: Any
-) -> None:
+def test_a_server_that_is_busy_is_asked_again(store: Store, asked: FusionRequest, server: Any, fuse: Fuse) -> None:
     server.fake.busy = 3
-    view, _ = drive(store, settings, asked)
+    view, _ = fuse(asked)
     assert server.fake.requests == N + 3
     assert view.unscored == {}
     assert judge(store, asked, view, "relevance").n_scored == N
 
 
 def test_what_is_filtered_is_unscored_with_its_reason(
-    store: Store, settings: Settings, asked: FusionRequest, server: Any
+    store: Store, asked: FusionRequest, server: Any, fuse: Fuse
 ) -> None:
     server.fake.fault, server.fake.fault_after = "filter", N - 2
-    view, _ = drive(store, settings, asked)
+    view, _ = fuse(asked)
     assert judge(store, asked, view, "coherence").n_scored == N - 2
     assert {sum(counts.values()) for counts in view.unscored.values()} == {2}
 
 
 def test_the_cost_is_counted_and_a_second_run_sends_nothing(
-    store: Store, settings: Settings, asked: FusionRequest, server: Any
+    store: Store, settings: Settings, asked: FusionRequest, server: Any, fuse: Fuse
 ) -> None:
     estimate = tasks.estimate_fusion(store, settings, asked)
     assert (estimate.calls, estimate.n_items) == (N, N)
     assert estimate.cost
-    first, usage = drive(store, settings, replace(asked, plan=""))
+    first, usage = fuse(replace(asked, plan=""))
     assert server.fake.requests == N + 1  # the plan too
     assert (usage.requests, usage.cached) == (N + 1, 0)
     # $2 a million tokens read, $10 a million written
     assert usage.cost == pytest.approx((2 * usage.prompt_tokens + 10 * usage.completion_tokens) / 1e6)
     assert usage.prompt_tokens > 0
     sent = server.fake.requests
-    again, usage = drive(store, settings, replace(asked, plan=""))
+    again, usage = fuse(replace(asked, plan=""))
     assert server.fake.requests == sent
     assert (usage.requests, usage.cached) == (0, N + 1)
     assert again.plan == first.plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +14,17 @@ from core.export.fused_file import read_fused
 from core.fusion.assistants import make_assistant
 from core.fusion.stack import StackSettings
 from core.jobs import tasks
-from core.jobs.tasks.metrics_program import judge_of
-from core.jobs.tasks.repeval_program import RepEvalProgram
+from core.jobs.runs.metrics import judge_of
 from core.jobs.views.repeval import RepEvalRequest, RepEvalView
 from core.judge_loading import restored
 from core.records import GoldenSet, Scored
 from core.repeval import Extraction, RepEvalSettings
 from core.settings import Settings
-from core.store.rows import Progress
 from core.store.store import Store
 
 pytestmark = pytest.mark.slow
 ASPECT = "coherence"
+Run = Callable[[RepEvalRequest], RepEvalView]
 
 
 @pytest.fixture
@@ -34,35 +33,22 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def golden(repository: Path) -> GoldenSet:
     return load_golden(repository / "sample_data" / "summaries.jsonl")
 
 
-def drive(store: Store, settings: Settings, request: RepEvalRequest) -> RepEvalView:
-    """Does a run's work here, step by step."""
-    program = RepEvalProgram(store, settings, store.runs.get(tasks.start_repeval(store, settings, request)))
-    steps, reply = program.steps(), None
-    while True:
-        try:
-            step = steps.send(reply)
-        except StopIteration as end:
-            program.finish(end.value)
-            break
-        reply = None
-        if not isinstance(step, Progress):
-            reply = program.read(step, program.work(step, lambda done, asked: None))
-            program.keep(step, reply)
-    program.close()
-    found = tasks.run_view(store, program.run.run_id).outcome
-    assert isinstance(found, RepEvalView)
-    return found
+@pytest.fixture
+def finished(store: Store, settings: Settings, drive: Callable[..., str]) -> Run:
+    """Does a run here."""
+
+    def viewed(request: RepEvalRequest) -> RepEvalView:
+        run_id = tasks.start_repeval(store, settings, request)
+        drive(store, settings, run_id)
+        found = tasks.run_view(store, run_id).outcome
+        assert isinstance(found, RepEvalView)
+        return found
+
+    return viewed
 
 
 def kept_file(store: Store, project: str, golden_id: str, view: RepEvalView) -> str:
@@ -79,7 +65,9 @@ def kept_file(store: Store, project: str, golden_id: str, view: RepEvalView) -> 
     return tasks.fused_file(store, project, judge_id)
 
 
-def test_the_file_scores_as_the_shelf_does(store: Store, settings: Settings, golden: GoldenSet, tmp_path: Path) -> None:
+def test_the_file_scores_as_the_shelf_does(
+    store: Store, settings: Settings, golden: GoldenSet, tmp_path: Path, finished: Run
+) -> None:
     project = tasks.create_project(store, "p").project_id
     golden_id = tasks.add_golden(store, project, golden)
     request = RepEvalRequest(
@@ -89,7 +77,7 @@ def test_the_file_scores_as_the_shelf_does(store: Store, settings: Settings, gol
         extraction=Extraction(layers=(3, 6), tokens=("mean", "-1")),
         settings=RepEvalSettings(resamples=0, random_vectors=0),
     )
-    view = drive(store, settings, request)
+    view = finished(request)
     assert view.result.scorer is not None
     text = kept_file(store, project, golden_id, view)
     assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64
@@ -106,7 +94,7 @@ def test_the_file_scores_as_the_shelf_does(store: Store, settings: Settings, gol
     np.testing.assert_allclose(scored, shelf.values, atol=1e-5, rtol=0)
 
 
-def test_a_score_that_is_not_linear_has_to_be_handed_in(store: Store, settings: Settings, golden: GoldenSet) -> None:
+def test_a_score_that_is_not_linear_has_to_be_handed_in(store: Store, golden: GoldenSet, finished: Run) -> None:
     project = tasks.create_project(store, "p").project_id
     golden_id = tasks.add_golden(store, project, golden)
     request = RepEvalRequest(
@@ -116,7 +104,7 @@ def test_a_score_that_is_not_linear_has_to_be_handed_in(store: Store, settings: 
         extraction=Extraction(layers=(6,), tokens=("mean",)),
         settings=RepEvalSettings(method="paper-svm", resamples=0, random_vectors=0),
     )
-    view = drive(store, settings, request)
+    view = finished(request)
     assert view.result.scorer is None
     needs = [one["needs"] for one in yaml.safe_load(kept_file(store, project, golden_id, view))["parts"]]
     assert needs[1].startswith("a column metric_repeval_")

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from core.data import load_golden
-from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
+from core.errors import CancelledRunError, ConflictError, JudgeError, NotFoundError, UsageError
 from core.fusion.assistants import make_assistant
 from core.jobs import tasks
-from core.jobs.tasks.fusion_program import FuseStep, FusionProgram, PlanAnswer, PlanStep
-from core.jobs.tasks.metrics_program import judge_of
+from core.jobs.progress import RunProgress
+from core.jobs.runs.metrics import judge_of
 from core.jobs.views.fusion import FusionRequest, FusionRunView
 from core.providers.base import Completion, Reply, Request
 from core.providers.scripted import ScriptedProvider
-from core.records import Usage
 from core.settings import Settings
-from core.store.codec import Packed
 from core.store.store import Store
 
 ASPECTS = ("coherence", "relevance")
@@ -31,13 +29,6 @@ PLAN = "coherence: overlap\nMore is better.\n\nrelevance: overlap, overlap_pairs
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
@@ -53,44 +44,35 @@ def asked(store: Store, repository: Path) -> FusionRequest:
     return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted", PLAN, n_items=30)
 
 
-def drive(program: FusionProgram, answers: dict[str, Packed] | None = None) -> list[Any]:
-    """Runs a program without an engine; returns the steps that were worked on."""
-    kept: dict[str, Packed] = {} if answers is None else answers
-    steps, done, answer = program.steps(), [], None
-    while True:
-        try:
-            step = steps.send(answer)
-        except StopIteration as end:
-            program.finish(end.value)
-            program.close()
-            return done
-        answer = None
-        if question := program.question(step):
-            if question not in kept:
-                kept[question] = program.work(step, lambda done, asked: None)
-                done.append(step)
-            answer = program.read(step, kept[question])
+Fuse = Callable[[FusionRequest], FusionRunView]
 
 
-def program_of(store: Store, settings: Settings, request: FusionRequest) -> FusionProgram:
-    return FusionProgram(store, settings, store.runs.get(tasks.start_fusion(store, settings, request)))
+@pytest.fixture
+def fuse(store: Store, settings: Settings, drive: Callable[..., str]) -> Fuse:
+    """Does a run here."""
+
+    def fused(request: FusionRequest) -> FusionRunView:
+        run_id = tasks.start_fusion(store, settings, request)
+        drive(store, settings, run_id)
+        return outcome(store, run_id)
+
+    return fused
 
 
-def outcome(store: Store, program: FusionProgram) -> FusionRunView:
-    found = tasks.run_view(store, program.run.run_id).outcome
+def outcome(store: Store, run_id: str) -> FusionRunView:
+    found = tasks.run_view(store, run_id).outcome
     assert isinstance(found, FusionRunView)
     return found
 
 
 def test_one_call_an_item_enters_a_judge_for_each_aspect(
-    store: Store, settings: Settings, asked: FusionRequest
+    store: Store, settings: Settings, asked: FusionRequest, fuse: Fuse
 ) -> None:
-    program = program_of(store, settings, asked)
-    drive(program)
-    view = outcome(store, program)
+    view = fuse(asked)
     assert set(view.judges) == {*ASPECTS, "overall"}
     golden = store.goldens.load(asked.golden_id)
-    rated = [k for step, _ in program._batches for k in step.positions]
+    overall = tasks.get_judge(store, asked.project_id, view.judges["overall"]).judge
+    rated = np.flatnonzero(np.isfinite(overall.values))
     assert view.calls == len(rated) >= 30
     sources = {golden.items[k].source_id for k in rated}
     assert {item.item_id for item in golden.items if item.source_id in sources} == {
@@ -105,54 +87,78 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect(
     assert tasks.estimate_fusion(store, settings, asked).calls == len(rated)
 
 
-def test_the_model_writes_the_plan_where_none_is_given(store: Store, settings: Settings, asked: FusionRequest) -> None:
-    request = replace(asked, plan="", budget=11)
-    program = program_of(store, settings, request)
-    done = drive(program)
-    assert [type(step) for step in done] == [PlanStep, FuseStep]
-    view = outcome(store, program)
+def test_the_model_writes_the_plan_where_none_is_given(asked: FusionRequest, fuse: Fuse) -> None:
+    view = fuse(replace(asked, plan="", budget=11))
     assert view.plan.startswith("coherence: overlap, overlap_pairs")
     assert view.calls == 11  # one for the plan
     assert "left 20 items out" in view.stopped_early
 
 
-def test_what_was_answered_is_not_asked_again(store: Store, settings: Settings, asked: FusionRequest) -> None:
-    answers: dict[str, Packed] = {}
-    request = replace(asked, n_items=None)
-    first = drive(program_of(store, settings, request), answers)
-    assert len(first) == 4  # 144 items in batches of 40
-    again = program_of(store, settings, request)
-    assert drive(again, answers) == []
-    assert outcome(store, again).calls == 144
+@pytest.mark.parametrize("interrupted_at", [0, 1, 61, 145])
+def test_what_was_answered_is_not_asked_again(
+    interrupted_at: int,
+    store: Store,
+    settings: Settings,
+    asked: FusionRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    drive: Callable[..., str],
+    fuse: Fuse,
+) -> None:
+    """144 items in batches of 40, and the plan; cancelled once so many replies were counted, then resumed."""
+    requests: list[str] = []
+    answer, advance, counted = ScriptedProvider.answer, RunProgress.advance, iter(range(1_000))
+
+    def noted(self: ScriptedProvider, request: Request) -> Reply:
+        requests.append(request.key(""))
+        return answer(self, request)
+
+    def cancelled(self: RunProgress, done: int, of: int) -> None:
+        advance(self, done, of)
+        if next(counted) == interrupted_at:
+            raise CancelledRunError("A person cancelled the run.")
+
+    monkeypatch.setattr(ScriptedProvider, "answer", noted)
+    request = replace(asked, plan="", n_items=None)
+    run_id = tasks.start_fusion(store, settings, request)
+    with monkeypatch.context() as patched:
+        patched.setattr(RunProgress, "advance", cancelled)
+        if interrupted_at < 145:
+            with pytest.raises(CancelledRunError):
+                drive(store, settings, run_id)
+            store.runs.finish(run_id, 1, "cancelled")
+            assert 0 < len(requests) < 145
+            store.runs.requeue(run_id)
+    assert drive(store, settings, run_id) == "done"
+    assert len(requests) == len(set(requests)) == 145
+    view, row = outcome(store, run_id), store.runs.get(run_id)
+    assert (view.calls, row.calls, row.usage.requests, row.usage.cached) == (145, 145, 145, 0)
+    again = fuse(request)  # a new run finds the replies in the cache
+    assert len(requests) == 145
+    for name, judge_id in view.judges.items():
+        values = tasks.get_judge(store, asked.project_id, judge_id).judge.values
+        assert values.tobytes() == tasks.get_judge(store, asked.project_id, again.judges[name]).judge.values.tobytes()
 
 
-class _Faulty:
-    """A provider that leaves relevance out of every second reply."""
+def answering(monkeypatch: pytest.MonkeyPatch, change: Callable[[int, str], str]) -> None:
+    """The model answers `change(number of the request, reply)`."""
+    answer, numbers = ScriptedProvider.answer, count()
 
-    endpoint = "faulty"
+    def changed(self: ScriptedProvider, request: Request) -> Reply:
+        reply = answer(self, request)
+        assert isinstance(reply, Completion)
+        return replace(reply, text=change(next(numbers), reply.text))
 
-    def __init__(self) -> None:
-        self.inner = ScriptedProvider()
-
-    def complete(self, requests: list[Request], *, on_reply: Any = None) -> list[Reply]:
-        replies: list[Reply] = []
-        for k, reply in enumerate(self.inner.complete(requests, on_reply=on_reply)):
-            assert isinstance(reply, Completion)
-            text = reply.text
-            if k % 2:
-                text = text[: text.index("Aspect: relevance")] + text[text.index("Aspect: overall") :]
-            replies.append(Completion(text, "stop", Usage(requests=1)))
-        return replies
-
-    def close(self) -> None:
-        """Nothing is held."""
+    monkeypatch.setattr(ScriptedProvider, "answer", changed)
 
 
-def test_a_missing_aspect_is_unscored_alone(store: Store, settings: Settings, asked: FusionRequest) -> None:
-    program = program_of(store, settings, replace(asked, n_items=6))
-    program._model.provider = _Faulty()  # type: ignore[assignment]
-    drive(program)
-    view = outcome(store, program)
+def test_a_missing_aspect_is_unscored_alone(
+    store: Store, asked: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_relevance(number: int, text: str) -> str:
+        return text[: text.index("Aspect: relevance")] + text[text.index("Aspect: overall") :] if number % 2 else text
+
+    answering(monkeypatch, without_relevance)
+    view = fuse(replace(asked, n_items=6))
     assert view.unscored == {"relevance": {"no verdict": 3}}
     judge = tasks.get_judge(store, asked.project_id, view.judges["relevance"]).judge
     assert (judge.n_scored, len(judge.unscored)) == (3, 3)
@@ -160,18 +166,14 @@ def test_a_missing_aspect_is_unscored_alone(store: Store, settings: Settings, as
 
 
 def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
-    store: Store, settings: Settings, asked: FusionRequest
+    asked: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = program_of(store, settings, replace(asked, plan=""))
-    steps = program.steps()
-    next(steps)
-    next(steps)
+    answering(monkeypatch, lambda number, text: "coherence: bleurt\nrelevance: none")
     with pytest.raises(JudgeError, match=r"cannot be used: The plan names 'bleurt' for coherence"):
-        steps.send(PlanAnswer("coherence: bleurt\nrelevance: none"))
-    program.close()
+        fuse(replace(asked, plan=""))
 
 
-def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, settings: Settings, asked: FusionRequest) -> None:
+def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, asked: FusionRequest, fuse: Fuse) -> None:
     proposed = tasks.propose_plan(store, asked)
     assert proposed.origin == "measured"
     assert proposed.seen
@@ -183,9 +185,8 @@ def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, settings: 
     assert listed[1].seen == proposed.seen
     with pytest.raises(ConflictError):
         tasks.save_plan(store, request, expected=first)
-    program = program_of(store, settings, replace(request, n_items=6))
-    drive(program)
-    entered = tasks.get_judge(store, asked.project_id, outcome(store, program).judges["coherence"]).judge
+    view = fuse(replace(request, n_items=6))
+    entered = tasks.get_judge(store, asked.project_id, view.judges["coherence"]).judge
     assert set(entered.seen) == set(proposed.seen)  # nothing is told where the plan was measured
 
 
@@ -202,9 +203,8 @@ def test_what_is_refused(store: Store, settings: Settings, asked: FusionRequest)
             tasks.start_fusion(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
 
 
-def test_a_fusion_names_no_fault_of_its_numbers(store: Store, settings: Settings, asked: FusionRequest) -> None:
-    program = program_of(store, settings, replace(asked, n_items=6))
-    drive(program)
-    judge = tasks.get_judge(store, asked.project_id, outcome(store, program).judges["coherence"]).judge
+def test_a_fusion_names_no_fault_of_its_numbers(store: Store, asked: FusionRequest, fuse: Fuse) -> None:
+    view = fuse(replace(asked, n_items=6))
+    judge = tasks.get_judge(store, asked.project_id, view.judges["coherence"]).judge
     assert np.nanmin(judge.values) >= 1
     assert np.nanmax(judge.values) <= 5

@@ -13,8 +13,7 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.jobs import tasks
-from core.jobs.documents import JUDGE
-from core.jobs.tasks.programs import JudgeState
+from core.jobs.documents import JUDGE, JudgeState
 from core.jobs.views import CalibrationRequest
 from core.judging.registry import make_judge
 from core.public import judge_state, split_for, task_of

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from core.errors import CancelledRunError, JudgeError, NotFoundError, UsageError
-from core.fusion.assistants import Assistant, make_assistant
+from core.errors import CancelledRunError, JudgeError, NotFoundError, StoreError, UsageError
+from core.fusion.assistants import Assistant, AssistantScores, make_assistant
 from core.fusion.assistants.base import item_by_item
 from core.jobs import tasks
-from core.jobs.tasks import metrics_program
-from core.jobs.tasks.metrics_program import MetricsProgram, MetricStep
+from core.jobs.progress import RunProgress
+from core.jobs.runs import metrics
 from core.jobs.views import FINISHED
 from core.jobs.views.metrics import MetricsRequest, MetricsView
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
-from core.store.codec import Packed
-from core.store.rows import Progress
+from core.store.blocks import Blocks
 from core.store.store import Store
 
+Compute = Callable[[MetricsRequest], MetricsView]
 N = 10
 
 
@@ -78,44 +79,18 @@ def request_(store: Store) -> MetricsRequest:
     return MetricsRequest(project.project_id, golden_id, "wit", ("overlap", "rouge1", "metric_ter", "metric_flat"))
 
 
-@dataclass
-class Drive:
-    """Runs a program without an engine; `answers` by question are what would be stored."""
+@pytest.fixture
+def compute(store: Store, settings: Settings, drive: Callable[..., str]) -> Compute:
+    """Does a run here."""
 
-    answers: dict[str, Packed] = field(default_factory=dict)
-    done: list[Any] = field(default_factory=list)
-    seen: list[Progress] = field(default_factory=list)
+    def computed(request: MetricsRequest) -> MetricsView:
+        run_id = tasks.start_metrics(store, settings, request)
+        assert drive(store, settings, run_id) == "done"
+        found = tasks.run_view(store, run_id).outcome
+        assert isinstance(found, MetricsView)
+        return found
 
-    def __call__(self, program: MetricsProgram, stop_after: int | None = None) -> MetricsView | None:
-        steps: Generator[Any, Any, MetricsView] = program.steps()
-        answer = None
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                assert program.finish(end.value) == "done"
-                return None
-            answer = None
-            if not (question := program.question(step)):
-                self.seen.append(step)
-                continue
-            if question not in self.answers:
-                if stop_after is not None and len(self.done) == stop_after:
-                    return None
-                self.answers[question] = program.work(step, lambda done, asked: None)
-                self.done.append(step)
-            answer = program.read(step, self.answers[question])
-            program.keep(step, answer)
-
-
-def program(store: Store, settings: Settings, request: MetricsRequest) -> MetricsProgram:
-    return MetricsProgram(store, settings, store.runs.get(tasks.start_metrics(store, settings, request)))
-
-
-def outcome(store: Store, made: MetricsProgram) -> MetricsView:
-    found = tasks.run_view(store, made.run.run_id).outcome
-    assert isinstance(found, MetricsView)
-    return found
+    return computed
 
 
 def judges(store: Store, request: MetricsRequest, aspect: str) -> dict[str, JudgeScores]:
@@ -123,11 +98,9 @@ def judges(store: Store, request: MetricsRequest, aspect: str) -> dict[str, Judg
 
 
 def test_metrics_become_judges_of_every_labelled_aspect(
-    store: Store, settings: Settings, request_: MetricsRequest
+    store: Store, request_: MetricsRequest, compute: Compute
 ) -> None:
-    made = program(store, settings, request_)
-    Drive()(made)
-    view = outcome(store, made)
+    view = compute(request_)
     assert set(view.judges) == {"overlap", "metric_ter"}
     assert view.aspects == ("wit", "charm")
     assert view.left_out == {
@@ -148,32 +121,62 @@ def test_metrics_become_judges_of_every_labelled_aspect(
     assert [one.item_id for one in ter.unscored] == ["i9"]
 
 
-def test_one_aspect_alone_and_again_the_same_judges(store: Store, settings: Settings, request_: MetricsRequest) -> None:
-    alone = MetricsRequest(request_.project_id, request_.golden_id, "charm", ("overlap",), every_aspect=False)
-    first, second = program(store, settings, alone), program(store, settings, alone)
-    for made in (first, second):
-        Drive()(made)
-    assert outcome(store, first).aspects == ("charm",)
-    assert outcome(store, first).judges == outcome(store, second).judges
+def test_one_aspect_alone_and_again_the_same_judges(store: Store, request_: MetricsRequest, compute: Compute) -> None:
+    alone = replace(request_, aspect="charm", names=("overlap",), every_aspect=False)
+    first, second = compute(alone), compute(alone)
+    assert first.aspects == ("charm",)
+    assert first.judges == second.judges
     assert len(tasks.list_judges(store, request_.project_id)) == 1
 
 
-def test_batches_resume_where_they_stopped(
-    store: Store, settings: Settings, request_: MetricsRequest, monkeypatch: pytest.MonkeyPatch
+class KilledError(BaseException):
+    """Ends a run as nothing that it could catch."""
+
+
+def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
+    store: Store,
+    settings: Settings,
+    request_: MetricsRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    drive: Callable[..., str],
+    compute: Compute,
 ) -> None:
-    monkeypatch.setattr(metrics_program, "BATCH", 4)
-    asked = MetricsRequest(request_.project_id, request_.golden_id, "wit", ("overlap", "overlap_pairs"))
-    made, drive = program(store, settings, asked), Drive()
-    drive(made, stop_after=2)
-    assert drive.done == [MetricStep("overlap", 0, 4), MetricStep("overlap", 4, 8)]
-    drive(MetricsProgram(store, settings, made.run))
-    bounds = [(0, 4), (4, 8), (8, 10)]
-    assert drive.done == [MetricStep(name, *b) for name in ("overlap", "overlap_pairs") for b in bounds]
+    asked: list[tuple[str, int]] = []
+    counted: list[tuple[int, int]] = []
+    alive = [True, True, False]
+
+    def counting(name: str, **about: Any) -> Assistant:
+        inner = make_assistant(name, **about)
+
+        def scorer(items: Sequence[Item], on_progress: Callable[[int, int], None]) -> AssistantScores:
+            if alive and not alive.pop(0):
+                raise KilledError
+            asked.append((name, len(items)))
+            return inner.scorer(items, on_progress)
+
+        return replace(inner, scorer=scorer)
+
+    monkeypatch.setattr(metrics, "make_assistant", counting)
+    monkeypatch.setattr(importlib.import_module("core.fusion.assistants.kept"), "BLOCK", 4)
+    monkeypatch.setattr(RunProgress, "advance", lambda self, done, of: counted.append((done, of)))
+    request = replace(request_, names=("overlap", "overlap_pairs"))
+    run_id = tasks.start_metrics(store, settings, request)
+    with pytest.raises(KilledError):
+        drive(store, settings, run_id)
+    assert asked == [("overlap", 4), ("overlap", 4)]
+    assert judges(store, request_, "wit") == {}
+    assert store.runs.pass_on(run_id, 1)
+    counted.clear()
+    drive(store, settings, run_id)
+    blocks = (4, 4, 2)
+    assert asked == [(name, n) for name in ("overlap", "overlap_pairs") for n in blocks]
     whole = make_assistant("overlap").score(a_golden().items)
     np.testing.assert_array_equal(judges(store, request_, "wit")["overlap"].values, whole.values)
-    assert [(one.calls, one.calls_expected) for one in drive.seen[-7:]] == [
-        (calls, 20) for calls in (0, 4, 8, 10, 14, 18, 20)
-    ]
+    assert list(dict.fromkeys(counted)) == [(done, N) for done in (4, 8, 10)]
+    row = store.runs.get(run_id)
+    assert (row.calls, row.calls_expected) == (20, 20)
+    assert set(compute(request).judges) == {"overlap", "overlap_pairs"}
+    assert len(asked) == 6
 
 
 def failing(name: str, error: Exception, at: str = "i0") -> Assistant:
@@ -194,40 +197,55 @@ def failing(name: str, error: Exception, at: str = "i0") -> Assistant:
     ],
 )
 def test_a_crashed_metric_is_left_out_and_the_others_go_on(
-    store: Store,
-    settings: Settings,
-    request_: MetricsRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    error: Exception,
-    told: str,
+    request_: MetricsRequest, monkeypatch: pytest.MonkeyPatch, compute: Compute, error: Exception, told: str
 ) -> None:
-    made = program(store, settings, request_)
-    monkeypatch.setitem(made._assistants, "rouge1", failing("rouge1", error, at="i7"))
-    Drive()(made)
-    view = outcome(store, made)
+    standing_in(monkeypatch, failing("rouge1", error, at="i7"))
+    view = compute(request_)
     assert view.left_out["rouge1"] == told
     assert set(view.judges) == {"overlap", "metric_ter"}
 
 
+def standing_in(monkeypatch: pytest.MonkeyPatch, assistant: Assistant) -> None:
+    """Let runs compute `assistant` under its name."""
+
+    def made(name: str, **about: Any) -> Assistant:
+        return assistant if name == assistant.name else make_assistant(name, **about)
+
+    monkeypatch.setattr(metrics, "make_assistant", made)
+
+
+@pytest.mark.parametrize(
+    ("part", "method", "error"),
+    [
+        (RunProgress, "advance", CancelledRunError("A person cancelled the run.")),
+        (Blocks, "put", StoreError("The disk is full.")),
+        (Blocks, "get", StoreError("The store cannot be read.")),
+    ],
+)
 def test_what_stops_the_run_is_no_failure_of_the_metric(
-    store: Store, settings: Settings, request_: MetricsRequest
+    store: Store,
+    request_: MetricsRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    compute: Compute,
+    part: type,
+    method: str,
+    error: Exception,
 ) -> None:
-    made = program(store, settings, request_)
+    def stopped(*_: Any) -> None:
+        raise error
 
-    def cancelled(done: int, asked: int) -> None:
-        raise CancelledRunError("A person cancelled the run.")
-
-    with pytest.raises(CancelledRunError):
-        made.work(MetricStep("overlap", 0, N), cancelled)
+    monkeypatch.setattr(part, method, stopped)
+    with pytest.raises(type(error), match=str(error)):
+        compute(request_)
+    assert judges(store, request_, "wit") == {}
 
 
 def test_unieval_is_entered_for_the_aspect_it_asks_about(
-    store: Store, settings: Settings, request_: MetricsRequest, monkeypatch: pytest.MonkeyPatch
+    store: Store, request_: MetricsRequest, monkeypatch: pytest.MonkeyPatch, compute: Compute
 ) -> None:
     name = "unieval:somewhere/model"
-    made = program(store, settings, MetricsRequest(request_.project_id, request_.golden_id, "wit", (name,)))
-    monkeypatch.setitem(made._assistants, name, failing(name, ValueError(), at="nobody"))
-    Drive()(made)
+    standing_in(monkeypatch, failing(name, ValueError(), at="nobody"))
+    compute(replace(request_, names=(name,)))
     assert set(judges(store, request_, "wit")) == {name}
     assert judges(store, request_, "charm") == {}
 
@@ -258,7 +276,7 @@ def test_what_cannot_start_is_refused(
 
 @pytest.mark.slow
 def test_a_worker_computes_them(store: Store, settings: Settings, until: Callable[..., None]) -> None:
-    """Through the queue, the engine and a process of its own; the start is that of the app."""
+    """Through the queue and a process of its own; the start is that of the app."""
     auto = Settings(home=settings.home, worker="auto", worker_id="w")
     project = tasks.create_project(store, "p")
     golden_id = tasks.add_golden(store, project.project_id, a_golden(900))
@@ -270,4 +288,3 @@ def test_a_worker_computes_them(store: Store, settings: Settings, until: Callabl
     assert isinstance(view.outcome, MetricsView)
     assert set(view.outcome.judges) == {"overlap", "rouge1_source_p"}
     assert set(view.outcome.left_out) == {"bleu"}
-    assert store.results.n_steps(run_id) == 6  # three batches of at most 400 for each of two metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,22 @@ import pytest
 
 from core.errors import AspectError, CancelledRunError, JobError, NotFoundError, UsageError
 from core.jobs import tasks
-from core.jobs.tasks import repeval_program
-from core.jobs.tasks.repeval_program import PlanStep, ReadStep, RepEvalProgram, SearchStep, StabilityStep
+from core.jobs.progress import RunProgress
+from core.jobs.runs import repeval
+from core.jobs.runs.repeval import DOCUMENTS, ReadSoFar
 from core.jobs.views import CalibrationRequest
 from core.jobs.views.repeval import RepEvalRequest, RepEvalView
+from core.progress import Stage
 from core.public import split_for
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings, extract, run
+from core.repeval.states import Machines
 from core.settings import Settings
-from core.store.codec import Packed, pack
-from core.store.rows import NewRun, Progress
+from core.store.codec import pack, unpack
+from core.store.rows import NewRun
 from core.store.store import Store
 
+Drive = Callable[..., str]
 SMALL = Extraction(layers=(0, 3, 6), tokens=("first", "mean"))
 QUICK = RepEvalSettings(resamples=20, random_vectors=50)
 N_SOURCES, PER_SOURCE = 15, 4
@@ -77,53 +81,83 @@ def asked(store: Store) -> RepEvalRequest:
 
 
 @dataclass
-class Drive:
-    """Runs a program without an engine; `answers` by question are what would be stored."""
+class Watched:
+    """What runs say of themselves, and which texts they read; `stop` says when a person cancels them."""
 
-    answers: dict[str, Packed] = field(default_factory=dict)
-    done: list[Any] = field(default_factory=list)
-    seen: list[Progress] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
     counted: list[int] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+    searches: int = 0
+    stop: Callable[[], bool] = lambda: False
 
-    def __call__(self, program: RepEvalProgram, stop_after: int | None = None) -> None:
-        steps: Generator[Any, Any, RepEvalView] = program.steps()
-        answer = None
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                assert program.finish(end.value) == "done"
-                program.close()
-                return
-            answer = None
-            if not (question := program.question(step)):
-                self.seen.append(step)
-                continue
-            if question not in self.answers:
-                if stop_after is not None and len(self.done) == stop_after:
-                    return
-                self.answers[question] = program.work(step, lambda done, _: self.counted.append(done))
-                self.done.append(step)
-            answer = program.read(step, self.answers[question])
-            program.keep(step, answer)
+    def check(self) -> None:
+        if self.stop():
+            raise CancelledRunError("A person cancelled the run.")
+
+    def is_in(self, phase: str, times: int = 1) -> bool:
+        return [stage.phase for stage in self.stages].count(phase) == times
 
 
-def program(store: Store, settings: Settings, request: RepEvalRequest) -> RepEvalProgram:
-    return RepEvalProgram(store, settings, store.runs.get(tasks.start_repeval(store, settings, request)))
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    seen, publish, compute = Watched(), RunProgress.publish, Machines.compute
+
+    def published(self: RunProgress, stage: Stage) -> None:
+        seen.stages.append(stage)
+        publish(self, stage)
+        seen.check()
+
+    def advanced(self: RunProgress, done: int, of: int) -> None:
+        seen.counted.append(done)
+        seen.check()
+
+    def computed(self: Machines, *about: Any) -> Iterator[Any]:
+        for batch in compute(self, *about):
+            seen.read += batch.rows.tolist()
+            yield batch
+
+    def searched(*about: Any, **more: Any) -> Any:
+        seen.searches += 1
+        return run(*about, **more)
+
+    monkeypatch.setattr(RunProgress, "publish", published)
+    monkeypatch.setattr(RunProgress, "advance", advanced)
+    monkeypatch.setattr(Machines, "compute", computed)
+    monkeypatch.setattr(repeval, "run", searched)
+    return seen
 
 
-def outcome(store: Store, made: RepEvalProgram) -> RepEvalView:
-    found = tasks.run_view(store, made.run.run_id).outcome
+@pytest.fixture
+def interrupted(store: Store, settings: Settings, watched: Watched, drive: Drive) -> Callable[..., None]:
+    """Drives a run until `stop`, and queues it again."""
+
+    def driven(run_id: str, stop: Callable[[], bool]) -> None:
+        watched.stop = stop
+        with pytest.raises(CancelledRunError):
+            drive(store, settings, run_id)
+        watched.stop = lambda: False
+        store.runs.finish(run_id, store.runs.get(run_id).attempt, "cancelled")
+        store.runs.requeue(run_id)
+
+    return driven
+
+
+def outcome(store: Store, run_id: str) -> RepEvalView:
+    found = tasks.run_view(store, run_id).outcome
     assert isinstance(found, RepEvalView)
     return found
 
 
+def states_in(settings: Settings) -> list[Path]:
+    return list((settings.home / "states").rglob("*.npy"))
+
+
 def test_a_run_gives_the_result_of_the_library_and_a_judge(
-    store: Store, settings: Settings, asked: RepEvalRequest
+    store: Store, settings: Settings, asked: RepEvalRequest, drive: Drive, watched: Watched
 ) -> None:
-    made, drive = program(store, settings, replace(asked, stability_seeds=2)), Drive()
-    drive(made)
-    view = outcome(store, made)
+    run_id = tasks.start_repeval(store, settings, replace(asked, stability_seeds=2))
+    assert drive(store, settings, run_id) == "done"
+    view = outcome(store, run_id)
     golden = a_golden()
     expected = run(golden, "quality", extract(golden, extraction=SMALL), QUICK)
     np.testing.assert_allclose(view.result.scores, expected.scores, atol=1e-3)
@@ -134,90 +168,114 @@ def test_a_run_gives_the_result_of_the_library_and_a_judge(
     assert view.pairs_curve == ()
     judge = tasks.get_judge(store, asked.project_id, view.judge_id).judge
     assert (judge.kind, judge.aspect, judge.on_scale, judge.higher_is_better) == ("repeval", "quality", False, True)
-    assert judge.run_id == made.run.run_id
+    assert judge.run_id == run_id
     assert judge.seen == tuple(sorted((*expected.parts.train, *expected.parts.validation)))
     assert not set(judge.seen) & set(expected.parts.test)
     np.testing.assert_array_equal(judge.values, view.result.scores)
-    assert [type(step) for step in drive.done] == [PlanStep, ReadStep, SearchStep, StabilityStep]
-    assert {one.calls_expected for one in drive.seen} == {0, N}  # unknown at first, then every distinct text
-    assert drive.seen[-1].calls == N
+    assert [name for name in DOCUMENTS if store.results.document(run_id, name)] == [
+        "states read",
+        "search",
+        "stability",
+    ]
+    assert [stage.phase for stage in watched.stages] == ["plan", "read", "search", "repeat", "done"]
+    assert {stage.calls_expected for stage in watched.stages} == {0, N}  # unknown at first, then every distinct text
+    assert store.runs.get(run_id).calls == N
     assert view.result.states["tokens"] > 0
 
 
 def test_a_killed_worker_goes_on_and_reads_no_text_twice(
-    store: Store, settings: Settings, asked: RepEvalRequest, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    settings: Settings,
+    asked: RepEvalRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    drive: Drive,
+    watched: Watched,
+    interrupted: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(repeval_program, "BATCHES", 1)
-    request = replace(asked, extraction=replace(SMALL, batch_tokens=200))
-    first, drive = program(store, settings, request), Drive()
-    drive(first, stop_after=3)  # the plan and two parts
-    n_parts = len([one for one in drive.done if isinstance(one, ReadStep)])
-    assert n_parts == 2
-    kept = len(list((settings.home / "states").rglob("*.npy")))
-    assert 0 < kept < N
-    again = RepEvalProgram(store, settings, store.runs.get(first.run.run_id))
-    drive(again)
-    view = outcome(store, again)
-    assert len(set(drive.done)) == len(drive.done) > 4
-    assert view.result.states["cached"] == 0  # what the first worker read counts as read, not as found
-    assert view.result.states["prompts"] == N
-    pace = [one.message for one in drive.seen if "tokens/s" in one.message]
+    monkeypatch.setattr(repeval, "BATCHES", 1)
+    request = replace(asked, extraction=replace(SMALL, batch_tokens=200), stability_seeds=2)
+    run_id = tasks.start_repeval(store, settings, request)
+    interrupted(run_id, lambda: watched.is_in("read", 3))  # two parts are read
+    assert 0 < len(watched.read) == len(states_in(settings)) < N
+    monkeypatch.setattr(repeval, "BATCHES", 3)  # as where the next machine holds more at a time
+    interrupted(run_id, lambda: watched.is_in("repeat"))
+    assert watched.searches == 1
+    assert drive(store, settings, run_id) == "done"
+    assert watched.searches == 1
+    assert sorted(watched.read) == list(range(N))
+    states = outcome(store, run_id).result.states
+    assert states["cached"] == 0  # what the first worker read counts as read, not as found
+    assert states["prompts"] == N
+    pace = [stage.message for stage in watched.stages if "tokens/s" in stage.message]
     assert pace
     assert all("left" in message for message in pace)
-    other = program(store, settings, replace(request, settings=replace(QUICK, seed=1)))
-    Drive()(other)  # another run of the same texts reads nothing
+    other = tasks.start_repeval(store, settings, replace(request, settings=replace(QUICK, seed=1)))
+    drive(store, settings, other)  # another run of the same texts reads nothing
+    assert len(watched.read) == N
     assert outcome(store, other).result.states["cached"] == N
     assert outcome(store, other).result.states["tokens"] == 0
 
 
-def test_states_that_are_gone_are_read_again(store: Store, settings: Settings, asked: RepEvalRequest) -> None:
-    first, drive = program(store, settings, asked), Drive()
-    drive(first, stop_after=2)
-    for file in (settings.home / "states").rglob("*.npy"):
-        file.unlink()
-    again = RepEvalProgram(store, settings, store.runs.get(first.run.run_id))
-    drive(again)
-    assert outcome(store, again).result.test.n > 0
-
-
-def test_a_model_that_changed_in_between_is_refused(store: Store, settings: Settings, asked: RepEvalRequest) -> None:
-    made, drive = program(store, settings, asked), Drive()
-    drive(made, stop_after=1)
-    step = ReadStep(0, 0, N, "another fingerprint")
-    with pytest.raises(JobError, match="was changed since this run began"):
-        made.work(step, lambda done, _: None)
-
-
-def test_a_cancelled_run_stops_between_batches(store: Store, settings: Settings, asked: RepEvalRequest) -> None:
-    made = program(store, settings, replace(asked, extraction=replace(SMALL, batch_tokens=100)))
-    Drive()(made, stop_after=1)
-    seen: list[int] = []
-
-    def stop(done: int, _: int) -> None:
-        seen.append(done)
-        if done:
-            raise CancelledRunError("A person cancelled the run.")
-
-    with pytest.raises(CancelledRunError):
-        made.work(ReadStep(0, 0, N, made._opened().facts.fingerprint), stop)
-    assert 0 < seen[-1] < N
-    assert len(list((settings.home / "states").rglob("*.npy"))) == seen[-1]  # what was read is kept
-
-
-def test_the_curve_over_pairs_is_a_step_of_its_own(
-    store: Store, settings: Settings, asked: RepEvalRequest, monkeypatch: pytest.MonkeyPatch
+def test_states_that_are_gone_are_read_again(
+    store: Store,
+    settings: Settings,
+    asked: RepEvalRequest,
+    drive: Drive,
+    watched: Watched,
+    interrupted: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(repeval_program, "CURVE_SEEDS", 1)
+    run_id = tasks.start_repeval(store, settings, asked)
+    interrupted(run_id, lambda: watched.is_in("search"))
+    assert len(watched.read) == N
+    for file in states_in(settings):
+        file.unlink()
+    drive(store, settings, run_id)
+    assert len(watched.read) == 2 * N
+    assert outcome(store, run_id).result.test.n > 0
+
+
+def test_a_model_that_changed_in_between_is_refused(
+    store: Store,
+    settings: Settings,
+    asked: RepEvalRequest,
+    drive: Drive,
+    watched: Watched,
+    interrupted: Callable[..., None],
+) -> None:
+    run_id = tasks.start_repeval(store, settings, asked)
+    interrupted(run_id, lambda: watched.is_in("search"))
+    kept = store.results.document(run_id, "states read")
+    assert kept is not None
+    other = replace(unpack(ReadSoFar, kept), identity="another fingerprint")
+    store.results.put_document(run_id, "states read", pack(other))
+    with pytest.raises(JobError, match="was changed since this run began"):
+        drive(store, settings, run_id)
+    assert len(watched.read) == N
+
+
+def test_a_cancelled_run_stops_between_batches(
+    store: Store, settings: Settings, asked: RepEvalRequest, watched: Watched, interrupted: Callable[..., None]
+) -> None:
+    request = replace(asked, extraction=replace(SMALL, batch_tokens=100))
+    interrupted(tasks.start_repeval(store, settings, request), lambda: any(watched.counted))
+    assert 0 < watched.counted[-1] < N
+    assert len(states_in(settings)) == watched.counted[-1]  # what was read is kept
+
+
+def test_the_curve_over_pairs_is_drawn_where_it_is_asked_for(
+    store: Store, settings: Settings, asked: RepEvalRequest, monkeypatch: pytest.MonkeyPatch, drive: Drive
+) -> None:
+    monkeypatch.setattr(repeval, "CURVE_SEEDS", 1)
     paper = replace(QUICK, method="paper-pca", pairs=PairRule(n=5))
-    made = program(store, settings, replace(asked, settings=paper, pairs_curve=True))
-    Drive()(made)
-    view = outcome(store, made)
+    run_id = tasks.start_repeval(store, settings, replace(asked, settings=paper, pairs_curve=True))
+    drive(store, settings, run_id)
+    view = outcome(store, run_id)
     assert [point.asked for point in view.pairs_curve] == [2, 5, 10, 20, 50, 100]
     assert view.result.n_pairs == 5
 
 
 def test_the_split_of_a_calibration_gives_its_held_out_items(
-    store: Store, settings: Settings, asked: RepEvalRequest
+    store: Store, settings: Settings, asked: RepEvalRequest, drive: Drive
 ) -> None:
     calibration = CalibrationRequest(asked.project_id, asked.golden_id, "quality")
     body = pack(calibration).body
@@ -226,9 +284,9 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
     split = split_for(a_golden(), "quality", calibration.settings)
     told = tasks.estimate_repeval(store, settings, request)
     assert told.n_test == len(split.held_out)
-    made = program(store, settings, request)
-    Drive()(made)
-    parts = outcome(store, made).result.parts
+    repeval_id = tasks.start_repeval(store, settings, request)
+    drive(store, settings, repeval_id)
+    parts = outcome(store, repeval_id).result.parts
     assert parts.test == split.held_out
     assert sorted((*parts.train, *parts.validation)) == sorted(split.calibration)
     with pytest.raises(UsageError, match="another golden set or aspect"):

@@ -1,4 +1,4 @@
-"""Which queue a run goes to: the rule alone, then two real workers, one of them with a GPU it is told it has."""
+"""Which worker takes a run: the rule alone, then two real workers, one of them with a GPU it is told it has."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.jobs.routing import (
-    COMMON_QUEUE,
-    GPU_QUEUE,
-    gpu_is_there,
-    queue_for,
-    queues_of,
-    taken_words,
-    waiting_words,
-)
+from core.jobs.routing import taken_words, takes, waiting_words
 from core.store.rows import WorkerRow
 
 
@@ -26,26 +18,22 @@ def worker(name: str, capability: str, seconds_ago: float) -> WorkerRow:
 
 
 @pytest.mark.parametrize(
-    ("workers", "queue"),
+    ("workers", "taken"),
     [
-        ([], COMMON_QUEUE),
-        ([worker("c", "cpu", 1)], COMMON_QUEUE),
-        ([worker("c", "cpu", 1), worker("g", "cuda", 1)], GPU_QUEUE),
-        ([worker("g", "gpu", 59)], GPU_QUEUE),  # lost, but it may come back within the minute
-        ([worker("g", "mps", 61)], COMMON_QUEUE),
-        ([worker("g", "cuda", 1000)], COMMON_QUEUE),  # signed off: its last sign of life is set to 0
+        ([], True),
+        ([worker("c", "cpu", 1)], True),
+        ([worker("c", "cpu", 1), worker("g", "cuda", 1)], False),
+        ([worker("g", "gpu", 59)], False),  # lost, but it may come back within the minute
+        ([worker("g", "mps", 61)], True),
+        ([worker("g", "cuda", 1000)], True),  # signed off: its last sign of life is set to 0
     ],
 )
-def test_a_run_that_wants_a_gpu_goes_where_one_is_expected(workers: list[WorkerRow], queue: str) -> None:
-    assert queue_for("gpu", workers, 60) == queue
-    assert queue_for("any", workers, 60) == COMMON_QUEUE
-
-
-def test_a_gpu_worker_serves_both_queues() -> None:
-    assert queues_of("cpu") == (COMMON_QUEUE,)
-    assert all(set(queues_of(one)) == {COMMON_QUEUE, GPU_QUEUE} for one in ("cuda", "mps", "gpu"))
-    assert gpu_is_there([worker("g", "mps", 14)])
-    assert not gpu_is_there([worker("g", "mps", 16), worker("c", "cpu", 0)])
+def test_a_run_that_wants_a_gpu_waits_where_one_is_expected(workers: list[WorkerRow], taken: bool) -> None:
+    assert takes("cpu", "gpu", workers, 60) == taken
+    assert takes("cpu", "any", workers, 60)
+    for capability in ("cuda", "mps", "gpu"):
+        assert takes(capability, "gpu", workers, 60)
+        assert takes(capability, "any", workers, 60)
 
 
 def test_people_are_told_what_a_run_waits_for() -> None:
@@ -104,17 +92,16 @@ def test_a_killed_gpu_workers_runs_go_on_elsewhere_after_the_patience(toys: Any,
     fast = toys.start_worker("fast", "gpu", patience)
     until(lambda: alive(toys, "plain", "fast"))
     begun, waiting = (toys.add_run(steps=6, seconds=0.7, wants="gpu") for _ in range(2))
-    until(lambda: max(toys.store.results.n_steps(run_id) for run_id in (begun, waiting)) >= 2)
+    until(lambda: max(toys.n_kept(run_id) for run_id in (begun, waiting)) >= 2)
     fast.kill()
     fast.wait()
     killed = time.monotonic()
     if toys.get(waiting).status == "running":
         begun, waiting = waiting, begun
-    stored = toys.store.results.n_steps(begun)
-    for run_id in (begun, waiting):
+    stored = toys.n_kept(begun)
+    for run_id, attempt in ((begun, 2), (waiting, 1)):
         run = toys.wait_for(run_id, "done", seconds=90)
-        assert run.worker_id == "plain"
-        assert run.attempt >= 2
+        assert (run.worker_id, run.attempt) == ("plain", attempt)
         assert toys.result(run_id) == sum(k**2 + 1 for k in range(6))
     assert time.monotonic() - killed > patience - 5.0  # the last heartbeat may be older than the kill
     assert all(toys.times_done(begun)[k] == 1 for k in range(stored))
@@ -124,15 +111,12 @@ def test_a_killed_gpu_workers_runs_go_on_elsewhere_after_the_patience(toys: Any,
 @ON_SQLITE
 @pytest.mark.slow
 def test_a_gpu_worker_that_comes_up_gets_the_runs_that_nobody_began(toys: Any, until: Callable[..., None]) -> None:
-    """Four long runs fill the plain worker; the fifth wants a GPU, waits in the common queue, and one comes up."""
+    """A worker holds one model at a time: the second run waits, and a GPU comes up meanwhile."""
     toys.start_worker("plain")
     until(lambda: alive(toys, "plain"))
-    others = [toys.add_run(steps=1, seconds=6) for _ in range(4)]
-    until(lambda: all(toys.get(run_id).status == "running" for run_id in others))
-    run_id = toys.add_run(steps=1, wants="gpu")
-    until(lambda: toys.get(run_id).handed_over == 1)
-    toys.store.workers.enter("fast", str(toys.folder), 0, "gpu")  # alive, but does not serve its queue yet
-    until(lambda: toys.get(run_id).attempt == 2)
-    assert toys.get(run_id).message == "left to a worker with a GPU"
+    first = toys.add_run(steps=1, seconds=6, wants="gpu")
+    until(lambda: toys.get(first).status == "running")
+    second = toys.add_run(steps=1, wants="gpu")
     toys.start_worker("fast", "gpu")
-    assert toys.wait_for(run_id, "done").worker_id == "fast"
+    assert toys.wait_for(second, "done").worker_id == "fast"
+    assert toys.wait_for(first, "done").worker_id == "plain"

@@ -16,10 +16,10 @@ from core.data import load_golden
 from core.errors import AspectError, UsageError
 from core.jobs.tasks.style_grid.asking import Asker, language_model
 from core.jobs.tasks.style_grid.inline import GridFiles, InlineGrid, run_grid
-from core.jobs.tasks.style_grid.plan import AskStep
 from core.jobs.views.styles import StylesRequest
 from core.judging.llm import LLMJudge
 from core.judging.styles import Style, sampling_of
+from core.progress import Silent
 from core.providers.base import Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.public import task_of
@@ -68,7 +68,7 @@ def test_a_cell_is_what_the_judge_gives_by_itself(
     """Scores, alignment and counts equal those of an LLM judge asked directly and of `core.align`."""
     found = _run(golden, request_of(REASONED, n_items=None, resamples=200), settings)
     (cell,) = found.view.cells
-    given = found.shelved[0].judge.values
+    given = found.finished[0].judge.values
     task, bare = task_of(golden, "coherence"), [Criteria("", "coherence", NONE)]
     usual = language_model("scripted", settings).score(task, golden.items, bare)
     assert not np.array_equal(given, usual.values[0])  # the judge's usual form is rate_explain, another one
@@ -79,15 +79,20 @@ def test_a_cell_is_what_the_judge_gives_by_itself(
     )
     assert cell.alignment == aligned
     assert (cell.n_asked, cell.n_seen, cell.n_replies, cell.n_unread, cell.calls) == (144, 0, 144, 0, 144)
-    assert found.shelved[0].judge.calls_per_item == 1.0
+    assert found.finished[0].judge.calls_per_item == 1.0
 
 
 def test_samples_are_read_one_by_one(golden: GoldenSet, settings: Settings) -> None:
     """The mean of the single readings is the judge's score; each reading is that of its own reply."""
     style = Style("score_only", samples=4, temperature=1.0)
-    step = AskStep(task_of(golden, "coherence"), style, Criteria("", "coherence", NONE), (3, 1, 4))
+    step = (task_of(golden, "coherence"), Criteria("", "coherence", NONE), style, (3, 1, 4))
     counted: list[tuple[int, int]] = []
-    asked = Asker(golden, language_model("scripted", settings)).scores(step, lambda *at: counted.append(at))
+
+    class Counting(Silent):
+        def advance(self, done: int, of: int) -> None:
+            counted.append((done, of))
+
+    asked = Asker(golden, language_model("scripted", settings)).scores(*step, Counting())
     replies = [[float(text) for text in asked.replies[golden.item_ids[k]]] for k in (3, 1, 4)]
     np.testing.assert_allclose(asked.samples, replies)  # a bare number is its own reading
     np.testing.assert_allclose(asked.values, np.mean(replies, axis=1))
@@ -106,8 +111,8 @@ def test_unread_replies_are_counted_and_never_guessed(golden: GoldenSet) -> None
     provider = ScriptedProvider(answer=half_spoilt)
     asker = Asker(golden, LLMJudge(provider, "scripted", spec="scripted"))
     style = Style("score_only", samples=3, temperature=1.0)
-    step = AskStep(task_of(golden, "coherence"), style, Criteria("", "coherence", NONE), tuple(range(20)))
-    asked = asker.scores(step)
+    step = (task_of(golden, "coherence"), Criteria("", "coherence", NONE), style, tuple(range(20)))
+    asked = asker.scores(*step)
     spoilt = sum(not text.replace(".", "").isdigit() for texts in asked.replies.values() for text in texts)
     assert 10 < spoilt < 50  # of 60
     assert asked.n_unread == spoilt == int(np.isnan(asked.samples).sum())
@@ -122,8 +127,8 @@ def test_unread_replies_are_counted_and_never_guessed(golden: GoldenSet) -> None
 def test_an_item_without_text_is_not_asked(golden: GoldenSet, settings: Settings) -> None:
     items = (replace(golden.items[0], target="  "), *golden.items[1:3])
     emptied = GoldenSet("e", golden.kind, items, golden.aspects)
-    step = AskStep(task_of(golden, "coherence"), BARE, Criteria("", "coherence", NONE), (0, 1, 2))
-    asked = Asker(emptied, language_model("scripted", settings)).scores(step)
+    step = (task_of(golden, "coherence"), Criteria("", "coherence", NONE), BARE, (0, 1, 2))
+    asked = Asker(emptied, language_model("scripted", settings)).scores(*step)
     assert (asked.calls, asked.n_unread) == (2, 0)
     assert [one.reason for one in asked.unscored] == ["missing input"]
     assert np.isnan(asked.values).tolist() == [True, False, False]
@@ -152,7 +157,7 @@ def test_what_criteria_saw_is_not_reported(
     criteria = {"coherence": Criteria("Reward brevity.", "coherence")}
     files = GridFiles(golden, request_of(BARE, n_items=None), criteria, {"coherence": tuple(range(72))})
     found = run_grid(files, settings, None)
-    (cell,), judge = found.view.cells, found.shelved[0].judge
+    (cell,), judge = found.view.cells, found.finished[0].judge
     assert (cell.n_asked, cell.n_seen, cell.alignment.n) == (144, 72, 72)
     assert (judge.seen, judge.n_scored) == (tuple(range(72)), 144)
     rest = {golden.item_ids[k]: float(judge.values[k]) for k in range(72, 144)}
@@ -277,8 +282,8 @@ def test_a_pilot_forecasts_what_more_samples_bring(
     assert [point.n for point in told.points] == [1, 2, 5, 10, 20, 40]
     assert [point.calls for point in told.points] == [144 * n for n in (1, 2, 5, 10, 20, 40)]
     assert (told.n_items, told.n_labelled, told.level) == (60, 144, "dataset")
-    asked = [k for k, item_id in enumerate(golden.item_ids) if item_id in found.shelved[0].replies]
-    samples = [[float(text) for text in found.shelved[0].replies[golden.item_ids[k]]] for k in asked]
+    asked = [k for k, item_id in enumerate(golden.item_ids) if item_id in found.finished[0].replies]
+    samples = [[float(text) for text in found.finished[0].replies[golden.item_ids[k]]] for k in asked]
     expected = pilot_forecast(
         samples, golden.labels("coherence")[asked], statistic="spearman", level="dataset", ns=(1, 40), resamples=0
     )

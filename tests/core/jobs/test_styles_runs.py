@@ -157,7 +157,7 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
     ]
     assert view.calls == view.outcome.calls == 2 + 48 * (3 + 1 + 3)
     shelf = tasks.list_judges(store, asked.project_id)
-    for one, cell, own in zip(shelf, view.outcome.cells, inline.shelved, strict=True):
+    for one, cell, own in zip(shelf, view.outcome.cells, inline.finished, strict=True):
         assert (one.judge.kind, one.judge.aspect, one.judge.run_id) == ("style", cell.aspect, view.run_id)
         assert one.judge.calls_per_item == cell.style.samples
         np.testing.assert_array_equal(one.judge.values, own.judge.values)

@@ -15,13 +15,14 @@ import pytest
 from core.calibration.settings import CalibrationSettings
 from core.errors import AspectError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.jobs import launch, tasks
-from core.jobs.places import queue_url, store_url
-from core.jobs.tasks.rescore_program import changed_items
+from core.jobs.places import store_url
+from core.jobs.runs.rescore import changed_items
 from core.jobs.views import CalibrationRequest, ProjectView, RescoreRequest
+from core.progress import Stage
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.criteria import Stood
-from core.store.rows import NewRun, Progress
+from core.store.rows import NewRun
 from core.store.store import Store
 
 
@@ -170,9 +171,9 @@ def test_time_left_is_told_once_there_is_a_pace(store: Store, settings: Settings
     store.workers.enter("w", "here", 1)
     store.runs.claim(run_id, 1, "w")
     usage = tasks.run_view(store, run_id).usage
-    store.runs.progress(run_id, "w", Progress("draft", "", 4, 100, usage))
+    store.runs.progress(run_id, 1, Stage("draft", "", 4, 100, usage), 1)
     assert tasks.run_view(store, run_id).seconds_left is None  # under a twentieth
-    store.runs.progress(run_id, "w", Progress("revisit", "", 50, 100, usage))
+    store.runs.progress(run_id, 1, Stage("revisit", "", 50, 100, usage), 2)
     view = tasks.run_view(store, run_id)
     assert view.progress == 0.5
     assert view.seconds_left is not None
@@ -296,9 +297,6 @@ def test_an_external_worker_is_not_started(settings: Settings) -> None:
 
 def test_places(tmp_path: Path) -> None:
     assert store_url(Settings(home=tmp_path)) == f"sqlite:///{tmp_path}/concord.sqlite"
-    assert queue_url(Settings(home=tmp_path)) == f"sqlite:///{tmp_path}/concord-queue.sqlite"
-    url = "postgresql://u@h/d"
-    assert queue_url(Settings(home=tmp_path, database_url=url)) == url
 
 
 def test_the_web_process_stays_light(repository: Path) -> None:
@@ -309,7 +307,7 @@ from core.jobs import tasks
 from core.settings import Settings
 store = tasks.open_store(Settings(home=pathlib.Path(tempfile.mkdtemp()), worker="external"))
 tasks.create_project(store, "p"), tasks.list_runs(store), tasks.worker_alive(store)
-heavy = {"torch", "transformers", "streamlit", "sklearn", "scipy", "dbos", "pandas", "openai", "plotly"}
+heavy = {"torch", "transformers", "streamlit", "sklearn", "scipy", "pandas", "openai", "plotly"}
 print(sorted(heavy & {name.split(".")[0] for name in sys.modules}))
 """
     run = subprocess.run(

@@ -6,7 +6,6 @@ import pytest
 import sqlalchemy as sa
 
 from core.errors import StoreError
-from core.store import database
 from core.store.layout import LAYOUT
 from core.store.schema import metadata
 from core.store.store import Store
@@ -54,26 +53,9 @@ def test_a_draft_belongs_to_a_project_and_goes_with_it(store: Store, project: st
 
 def test_what_is_not_saved_leaves_with_no_project(store: Store, project: str) -> None:
     """Tables that stay behind: the list is exact, so that a new table has to say whether it goes."""
-    assert set(metadata.tables) - set(LAYOUT) == {"projects", "project_replies", "workers", "drafts", "consents"}
+    assert set(metadata.tables) - set(LAYOUT) == {
+        *("projects", "project_replies", "workers", "drafts", "consents", "blocks")
+    }
     store.drafts.keep(project, "s", "Ann", "typed and not saved", "")
     left = {name: list(rows) for name, rows in store.transfers.dump(project)}
     assert "typed and not saved" not in str(left)
-
-
-def test_a_store_of_the_version_before_takes_drafts(url: str) -> None:
-    engine = sa.create_engine(database.sqlalchemy_url(url))
-    if engine.dialect.name == "sqlite":
-        Store(url).close()  # makes the folder
-        with engine.begin() as connection:
-            for table in reversed(metadata.sorted_tables):
-                connection.execute(sa.text(f"DROP TABLE {table.name}"))
-            connection.execute(sa.text("DROP TABLE alembic_version"))
-    with engine.begin() as connection:
-        database.upgrade(connection, "0006")
-        connection.execute(sa.text("INSERT INTO projects VALUES ('p1', '\"old\"', 1.5)"))
-    assert not sa.inspect(engine).has_table("drafts")
-    engine.dispose()
-    with Store(url) as opened:
-        assert opened.drafts.of("p1", "s") == []
-        opened.drafts.keep("p1", "s", "Ann", "typed", "")
-        assert [row.text for row in opened.drafts.of("p1", "s")] == ["typed"]

@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from core.errors import JobError
+from core.errors import JobError, LostRunError
+from core.progress import Stage
 from core.records import GoldenSet, Unscored, Usage
 from core.store.codec import Packed
-from core.store.rows import CriteriaScores, NewRun, Progress, StepRow
+from core.store.rows import CriteriaScores, NewRun
 from core.store.store import Store
+
+
+def reply(text: str, finish: str = "stop") -> str:
+    return json.dumps({"text": text, "finish": finish})
 
 
 @pytest.fixture
@@ -18,7 +25,7 @@ def run_id(store: Store, project: str, golden: GoldenSet) -> str:
 
 def test_a_new_run_is_queued(store: Store, project: str, run_id: str) -> None:
     run = store.runs.get(run_id)
-    assert (run.status, run.attempt, run.handed_over, run.version, run.usage) == ("queued", 1, 0, 1, Usage())
+    assert (run.status, run.attempt, run.snapshots, run.version, run.usage) == ("queued", 1, 0, 1, Usage())
     assert (run.started_at, run.finished_at, run.beat_at) == (None, None, None)
     assert abs(run.now - run.created_at) < 60
     assert [one.run_id for one in store.runs.all(project)] == [run_id]
@@ -28,10 +35,9 @@ def test_a_new_run_is_queued(store: Store, project: str, run_id: str) -> None:
 
 def test_the_way_of_a_run(store: Store, run_id: str) -> None:
     store.workers.enter("w", "here", 1)
-    store.runs.mark_handed_over(run_id, 1)
     assert store.runs.claim(run_id, 1, "w")
-    progress = Progress("revisit", "8 of 9", 80, 90, Usage(80, cost=0.25))
-    assert store.runs.progress(run_id, "w", progress)
+    progress = Stage("revisit", "8 of 9", 80, 90, Usage(80, cost=0.25))
+    assert store.runs.progress(run_id, 1, progress, 4)
     run = store.runs.get(run_id)
     assert (run.status, run.phase, run.calls, run.calls_expected, run.usage) == (
         "running",
@@ -42,7 +48,7 @@ def test_the_way_of_a_run(store: Store, run_id: str) -> None:
     )
     assert run.beat_at is not None
     assert run.started_at is not None
-    assert store.runs.finish(run_id, "w", "done", message="done")
+    assert store.runs.finish(run_id, 1, "done", message="done")
     assert store.runs.get(run_id).finished_at is not None
     assert store.runs.active() == []
 
@@ -52,10 +58,10 @@ def test_every_change_raises_the_version(store: Store, run_id: str) -> None:
     seen = [store.runs.version(run_id)]
     for change in (
         lambda: store.runs.claim(run_id, 1, "w"),
-        lambda: store.runs.progress(run_id, "w", Progress("", "", 1, 2, Usage())),
+        lambda: store.runs.progress(run_id, 1, Stage("", "", 1, 2, Usage()), 1),
         lambda: store.results.put_document(run_id, "standing", Packed("{}")),
         lambda: store.runs.request_cancel(run_id),
-        lambda: store.runs.finish(run_id, "w", "failed", error="no"),
+        lambda: store.runs.finish(run_id, 1, "failed", error="no"),
         lambda: store.runs.requeue(run_id),
     ):
         change()
@@ -72,10 +78,10 @@ def test_a_queued_run_is_cancelled_at_once(store: Store, run_id: str) -> None:
 def test_a_working_run_is_told_to_stop(store: Store, run_id: str) -> None:
     store.workers.enter("w", "here", 1)
     store.runs.claim(run_id, 1, "w")
-    assert store.runs.must_stop(run_id, "w") == ""
+    assert store.runs.must_stop(run_id, 1) == ""
     store.runs.request_cancel(run_id)
     assert store.runs.get(run_id).status == "running"
-    assert store.runs.must_stop(run_id, "w") == "cancelled"
+    assert store.runs.must_stop(run_id, 1) == "cancelled"
 
 
 def test_a_run_of_a_lost_worker_is_cancelled_at_once(store: Store, run_id: str) -> None:
@@ -88,7 +94,7 @@ def test_a_run_of_a_lost_worker_is_cancelled_at_once(store: Store, run_id: str) 
 
 def test_cancelling_a_finished_run_does_nothing(store: Store, run_id: str) -> None:
     store.runs.claim(run_id, 1, "w")
-    store.runs.finish(run_id, "w", "done")
+    store.runs.finish(run_id, 1, "done")
     before = store.runs.get(run_id)
     store.runs.request_cancel(run_id)
     after = store.runs.get(run_id)
@@ -99,7 +105,7 @@ def test_resuming_makes_a_new_attempt(store: Store, run_id: str) -> None:
     store.runs.claim(run_id, 1, "w")
     with pytest.raises(JobError, match="is running; only a failed or cancelled"):
         store.runs.requeue(run_id)
-    store.runs.finish(run_id, "w", "failed", error="endpoint down")
+    store.runs.finish(run_id, 1, "failed", error="endpoint down")
     store.runs.requeue(run_id)
     run = store.runs.get(run_id)
     assert (run.status, run.attempt, run.error, run.finished_at) == ("queued", 2, "", None)
@@ -112,18 +118,33 @@ def test_only_the_owner_writes(store: Store, run_id: str) -> None:
     assert store.runs.pass_on(run_id, 1)
     assert not store.runs.pass_on(run_id, 1)  # somebody was faster
     assert store.runs.claim(run_id, 2, "new")
-    assert not store.runs.progress(run_id, "dead", Progress("", "", 9, 9, Usage()))
-    assert not store.runs.finish(run_id, "dead", "done")
-    assert store.runs.must_stop(run_id, "dead") == "lost"
+    assert not store.runs.progress(run_id, 1, Stage("", "", 9, 9, Usage()), 9)
+    assert not store.runs.finish(run_id, 1, "done")
+    assert store.runs.must_stop(run_id, 1) == "lost"
     assert store.runs.get(run_id).calls == 0
 
 
-def test_the_first_answer_to_a_step_counts(store: Store, run_id: str) -> None:
-    assert store.results.step(run_id, 0) is None
-    store.results.put_step(run_id, StepRow(0, "step:a", Packed("{}", b"\x00\x01")))
-    store.results.put_step(run_id, StepRow(0, "step:b", Packed("[]")))
-    assert store.results.step(run_id, 0) == StepRow(0, "step:a", Packed("{}", b"\x00\x01"))
-    assert store.results.n_steps(run_id) == 1
+def test_what_an_older_attempt_writes_is_refused(store: Store, run_id: str) -> None:
+    store.runs.claim(run_id, 1, "dead")
+    store.results.put_document(run_id, "standing", Packed("1"), attempt=1)
+    store.runs.pass_on(run_id, 1)
+    store.runs.claim(run_id, 2, "new")
+    for write in (
+        lambda: store.results.put_document(run_id, "standing", Packed("2"), attempt=1),
+        lambda: store.results.add_scores(run_id, [CriteriaScores("c", (0,), (1.0,))], attempt=1),
+    ):
+        with pytest.raises(LostRunError):
+            write()
+    assert store.results.document(run_id, "standing") == Packed("1")
+    assert store.results.scores(run_id, ["a"] * 4).criteria_ids == ()
+
+
+def test_a_run_that_waits_says_from_when(store: Store, run_id: str) -> None:
+    store.runs.claim(run_id, 1, "w")
+    assert store.runs.pass_on(run_id, 1, "the batch is at the endpoint", after=60.0)
+    run = store.runs.get(run_id)
+    assert (run.status, run.attempt, run.message) == ("queued", 2, "the batch is at the endpoint")
+    assert 50 < run.not_before - run.now <= 60
 
 
 def test_documents_are_overwritten(store: Store, run_id: str) -> None:
@@ -152,12 +173,30 @@ def test_no_scores_yet(store: Store, run_id: str, golden: GoldenSet) -> None:
 
 
 def test_replies_keep_the_first_and_take_many_keys(store: Store) -> None:
-    many = [(f"reply:{k}", f"text \x00 {k}") for k in range(1200)]
+    many = [(f"reply:{k}", reply(f"text \x00 {k}")) for k in range(1200)]
     store.replies.put_replies(many)
-    store.replies.put_replies([("reply:7", "another")])
+    store.replies.put_replies([("reply:7", reply("another"))])
     found = store.replies.get_replies([key for key, _ in many] + ["reply:none"])
     assert found == dict(many)
     assert store.replies.get_replies([]) == {}
+
+
+def test_what_a_run_was_answered_is_its_own(store: Store, project: str, run_id: str) -> None:
+    """Paid, found and failed answers, each as it counted; what no other run may have serves this one."""
+    store.replies.put_replies([("found", reply("before"))])
+    own = store.replies.of_run(run_id, project)
+    assert set(own.get_replies(["found", "none"])) == {"found"}
+    cut, failed = reply("cut o", "length"), json.dumps({"failure": "filtered"})
+    own.put_replies([("paid", reply("good")), ("cut", cut), ("found", reply("later"))])
+    own.put_failures([("failed", failed)])
+    again = store.replies.of_run(run_id, project).answered(["paid", "cut", "failed", "found", "none"])
+    assert again == {
+        "paid": (reply("good"), True),
+        "cut": (cut, True),
+        "failed": (failed, True),
+        "found": (reply("before"), False),
+    }
+    assert set(store.replies.get_replies(["paid", "cut", "failed"])) == {"paid"}
 
 
 def test_workers_live_by_their_heartbeat(store: Store) -> None:

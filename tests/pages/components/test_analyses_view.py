@@ -15,8 +15,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
+from core.demo.build import do_here
 from core.jobs import tasks
-from core.jobs.tasks.run_kinds import open_program
 from core.jobs.views import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
@@ -29,25 +29,6 @@ HOSTILE = "<b>wit</b> [x](http://evil.example) $y$"
 class Template:
     home: Path
     run_id: str
-
-
-def drive(store: Store, settings: Settings, run_id: str) -> None:
-    """Run to the end in this process."""
-    run = store.runs.get(run_id)
-    assert store.runs.claim(run_id, run.attempt, "w")
-    program = open_program(store, settings, run)
-    steps, answer = program.steps(), None
-    try:
-        while True:
-            step = steps.send(answer)
-            answer = None
-            if program.question(step):
-                answer = program.read(step, program.work(step, lambda *_: None))
-                program.keep(step, answer)
-    except StopIteration as end:
-        store.runs.finish(run_id, "w", program.finish(end.value))
-    finally:
-        program.close()
 
 
 def kept_in(home: Path) -> Settings:
@@ -71,7 +52,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Temp
         project, golden_id, "coherence", "offline", CalibrationSettings(preset="quick", resamples=50)
     )
     run_id = tasks.start_calibration(store, settings, asked)
-    drive(store, settings, run_id)
+    do_here(store, settings, run_id)
     store.close()
     return Template(home, run_id)
 
@@ -173,7 +154,7 @@ def test_the_table_stands_beside_its_figure_and_says_what_was_opened(
     screen = show()
     button(screen, "Run the ablations").click().run()
     (run,) = [run for run in tasks.list_runs(store) if run.kind == "ablation"]
-    drive(store, settings, run.run_id)
+    do_here(store, settings, run.run_id)
     screen = show()
     found: Any = tasks.run_view(store, run.run_id).outcome
     table = next(frame.value for frame in screen.dataframe if "variant" in frame.value.columns)

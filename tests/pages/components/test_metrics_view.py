@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,6 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.jobs import tasks
-from core.jobs.tasks.metrics_program import MetricsProgram
-from core.jobs.views import RunSummary
 from core.jobs.views.metrics import MetricsRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
@@ -77,21 +75,6 @@ def button(screen: AppTest, label: str):  # type: ignore[no-untyped-def]
     return next(one for one in screen.button if one.label.startswith(label))
 
 
-def finish(store: Store, settings: Settings, run: RunSummary) -> None:
-    """What a worker would do, without one."""
-    store.runs.mark_handed_over(run.run_id, run.attempt)
-    assert store.runs.claim(run.run_id, run.attempt, "w")
-    program = MetricsProgram(store, settings, store.runs.get(run.run_id))
-    steps, answer = program.steps(), None
-    try:
-        while True:
-            step = steps.send(answer)
-            asked = program.question(step)
-            answer = program.read(step, program.work(step, lambda done, of: None)) if asked else None
-    except StopIteration as end:
-        store.runs.finish(run.run_id, "w", program.finish(end.value), message="done", error="")
-
-
 def test_what_is_missing_is_greyed_with_its_reason(screen: AppTest) -> None:
     assert not box(screen, "overlap").disabled
     assert "Share of the target's words found in the source." in told(screen)
@@ -101,7 +84,9 @@ def test_what_is_missing_is_greyed_with_its_reason(screen: AppTest) -> None:
     assert button(screen, "Compute").disabled, "nothing is chosen yet"
 
 
-def test_a_choice_is_computed_and_told(screen: AppTest, store: Store, settings: Settings) -> None:
+def test_a_choice_is_computed_and_told(
+    screen: AppTest, store: Store, settings: Settings, drive: Callable[..., str]
+) -> None:
     box(screen, "overlap").check().run()
     box(screen, "metric_ter").check().run()
     box(screen, f"metric_{HOSTILE}").check().run()
@@ -115,7 +100,7 @@ def test_a_choice_is_computed_and_told(screen: AppTest, store: Store, settings: 
     assert (request.names, request.every_aspect) == (("overlap", "metric_ter", f"metric_{HOSTILE}"), True)
     assert button(screen, "Cancel")
     assert button(screen, "Compute").disabled, "the choice is empty again"
-    finish(store, settings, run)
+    drive(store, settings, run.run_id)
     screen.run()
     assert not screen.exception
     assert "Among the judges now on wit: overlap, metric_ter." in told(screen)
@@ -125,13 +110,13 @@ def test_a_choice_is_computed_and_told(screen: AppTest, store: Store, settings: 
 
 
 def test_another_session_sees_a_running_one_but_no_old_result(
-    screen: AppTest, store: Store, settings: Settings
+    screen: AppTest, store: Store, settings: Settings, drive: Callable[..., str]
 ) -> None:
     box(screen, "overlap").check().run()
     button(screen, "Compute").click().run()
     other = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home),)).run()
     assert button(other, "Cancel")
-    finish(store, settings, tasks.list_runs(store)[0])
+    drive(store, settings, tasks.list_runs(store)[0].run_id)
     other = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home),)).run()
     assert not other.exception
     assert "Among the judges now" not in told(other)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.jobs.tasks.style_grid.plan import Asked, AskStep, StepsAnswer, StepsStep
+from core.jobs.tasks.style_grid.plan import Asked, StepsAnswer
 from core.judging.base import OnProgress
 from core.judging.gate import CAREFUL, Gate
 from core.judging.llm import LLMJudge
@@ -15,8 +15,9 @@ from core.judging.registry import make_judge
 from core.judging.sampling import Sampling
 from core.judging.styles import Style, sampling_of
 from core.judging.verdicts import verdict_of
+from core.progress import SILENT, Progress
 from core.providers.base import Completion, Provider, Reply, ReplyStore, Request
-from core.records import FloatArray, GoldenSet, Item, Scored, Task
+from core.records import Criteria, FloatArray, GoldenSet, Item, Scored, Task
 from core.settings import Settings
 
 OnReply = Callable[[int, Reply], None]
@@ -53,28 +54,30 @@ class Asker:
         """What a stand-in has to say of itself; nothing for a model."""
         return () if self.model.is_llm else (self.model.notice,)
 
-    def steps(self, step: StepsStep) -> StepsAnswer:
+    def steps(self, task: Task, criteria: Criteria) -> StepsAnswer:
         """The evaluation steps that the model writes."""
-        written = self.model.write_steps(step.task, step.criteria.text)
+        written = self.model.write_steps(task, criteria.text)
         return StepsAnswer(written.text, written.problem, usage=written.usage)
 
-    def scores(self, step: AskStep, on_progress: OnProgress | None = None) -> Asked:
-        """Every sample of every item of a step; `on_progress` counts replies."""
-        items = [self.golden.items[position] for position in step.positions]
+    def scores(
+        self, task: Task, criteria: Criteria, style: Style, positions: Sequence[int], progress: Progress = SILENT
+    ) -> Asked:
+        """Every sample of the items at `positions`; `progress` counts replies."""
+        items = [self.golden.items[position] for position in positions]
         judged = [k for k, item in enumerate(items) if item.target.strip()]
-        tap = _Tap(self.model.provider, on_progress, len(judged) * step.style.samples)
-        judge = LLMJudge(tap, self.model.model, spec=self.model.spec, sampling=sampling_of(step.style))
-        matrix = judge.score(step.task, items, [step.criteria])
-        if len(tap.replies) != len(judged) * step.style.samples:
-            raise JudgeError(f"{len(tap.replies)} replies came for {len(judged)} items in the style {step.style.name}.")
-        own = {k: tap.replies[n * step.style.samples : (n + 1) * step.style.samples] for n, k in enumerate(judged)}
-        samples = np.full((len(items), step.style.samples), np.nan)
+        tap = _Tap(self.model.provider, progress.advance, len(judged) * style.samples)
+        judge = LLMJudge(tap, self.model.model, spec=self.model.spec, sampling=sampling_of(style))
+        matrix = judge.score(task, items, [criteria])
+        if len(tap.replies) != len(judged) * style.samples:
+            raise JudgeError(f"{len(tap.replies)} replies came for {len(judged)} items in the style {style.name}.")
+        own = {k: tap.replies[n * style.samples : (n + 1) * style.samples] for n, k in enumerate(judged)}
+        samples = np.full((len(items), style.samples), np.nan)
         for k, replies in own.items():
-            samples[k] = _values(items[k], replies, step.task, step.style)
+            samples[k] = _values(items[k], replies, task, style)
         return Asked(
             values=matrix.values[0],
             samples=samples,
-            unscored=matrix.unscored.get(step.criteria.criteria_id, ()),
+            unscored=matrix.unscored.get(criteria.criteria_id, ()),
             replies={
                 items[k].item_id: tuple(reply.text for reply in replies if isinstance(reply, Completion))
                 for k, replies in own.items()
@@ -99,7 +102,7 @@ def _values(item: Item, replies: Sequence[Reply], task: Task, style: Style) -> F
 class _Tap:
     """A provider that keeps the replies that pass, in the order of their requests, and counts them as they come."""
 
-    def __init__(self, inner: Provider, on_progress: OnProgress | None, expected: int) -> None:
+    def __init__(self, inner: Provider, on_progress: OnProgress, expected: int) -> None:
         self.inner = inner
         self.replies: list[Reply] = []
         self._on_progress, self._expected = on_progress, expected
@@ -112,8 +115,7 @@ class _Tap:
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         def arrived(index: int, reply: Reply) -> None:
             self._arrived += 1
-            if self._on_progress is not None:
-                self._on_progress(self._arrived, self._expected)
+            self._on_progress(self._arrived, self._expected)
             if on_reply is not None:
                 on_reply(index, reply)
 

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.jobs.tasks.style_grid.asking import Asker, language_model
 from core.jobs.tasks.style_grid.estimate import call_costs, estimated
 from core.jobs.tasks.style_grid.order import grid
-from core.jobs.tasks.style_grid.plan import (
-    AskStep,
-    Column,
-    GridPlan,
-    GridStanding,
-    Shelved,
-    ShelveStep,
-    StepsStep,
-    column_of,
-)
+from core.jobs.tasks.style_grid.plan import Column, GridPlan, column_of
 from core.jobs.views.styles import StylesEstimate, StylesRequest, StylesView
 from core.judging.gate import NAMED
+from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.public import task_of
-from core.records import Criteria, GoldenSet, Provenance
+from core.records import Criteria, GoldenSet, JudgeScores, Provenance
 from core.settings import Settings
-
-OnGridStanding = Callable[[GridStanding], None]
 
 
 @dataclass(frozen=True)
@@ -57,42 +47,39 @@ class GridFiles:
 
 
 @dataclass(frozen=True)
+class FinishedStyle:
+    """A finished cell's scores as a judge, with its replies by item."""
+
+    judge: JudgeScores
+    replies: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
 class InlineGrid:
     """What came out: the view, and each finished style's scores with its replies, in the order of `view.cells`."""
 
     view: StylesView
-    shelved: tuple[ShelveStep, ...]
+    finished: tuple[FinishedStyle, ...]
 
 
 def run_grid(
-    files: GridFiles, settings: Settings, replies: ReplyStore | None, on_standing: OnGridStanding | None = None
+    files: GridFiles, settings: Settings, replies: ReplyStore | None, progress: Progress = SILENT
 ) -> InlineGrid:
-    """Run the grid to its end; `on_standing` is shown every snapshot.  Errors of the endpoint pass through.
+    """Run the grid to its end.  Errors of the endpoint pass through.
 
     With `replies` nothing is paid twice: a grid that was interrupted goes on where it stopped.
     """
     columns = files.columns()
     costs = call_costs(estimated(files.golden, columns, files.request, settings), columns)
     asker = Asker(files.golden, language_model(files.request.judge_spec, settings, replies, gate=NAMED))
-    work = grid(files.golden, GridPlan(files.request, columns, costs, (*files.notes, *asker.notes)))
-    shelved: list[ShelveStep] = []
-    answer: object = None
+    finished: list[FinishedStyle] = []
+
+    def enter(judge: JudgeScores, texts: Mapping[str, tuple[str, ...]]) -> str:
+        finished.append(FinishedStyle(judge, texts))
+        return ""
+
     try:
-        while True:
-            step = work.send(answer)
-            answer = None
-            match step:
-                case GridStanding():
-                    if on_standing is not None:
-                        on_standing(step)
-                case StepsStep():
-                    answer = asker.steps(step)
-                case AskStep():
-                    answer = asker.scores(step)
-                case ShelveStep():
-                    shelved.append(step)
-                    answer = Shelved("")
-    except StopIteration as end:
-        return InlineGrid(end.value, tuple(shelved))
+        plan = GridPlan(files.request, columns, costs, (*files.notes, *asker.notes))
+        return InlineGrid(grid(plan, asker, enter, progress), tuple(finished))
     finally:
         asker.close()

@@ -1,61 +1,57 @@
-"""The grid of judging styles as a generator: which cell is asked when, and what the budget allows.
+"""The grid of judging styles: which cell is asked when, and what the budget allows.
 
-Like the calibration's loop it has no side effects: it yields work and is sent the answers, so that the worker can
-make each step durable and the command line can drive it in this process.  Cells go aspect by aspect and style by
-style; a cell is asked whole or not at all, so that what a budget bought is comparable.
+Cells go aspect by aspect and style by style; a cell is asked whole or not at all, so that what a budget bought is
+comparable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from core.jobs.tasks.style_grid.asking import Asker
 from core.jobs.tasks.style_grid.measure import judge_of, measured
 from core.jobs.tasks.style_grid.plan import (
     Asked,
-    AskStep,
     Cell,
     Column,
     GridPlan,
     GridStanding,
-    Shelved,
-    ShelveStep,
-    StepsAnswer,
-    StepsStep,
     styles_of,
     wants_written_steps,
 )
 from core.jobs.views.styles import StyleCell, StylesView, Unfinished
 from core.judging.styles import Style
-from core.records import GoldenSet, Usage
+from core.progress import SILENT, Progress
+from core.records import JudgeScores, Usage
 
 BATCH = 40
 """Items of a step."""
 
-Grid = Generator[StepsStep | AskStep | ShelveStep | GridStanding, Any, StylesView]
+EnterJudge = Callable[[JudgeScores, Mapping[str, tuple[str, ...]]], str]
+"""Takes a finished cell's scores and its replies by item; the id under which they stand among the judges, if any."""
 
 
-def grid(golden: GoldenSet, plan: GridPlan) -> Grid:
-    """Drive with `send`; ends with the view of all that was finished and the names of what was not."""
-    tally = _Tally(plan)
+def grid(plan: GridPlan, asker: Asker, enter: EnterJudge, progress: Progress = SILENT) -> StylesView:
+    """All that was finished, and the names of what was not."""
+    tally = _Tally(plan, progress)
     for column in plan.columns:
-        yield from _column(golden, plan, column, tally)
-    yield tally.standing("done", "done")
+        _ask_column(plan, column, asker, enter, tally)
+    tally.publish("done", "done")
     return tally.view()
 
 
-def _column(golden: GoldenSet, plan: GridPlan, column: Column, tally: _Tally) -> Generator[Any, Any, None]:
+def _ask_column(plan: GridPlan, column: Column, asker: Asker, enter: EnterJudge, tally: _Tally) -> None:
     request, aspect = plan.request, column.task.aspect
     steps = column.steps
     if wants_written_steps(request, column):
         if not tally.affords(1 + min(Cell(column, style).calls for style in request.styles)):
             tally.leave_out(aspect, styles_of(request, ""), tally.too_dear)
             return
-        yield tally.standing("steps", f"writing the evaluation steps for {aspect}")
-        written: StepsAnswer = yield StepsStep(column.task, column.criteria)
+        tally.publish("steps", f"writing the evaluation steps for {aspect}")
+        written = asker.steps(column.task, column.criteria)
         tally.spend(0 if written.edited else 1, written.usage)
         steps = written.text
         if not steps:
@@ -68,33 +64,34 @@ def _column(golden: GoldenSet, plan: GridPlan, column: Column, tally: _Tally) ->
             continue  # left out above: its steps did not come
         cell = Cell(column, style, call_cost)
         if tally.affords(cell.calls):
-            yield from _cell(golden, plan, cell, tally)
+            _ask_cell(plan, cell, asker, enter, tally)
         else:
             tally.leave_out(aspect, [style], tally.too_dear)
 
 
-def _cell(golden: GoldenSet, plan: GridPlan, cell: Cell, tally: _Tally) -> Generator[Any, Any, None]:
+def _ask_cell(plan: GridPlan, cell: Cell, asker: Asker, enter: EnterJudge, tally: _Tally) -> None:
     column, style = cell.column, cell.style
-    told = f"{column.task.aspect}, {style.name}"
+    name = f"{column.task.aspect}, {style.name}"
     answers: list[Asked] = []
     for start in range(0, len(column.positions), BATCH):
-        yield tally.standing("asking", told)
-        asked: Asked = yield AskStep(column.task, style, column.criteria, column.positions[start : start + BATCH])
+        tally.publish("asking", name)
+        positions = column.positions[start : start + BATCH]
+        asked = asker.scores(column.task, column.criteria, style, positions, tally.progress)
         tally.spend(asked.calls, asked.usage)
         answers.append(asked)
     whole = _joined(answers)
-    yield tally.standing("measuring", told)
-    found = measured(golden, plan, cell, whole)
-    shelved: Shelved = yield ShelveStep(judge_of(golden, plan, cell, whole), whole.replies)
-    tally.cells.append(replace(found, judge_id=shelved.judge_id))
-    yield tally.standing("asking", told)
+    tally.publish("measuring", name)
+    found = measured(asker.golden, plan, cell, whole)
+    judge_id = enter(judge_of(asker.golden, plan, cell, whole), whole.replies)
+    tally.cells.append(replace(found, judge_id=judge_id))
+    tally.publish("asking", name)
 
 
 class _Tally:
     """What has come of the grid so far, and what it has cost."""
 
-    def __init__(self, plan: GridPlan) -> None:
-        self.plan = plan
+    def __init__(self, plan: GridPlan, progress: Progress) -> None:
+        self.plan, self.progress = plan, progress
         self.cells: list[StyleCell] = []
         self.unfinished: list[Unfinished] = []
         self.steps: dict[str, str] = {}
@@ -127,10 +124,10 @@ class _Tally:
             tuple(self.cells), tuple(self.unfinished), dict(self.steps), self.calls, self.usage, early, self.plan.notes
         )
 
-    def standing(self, phase: str, message: str) -> GridStanding:
+    def publish(self, phase: str, message: str) -> None:
         budget = self.plan.request.budget
         expected = self._expected if budget is None else min(self._expected, budget)
-        return GridStanding(phase, message, expected, self.view())
+        self.progress.publish(GridStanding(phase, message, expected, self.view()))
 
 
 def _joined(answers: Sequence[Asked]) -> Asked:

@@ -1,4 +1,4 @@
-"""What a grid of styles will do: the items of each aspect, and the steps of work with their answers."""
+"""What a grid of styles will do: the items of each aspect, and what comes of asking."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ from core.calibration.start import choose_level
 from core.errors import AspectError
 from core.jobs.views.styles import StylesRequest, StylesView
 from core.judging.styles import Style, calls_per_item
-from core.records import Criteria, FloatArray, GoldenSet, IntArray, JudgeScores, Level, Task, Unscored, Usage
-
-
-@dataclass(frozen=True)
-class StepsStep:
-    """Have the model write the evaluation steps of an aspect (auto-CoT)."""
-
-    task: Task
-    criteria: Criteria
+from core.records import Criteria, FloatArray, GoldenSet, IntArray, Level, Task, Unscored, Usage
 
 
 @dataclass(frozen=True)
 class StepsAnswer:
-    """Its answer: no `text` is a `problem` in words; `edited` when a person's text stood there already, at no call."""
+    """Evaluation steps of an aspect (auto-CoT): no `text` is a `problem` in words; `edited` when a person's text stood
+    there already, at no call.
+    """
 
     text: str
     problem: str = ""
@@ -34,18 +28,8 @@ class StepsAnswer:
 
 
 @dataclass(frozen=True)
-class AskStep:
-    """Ask for scores in one style of the items at `positions`."""
-
-    task: Task
-    style: Style
-    criteria: Criteria
-    positions: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Asked:
-    """Its answer: `samples` is (n_items, n_samples), NaN = no verdict; `values` (n_items,) their means.
+    """Scores of some items in one style: `samples` (n_items, n_samples), NaN = no verdict; `values` (n_items,) means.
 
     `replies` are the texts as they came, by item.  `calls` counts the replies asked for, one a sample; `n_unread` those
     among them without a verdict, `n_unweighted` those of a weighted style that came without probabilities.
@@ -62,21 +46,6 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class ShelveStep:
-    """Enter a finished cell's scores as a judge, with its replies by item; answered by a `Shelved`."""
-
-    judge: JudgeScores
-    replies: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class Shelved:
-    """Where a judge stands now: its id, "" where there is no shelf."""
-
-    judge_id: str
-
-
-@dataclass(frozen=True)
 class GridStanding:
     """Where the grid stands, for whoever watches."""
 
@@ -84,6 +53,14 @@ class GridStanding:
     message: str
     calls_expected: int
     view: StylesView
+
+    @property
+    def calls(self) -> int:
+        return self.view.calls
+
+    @property
+    def usage(self) -> Usage:
+        return self.view.usage
 
 
 @dataclass(frozen=True)

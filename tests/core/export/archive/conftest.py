@@ -37,7 +37,7 @@ from core.records import (
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.criteria import Stood
-from core.store.rows import CriteriaScores, NewRun, StepRow
+from core.store.rows import CriteriaScores, NewRun
 from core.store.store import Store
 
 ANN, BO = Actor("Ann", "reviewer"), Actor("Bo \x00", "reviewer", "bo@example.org")
@@ -77,13 +77,13 @@ def _run(store: Store, project_id: str, golden_id: str) -> str:
     )
     run_id = store.runs.add(new)
     store.runs.claim(run_id, 1, "a worker's host")
-    store.results.put_step(run_id, StepRow(0, "step:0", pack({"values": np.array([1.0, np.nan, -0.0])})))
+    store.results.put_document(run_id, "search", pack({"values": np.array([1.0, np.nan, -0.0])}))
     store.results.put_document(run_id, "judge", pack({"state": {"spec": "offline", "weights": [0.1, 2]}}))
     reasons = (Unscored("b", "no verdict", "detail", ("raw \x00",)),)
     store.results.add_scores(run_id, [CriteriaScores("c1", (0, 1), (0.1 + 0.2, float("nan")), reasons)])
     store.replies.of_run(run_id, project_id).put_replies([("reply:1", REPLY)])
     store.replies.put_replies([("reply:of somebody else", REPLY)])
-    store.runs.finish(run_id, "a worker's host", "failed", message="m", error="e")
+    store.runs.finish(run_id, 1, "failed", message="m", error="e")
     return run_id
 
 

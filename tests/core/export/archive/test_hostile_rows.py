@@ -124,7 +124,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a run on a golden set of the target": (_put("runs", "golden_id", OTHER_GOLDEN), "which is not in the file"),
     "labels on one": (_put("labels", "golden_id", OTHER_GOLDEN), "which is not in the file"),
     "criteria on one": (_put("criteria", "golden_id", OTHER_GOLDEN), "which is not in the file"),
-    "steps of a run of the target": (_put("run_steps", "run_id", OTHER_RUN), "the run 'r0000"),
+    "documents of a run of the target": (_put("run_documents", "run_id", OTHER_RUN), "the run 'r0000"),
     "scores of one": (_put("run_scores", "run_id", OTHER_RUN), "the run 'r0000"),
     "documents of one": (_put("run_documents", "run_id", OTHER_RUN), "the run 'r0000"),
     "replies of one": (_put("run_replies", "run_id", OTHER_RUN), "the run 'r0000"),
@@ -190,7 +190,7 @@ def test_an_unchanged_file_passes(bent: Bent, elsewhere: Store, settings: Settin
 
 
 def test_rows_with_one_key_are_taken_back(bent: Bent, elsewhere: Store, settings: Settings) -> None:
-    for table in ("run_steps", "labels", "judges", "run_scores"):
+    for table in ("run_documents", "labels", "judges", "run_scores"):
         with pytest.raises(StoreError, match="same key"):
             tasks.import_project(elsewhere, settings, io.BytesIO(bent(_again(table))))
     assert elsewhere.projects.all() == []

@@ -81,12 +81,13 @@ def wait_for_nodes(n: int) -> None:
 
 
 def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Drive the run's steps; the second node is killed when both are at work and one shard is there."""
+    """Do the run; the second node is killed when both are at work and one shard is there."""
     import ray
 
     from core.data import load_golden
-    from core.jobs.tasks.repeval_program import RepEvalProgram
+    from core.jobs.runs import do_run
     from core.jobs.views.repeval import RepEvalRequest
+    from core.progress import Silent
     from core.repeval import Extraction, RepEvalSettings, extract
     from core.repeval.states.shards import survey
     from core.settings import Settings
@@ -103,31 +104,25 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     aspect = next(iter(golden.aspects))
     request = RepEvalRequest(project, golden_id, aspect, extraction=reading, settings=quick)
     run_id = store.runs.add(NewRun(project, golden_id, "repeval", "t", aspect, "minilm", pack(request).body))
-    program = RepEvalProgram(store, Settings(home=home, ray=address), store.runs.get(run_id))
+    store.runs.claim(run_id, 1, "w")
     survey(address, request.model)  # connects; the second node may not have joined yet
     wait_for_nodes(2)
     seen: dict[str, Any] = {"slots": survey(address, request.model).slots, "kept_at_the_kill": 0, "messages": []}
 
-    def on_progress(done: int, _: int) -> None:
-        busy = ray.available_resources().get("CPU", 0) == 0
-        if not seen["kept_at_the_kill"] and 0 < done < len(golden.items) and busy:
-            seen["kept_at_the_kill"] = done
-            kill_with_children(second.pid)
+    class Watching(Silent):
+        def publish(self, snapshot: Any) -> None:
+            seen["messages"].append(snapshot.message)
 
-    steps, answer = program.steps(), None
-    while True:
-        try:
-            step = steps.send(answer)
-        except StopIteration as end:
-            seen["status"] = program.finish(end.value)
-            seen["test"] = end.value.result.test.value
-            break
-        answer = None
-        if program.question(step):
-            answer = program.read(step, program.work(step, on_progress))
-            program.keep(step, answer)
-        else:
-            seen["messages"].append(step.message)
+        def advance(self, done: int, of: int) -> None:
+            busy = ray.available_resources().get("CPU", 0) == 0
+            if not seen["kept_at_the_kill"] and 0 < done < len(golden.items) and busy:
+                seen["kept_at_the_kill"] = done
+                kill_with_children(second.pid)
+
+        def check(self) -> None:
+            """Nobody stops it."""
+
+    seen["status"] = do_run(store, Settings(home=home, ray=address), store.runs.get(run_id), Watching())
     wait_for_nodes(1)
     ray.shutdown()
     there, here = (extract(golden, None, reading, cache) for cache in (home, folder / "alone"))

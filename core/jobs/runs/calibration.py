@@ -1,60 +1,34 @@
-"""A calibration as a durable run: the loop of `core.calibration`, with every answer stored."""
+"""A calibration, and the judges that it leaves to be compared."""
 
 from __future__ import annotations
-
-from collections.abc import Generator
-from typing import Any
 
 import numpy as np
 
 from core.calibration.loop import calibration
 from core.calibration.steps import Calibration
-from core.jobs.documents import RESULT
-from core.jobs.tasks.convert import request_of
-from core.jobs.tasks.programs import JudgeProgram, JudgeState, PrepareStep
+from core.jobs.runs.work import RunWork
 from core.jobs.views import CalibrationRequest
 from core.public import split_for, task_of
 from core.records import Alignment, GoldenSet, JudgeScores, ScoreMatrix
-from core.settings import Settings
-from core.store.codec import pack
 from core.store.criteria import Stood
-from core.store.rows import RunRow
-from core.store.store import Store
 
 
-class CalibrationProgram(JudgeProgram):
-    def __init__(self, store: Store, settings: Settings, run: RunRow) -> None:
-        request = request_of(run)
-        assert isinstance(request, CalibrationRequest)
-        golden = store.goldens.load(request.golden_id)
-        self._request = request
-        super().__init__(
-            store, settings, run, golden, task_of(golden, request.aspect, request.definition, request.scale)
-        )
-
-    def steps(self) -> Generator[Any, Any, Calibration]:
-        chosen = self._request.settings
-        split = split_for(self.golden, self.task.aspect, chosen)
-        prepared: JudgeState = yield PrepareStep(self._request.judge_spec, split.calibration)
-        self.restore(prepared.state)
-        return (yield from calibration(self.golden, self.task, split, chosen, judge_state=prepared.state))
-
-    def finish(self, result: Calibration) -> str:
-        """Store the result, the criteria and how each stood; "budget" when the budget ended it."""
-        run = self.run
-        every = {one.criteria.criteria_id: one.criteria for one in result.candidates}
-        every |= {one.criteria_id: one for one in result.chosen}
-        self.store.criteria.add(run.project_id, run.golden_id, list(every.values()))
-        self.store.criteria.record(run.project_id, run.run_id, _standings(result))
-        for judge in judges_of(result, self.golden, run.run_id, self._bare_scores(result)):
-            self.store.judges.add(run.project_id, run.golden_id, judge)
-        self.store.results.put_document(run.run_id, RESULT, pack(result))
-        return "budget" if result.stopped_early else "done"
-
-    def _bare_scores(self, result: Calibration) -> ScoreMatrix:
-        """What the judge without criteria gave all items of the golden set."""
-        bare = [one.criteria.criteria_id for one in result.candidates if one.status == "baseline"]
-        return self.store.results.scores(self.run.run_id, self.golden.item_ids, bare)
+def run_calibration(work: RunWork) -> Calibration:
+    """Calibrate, and enter the criteria, how each stood, and the judges."""
+    request, golden = work.request(CalibrationRequest), work.golden
+    task = task_of(golden, request.aspect, request.definition, request.scale)
+    split = split_for(golden, task.aspect, request.settings)
+    state = work.prepared(request.judge_spec, task, split.calibration)
+    with work.asking(state, task) as asked:
+        result = calibration(asked, split, request.settings, judge_state=state)
+    every = {one.criteria.criteria_id: one.criteria for one in result.candidates}
+    every |= {one.criteria_id: one for one in result.chosen}
+    work.add_criteria(list(every.values()))
+    work.add_standings(_standings(result))
+    bare = [one.criteria.criteria_id for one in result.candidates if one.status == "baseline"]
+    for judge in judges_of(result, golden, work.run.run_id, work.scores(bare)):
+        work.add_judge(judge)
+    return result
 
 
 def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMatrix) -> list[JudgeScores]:

@@ -1,0 +1,160 @@
+"""The queue of runs, and one worker's part in it.  Knows no domain and holds no SQL.
+
+The queue is the table of runs itself: a worker takes a queued run by an update that only one can win, calls the
+function of its kind, and stores the result or why there is none.  A run that is taken up again is called again: what
+it was answered, and what it stored, it finds (`core.jobs.runs`).
+
+::
+
+    web process  ── row in `runs` (queued) ──▶  any worker's tick takes it: attempt n is this worker's
+    worker dies  ── same worker starts     ──▶  what it had begun is queued again, as attempt n + 1
+                 ── heartbeat goes stale   ──▶  another worker's tick queues it again
+
+Whatever still runs of an older attempt cannot write any more, and stops when it next says how far it is.  Which
+worker takes a run that wants a GPU is told in `core.jobs.routing`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from core.errors import CallAgainError, CancelledRunError, ConcordError, LostRunError
+from core.jobs.progress import RunProgress
+from core.jobs.routing import PATIENCE, Wants, takes
+from core.store.rows import RunRow, WorkerRow
+from core.store.store import Store
+from core.store.workers import ALIVE_SECONDS
+
+RUNS_AT_ONCE: dict[Wants, int] = {"any": 4, "gpu": 1}
+"""Of one worker, by what they want: two models at once would have to share the memory of one GPU."""
+_STOP_SECONDS = 3.0
+
+Work = Callable[[RunRow, RunProgress], str]
+"""Does a run, stores its result, and returns its final status ("done", "budget")."""
+WantsOf = Callable[[RunRow], Wants]
+log = logging.getLogger("concord.jobs")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a run ended; `status` "" says that it is another worker's now."""
+
+    status: str
+    message: str = ""
+    error: str = ""
+
+
+class Queue:
+    """One per worker process."""
+
+    def __init__(
+        self,
+        store: Store,
+        worker_id: str,
+        work: Work,
+        *,
+        capability: str = "cpu",
+        wants: WantsOf = lambda run: "any",
+        patience: float = PATIENCE,
+    ) -> None:
+        """`capability` is what this worker computes on, `wants` what a run wants; `patience` in seconds as in
+        `core.jobs.routing`.
+        """
+        self._store, self._worker_id, self._work = store, worker_id, work
+        self._capability, self._wants, self._patience = capability, wants, patience
+        self._active: dict[str, Wants] = {}
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+
+    def launch(self) -> None:
+        """Queue again what this worker left unfinished when it was killed."""
+        for run in self._store.runs.active():
+            if run.worker_id == self._worker_id:
+                self._store.runs.pass_on(run.run_id, run.attempt, "taken up again")
+
+    def stop(self) -> None:
+        """Let go of everything: runs in progress are queued again for the next worker."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._active, timeout=_STOP_SECONDS)
+        self.launch()
+
+    def tick(self) -> None:
+        """Take queued runs, oldest first, and queue again what lost workers left."""
+        active = self._store.runs.active()
+        workers = self._store.workers.all() if active else []
+        for run in reversed(active):
+            if run.status == "running":
+                self._pass_on_if_lost(run)
+            elif run.not_before <= run.now and self._has_room_for(run, workers):
+                self._take(run)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no run is queued or running anywhere."""
+        return not self._store.runs.active()
+
+    def _pass_on_if_lost(self, run: RunRow) -> None:
+        lost = run.beat_at is None or run.now - run.beat_at > ALIVE_SECONDS
+        if lost and run.worker_id != self._worker_id and self._store.runs.pass_on(run.run_id, run.attempt):
+            log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id)
+
+    def _has_room_for(self, run: RunRow, workers: Sequence[WorkerRow]) -> bool:
+        wants = self._wants(run)
+        with self._changed:
+            room = run.run_id not in self._active  # the attempt before, just cancelled, may still be ending
+            room = room and list(self._active.values()).count(wants) < RUNS_AT_ONCE[wants]
+        return room and takes(self._capability, wants, workers, self._patience)
+
+    def _take(self, run: RunRow) -> None:
+        message = "going on where it stopped" if run.snapshots else "starting"
+        if not self._store.runs.claim(run.run_id, run.attempt, self._worker_id, message):
+            return
+        with self._changed:
+            self._active[run.run_id] = self._wants(run)
+        name = f"run-{run.run_id}"
+        threading.Thread(target=self._do, args=(self._store.runs.get(run.run_id),), name=name, daemon=True).start()
+
+    # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _do(self, run: RunRow) -> None:
+        try:
+            ending = self._to_the_end(run)
+            if ending.status:
+                message, error = ending.message, ending.error
+                self._store.runs.finish(run.run_id, run.attempt, ending.status, message=message, error=error)
+        except ConcordError as error:
+            log.warning("run %s: its ending could not be written: %s", run.run_id, error)
+        finally:
+            with self._changed:
+                del self._active[run.run_id]
+                self._changed.notify_all()
+
+    def _to_the_end(self, run: RunRow) -> _Ending:
+        """Every error becomes an ending; only its message is kept, its traceback goes to the log."""
+        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"work-{run.run_id}")
+        try:
+            with RunProgress(self._store, run, self._stopping) as progress:
+                return _Ending(progress.wait_for(pool.submit(self._work, run, progress)), "done")
+        except LostRunError:
+            return _Ending("")
+        except CallAgainError as later:
+            self._store.runs.pass_on(run.run_id, run.attempt, str(later), after=later.seconds)
+            return _Ending("")
+        except CancelledRunError as error:
+            return _Ending("cancelled", "cancelled", str(error))
+        except ConcordError as error:
+            log.warning("run %s failed: %s", run.run_id, error, exc_info=True)
+            return _Ending("failed", "failed", str(error))
+        except Exception as error:
+            log.exception("run %s failed unexpectedly", run.run_id)
+            name = type(error).__name__
+            return _Ending(
+                "failed", "failed", f"Something unexpected went wrong ({name}); the worker's log has the details."
+            )
+        finally:
+            pool.shutdown(wait=False)  # work that does not notice a cancellation ends by itself

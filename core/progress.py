@@ -1,0 +1,73 @@
+"""The only thing a long computation knows of the world: whom it tells how far it is, and who may stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from core.records import Usage
+
+
+class Snapshot(Protocol):
+    """Where a computation stands, as a screen shows it; a record that the store can keep."""
+
+    @property
+    def phase(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def calls_expected(self) -> int: ...
+    @property
+    def usage(self) -> Usage: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A snapshot of computations that have no leaderboard: `calls` of `calls_expected` are done."""
+
+    phase: str
+    message: str
+    calls: int
+    calls_expected: int
+    usage: Usage = field(default_factory=Usage)
+
+
+class Progress(Protocol):
+    """Both methods are cheap, and raise `CancelledRunError` (or another JobError) when the computation must stop."""
+
+    def advance(self, done: int, of: int) -> None:
+        """`done` of `of` calls are made since the last snapshot."""
+        ...
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Show where the computation stands.  The same inputs and answers publish the same snapshots in order."""
+        ...
+
+
+class Silent:
+    """Nobody watches, nobody stops it."""
+
+    def advance(self, done: int, of: int) -> None:
+        """Nothing."""
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Every snapshot is shown, as a command does on a terminal."""
+
+    show: Callable[[Any], None]
+
+    def advance(self, done: int, of: int) -> None:
+        """Nothing: the next snapshot says it."""
+
+    def publish(self, snapshot: Snapshot) -> None:
+        self.show(snapshot)
+
+
+SILENT = Silent()
