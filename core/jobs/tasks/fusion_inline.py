@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from core.errors import UsageError
-from core.fusion.llm import OVERALL, FusionJudge, numbers_of
-from core.fusion.plan import FusionPlan, helper_of, measured_plan, plan_messages, read_plan
+from core.fusion.by_model import ModelRatings
+from core.fusion.llm import OVERALL, FusionJudge
+from core.fusion.plan import FusionPlan, helper_of, measured_plan, read_plan
 from core.fusion.stack import Sides, StackSettings
 from core.jobs.tasks.fusion_parts import Bench, Gathered
 from core.jobs.tasks.style_grid.asking import language_model
 from core.judging.gate import NAMED
-from core.judging.llm import LLMJudge
-from core.judging.verdicts import total_usage
-from core.providers.base import Completion, Reply, Request
+from core.progress import SILENT, Progress
 from core.public import task_of
-from core.records import Alignment, FloatArray, Scored, Usage, Verdict
+from core.records import Alignment, FloatArray, Usage, Verdict
 from core.stats import Difference, align_with_intervals, paired_difference
 
-PLAN_TOKENS = 1_500
 MODEL_WRITES = "model"
 """In the place of a plan's text: the model writes it."""
 
@@ -64,7 +62,7 @@ def fuse_by_model(
     spec: str,
     plan: str = "",
     also: Sequence[str] = (),
-    on_item: Callable[[int, object], None] | None = None,
+    progress: Progress = SILENT,
 ) -> ModelFusion:
     """Fuse with the model `spec`, on the report side alone; each call rates the bench's aspect and those in `also`.
 
@@ -79,16 +77,15 @@ def fuse_by_model(
     asked = [k for k in sides.report.tolist() if items[k].target.strip()]
     model = language_model(spec, bench.settings, bench.replies, gate=NAMED)
     try:
-        chosen, written = _plan(bench, gathered, sides, how, model=model, plan=plan, aspects=aspects)
-        judge = FusionJudge(tasks, helpers, chosen)
-        requests = [judge.request(model.model, items[k], numbers_of(gathered.parts, k)) for k in asked]
-        replies = model.provider.complete(requests, on_reply=on_item)
+        expected = len(asked) + (plan == MODEL_WRITES)
+        ratings = ModelRatings(model, gathered.parts, items, expected, progress)
+        chosen = _plan(bench, gathered, sides, how, ratings=ratings, plan=plan, aspects=aspects)
+        ratings.rate(FusionJudge(tasks, helpers, chosen), asked)
         notes = sides.notes if model.is_llm else (*sides.notes, model.notice)
     finally:
         model.close()
-    read = [judge.read(items[k].item_id, reply) for k, reply in zip(asked, replies, strict=True)]
-    verdicts = {name: tuple(one[name] for one in read) for name in (*aspects, OVERALL)}
-    rows = {name: _row(verdicts[name], asked, len(items)) for name in aspects}
+    verdicts = {name: tuple(ratings.verdicts[k][name] for k in asked) for name in (*aspects, OVERALL)}
+    rows = {name: ratings.values(name) for name in aspects}
     matrix = np.vstack([rows[bench.aspect], *(part.upward for part in gathered.parts)])
     told = _align(bench, matrix, sides.report, how)
     on_fit = [one.value if one.value is not None else -2.0 for one in _align(bench, matrix[1:], sides.fit, how)]
@@ -100,21 +97,15 @@ def fuse_by_model(
         parts={part.name: one for part, one in zip(gathered.parts, told[1:], strict=True)},
         best_part=gathered.parts[best].name,
         against_best=_difference(bench, matrix[[0, best + 1]], sides, how),
-        calls=len(requests) + len(written),
+        calls=ratings.calls,
         notes=notes,
         also={
             name: OtherAspect(verdicts[name], _align(bench, rows[name][None, :], sides.report, how, name)[0])
             for name in aspects[1:]
         },
         overall=() if OVERALL in aspects else verdicts[OVERALL],
-        usage=total_usage([*written, *replies]),
+        usage=ratings.usage,
     )
-
-
-def _row(verdicts: Sequence[Verdict], asked: Sequence[int], n_items: int) -> FloatArray:
-    values = np.full(n_items, np.nan)
-    values[list(asked)] = [one.value if isinstance(one, Scored) else np.nan for one in verdicts]
-    return values
 
 
 def _plan(
@@ -123,24 +114,19 @@ def _plan(
     sides: Sides,
     how: StackSettings,
     *,
-    model: LLMJudge,
+    ratings: ModelRatings,
     plan: str,
     aspects: Sequence[str],
-) -> tuple[FusionPlan, tuple[Reply, ...]]:
-    """The plan in force, and the reply in which the model wrote it."""
+) -> FusionPlan:
+    """The plan in force."""
     names = [part.name for part in gathered.parts]
     if not plan:
         parts = dict.fromkeys(aspects, gathered.parts)
         at = sides.fit.tolist()
-        return measured_plan(bench.golden, parts, at, statistic=how.statistic, level=how.level, seed=how.seed), ()
+        return measured_plan(bench.golden, parts, at, statistic=how.statistic, level=how.level, seed=how.seed)
     if plan != MODEL_WRITES:
-        return read_plan(plan, aspects, names), ()
-    tasks = [task_of(bench.golden, one) for one in aspects]
-    messages = plan_messages(tasks, [helper_of(part) for part in gathered.parts])
-    reply = model.provider.complete([Request(model.model, messages, 0.0, PLAN_TOKENS)])[0]
-    if not isinstance(reply, Completion):
-        raise UsageError(f"The model wrote no plan: {reply.message}")
-    return read_plan(reply.text, aspects, names, "model"), (reply,)
+        return read_plan(plan, aspects, names)
+    return read_plan(ratings.write_plan([task_of(bench.golden, one) for one in aspects]), aspects, names, "model")
 
 
 def _align(bench: Bench, matrix: FloatArray, at: np.ndarray, how: StackSettings, aspect: str = "") -> list[Alignment]:

@@ -17,8 +17,8 @@ from core.jobs import tasks
 from core.jobs.progress import RunProgress
 from core.jobs.runs.metrics import judge_of
 from core.jobs.views.fusion import FusionRequest, FusionRunView
-from core.providers.base import Completion, Reply, Request
-from core.providers.scripted import ScriptedProvider
+from core.providers import scripted
+from core.providers.base import Reply, Request
 from core.settings import Settings
 from core.store.store import Store
 
@@ -106,18 +106,18 @@ def test_what_was_answered_is_not_asked_again(
 ) -> None:
     """144 items in batches of 40, and the plan; cancelled once so many replies were counted, then resumed."""
     requests: list[str] = []
-    answer, advance, counted = ScriptedProvider.answer, RunProgress.advance, iter(range(1_000))
+    answer, advance, counted = scripted.reply_to, RunProgress.advance, iter(range(1_000))
 
-    def noted(self: ScriptedProvider, request: Request) -> Reply:
+    def noted(request: Request, seed: int) -> Reply:
         requests.append(request.key(""))
-        return answer(self, request)
+        return answer(request, seed)
 
     def cancelled(self: RunProgress, done: int, of: int) -> None:
         advance(self, done, of)
         if next(counted) == interrupted_at:
             raise CancelledRunError("A person cancelled the run.")
 
-    monkeypatch.setattr(ScriptedProvider, "answer", noted)
+    monkeypatch.setattr(scripted, "reply_to", noted)
     request = replace(asked, plan="", n_items=None)
     run_id = tasks.start_fusion(store, settings, request)
     with monkeypatch.context() as patched:
@@ -141,14 +141,13 @@ def test_what_was_answered_is_not_asked_again(
 
 def answering(monkeypatch: pytest.MonkeyPatch, change: Callable[[int, str], str]) -> None:
     """The model answers `change(number of the request, reply)`."""
-    answer, numbers = ScriptedProvider.answer, count()
+    answer, numbers = scripted.reply_to, count()
 
-    def changed(self: ScriptedProvider, request: Request) -> Reply:
-        reply = answer(self, request)
-        assert isinstance(reply, Completion)
+    def changed(request: Request, seed: int) -> Reply:
+        reply = answer(request, seed)
         return replace(reply, text=change(next(numbers), reply.text))
 
-    monkeypatch.setattr(ScriptedProvider, "answer", changed)
+    monkeypatch.setattr(scripted, "reply_to", changed)
 
 
 def test_a_missing_aspect_is_unscored_alone(
