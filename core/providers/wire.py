@@ -7,11 +7,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.prices import Price
 from core.records import Usage
+
+T = TypeVar("T")
 
 EXTRAS = ("response_format", "logprobs", "n")
 """What many endpoints do not do; a run goes on without each of them."""
@@ -169,13 +172,19 @@ def read_completions(body: bytes, price: Price | None) -> list[Reply]:
         reply = json.loads(body)
     except ValueError:
         raise NotACompletionError(_looks_like(body)) from None
-    if not isinstance(reply, dict) or not isinstance(reply.get("choices"), list):
+    choices = _part(reply, "choices", list)
+    if choices is None:
         raise NotACompletionError("JSON without the field 'choices'")
-    if not reply["choices"]:
+    if not choices:
         return [Failure("The endpoint sent a completion without choices.")]
-    usage = read_usage(reply.get("usage"), price)
-    choices = reply["choices"]
-    return [_choice(choice, part) for choice, part in zip(choices, _shares(usage, choices, price), strict=True)]
+    shares = _shares(read_usage(reply.get("usage"), price), choices, price)
+    return [_completion(choice, share) for choice, share in zip(choices, shares, strict=True)]
+
+
+def _part(value: object, name: str, kind: type[T]) -> T | None:
+    """What stands under `name` in an object of the JSON; None where it is missing or of another kind."""
+    part = value.get(name) if isinstance(value, dict) else None
+    return part if isinstance(part, kind) else None
 
 
 def _shares(usage: Usage, choices: Sequence[object], price: Price | None) -> list[Usage]:
@@ -186,89 +195,74 @@ def _shares(usage: Usage, choices: Sequence[object], price: Price | None) -> lis
     """
     if len(choices) == 1:
         return [usage]
-    lengths = [_length(choice) for choice in choices]
-    ends = [usage.completion_tokens * sum(lengths[: k + 1]) // max(1, sum(lengths)) for k in range(len(choices))]
-    shares = []
-    for k, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        prompt = usage.prompt_tokens if k == 0 else 0
-        shares.append(
-            Usage(
-                requests=int(k == 0),
-                prompt_tokens=prompt,
-                completion_tokens=end - start,
-                cost=None if price is None or usage.cost is None else price.cost(prompt, end - start),
-                cached_prompt_tokens=usage.cached_prompt_tokens if k == 0 else 0,
-            )
+    lengths = [1 + len(_part(_part(choice, "message", dict), "content", str) or "") for choice in choices]
+    bounds = [usage.completion_tokens * length // sum(lengths) for length in accumulate(lengths, initial=0)]
+    prompts = [usage.prompt_tokens, *(0 for _ in choices[1:])]
+    return [
+        Usage(
+            requests=int(k == 0),
+            prompt_tokens=prompt,
+            completion_tokens=end - start,
+            cost=None if price is None or usage.cost is None else price.cost(prompt, end - start),
+            cached_prompt_tokens=usage.cached_prompt_tokens if k == 0 else 0,
         )
-    return shares
+        for k, (prompt, (start, end)) in enumerate(zip(prompts, pairwise(bounds), strict=True))
+    ]
 
 
-def _length(choice: object) -> int:
-    message = choice.get("message") if isinstance(choice, dict) else None
-    text = message.get("content") if isinstance(message, dict) else None
-    return 1 + (len(text) if isinstance(text, str) else 0)
-
-
-def _choice(choice: object, usage: Usage) -> Reply:
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
+def _completion(choice: object, usage: Usage) -> Reply:
+    message = _part(choice, "message", dict)
+    if message is None:
         return Failure("The endpoint sent a completion without a message.")
-    return _completion(choice, message, usage)
-
-
-def _completion(choice: Mapping[str, Any], message: Mapping[str, Any], usage: Usage) -> Reply:
-    finish = choice.get("finish_reason")
+    finish = _part(choice, "finish_reason", str)
     if finish == "content_filter":
         return Failure("The endpoint's content filter withheld the reply.")
-    refusal = message.get("refusal")
-    if isinstance(refusal, str) and refusal:
+    if refusal := _part(message, "refusal", str):
         return Completion(_encodable(refusal), "refusal", usage)
     text = message.get("content")
     if text is not None and not isinstance(text, str):
         return Failure("The endpoint sent a completion whose content is not text.")
-    logprobs = _logprobs(choice.get("logprobs"))
+    logprobs = _logprobs(_part(_part(choice, "logprobs", dict), "content", list) or [])
     return Completion(_encodable(text or ""), "length" if finish == "length" else "stop", usage, logprobs=logprobs)
 
 
-def _logprobs(raw: object) -> tuple[TokenLogprobs, ...]:
+def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
     """The first tokens with their alternatives; nothing where they are not told or not of the usual form."""
-    content = raw.get("content") if isinstance(raw, dict) else None
-    if not isinstance(content, list):
-        return ()
     places = []
     for place in content[:LOGPROB_PLACES]:
-        if not isinstance(place, dict) or not isinstance(place.get("token"), str):
+        token = _part(place, "token", str)
+        if token is None:
             return ()
-        told = place.get("top_logprobs")
-        top = tuple(_token(entry) for entry in told if _is_token(entry)) if isinstance(told, list) else ()
-        places.append(TokenLogprobs(_encodable(place["token"]), top))
+        alternatives = map(_alternative, _part(place, "top_logprobs", list) or [])
+        places.append(TokenLogprobs(_encodable(token), tuple(entry for entry in alternatives if entry is not None)))
     return tuple(places) if any(place.top for place in places) else ()
 
 
-def _is_token(entry: object) -> bool:
-    if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
-        return False
-    logprob = entry.get("logprob")
-    return isinstance(logprob, int | float) and not isinstance(logprob, bool) and math.isfinite(logprob)
-
-
-def _token(entry: Mapping[str, Any]) -> tuple[str, float]:
-    return _encodable(entry["token"]), float(entry["logprob"])
+def _alternative(entry: object) -> tuple[str, float] | None:
+    """A token and its logarithm; None without a finite one."""
+    token = _part(entry, "token", str)
+    logprob = entry.get("logprob") if isinstance(entry, dict) else None
+    if token is None or isinstance(logprob, bool) or not isinstance(logprob, int | float) or not math.isfinite(logprob):
+        return None
+    return _encodable(token), float(logprob)
 
 
 def read_usage(raw: object, price: Price | None) -> Usage:
     """`Usage` of one request; tokens are 0 and the cost None when the endpoint does not tell them."""
     if not isinstance(raw, dict):
         return Usage(requests=1)
-    details = raw.get("prompt_tokens_details")
-    prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens"))
+    prompt, completion = _count(raw, "prompt_tokens"), _count(raw, "completion_tokens")
     return Usage(
         requests=1,
         prompt_tokens=prompt,
         completion_tokens=completion,
         cost=None if price is None else price.cost(prompt, completion),
-        cached_prompt_tokens=_count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
+        cached_prompt_tokens=_count(raw.get("prompt_tokens_details"), "cached_tokens"),
     )
+
+
+def _count(value: object, name: str) -> int:
+    return max(0, _part(value, name, int) or 0)
 
 
 def _is_json_object(text: str) -> bool:
@@ -281,10 +275,6 @@ def _is_json_object(text: str) -> bool:
 def _encodable(text: str) -> str:
     """`text` without lone surrogates, which JSON may carry but no file or database takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _looks_like(body: bytes) -> str:
