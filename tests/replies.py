@@ -1,8 +1,12 @@
-"""What tests of judges and providers answer with, and where they keep the answers."""
+"""What tests of judges and providers answer with, where they keep the answers, and recorded ones."""
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 from core.providers.base import Completion, Reply, Request, TokenLogprobs
 from core.providers.scripted import ScriptedProvider, reply_to
@@ -42,3 +46,14 @@ class MemoryReplies:
     def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
         for key, text in replies:
             self.replies.setdefault(key, text)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The objects of a packed JSONL file of the reference data."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def responses_of(path: Path) -> dict[str, list[str]]:
+    """Item → its recorded replies."""
+    return {row["item_id"]: row["responses"] for row in rows_of(path)}

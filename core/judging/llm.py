@@ -133,8 +133,8 @@ class LLMJudge:
             chunk.cells += [_Cell(row, column, item) for column in range(len(criteria))]
             if item.target.strip():
                 frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
-                for one in criteria:
-                    chunk.requests += self._requests(frames, one.text)
+                for each in criteria:
+                    chunk.requests += self._requests(frames, each.text)
             if len(chunk.requests) >= CALLS_PER_CHUNK:
                 yield chunk
                 chunk = _Chunk()
@@ -207,12 +207,12 @@ class LLMJudge:
         messages: Sequence[tuple[Message, ...]],
     ) -> DraftBatch:
         requests = [
-            Request(self.model, prompt, one.temperature, one.max_tokens, seed=one.seed, sample=one.provenance.sample)
-            for one, prompt in zip(asked, messages, strict=True)
+            Request(self.model, prompt, how.temperature, how.max_tokens, seed=how.seed, sample=how.provenance.sample)
+            for how, prompt in zip(asked, messages, strict=True)
         ]
         replies = self.provider.complete(requests)
         drafted = tuple(
-            drafted_from(reply, task.aspect, one.provenance) for reply, one in zip(replies, asked, strict=True)
+            drafted_from(reply, task.aspect, request.provenance) for reply, request in zip(replies, asked, strict=True)
         )
         return DraftBatch(drafted, len(requests), total_usage(replies))
 
@@ -291,7 +291,7 @@ class _ScoreTable:
 
     def __init__(self, items: Sequence[Item], criteria: Sequence[Criteria]) -> None:
         self._item_ids = tuple(item.item_id for item in items)
-        self._criteria_ids = tuple(one.criteria_id for one in criteria)
+        self._criteria_ids = tuple(each.criteria_id for each in criteria)
         self._values = np.full((len(criteria), len(items)), np.nan)
         self._unscored: list[list[Unscored]] = [[] for _ in criteria]
         self.usage = Usage()

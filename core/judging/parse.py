@@ -86,8 +86,8 @@ def _firmest(stated: Sequence[Statement]) -> Statement | None:
 
 
 def _numbers(reply: str, scale: Scale, aspect: str) -> list[Statement]:
-    if "{" in reply and (found := from_json(reply, scale, aspect, lambda text: _value(text, scale))):
-        return found
+    if "{" in reply and (fields := from_json(reply, scale, aspect, lambda text: _value(text, scale))):
+        return fields
     patterns = grammar(scale.low, scale.high, aspect)
     return _in_text(levelled(reply, patterns), scale, patterns)
 

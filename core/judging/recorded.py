@@ -66,8 +66,8 @@ class RecordedJudge:
     @property
     def notice(self) -> str:
         taken = ", ".join(f"{column} as {role}" for role, column in self._aliases.items())
-        told = f" Columns were taken: {taken}." if taken else ""
-        return f"Scores are replayed from {self.path.name}; criteria do not change them.{told}"
+        taken_as = f" Columns were taken: {taken}." if taken else ""
+        return f"Scores are replayed from {self.path.name}; criteria do not change them.{taken_as}"
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
         """Nothing to learn."""
@@ -84,10 +84,10 @@ class RecordedJudge:
         if on_progress is not None:
             on_progress(calls, calls)
         return ScoreMatrix(
-            criteria_ids=tuple(one.criteria_id for one in criteria),
+            criteria_ids=tuple(each.criteria_id for each in criteria),
             item_ids=tuple(item.item_id for item in items),
             values=np.tile(row, (len(criteria), 1)),
-            unscored={one.criteria_id: unscored for one in criteria} if unscored else {},
+            unscored={each.criteria_id: unscored for each in criteria} if unscored else {},
             calls=calls,
             usage=Usage(cached=calls),
         )

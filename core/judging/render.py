@@ -137,7 +137,7 @@ def refine_messages(
 
     With some of the operations only, they are asked for by a prompt whose lines stand alone, `CHOSEN_REFINE_PROMPT`.
     """
-    without = tuple(f"- {one}:" for one in OPERATIONS if one not in operations)
+    without = tuple(f"- {name}:" for name in OPERATIONS if name not in operations)
     blocks = [
         f"### Item {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
         f"Rating by the judge ({task.scale}): {_number(shown.score)}\n"

@@ -55,17 +55,17 @@ def specs_in(value: Any) -> Iterator[str]:
     """
     waiting = [value]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, dict):
-            waiting += [*found.keys(), *found.values()]
-        elif isinstance(found, list):
-            waiting += found
-        elif isinstance(found, str):
-            text = found.strip()
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str):
+            text = value.strip()
             if text.startswith(("openai:", "recorded:")) and _parses(text):
                 yield text
             else:
-                yield from _SPEC.findall(found)
+                yield from _SPEC.findall(value)
 
 
 def _parses(text: str) -> bool:
@@ -78,7 +78,7 @@ def _parses(text: str) -> bool:
 
 def _openai(rest: str) -> JudgeSpec:
     """("m", "http://…") of "m@http://…", ("m", "") of "m"; a model's name may itself start with "@"."""
-    places = [found.start() for found in _URL.finditer(rest)]
+    places = [match.start() for match in _URL.finditer(rest)]
     if len(places) > 1 or 0 in places:
         raise _bad("After openai: comes a model's name and at most one '@http', where the endpoint's URL begins.")
     if not places:

@@ -74,7 +74,7 @@ class TokenLogprobs:
 class Completion:
     """A reply: `finish` is "stop", "length" (truncated) or "refusal"; `cached` when it came from the store.
 
-    `logprobs` holds the first tokens of the reply where they were asked for and told, else nothing.
+    `logprobs` holds the first tokens of the reply where they were asked for and given, else nothing.
     """
 
     text: str

@@ -66,7 +66,7 @@ def download(
     for attempt in range(1, attempts + 1):
         try:
             with _temporary(path) as part:
-                found = _fetch(
+                size_and_digest = _fetch(
                     address,
                     part,
                     max_bytes=max_bytes,
@@ -76,7 +76,7 @@ def download(
                     loopback_http=loopback_http,
                 )
                 part.replace(path)
-            return Download(address, path, *found)
+            return Download(address, path, *size_and_digest)
         except _PassingError as error:
             if attempt == attempts:
                 raise DownloadError(str(error), address=address, offline=error.offline) from error

@@ -86,7 +86,7 @@ class Fragment(NamedTuple):
 
 def fragments(stems: Sequence[str], source: Source) -> list[Fragment]:
     """The greedy longest matches, left to right; single words count as fragments of length 1."""
-    found: list[Fragment] = []
+    matches: list[Fragment] = []
     whole, pairs, first_at = source.text.stems, source.pairs, source.first_at
     ours = list(itertools.pairwise(stems))
     i, n, n_source = 0, len(stems), source.size
@@ -103,9 +103,9 @@ def fragments(stems: Sequence[str], source: Source) -> list[Fragment]:
             where = first_at.get(stems[i], -1)
             best = int(where >= 0)
         if best:
-            found.append(Fragment(i, best, where))
+            matches.append(Fragment(i, best, where))
         i += best or 1
-    return found
+    return matches
 
 
 def longest_copy(text: Text, source: Source, least: int = 1) -> int:

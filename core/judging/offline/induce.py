@@ -145,8 +145,8 @@ def refine(
     share = gaps / max(float(np.abs(gaps).max()), 1e-9)
     pull = np.asarray(share @ values / len(gaps))
     clauses = tuple(replace(clause, weight=nearest_level(clause.weight)) for clause in reading.clauses)
-    found = [change for change in _changes(replace(reading, clauses=clauses), pull, task) if change.reading.clauses]
-    options = sorted((c for c in found if c.operation in operations), key=lambda change: -change.promise)
+    helpful = [change for change in _changes(replace(reading, clauses=clauses), pull, task) if change.reading.clauses]
+    options = sorted((c for c in helpful if c.operation in operations), key=lambda change: -change.promise)
     if not options:
         return ""
     choice = options[0]

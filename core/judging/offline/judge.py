@@ -66,15 +66,15 @@ class OfflineJudge:
         """(n_criteria, n_items) scores strictly inside the scale, unrounded; NaN for items without words."""
         calls = len(items) * len(criteria)
         values, written = self._measure(task, items, calls, on_progress)
-        weights = np.array([self._weights(task, one) for one in criteria]).reshape(len(criteria), values.shape[1])
+        weights = np.array([self._weights(task, each) for each in criteria]).reshape(len(criteria), values.shape[1])
         scores = squash(product(weights, np.ascontiguousarray(values.T)), task.scale)
         scores[:, ~written] = np.nan
         missing = tuple(_missing(item) for item, has_words in zip(items, written, strict=True) if not has_words)
         return ScoreMatrix(
-            criteria_ids=tuple(one.criteria_id for one in criteria),
+            criteria_ids=tuple(each.criteria_id for each in criteria),
             item_ids=tuple(item.item_id for item in items),
             values=scores,
-            unscored={one.criteria_id: missing for one in criteria} if missing else {},
+            unscored={each.criteria_id: missing for each in criteria} if missing else {},
             calls=calls,
             usage=Usage(),
         )

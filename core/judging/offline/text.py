@@ -174,11 +174,11 @@ def names(text: Text) -> list[str]:
 
     A text written in capitals or in Title Case throughout says nothing about names: the list is empty.
     """
-    found = [s.words[i] for s in text.sentences for i in s.marked if i and s.surface[i][0].isupper()]
+    capitalised = [s.words[i] for s in text.sentences for i in s.marked if i and s.surface[i][0].isupper()]
     inner = len(text.words) - len(text.sentences)
-    if inner >= 4 and len(found) > 0.7 * inner:
+    if inner >= 4 and len(capitalised) > 0.7 * inner:
         return []
-    return [name for name in found if name not in FUNCTION_WORDS]
+    return [name for name in capitalised if name not in FUNCTION_WORDS]
 
 
 def mean(values: Sequence[float], empty: float = 0.0) -> float:

@@ -36,8 +36,8 @@ def from_chinese(text: str, scale: Scale) -> list[Statement]:
     """Statements in `text`, none when it holds no such character."""
     if text.isascii() or not _ANY.search(text):
         return []
-    found = [*_labelled(text, scale), *_answers(text, scale)]
-    return found or [*_in_prose(text, scale)]
+    stated = [*_labelled(text, scale), *_answers(text, scale)]
+    return stated or [*_in_prose(text, scale)]
 
 
 def _labelled(text: str, scale: Scale) -> Iterator[Statement]:

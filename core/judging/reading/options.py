@@ -28,12 +28,12 @@ def from_letters(reply: str, scale: Scale) -> list[Statement]:
     if len(reply) < _LONGEST_LONE and (lone := _LOWER.fullmatch(cased(reply))):
         return [*_option(lone, ALONE, scale)]
     text = cased(reply)
-    found = [one for match in _LABEL.finditer(text) for one in _option(match, LABELLED, scale)]
-    found += [one for match in _ALONE.finditer(text) for one in _option(match, LABELLED, scale)]
+    options = [option for match in _LABEL.finditer(text) for option in _option(match, LABELLED, scale)]
+    options += [option for match in _ALONE.finditer(text) for option in _option(match, LABELLED, scale)]
     first = _START.match(text)
     if first and not _is_list(text, first):
-        found += _option(first, LABELLED, scale)
-    return found or [one for match in _BRACKETS.finditer(text) for one in _option(match, PROSE, scale)]
+        options += _option(first, LABELLED, scale)
+    return options or [option for match in _BRACKETS.finditer(text) for option in _option(match, PROSE, scale)]
 
 
 def _is_list(text: str, match: re.Match[str]) -> bool:

@@ -142,8 +142,8 @@ def from_prose(text: str, grammar: Grammar, scale: Scale) -> list[Statement]:
 
     Statements in English; in German, Spanish and French where English finds none; at last a number in brackets.
     """
-    found = [*_in_prose(text, grammar.prose, scale), *_in_prose(text, grammar.ratio, scale)]
-    return found or [*_in_prose(text, grammar.other_prose, scale)] or [*_in_brackets(text, scale)]
+    english = [*_in_prose(text, grammar.prose, scale), *_in_prose(text, grammar.ratio, scale)]
+    return english or [*_in_prose(text, grammar.other_prose, scale)] or [*_in_brackets(text, scale)]
 
 
 def _in_prose(text: str, pattern: re.Pattern[str], scale: Scale) -> Iterator[Statement]:

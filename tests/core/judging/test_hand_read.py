@@ -11,16 +11,15 @@ stated); it holds no reply.  Its parts:
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from core.judging.parse import read_rating
 from core.records import Scale
+from tests.replies import responses_of
 
 EXPECTED: dict[str, dict[str, list[tuple[str, int, float | None]]]] = json.loads(
     (Path(__file__).parent / "hand_read_replies.json").read_text("utf-8")
@@ -38,15 +37,9 @@ def _aspect(file: str) -> str:
     return Path(file).name.partition("_")[0]
 
 
-def _replies(folder: Path, file: str) -> dict[str, list[str]]:
-    with gzip.open(folder / f"{file}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    return {row["item_id"]: row["responses"] for row in rows}
-
-
 def _hand_read(part: str, folder: Path) -> Iterator[tuple[str, tuple[str, int], str, float | None]]:
     for file, entries in EXPECTED[part].items():
-        replies = _replies(folder, file)
+        replies = responses_of(folder / f"{file}.jsonl.gz")
         for item_id, place, value in entries:
             yield file, (item_id, place), replies[item_id][place], value
 
@@ -74,7 +67,7 @@ def test_every_reply_that_states_a_verdict_is_read(shared_data: Path, file: str)
     none_stated = {(item_id, place) for item_id, place, value in EXPECTED["silent"].get(file, []) if value is None}
     unread = {
         (item_id, place)
-        for item_id, replies in _replies(shared_data, file).items()
+        for item_id, replies in responses_of(shared_data / f"{file}.jsonl.gz").items()
         for place, reply in enumerate(replies)
         if read_rating(reply, _scale(file)).value is None
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +11,9 @@ from core.judging.verdicts import verdict_of
 from core.providers.base import Completion
 from core.records import Scale, Scored, Task, Usage
 from core.stats import alignment
+from tests.replies import responses_of, rows_of
 
 ASPECTS = ("naturalness", "coherence", "engagingness", "groundedness")
-
-
-def _replies(data: Path, aspect: str, form: str) -> dict[str, list[str]]:
-    path = data / "topical_chat_responses" / f"{aspect}_{form}.jsonl.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return {row["item_id"]: row["responses"] for row in map(json.loads, lines)}
 
 
 def _pearson(task: Task, replies: dict[str, list[str]], labels: dict[str, float], *, rounded: bool = False) -> float:
@@ -39,11 +32,12 @@ def _pearson(task: Task, replies: dict[str, list[str]], labels: dict[str, float]
 @pytest.mark.slow
 def test_half_and_half_beats_either_and_decimals_help(shared_data: Path) -> None:
     """Means over the four aspects: rate-explain .550, analyze-rate .539, the mix .565, the mix rounded .535."""
-    with gzip.open(shared_data / "topical_chat.jsonl.gz", "rt", encoding="utf-8") as lines:
-        golden = [json.loads(line) for line in lines]
+    golden, recorded = rows_of(shared_data / "topical_chat.jsonl.gz"), shared_data / "topical_chat_responses"
     values = []
     for aspect in ASPECTS:
-        explain, analyze = (_replies(shared_data, aspect, form) for form in ("rate_explain", "analyze_rate"))
+        explain, analyze = (
+            responses_of(recorded / f"{aspect}_{form}.jsonl.gz") for form in ("rate_explain", "analyze_rate")
+        )
         task = Task(aspect, "source_context_target", Scale(0, 1) if aspect == "groundedness" else Scale(1, 3))
         labels = {
             row["item_id"]: float(row[f"human_{aspect}"])

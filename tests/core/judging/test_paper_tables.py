@@ -19,8 +19,6 @@ What does not come out, since the replies are in none of the files:
 
 from __future__ import annotations
 
-import gzip
-import json
 from functools import cache
 from pathlib import Path
 
@@ -30,6 +28,7 @@ import pytest
 from core.export.readings import Parser, read_replies, reader
 from core.records import Level, Scale, Statistic
 from core.stats import align_scores
+from tests.replies import rows_of
 
 ASPECTS = ("naturalness", "coherence", "engagingness", "groundedness")
 Printed = tuple[float, float, float, float]
@@ -85,8 +84,7 @@ they were given ("... in 1987") or number their line ("1. Groundedness: 0"); tes
 @cache
 def _value(data: Path, parser: Parser, mode: str, aspect: str, statistic: Statistic, level: Level) -> float:
     """The alignment, from the mean of each item's readable replies; items without one are skipped."""
-    with gzip.open(data / "topical_chat.jsonl.gz", "rt", encoding="utf-8") as lines:
-        golden = [json.loads(line) for line in lines]
+    golden = rows_of(data / "topical_chat.jsonl.gz")
     scores = _scores(data, parser, mode, aspect)
     sources = {source: code for code, source in enumerate(dict.fromkeys(row["source_id"] for row in golden))}
     found = align_scores(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import time
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.judging.parse import read_rating
 from core.records import Scale
+from tests.replies import responses_of
 
 FIVE = Scale(1, 5)
 BINARY = Scale(0, 1)
@@ -251,8 +250,7 @@ def test_a_hostile_reply_is_read_in_no_time(evil: str) -> None:
 
 
 def _replies(file: Path) -> list[str]:
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        return [reply for line in lines for reply in json.loads(line)["responses"]]
+    return [reply for replies in responses_of(file).values() for reply in replies]
 
 
 SHARED = [

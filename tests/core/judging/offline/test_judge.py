@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import re
@@ -26,6 +25,7 @@ from core.judging.offline.features import feature_matrix
 from core.judging.offline.judge import OfflineJudge, squash
 from core.judging.offline.scaling import NEUTRAL, product
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
+from tests.replies import rows_of
 
 SOURCE = (
     "The old mill in Harwick burned down on Friday . Nobody was hurt , said fire chief Ana Duarte . "
@@ -392,9 +392,8 @@ def test_shipped_scaling_is_finite() -> None:
 
 @pytest.mark.shared
 def test_summeval_coherence_is_above_its_floor_without_any_label(shared_data: Path) -> None:
-    """Scaled on the first 50 sources, told on the other 50, by the aspect's name alone: .39 measured, .3 the floor."""
-    with gzip.open(shared_data / "summeval.jsonl.gz", "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+    """Scaled on 50 sources, evaluated on the other 50, by the aspect's name alone: .39 measured, .3 the floor."""
+    rows = rows_of(shared_data / "summeval.jsonl.gz")
     sources = list(dict.fromkeys(row["source_id"] for row in rows))
     calibration = set(sources[:50])
     made = [Item(r["item_id"], r["target"], r["source_id"], r["system_id"], r["source"]) for r in rows]
