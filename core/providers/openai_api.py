@@ -14,7 +14,6 @@ import logging
 import queue
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,11 +90,14 @@ class OpenAIProvider:
         """
         if not requests:
             return []
-        batch = _Batch(requests)
-        future = self._loop.submit(self._run(batch))
-        future.add_done_callback(batch.finished)
+        arrivals: queue.SimpleQueue[tuple[int, Reply] | None] = queue.SimpleQueue()
+        future = self._loop.submit(self._run(requests, lambda index, reply: arrivals.put((index, reply))))
+        future.add_done_callback(lambda _future: arrivals.put(None))
         try:
-            return batch.gather(on_reply)
+            while (arrival := arrivals.get()) is not None:
+                if on_reply is not None:
+                    on_reply(*arrival)
+            return future.result()
         except BaseException:
             future.cancel()
             raise
@@ -105,18 +107,7 @@ class OpenAIProvider:
 
         `on_reply` runs in the provider's own thread, as each reply arrives.
         """
-        replies: list[Reply] = [_UNANSWERED] * len(requests)
-
-        def arrived(index: int, reply: Reply) -> None:
-            replies[index] = reply
-            if on_reply is not None:
-                on_reply(index, reply)
-
-        try:
-            await asyncio.wrap_future(self._loop.submit(self._run(_Batch(requests, arrived))))
-        except BaseExceptionGroup as group:
-            raise _first(group) from None
-        return replies
+        return await asyncio.wrap_future(self._loop.submit(self._run(requests, on_reply)))
 
     def close(self) -> None:
         """Close the connections and end the thread.  Safe to call twice; a later `complete` opens fresh ones."""
@@ -129,13 +120,18 @@ class OpenAIProvider:
             await self._session.client.close()
             self._session = None
 
-    async def _run(self, batch: _Batch) -> None:
+    async def _run(self, requests: Sequence[Request], on_reply: OnReply | None) -> list[Reply]:
+        """The replies; raises what ended the batch, without the task group around it."""
         session = self._session
         if session is None:
             session = self._session = _Session(self._client(), asyncio.Semaphore(self.concurrency))
-        waiting = deque(_prompts(batch.requests))
-        async with asyncio.TaskGroup() as group:
-            self._start(group, session, waiting, batch)
+        batch, waiting = _Batch([_UNANSWERED] * len(requests), on_reply), deque(_prompts(requests))
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._start(group, session, waiting, batch)
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+        return batch.replies
 
     def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
         more = min(self.concurrency - batch.workers, len(waiting))
@@ -298,48 +294,22 @@ class _Session:
         return concerns_everything(error) or not self.ever_answered or self.failed_in_a_row >= FAILURES_IN_A_ROW
 
 
+@dataclass
 class _Batch:
-    """Carries replies from the event loop to the calling thread; `over` once an error has ended it."""
+    """The replies so far, in the event loop's thread; `over` once an error has ended the batch."""
 
-    def __init__(self, requests: Sequence[Request], on_arrival: OnReply | None = None) -> None:
-        """`on_arrival` takes the replies in the event loop's thread, in place of the queue that `gather` empties."""
-        self.requests = requests
-        self.over = False
-        self.workers = 0
-        self._arrivals: queue.SimpleQueue[tuple[int, Reply] | Future[None]] = queue.SimpleQueue()
-        self._on_arrival = on_arrival
+    replies: list[Reply]
+    on_reply: OnReply | None
+    over: bool = False
+    workers: int = 0
 
     def arrived(self, index: int, reply: Reply) -> None:
-        if self._on_arrival is not None:
-            self._on_arrival(index, reply)
-        else:
-            self._arrivals.put((index, reply))
-
-    def finished(self, future: Future[None]) -> None:
-        self._arrivals.put(future)
-
-    def gather(self, on_reply: OnReply | None) -> list[Reply]:
-        replies: list[Reply] = [_UNANSWERED] * len(self.requests)
-        while True:
-            arrival = self._arrivals.get()
-            if isinstance(arrival, Future):
-                _raise_cause(arrival)
-                return replies
-            index, reply = arrival
-            replies[index] = reply
-            if on_reply is not None:
-                on_reply(index, reply)
+        self.replies[index] = reply
+        if self.on_reply is not None:
+            self.on_reply(index, reply)
 
 
 _UNANSWERED = Failure("The request was not answered.")
-
-
-def _raise_cause(future: Future[None]) -> None:
-    """Raise what ended the batch: the first error of the task group, without the group around it."""
-    try:
-        future.result()
-    except BaseExceptionGroup as group:
-        raise _first(group) from None
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
