@@ -61,10 +61,8 @@ KEYS: tuple[str, ...] = tuple(concept.key for concept in CONCEPTS)
 POSITION: dict[str, int] = {key: i for i, key in enumerate(KEYS)}
 CUES: dict[str, re.Pattern[str]] = {name: expression(words) for name, words in _TABLE["cues"].items()}
 """Words that turn ("penalise", "reward", "negation"), switch off ("ignore") or let count alone ("only") a clause."""
-STRENGTHS: dict[float, re.Pattern[str]] = {
-    weight: expression(words) for weight, words in _TABLE["strengths"].items()
-}  # fmt: skip
-"""Weight → the words that give it, strongest first; 1.0 without any."""
+STRENGTHS: dict[float, re.Pattern[str]] = {weight: expression(words) for weight, words in _TABLE["strengths"].items()}
+"""Weight → the words that give it; the first that fits counts, 1.0 without any."""
 
 
 def prior(task: Task) -> FloatArray:
