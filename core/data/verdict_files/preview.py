@@ -17,7 +17,6 @@ from core.records import Finding, FloatArray, JudgeScores, Scale, Unscored, Unsc
 
 Use = Literal["replies", "scores"]
 Take = Literal["map", "own"]
-MOST_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -47,22 +46,16 @@ class Unread:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Doubled:
-    """An item that several rows claim, without a column that numbers samples."""
-
-    item_id: str
-    rows: tuple[int, ...]
-
-
 @dataclass(frozen=True)
 class ImportPreview:
-    """How a recording fits a golden set on one aspect.  Lists of ids hold the first ten; the counts tell all.
+    """How a recording fits a golden set on one aspect.
 
-    `n_rows` counts the rows read (those of the aspect, where a column names it), `n_matched` the items of the golden
-    set that have one.  `unread` counts replies (or rows of scores) without a number, by reason; `out_of_range` is one
-    of the reasons.  `observed` are the ends of the numbers found before any mapping; `suggested` is a usual scale that
-    holds them where the aspect's does not.  `values` (n_items,) float64, NaN where there is none.
+    `unknown` are the file's ids that no item has, `without_row` the items that no row tells of, `doubled` the rows of
+    items with several that no sample number tells apart.  `n_rows` counts the rows read (those of the aspect, where a
+    column names it), `n_matched` the items of the golden set that have one.  `unread` counts replies (or rows of
+    scores) without a number, by reason; "out of range" is one of the reasons.  `observed` are the ends of the numbers
+    found before any mapping; `suggested` is a usual scale that holds them where the aspect's does not.  `values`
+    (n_items,) float64, NaN where there is none.
     """
 
     file: str
@@ -77,11 +70,8 @@ class ImportPreview:
     n_items: int
     n_matched: int
     unknown: tuple[str, ...]
-    n_unknown: int
     without_row: tuple[str, ...]
-    n_without_row: int
-    doubled: tuple[Doubled, ...]
-    n_doubled: int
+    doubled: Mapping[str, tuple[int, ...]]
     n_replies: int
     unread: Mapping[UnscoredReason, int]
     examples: Mapping[UnscoredReason, tuple[Unread, ...]]
@@ -92,8 +82,14 @@ class ImportPreview:
     values: FloatArray
     unscored: tuple[Unscored, ...]
     replies: Mapping[str, tuple[str, ...]]
-    on_scale: bool
-    note: str
+
+    @property
+    def n_unknown(self) -> int:
+        return len(self.unknown)
+
+    @property
+    def n_without_row(self) -> int:
+        return len(self.without_row)
 
     @property
     def n_scored(self) -> int:
@@ -102,6 +98,27 @@ class ImportPreview:
     @property
     def n_unread(self) -> int:
         return sum(self.unread.values())
+
+    @property
+    def on_scale(self) -> bool:
+        """Whether `values` lie on the aspect's scale, as given or mapped."""
+        if self.choices.scale is None:
+            return self.choices.take == "map" or self.use == "replies"
+        return self.choices.take == "map" or same_ends(self.choices.scale, self.scale)
+
+    @property
+    def note(self) -> str:
+        """One sentence on what the judge is; the same file with the same choices gives the same."""
+        stated = self.choices.scale
+        if not self.on_scale:
+            how = "as they are, on a scale of their own" if stated is None else f"on their own scale {stated}"
+        elif stated is not None and not same_ends(stated, self.scale):
+            how = f"on {stated}, mapped linearly to {self.scale}"
+        else:
+            how = f"on {self.scale}"
+        letters = ", letters with A for the low end" if self.choices.letters else ""
+        lower = "" if self.choices.higher_is_better else "; lower is better"
+        return f"{self.use.capitalize()} recorded in {self.file[:80]}, {how}{letters}{lower}."
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -174,25 +191,25 @@ def _matching(preview: ImportPreview) -> Iterator[Finding]:
             "that holds the golden set's ids."
         )
         return
-    if preview.n_doubled:
-        first = preview.doubled[0]
-        rows = " and ".join(map(str, first.rows[:4]))
+    if preview.doubled:
+        item_id, rows = next(iter(preview.doubled.items()))
+        named = " and ".join(map(str, rows[:4]))
         yield Finding(
             "error",
-            f"{_count(preview.n_doubled, 'item stands', 'items stand')} more than once: {first.item_id!r} in rows "
-            f"{rows}. Keep one row an item, or choose the column that numbers its samples.",
-            row=first.rows[-1],
+            f"{_count(len(preview.doubled), 'item stands', 'items stand')} more than once: {item_id!r} in rows "
+            f"{named}. Keep one row an item, or choose the column that numbers its samples.",
+            row=rows[-1],
         )
     if preview.n_unknown:
         yield _warning(
             f"{_count(preview.n_unknown, 'item id of the file is', 'item ids of the file are')} not in the golden set "
             f"and {'plays' if preview.n_unknown == 1 else 'play'} no part: "
-            f"{_first(preview.unknown, preview.n_unknown)}"
+            f"{_first(preview.unknown)}"
         )
     if preview.n_without_row:
         yield _warning(
             f"{preview.n_without_row:,} of the {preview.n_items:,} items of the golden set have no row and stay "
-            f"unscored: {_first(preview.without_row, preview.n_without_row)}"
+            f"unscored: {_first(preview.without_row)}"
         )
 
 
@@ -256,8 +273,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(name[:60] for name in names[:12])
 
 
-def _first(names: Sequence[str], n: int) -> str:
-    return f"{_listed(names)}{' …' if n > len(names) else '.'}"
+def _first(names: Sequence[str]) -> str:
+    return f"{_listed(names[:10])}{' …' if len(names) > 10 else '.'}"
 
 
 def _error(message: str) -> Finding:

@@ -167,12 +167,12 @@ def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
     assert found.replies["a"] == ("Score: 2", "Score: 4")
     assert not found.problems
     doubled = preview(rows, ImportChoices(columns={"sample": None}))
-    assert [(one.item_id, one.rows) for one in doubled.doubled] == [("a", (1, 3))]
+    assert doubled.doubled == {"a": (1, 3)}
     assert "'a' in rows 1 and 3" in doubled.problems[0]
     with pytest.raises(UsageError, match="rows 1 and 3"):
         doubled.as_judge("j")
     same_seed = preview([*rows, {"item_id": "a", "seed": 2, "reply": "Score: 1"}])
-    assert same_seed.doubled[0].rows == (3, 4)
+    assert same_seed.doubled["a"] == (3, 4)
 
 
 def test_scores_of_samples_are_averaged() -> None:
