@@ -75,7 +75,10 @@ class TableFile:
 
 
 class Rows:
-    """One pass over the rows of a file, to be iterated once; `columns` and `findings` as far as it has come."""
+    """One pass over the rows of a file, to be iterated once; `columns` and `findings` as far as it has come.
+
+    GoldenError, when it is reached, for a row that is broken or beyond a limit, and for a file without rows.
+    """
 
     def __init__(self, file: TableFile, start: int = 0, log: FindingLog | None = None) -> None:
         self.file, self.start = file, start
@@ -95,6 +98,7 @@ class Rows:
 
     def __iter__(self) -> abc.Iterator[Row]:
         source, most, n_values = self.file.source, self.file.most_rows, 0
+        number = self.start
         with closing(self._plain_rows()) as rows:
             for number, row in enumerate(rows, start=self.start + 1):
                 if most is not None and number > most:
@@ -105,6 +109,8 @@ class Rows:
                 if self._blank:
                     self._blank -= {name for name in self._blank if row.get(name) not in (None, "")}
                 yield row
+        if not number:
+            raise source.refuse("The file holds no data rows.")
 
     def _plain_rows(self) -> abc.Generator[Row, None, None]:
         source = self.file.source
@@ -192,8 +198,6 @@ def read_table(
     """
     rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows()
     kept = tuple(rows)
-    if not kept:
-        raise rows.file.source.refuse("The file holds no data rows.")
     return Table(rows.file.source.name, rows.columns, kept, rows.findings)
 
 

@@ -59,8 +59,6 @@ def read_replies_file(
     that cannot be used; UsageError an unknown parser.
     """
     readings = list(read_replies(path, reader(parser, scale, aspect, letters=letters)))
-    if not readings:
-        raise GoldenError("the file holds no rows; expected item_id and responses", file=Path(path).name)
     if out is not None:
         write_text(Path(out), json_lines(one.as_json() for one in readings))
     return counts(readings)

@@ -139,8 +139,6 @@ class _Look:
             self.columns = mapping.columns
             return
         self._check_ids()
-        if not self.n_rows:
-            raise GoldenError("The file holds no data rows.", file=table.source.name)
         empty.tell()
         self.columns = rows.columns
 

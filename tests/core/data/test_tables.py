@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.data import files, read_table, read_upload, tables
+from core.data import files, open_table, read_table, read_upload, tables
 from core.errors import GoldenError
 
 ROWS = [
@@ -115,6 +115,16 @@ def test_broken_files_are_refused_with_place_and_reason(
     assert caught.value.row == row
     assert caught.value.file == (name or "(unnamed)")
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(("name", "content", "message", "row"), [case for case in BROKEN if case[0]])
+def test_they_are_refused_in_the_same_words_when_they_are_read_row_by_row(
+    tmp_path: Path, name: str, content: bytes, message: str, row: int | None
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(GoldenError, match=message) as caught:
+        list(open_table(tmp_path / name, max_mb=None).rows())
+    assert caught.value.row == row
 
 
 def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:

@@ -106,20 +106,15 @@ def read(path: Path, kind: str, columns: tuple[str, ...] = ("a",), max_bytes: in
     return len(read_fields(path, kind, columns, max_bytes))  # type: ignore[arg-type]
 
 
-BODIES = {
+BODIES = {  # what any table is refused for, and beyond that: other columns, short rows, an encoding that is a guess
     "cut off": ("json", b'[{"a": 1}, {"a"', "The file is not JSON at line 1"),
     "an object": ("json", b'{"rows": []}', "row 1, column 'a': the field is missing; there are: 'rows'"),
-    "numbers": ("json", b"[1, 2]", "row 1: A JSON object was expected, a int came"),
     "nothing": ("json", b"[]", "The file holds no data rows"),
-    "blank": ("csv", b"", "The file is empty"),
-    "header only": ("csv", b"a,b\n", "The file holds no data rows"),
     "bad line": ("jsonl", b'{"a": 1}\n\n{"a": \n', "row 2: Line 3 is not JSON"),
     "page": ("csv", b"\xef\xbb\xbf  <!doctype HTML><html>", "This is a web page (HTML), not a table"),
-    "other encoding": ("csv", b"a\ncaf\xe9\n", "row 1: The file is not UTF-8 (first at line 2)"),
+    "other encoding": ("csv", b"a\ncaf\xe9\n", "row 1: The file is not UTF-8 (first at line 2). Is this"),
     "pickle": ("json", b"\x80\x04\x95\x10\x00", "The file is not JSON at line 1"),
-    "quote open": ("csv", b'a,b\n"x,1\n', "The CSV is broken at line 2"),
     "deep": ("json", b"[" * 9_000, "The file is not JSON: it is nested too deeply"),
-    "long number": ("json", b'[{"a": ' + b"9" * 5_000 + b"}]", "The file is not JSON: a number in it is too long"),
     "too large": ("json", b" " * 10_001, "It is too large: at most 0.009537 MB are read"),
 }
 
@@ -131,7 +126,8 @@ def test_files_that_cannot_be_read(name: str, tmp_path: Path) -> None:
     path.write_bytes(body)
     with pytest.raises(GoldenError, match=re.escape(words)) as caught:
         read(path, kind)
-    assert "data.txt" in str(caught.value)
+    assert str(caught.value).startswith("data.txt")
+    assert str(caught.value).endswith("Is this the file that the catalogue names (`fetch --list --json`)?")
 
 
 def test_columns_are_asked_for_before_anything_is_converted(tmp_path: Path) -> None:
