@@ -54,8 +54,8 @@ def serve(jobs: Mapping[str, Job], place: int) -> None:
                     _work(job, request, *descriptors)
                 finally:
                     os._exit(0)
-            for one in descriptors:
-                os.close(one)
+            for descriptor in descriptors:
+                os.close(descriptor)
             line.sendall(END)
 
 

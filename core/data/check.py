@@ -106,8 +106,8 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
     empty.tell()
     n_systems = len({item.system_id for item in rows.items if item.system_id})
     if n_systems < 2:
-        told = "Only one system is named" if n_systems else "Systems are not named"
-        log.add("note", f"{told}: system-level alignment and splits by system are not available.")
+        named = "Only one system is named" if n_systems else "Systems are not named"
+        log.add("note", f"{named}: system-level alignment and splits by system are not available.")
 
 
 class EmptyTexts:
@@ -136,15 +136,15 @@ class EmptyTexts:
 def check_scale(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
     """An error for every gold label or rating outside `scale`, with its row and column."""
     way_out = "correct it." if scale.given else "correct it, or confirm another scale."
-    told = "" if scale.given else " that the other labels fit"
+    fitted = "" if scale.given else " that the other labels fit"
     if cells.gold_given:
         for value, place in zip(cells.gold, cells.gold_places, strict=True):
             if value is not None and place is not None and not scale.holds(value):
-                message = f"{value:g} lies outside the scale {scale}{told}; {way_out}"
+                message = f"{value:g} lies outside the scale {scale}{fitted}; {way_out}"
                 log.add("error", message, row=place.row, column=place.column, kind="scale")
     for rating, where in zip(cells.ratings, cells.rating_places, strict=True):
         if not scale.holds(rating.value):
-            message = f"{rating.value:g} by {rating.rater_id} lies outside the scale {scale}{told}; {way_out}"
+            message = f"{rating.value:g} by {rating.rater_id} lies outside the scale {scale}{fitted}; {way_out}"
             log.add("error", message, row=where.row, column=where.column, kind="scale")
 
 
@@ -169,8 +169,8 @@ def _check_groups(aspect: str, facts: GroupFacts, column: str | None, log: Findi
         message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
         log.add("warning", message, column=column)
     elif facts.n_small:
-        told = f"{facts.n_small} of {facts.n_groups} groups of {aspect}"
-        message = f"{told} have fewer than 3 labels, too few for sample level."
+        small = f"{facts.n_small} of {facts.n_groups} groups of {aspect}"
+        message = f"{small} have fewer than 3 labels, too few for sample level."
         log.add("note", message, column=column)
     if facts.n_constant:
         message = (

@@ -157,14 +157,14 @@ class Mapping(ColumnRoles):
     def rating_columns(self) -> tuple[RatingColumn, ...]:
         """The columns of individual ratings; ``ann_expert_x`` is the panel "expert" of aspect "x" if there is one."""
         aspects = set(self.gold_columns)
-        found: list[RatingColumn] = []
+        ratings: list[RatingColumn] = []
         for role in sorted((r for r in self.roles if r.startswith(ANN)), key=lambda r: (len(r), r)):
             name = role[len(ANN) :]
             panel, aspect = _panel_of(name, aspects)
             aspects.add(aspect)
             raters = self.roles.get(f"{ANNOTATORS}_{name}") or (self.roles.get(ANNOTATORS) if not panel else None)
-            found.append(RatingColumn(self.roles[role], aspect, panel, raters))
-        return tuple(sorted(found, key=lambda r: (r.aspect, r.panel)))
+            ratings.append(RatingColumn(self.roles[role], aspect, panel, raters))
+        return tuple(sorted(ratings, key=lambda r: (r.aspect, r.panel)))
 
     @property
     def aspects(self) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ class Mapping(ColumnRoles):
 
     def as_json(self) -> dict[str, Any]:
         """What was mapped and how, for ``check --json`` and the mapping form."""
-        by = {how: [role for role, found in self.found.items() if found == how] for how in get_args(How)}
+        by = {how: [role for role, way in self.found.items() if way == how] for how in get_args(How)}
         return {
             "roles": dict(self.roles),
             "exact": by["exact"],

@@ -224,8 +224,8 @@ def _look(content: Path | bytes) -> tuple[int, bytes]:
 
 
 def _unopened(problem: Exception, place: Path | str) -> GoldenError:
-    told = getattr(problem, "strerror", None) or problem
-    return GoldenError(f"The file cannot be opened: {told}.", file=str(place))
+    reason = getattr(problem, "strerror", None) or problem
+    return GoldenError(f"The file cannot be opened: {reason}.", file=str(place))
 
 
 def _too_large(what: str, size: int | None, limit: int) -> str:

@@ -150,9 +150,9 @@ def _labels(cells: AspectCells, given: Scale | None, rows: ItemRows, log: Findin
         return None
     scale = given
     if scale is None:
-        found = find_scale(gold if cells.gold_given else (), [rating.value for rating in cells.ratings])
-        scale = found.scale
-        if not found.usual:
+        proposed = find_scale(gold if cells.gold_given else (), [rating.value for rating in cells.ratings])
+        scale = proposed.scale
+        if not proposed.usual:
             column = next(place.column for place in cells.gold_places if place is not None)
             message = f"The labels of {cells.aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
             log.add("warning", message, column=column)

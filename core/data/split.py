@@ -23,7 +23,7 @@ HELD_OUT_NAMES = frozenset("held_out held-out heldout test testing eval evaluati
 
 
 class Fold(NamedTuple):
-    """Positions (into `GoldenSet.items`) to fit on and to validate on; no source is on both sides."""
+    """Positions (into `GoldenSet.items`) to fit on and to validate on; no source is in both."""
 
     fit: tuple[int, ...]
     validation: tuple[int, ...]
@@ -43,7 +43,7 @@ def split_sources(
     `fraction` (0 to 1, ends excluded) of the sources, rounded, go to calibration.  "sources+systems" also holds out
     half of the systems: calibration keeps items of the other systems only, held-out those of held-out systems only, so
     that neither source nor system is shared; the rest is `dropped`.  `given` takes the file's ``split`` column instead.
-    The same seed gives the same split.  AspectError when the aspect or what each side would hold cannot be used;
+    The same seed gives the same split.  AspectError when the aspect or what either part would hold cannot be used;
     GoldenError for fewer than 2 sources or systems or an unusable ``split`` column; UsageError for a bad `fraction`.
     """
     if not 0 < fraction < 1:
@@ -91,7 +91,7 @@ def inner_fold(positions: Sequence[int], source_codes: IntArray, fraction: float
 
 
 def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: str | None = None) -> NDArray[np.bool_]:
-    """(n,) bool: whether each entry's code is among a random `fraction` of the distinct codes, at least 1 a side."""
+    """(n,) bool: whether each entry's code is among a random `fraction` of the distinct ones, at least 1 in, 1 out."""
     distinct = np.unique(codes)
     if distinct.size < 2:
         raise GoldenError(f"At least 2 are needed to split {what}, {distinct.size} came.", file=file)
@@ -121,12 +121,12 @@ def _given_split(golden: GoldenSet, labelled: IntArray, aspect: str, kind: Split
 
 
 def _checked(golden: GoldenSet, aspect: str, split: Split) -> Split:
-    """AspectError unless both sides hold at least 2 labels."""
-    sides = (len(split.calibration), len(split.held_out))
-    if min(sides) < 2:
+    """AspectError unless both parts hold at least 2 labels."""
+    n_calibration, n_held_out = len(split.calibration), len(split.held_out)
+    if min(n_calibration, n_held_out) < 2:
         raise AspectError(
-            f"Aspect {aspect!r} would have {sides[0]} label(s) to calibrate on and {sides[1]} held out; at least 2 are "
-            f"needed on each side, and {ENOUGH} to calibrate on are advised. Label more items.",
+            f"Aspect {aspect!r} would have {n_calibration} label(s) to calibrate on and {n_held_out} held out; at "
+            f"least 2 are needed on each side, and {ENOUGH} to calibrate on are advised. Label more items.",
             file=golden.name,
         )
     return split

@@ -66,7 +66,7 @@ class TableFile:
     findings: tuple[Finding, ...] = ()
 
     def rows(self, start: int = 0, log: FindingLog | None = None) -> Rows:
-        """One pass over the rows after the first `start`; `log` hears of rows with too few cells."""
+        """One pass over the rows after the first `start`; `log` takes the findings on rows."""
         return Rows(self, start, log)
 
     def lines(self) -> abc.Generator[str, None, None]:
@@ -172,8 +172,10 @@ def open_table(
     is_csv = source.suffix in (".csv", ".tsv")
     findings: tuple[Finding, ...] = ()
     if damaged is not None:
-        told = f"The file is not UTF-8 (first at line {damaged}); it was read as Windows-1252. Check accented letters."
-        findings = (Finding("warning", told, row=max(damaged - is_csv, 1)),)
+        message = (
+            f"The file is not UTF-8 (first at line {damaged}); it was read as Windows-1252. Check accented letters."
+        )
+        findings = (Finding("warning", message, row=max(damaged - is_csv, 1)),)
     if source.suffix == ".json" and (document := _document(source, encoding)) is not None:
         columns = tuple(dict.fromkeys(itertools.chain.from_iterable(document)))
         check_names(columns, source)
@@ -246,8 +248,8 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
                 rows.append(dict(zip(columns, cells, strict=False)))
     if not columns:
         raise source.refuse("The first sheet is empty.")
-    told = Finding("note", f"The workbook has {n_sheets} sheets; the first one was read.")
-    return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=(told,) if n_sheets > 1 else ())
+    note = Finding("note", f"The workbook has {n_sheets} sheets; the first one was read.")
+    return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=(note,) if n_sheets > 1 else ())
 
 
 def _head(source: Source, encoding: str) -> str:

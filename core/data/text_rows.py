@@ -41,9 +41,9 @@ def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
 
 
 def csv_rows(
-    lines: abc.Iterable[str], delimiter: str, source: Source, tell: abc.Callable[[Finding], None]
+    lines: abc.Iterable[str], delimiter: str, source: Source, report: abc.Callable[[Finding], None]
 ) -> tuple[tuple[str, ...], abc.Iterator[dict[str, Any]]]:
-    """The columns of CSV text with a header line, and its rows; `tell` hears of rows with too few cells.
+    """The columns of CSV text with a header line, and its rows; `report` gets a finding for rows with too few cells.
 
     GoldenError for a broken header at once, for a broken row when it is reached.
     """
@@ -62,7 +62,7 @@ def csv_rows(
                 if cells and (len(cells) > 1 or cells[0].strip() or len(columns) == 1):
                     number += 1
                     if len(cells) != len(columns):
-                        _check_width(columns, cells, number, source, tell)
+                        _check_width(columns, cells, number, source, report)
                     yield dict(zip(columns, cells, strict=False))
         except csv.Error as problem:
             raise _broken_csv(problem, reader.line_num, number + 1, source) from problem
@@ -75,12 +75,12 @@ def _broken_csv(problem: csv.Error, line: int, row: int, source: Source) -> Gold
 
 
 def _check_width(
-    columns: tuple[str, ...], cells: list[str], row: int, source: Source, tell: abc.Callable[[Finding], None]
+    columns: tuple[str, ...], cells: list[str], row: int, source: Source, report: abc.Callable[[Finding], None]
 ) -> None:
     came = f"{len(cells)} cells came where the header names {len(columns)};"
     if len(cells) > len(columns):
         raise source.refuse(f"{came} a text with the delimiter must be quoted.", row=row)
-    tell(Finding("warning", f"{came} the rest is read as empty.", row=row, column=columns[len(cells)]))
+    report(Finding("warning", f"{came} the rest is read as empty.", row=row, column=columns[len(cells)]))
 
 
 def sniff_delimiter(text: str) -> str:
@@ -116,7 +116,7 @@ def jsonl_rows(lines: abc.Iterable[str], source: Source, start: int = 0) -> abc.
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as problem:
-            raise source.refuse(f"Line {number} is not JSON: {_told(problem)}.", row=row) from problem
+            raise source.refuse(f"Line {number} is not JSON: {_reason(problem)}.", row=row) from problem
         if not isinstance(value, dict):
             raise source.refuse(f"Line {number} must be a JSON object, a {type(value).__name__} came.", row=row)
         yield _with_plain_names(value, row, source)
@@ -132,7 +132,7 @@ def json_rows(text: str, source: Source) -> list[dict[str, Any]] | None:
         if lone:
             return None
         where = f" at line {problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
-        raise source.refuse(f"The file is not JSON{where}: {_told(problem)}.") from problem
+        raise source.refuse(f"The file is not JSON{where}: {_reason(problem)}.") from problem
     if isinstance(value, dict):
         value = value["data"] if isinstance(value.get("data"), list) else [value]
     if not isinstance(value, list):
@@ -153,7 +153,7 @@ def _with_plain_names(value: dict[str, Any], row: int, source: Source) -> dict[s
     return named
 
 
-def _told(problem: Exception) -> str:
+def _reason(problem: Exception) -> str:
     if isinstance(problem, json.JSONDecodeError):
         return f"{problem.msg} at character {problem.colno}"
     return "it is nested too deeply" if isinstance(problem, RecursionError) else "a number in it is too long"

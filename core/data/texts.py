@@ -21,8 +21,8 @@ A_LINE = 8
 
 def text_digest(item: Item) -> str:
     """12 hex digits of what the item says."""
-    said = [_alike(part) for part in (item.source, item.context, item.target)]
-    return content_digest("text", said).partition(":")[2][:DIGITS]
+    texts = [_alike(part) for part in (item.source, item.context, item.target)]
+    return content_digest("text", texts).partition(":")[2][:DIGITS]
 
 
 def _alike(text: str) -> str:
@@ -39,13 +39,13 @@ class KnownTexts:
     @classmethod
     def of(cls, golden: GoldenSet, calibration: Iterable[int], held_out: Iterable[int]) -> KnownTexts:
         """Of the items at these positions; each digest once, sorted, so that their order tells nothing."""
-        sides = ({text_digest(golden.items[k]) for k in side} for side in (calibration, held_out))
-        return cls(*(tuple(sorted(side)) for side in sides))
+        parts = ({text_digest(golden.items[k]) for k in positions} for positions in (calibration, held_out))
+        return cls(*(tuple(sorted(digests)) for digests in parts))
 
     def as_json(self) -> dict[str, str]:
         """As a judge file holds them: eight digests a line."""
-        sides = {"calibration": self.calibration, "held_out": self.held_out}
-        return {name: "\n".join(_lines(side)) for name, side in sides.items()}
+        parts = {"calibration": self.calibration, "held_out": self.held_out}
+        return {name: "\n".join(_lines(digests)) for name, digests in parts.items()}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> KnownTexts:

@@ -161,7 +161,7 @@ class SeenIds:
 
     def add(self, ids: abc.Sequence[str]) -> list[tuple[str, int, int]]:
         """Enter the ids of the next rows; returns (id, its row, the row of the same id before) of repeated ones."""
-        digests = [hashlib.blake2b(one.encode("utf-8", "replace"), digest_size=8).digest() for one in ids]
+        digests = [hashlib.blake2b(item_id.encode("utf-8", "replace"), digest_size=8).digest() for item_id in ids]
         hashes = np.frombuffer(b"".join(digests), dtype=np.uint64)
         rows = np.arange(self._n + 1, self._n + 1 + len(ids), dtype=np.uint32)
         self._n += len(ids)

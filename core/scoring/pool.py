@@ -50,7 +50,7 @@ class ProcessPool:
         """The scored batches, in their order.  ConcordError as the scorer raised it, or when a process ended.
 
         Each process holds the batch it works on and the next one, and is sent one only when it is about to take it:
-        pipes are short, and two sides that both send would wait for each other for ever.
+        pipes are short, and two ends that both send would wait for each other for ever.
         """
         source, waiting = iter(batches), deque[int]()
         for worker in [*range(len(self._workers))] * 2:
@@ -98,7 +98,7 @@ class ProcessPool:
 
 
 def _work(pipe: Connection, make: Callable[..., Scorer], arguments: Sequence[Any]) -> None:
-    """Score what comes through `pipe` until there is no more (None) or the other side is gone."""
+    """Score what comes through `pipe` until there is no more (None) or the other end is gone."""
     try:
         score = make(*arguments)
         batch, after = pipe.recv(), pipe.recv()

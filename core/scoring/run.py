@@ -166,9 +166,9 @@ def _scorer(judge: CalibratedJudge, request: ScoreRequest) -> Scorer:
     form = form_of(request.out)
 
     def score(items: Sequence[Item]) -> Batch:
-        found = score_batch(judge, items, explain=request.explain, form=form)
+        batch = score_batch(judge, items, explain=request.explain, form=form)
         forget_items()  # each item comes once: kept features would only fill the memory
-        return found
+        return batch
 
     return score
 
@@ -261,8 +261,8 @@ def _identity(request: ScoreRequest, items: ItemFile, judge: CalibratedJudge) ->
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
 
 
 def _check_unchanged(items: ItemFile, done: Done, stamp: tuple[int, int]) -> None:

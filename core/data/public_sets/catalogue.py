@@ -44,8 +44,8 @@ class Part:
 
     def as_json(self) -> dict[str, Any]:
         """As ``fetch --list --json`` tells it."""
-        told = asdict(self) | {"format": self.kind, "pinned": [is_pinned(address) for address in self.addresses]}
-        return {key: told[key] for key in "file addresses format columns sha256 pinned optional".split()}
+        body = asdict(self) | {"format": self.kind, "pinned": [is_pinned(address) for address in self.addresses]}
+        return {key: body[key] for key in "file addresses format columns sha256 pinned optional".split()}
 
 
 def is_pinned(address: str) -> bool:
@@ -72,8 +72,8 @@ class Benchmark:
 
     def as_json(self) -> dict[str, Any]:
         """What ``fetch --list --json`` tells."""
-        told = {name: value for name, value in vars(self).items() if name not in ("parts", "convert")}
-        return told | {"files": [part.as_json() for part in self.parts]}
+        body = {name: value for name, value in vars(self).items() if name not in ("parts", "convert")}
+        return body | {"files": [part.as_json() for part in self.parts]}
 
 
 def find_benchmark(name: str) -> Benchmark:

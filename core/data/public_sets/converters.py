@@ -77,9 +77,9 @@ def newsroom(parts: Parts) -> Converted:
         first = given[0]
         source_id, system_id = ids.source(first.name("ArticleID")), slug(first.name("System"))
         ratings = {
-            aspect: [one.number(f"{aspect.capitalize()}Rating", 1, 5) for one in given] for aspect in NEWSROOM_ASPECTS
+            aspect: [row.number(f"{aspect.capitalize()}Rating", 1, 5) for row in given] for aspect in NEWSROOM_ASPECTS
         }
-        row: Row = {
+        golden: Row = {
             "item_id": ids.item(source_id, system_id),
             "source_id": source_id,
             "system_id": system_id,
@@ -88,8 +88,8 @@ def newsroom(parts: Parts) -> Converted:
             "source": _without_marks(first.text("ArticleText")),
             "target": _without_marks(first.text("SystemSummary")),
         }
-        row |= {f"human_{aspect}": mean(values) for aspect, values in ratings.items()}
-        rows.append(row | {f"ann_{aspect}": values for aspect, values in ratings.items()})
+        golden |= {f"human_{aspect}": mean(values) for aspect, values in ratings.items()}
+        rows.append(golden | {f"ann_{aspect}": values for aspect, values in ratings.items()})
     return Converted(rows)
 
 
@@ -142,10 +142,10 @@ def _qags_row(given: Fields, ids: Ids, system: str) -> Row:
 
 
 def _vote(response: Fields) -> int:
-    said = response.text("response").lower()
-    if said not in _VOTES:
-        raise response.wrong("response", "yes or no", said)
-    return _VOTES[said]
+    answer = response.text("response").lower()
+    if answer not in _VOTES:
+        raise response.wrong("response", "yes or no", answer)
+    return _VOTES[answer]
 
 
 # ── SFRES and SFHOT ──────────────────────────────────────────────────────────────────────────────────────────

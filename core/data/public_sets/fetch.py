@@ -128,7 +128,7 @@ def _from_web(
     failures: list[DownloadError] = []
     for address in part.addresses:
         try:
-            found = download(
+            downloaded = download(
                 address,
                 path,
                 max_bytes=part.max_bytes,
@@ -138,12 +138,12 @@ def _from_web(
         except DownloadError as error:
             failures.append(error)
             continue
-        checked = _check_hash(part, address, found.sha256, earlier.get(address))
-        return Origin(part.file, address, found.n_bytes, found.sha256, is_pinned(address), checked)
+        checked = _check_hash(part, address, downloaded.sha256, earlier.get(address))
+        return Origin(part.file, address, downloaded.n_bytes, downloaded.sha256, is_pinned(address), checked)
     offline = all(failure.offline for failure in failures)
     internet = " Fetching needs the internet: check the connection and the proxy." if offline else ""
-    by_hand = " ".join(f"--from {one.file}" for one in benchmark.parts)
-    addresses = ", ".join(one.addresses[0] for one in benchmark.parts)
+    by_hand = " ".join(f"--from {needed.file}" for needed in benchmark.parts)
+    addresses = ", ".join(needed.addresses[0] for needed in benchmark.parts)
     raise DownloadError(
         f"{benchmark.title} was not fetched: {' '.join(str(failure) for failure in failures)}{internet} "
         f"Or download by hand ({addresses}) and run: python -m core fetch {benchmark.name} {by_hand}",
@@ -182,16 +182,16 @@ def _given(benchmark: Benchmark, files: Sequence[Path]) -> list[tuple[Part, Path
             raise UsageError(f"--from {path}: there is no such file.")
     by_name = {path.name: path for path in files}
     others = [path for path in files if path.name not in {part.file for part in benchmark.parts}]
-    found: list[tuple[Part, Path]] = []
+    given: list[tuple[Part, Path]] = []
     for part in benchmark.parts:
         named = by_name.get(part.file) or (others.pop(0) if others else None)
         if named is not None:
-            found.append((part, named))
+            given.append((part, named))
         elif not part.optional:
             raise UsageError(
                 f"{benchmark.title} needs {part.file} as well (from {part.addresses[0]}): --from {part.file}"
             )
-    return found
+    return given
 
 
 def _from_hand(part: Part, path: Path) -> Origin:

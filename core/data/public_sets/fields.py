@@ -76,12 +76,12 @@ class Fields:
 
     def each(self, name: str) -> list[Fields]:
         """The records in the list `name`, at least one."""
-        found = []
+        records = []
         for slot, entry in enumerate(self._list(name)):
             if not isinstance(entry, dict):
                 raise self.wrong(f"{name}[{slot}]", "an object", entry)
-            found.append(Fields(self.file, self.row, entry, f"{self.path}{name}[{slot}]."))
-        return found
+            records.append(Fields(self.file, self.row, entry, f"{self.path}{name}[{slot}]."))
+        return records
 
     def wrong(self, name: str, wanted: str, came: object) -> GoldenError:
         """The error for a field that holds something else than what is `wanted`."""

@@ -123,7 +123,7 @@ class ImportPreview:
     @property
     def problems(self) -> tuple[str, ...]:
         """Why it cannot be added as it stands, in words; empty when it can."""
-        return tuple(one.message for one in self.findings if one.severity == "error")
+        return tuple(finding.message for finding in self.findings if finding.severity == "error")
 
     def as_judge(self, name: str) -> tuple[JudgeScores, Mapping[str, tuple[str, ...]]]:
         """The judge, and by item id its replies (or the reasons beside its scores).
@@ -152,10 +152,10 @@ class ImportPreview:
 def findings_of(preview: ImportPreview, recording: Recording, *, words: int) -> ImportPreview:
     """`preview` with its findings: errors forbid the import, warnings and notes do not."""
     nothing = _nothing_to_read(preview)
-    found = [*recording.findings, *nothing]
+    findings = [*recording.findings, *nothing]
     if not nothing:
-        found += [*_matching(preview), *_columns(preview), *_numbers(preview, words)]
-    return replace(preview, findings=tuple(found))
+        findings += [*_matching(preview), *_columns(preview), *_numbers(preview, words)]
+    return replace(preview, findings=tuple(findings))
 
 
 def _nothing_to_read(preview: ImportPreview) -> list[Finding]:
@@ -215,9 +215,9 @@ def _matching(preview: ImportPreview) -> Iterator[Finding]:
 
 def _columns(preview: ImportPreview) -> Iterator[Finding]:
     used: tuple[Role, ...] = ("item_id", "replies" if preview.use == "replies" else "score")
-    for role in (one for one in preview.columns.roles if preview.columns.found[one] == "alias"):
+    for role in (role for role, how in preview.columns.found.items() if how == "alias"):
         yield Finding("note", f"is taken for the {OWN_NAMES[role]}", column=preview.columns.roles[role])
-    for role in (one for one in used if preview.columns.found.get(one) != "corrected"):
+    for role in (role for role in used if preview.columns.found.get(role) != "corrected"):
         if rest := preview.columns.also.get(role):
             yield Finding("note", f"{_listed(rest[:5])} could hold the {role} too; it can be chosen instead.")
     others = [name for name in preview.aspects if folded(name) != folded(preview.aspect)]
@@ -236,9 +236,10 @@ def _numbers(preview: ImportPreview, words: int) -> Iterator[Finding]:
         yield _warning(_out_of_range(preview, beyond))
     rest = {reason: n for reason, n in preview.unread.items() if reason != "out of range"}
     if rest:
-        what = "replies" if preview.use == "replies" else "scores"
-        told = ", ".join(f"{reason} {n:,}" for reason, n in rest.items())
-        yield _warning(f"No number was found in {sum(rest.values()):,} of {preview.n_replies:,} {what}: {told}.")
+        reasons = ", ".join(f"{reason} {n:,}" for reason, n in rest.items())
+        yield _warning(
+            f"No number was found in {sum(rest.values()):,} of {preview.n_replies:,} {preview.use}: {reasons}."
+        )
     scored = preview.values[~np.isnan(preview.values)]
     if not scored.size and preview.n_matched:
         yield _error("No item got a score, so there is nothing to compare. See the reasons and examples.")
@@ -256,12 +257,11 @@ def _numbers(preview: ImportPreview, words: int) -> Iterator[Finding]:
 def _out_of_range(preview: ImportPreview, beyond: int) -> str:
     stated = preview.choices.scale or preview.scale
     seen = preview.observed
-    told = f", which run from {seen[0]:g} to {seen[1]:g}," if seen is not None and preview.use == "scores" else ""
+    range_of = f", which run from {seen[0]:g} to {seen[1]:g}," if seen is not None and preview.use == "scores" else ""
     hint = f" They would fit {preview.suggested}." if preview.suggested is not None else ""
-    what = "replies" if preview.use == "replies" else "scores"
     return (
-        f"{beyond:,} of {preview.n_replies:,} {what}{told} lie outside {stated} and are not used.{hint} If the judge "
-        "was given another scale, say which, or take the numbers as they are."
+        f"{beyond:,} of {preview.n_replies:,} {preview.use}{range_of} lie outside {stated} and are not used.{hint} "
+        "If the judge was given another scale, say which, or take the numbers as they are."
     )
 
 

@@ -81,7 +81,7 @@ class Entry:
 def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterator[Entry]:
     """What each row says, in the file's order.
 
-    Where a column names the aspect of each row, only the rows of `aspect` are told.  GoldenError without a column of
+    Where a column names the aspect of each row, only the rows of `aspect` are given.  GoldenError without a column of
     item ids, and for a row whose id is missing or cannot be shown.
     """
     roles = columns.roles
@@ -96,8 +96,8 @@ def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterato
     reason, sample, rated = roles.get("reason", ""), roles.get("sample", ""), roles.get("aspect", "")
     wanted = folded(aspect)
     for row, cells in enumerate(recording.rows, start=1):
-        said = text_of(cells.get(rated)) if rated else ""
-        if rated and wanted and folded(said) != wanted:
+        row_aspect = text_of(cells.get(rated)) if rated else ""
+        if rated and wanted and folded(row_aspect) != wanted:
             continue
         yield Entry(
             row,
@@ -107,7 +107,7 @@ def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterato
             score_column in cells,
             text_of(cells.get(reason)) if reason else "",
             read_id(cells.get(sample)) if sample else "",
-            said,
+            row_aspect,
         )
 
 

@@ -56,7 +56,7 @@ def replies_in(cell: Any) -> tuple[Reply, ...]:
         return cell
     if cell is None or cell == "":
         return (Reply(""),)
-    return tuple(Reply(text_of(one)) for one in read_list(cell))
+    return tuple(Reply(text_of(entry)) for entry in read_list(cell))
 
 
 def text_of(value: Any, depth: int = 0) -> str:
@@ -130,12 +130,12 @@ def _replies_of_body(body: Row) -> tuple[Reply, ...]:
     """Replies in the body of a (chat) completion (`choices`) or of the Responses API (`output`)."""
     choices = body.get("choices")
     if isinstance(choices, list):
-        return tuple(_choice(one) for one in choices if isinstance(one, Mapping))
+        return tuple(_choice(choice) for choice in choices if isinstance(choice, Mapping))
     output = body.get("output")
     if isinstance(output, list):
-        messages = [one for one in output if isinstance(one, Mapping) and one.get("type") == "message"]
+        messages = [part for part in output if isinstance(part, Mapping) and part.get("type") == "message"]
         finish = _FINISHES.get(str(body.get("status")), "stop")
-        return (Reply("".join(text_of(one) for one in messages), finish),) if messages else ()
+        return (Reply("".join(text_of(message) for message in messages), finish),) if messages else ()
     return ()
 
 
@@ -150,8 +150,8 @@ def _choice(choice: Row) -> Reply:
 
 
 def _failed(failure: Any, status: Any) -> Reply:
-    said = failure.get("message") or failure.get("code") if isinstance(failure, Mapping) else failure
-    words = text_of(said)[:200] if said else f"the request came back with status {status}" if status else "no answer"
+    cause = failure.get("message") or failure.get("code") if isinstance(failure, Mapping) else failure
+    words = text_of(cause)[:200] if cause else f"the request came back with status {status}" if status else "no answer"
     return Reply(words, "error")
 
 
@@ -188,10 +188,10 @@ def _sample_replies(sample: Row) -> tuple[Reply, ...]:
     finish = _FINISHES.get(str(sample.get("finish_reason")), "stop")
     output = sample.get("output")
     if isinstance(output, list):
-        said = [one for one in output if not isinstance(one, Mapping) or one.get("role") in (None, "assistant")]
-        return tuple(Reply(text_of(one), finish) for one in said)
+        messages = [part for part in output if not isinstance(part, Mapping) or part.get("role") in (None, "assistant")]
+        return tuple(Reply(text_of(message), finish) for message in messages)
     return (Reply(text_of(output), finish),)
 
 
 def _words_of(output: Any) -> str:
-    return " ".join(text_of(one) for one in output) if isinstance(output, list) else text_of(output)
+    return " ".join(text_of(part) for part in output) if isinstance(output, list) else text_of(output)
