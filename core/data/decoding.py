@@ -18,14 +18,10 @@ PARQUET_ROWS = 64
 _DAMAGED = "The workbook cannot be read: {problem}."
 
 
-def _refuse(message: str, *, row: int | None = None, column: str | None = None) -> GoldenError:
-    return GoldenError(message, row=row, column=column)
-
-
 def _bound_rows(n_rows: int, options: abc.Mapping[str, Any]) -> None:
     most = options["rows"]
     if most is not None and n_rows > most:
-        raise _refuse(f"The file has too many rows; at most {most} are read.")
+        raise GoldenError(f"The file has too many rows; at most {most} are read.")
 
 
 # ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -60,7 +56,7 @@ def parquet_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterato
         raise
     except (arrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as problem:
         row = done + 1 if done else None
-        raise _refuse(f"The Parquet data is broken: {str(problem)[:200]}.", row=row) from problem
+        raise GoldenError(f"The Parquet data is broken: {str(problem)[:200]}.", row=row) from problem
 
 
 def _groups_from(opened: Any, start: int) -> tuple[list[int], int]:
@@ -81,7 +77,7 @@ def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
     from pyarrow import types
 
     if types.is_dictionary(kind) and inner:
-        raise _refuse("Categories within lists are not read; save the column as plain text.", column=column)
+        raise GoldenError("Categories within lists are not read; save the column as plain text.", column=column)
     for k in range(getattr(kind, "num_fields", 0)):
         _check_type(column, kind.field(k).type, inner=True)
 
@@ -113,7 +109,9 @@ def _one_cell(cell: Any, column: str, row: int) -> Any:
         return plain_cell(cell.as_py())
     except (arrow.ArrowException, ValueError, OverflowError, KeyError) as problem:
         came = f"a {cell.type} that no date, time or text can be"
-        raise _refuse(f"The cell cannot be read: {came} ({str(problem)[:120]}).", row=row, column=column) from problem
+        raise GoldenError(
+            f"The cell cannot be read: {came} ({str(problem)[:120]}).", row=row, column=column
+        ) from problem
 
 
 def plain_cell(cell: Any) -> Any:
@@ -148,7 +146,7 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
             warnings.simplefilter("ignore")  # openpyxl warns of styles and extensions that do not concern the cells
             book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
             if not book.worksheets:
-                raise _refuse("The workbook has no sheet with cells.")
+                raise GoldenError("The workbook has no sheet with cells.")
             yield [len(book.worksheets)]
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # a stored dimension may be wrong, or large on purpose
@@ -156,7 +154,7 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
     except (GoldenError, MemoryError):
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
-        raise _refuse(_DAMAGED.format(problem=str(problem)[:200])) from problem
+        raise GoldenError(_DAMAGED.format(problem=str(problem)[:200])) from problem
 
 
 def _filled_rows(lines: abc.Iterable[abc.Sequence[Any]], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
@@ -165,7 +163,7 @@ def _filled_rows(lines: abc.Iterable[abc.Sequence[Any]], options: abc.Mapping[st
         _bound_rows(count, options)
         slots += len(cells)
         if slots > options["cells"]:
-            raise _refuse(f"The sheet spans too many cells; at most {options['cells']} are read.")
+            raise GoldenError(f"The sheet spans too many cells; at most {options['cells']} are read.")
         if any(cell is not None and cell != "" for cell in cells):
             yield [plain_cell(cell) for cell in cells]
 
@@ -174,11 +172,11 @@ def _bound_workbook(file: IO[bytes], limit: int) -> None:
     try:
         with zipfile.ZipFile(file) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > limit:
-                raise _refuse(f"Unpacked, the workbook is larger than {limit >> 20} MB.")
+                raise GoldenError(f"Unpacked, the workbook is larger than {limit >> 20} MB.")
             if "[Content_Types].xml" not in packed.namelist():
-                raise _refuse("This is not an XLSX workbook.")
+                raise GoldenError("This is not an XLSX workbook.")
             if any(_declares_entities(packed, entry) for entry in packed.infolist()):
-                raise _refuse("The workbook declares XML entities, which no spreadsheet program writes.")
+                raise GoldenError("The workbook declares XML entities, which no spreadsheet program writes.")
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -188,7 +186,7 @@ def _bound_workbook(file: IO[bytes], limit: int) -> None:
         NotImplementedError,
         RuntimeError,
     ) as problem:
-        raise _refuse("This is not an XLSX workbook (old .xls files must be saved as .xlsx).") from problem
+        raise GoldenError("This is not an XLSX workbook (old .xls files must be saved as .xlsx).") from problem
 
 
 def _declares_entities(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:

@@ -98,3 +98,13 @@ def test_formats_without_rows_of_their_own_are_bounded_as_a_whole(tmp_path: Path
         path.write_text('[{"target": "x"}]' if name == "a.json" else '{"target": "x"}\n')
         table = open_table(path, max_mb=None)
         assert (table.most_rows is None, table.document is None) == (streams, streams)
+
+
+def test_a_packed_file_of_any_length_may_not_unfold_to_far_more_than_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "UNPACKED_FREELY", 1 << 20)
+    path = tmp_path / "f.csv.gz"
+    path.write_bytes(gzip.compress(b"item_id,target\n" + b"a,b\n" * 2_000_000, mtime=0))
+    with pytest.raises(GoldenError, match="Unpacked, it is too large"):
+        open_table(path, max_mb=None)

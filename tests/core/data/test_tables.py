@@ -156,6 +156,11 @@ def test_json_lines_under_a_json_ending_are_read() -> None:
     assert len(read_table(b'{"target": "x"}\n{"target": "y"}\n', "a.json").rows) == 2
 
 
+@pytest.mark.parametrize("text", ['{"data": [{"target": "x"}], "has_more": false}', '{"target":\n "x"}'])
+def test_a_page_of_an_api_and_a_lone_object_are_rows_too(text: str) -> None:
+    assert read_table(text.encode(), "a.json").rows == ({"target": "x"},)
+
+
 def test_line_separators_inside_json_texts_do_not_break_lines() -> None:
     table = read_table('{"target": "a\u2028b\u0085c"}\r\n'.encode(), "a.jsonl")
     assert table.rows[0]["target"] == "a\u2028b\u0085c"

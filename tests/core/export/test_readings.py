@@ -119,3 +119,10 @@ def test_every_reply_is_counted_once(replies: list[str]) -> None:
     numbers = [int(reply) for reply in replies if reply.isdigit()]
     assert read.n_read + len(read.unread) == len(replies)
     assert read.score == (pytest.approx(sum(numbers) / len(numbers)) if numbers else None)
+
+
+def test_an_encoding_is_not_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "replies.jsonl"
+    path.write_bytes('{"item_id": "é", "responses": ["4"]}\n'.encode("cp1252"))
+    with pytest.raises(GoldenError, match="not UTF-8"):
+        read_replies_file(path, FIVE)
