@@ -21,13 +21,13 @@ from core.report.figures.style import (
     PALE,
     QUIET,
     TEAL,
-    defined_value,
     describe,
-    is_defined,
+    dots,
+    error_bars,
+    name_rows,
     plain,
     style,
     value_range,
-    whiskers,
 )
 
 if TYPE_CHECKING:
@@ -93,32 +93,21 @@ def ablation_figure(marks: Sequence[VariantMark], *, measure: str) -> Figure:
 
     figure = go.Figure()
     places = list(range(len(marks) - 1, -1, -1))
-    for side, colour, symbol, shift in (
-        ("calibration", QUIET, "circle-open", 0.16),
-        ("held-out", BLUE, "circle", -0.1),
-    ):
-        drawn = [
-            (place + shift, mark.calibration if side == "calibration" else mark.held_out)
-            for place, mark in zip(places, marks, strict=True)
+    both = ("calibration", QUIET, "circle-open", 0.16), ("held-out", BLUE, "circle", -0.1)
+    for part, colour, symbol, shift in both:
+        found = [mark.calibration if part == "calibration" else mark.held_out for mark in marks]
+        placed = [
+            (place + shift, one, f"{part}: {describe(one)}, n = {one.n:,}")
+            for place, one in zip(places, found, strict=True)
         ]
-        known = [(place, one) for place, one in drawn if is_defined(one)]
-        figure.add_trace(
-            go.Scatter(
-                x=[defined_value(one) for _, one in known],
-                y=[place for place, _ in known],
-                error_x=whiskers([one for _, one in known], colour),
-                mode="markers",
-                name=side,
-                marker={"color": colour, "size": 12, "symbol": symbol, "line": {"width": 2, "color": colour}},
-                hovertext=[f"{side}: {describe(one)}, n = {one.n:,}" for _, one in known],
-                hoverinfo="text",
-            )
-        )
+        ring = {"width": 2, "color": colour}
+        figure.add_trace(dots(placed, colour, name=part, size=12, symbol=symbol, line=ring))
     _add_differences(figure, list(zip(places, marks, strict=True)))
-    style(figure, x=f"{measure}", y="", key="ablation", height=130 + 64 * len(marks))
-    low, high = value_range([one for mark in marks for one in (mark.calibration, mark.held_out)])
+    ends = value_range([one for mark in marks for one in (mark.calibration, mark.held_out)])
+    style(figure, x=measure, y="", key="ablation", height=130 + 64 * len(marks), x_range=ends)
+    name_rows(figure, [plain(mark.name, 40) for mark in marks])
     figure.update_layout(
-        xaxis={"domain": LEFT, "range": [low, high], "fixedrange": True},
+        xaxis={"domain": LEFT},
         xaxis2={
             "domain": RIGHT,
             "range": _around_zero(marks),
@@ -129,15 +118,7 @@ def ablation_figure(marks: Sequence[VariantMark], *, measure: str) -> Figure:
             "zerolinecolor": QUIET,
             "zerolinewidth": 2,
         },
-        yaxis={
-            "range": [-0.6, len(marks) - 0.4],
-            "tickvals": places,
-            "ticktext": [plain(mark.name, 40) for mark in marks],
-            "tickfont": {"size": 15},
-            "showgrid": False,
-            "zeroline": False,
-            "fixedrange": True,
-        },
+        yaxis={"tickfont": {"size": 15}},
     )
     return figure
 
@@ -158,7 +139,7 @@ def _add_differences(figure: Figure, placed: Sequence[tuple[int, VariantMark]]) 
                 x=[value for _, _, value in own],
                 y=[place for place, _, _ in own],
                 xaxis="x2",
-                error_x=_bars([(value, mark.interval) for _, mark, value in own], colour),
+                error_x=error_bars([(value, mark.interval) for _, mark, value in own], colour, thickness=2),
                 mode="markers+text",
                 name=name,
                 text=[f"{value:+.3f}".replace("-", "−") for _, _, value in own],
@@ -176,18 +157,6 @@ def _difference_words(mark: VariantMark, value: float) -> str:
     ends = "" if mark.interval is None else f" [{mark.interval.low:+.3f}, {mark.interval.high:+.3f}]"
     p = "—" if mark.p_holm is None else f"{mark.p_holm:.3f}"
     return f"<b>{plain(mark.name, 60)}</b><br>{value:+.3f}{ends}<br>p after Holm {p}, n = {mark.n:,}"
-
-
-def _bars(ends: Sequence[tuple[float, Interval | None]], colour: str) -> dict[str, Any]:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [max(interval.high - value, 0.0) if interval else 0.0 for value, interval in ends],
-        "arrayminus": [max(value - interval.low, 0.0) if interval else 0.0 for value, interval in ends],
-        "thickness": 2,
-        "width": 0,
-        "color": colour,
-    }
 
 
 def _around_zero(marks: Sequence[VariantMark]) -> list[float]:
@@ -218,11 +187,18 @@ def size_figure(dots: Sequence[Dot], *, measure: str) -> Figure:
             figure.add_trace(_bar(place, float(np.median(values))))
     placed = [(sizes.index(dot.x) + _shift(k), dot) for k, dot in enumerate(dots)]
     figure.add_trace(_points([x for x, _ in placed], [dot for _, dot in placed], "draft", "%{y:.3f}", BLUE))
-    style(figure, x="exemplars a draft was drawn from", y=measure, key="by_size", height=360)
+    ends = _near([dot.y for dot in dots])
+    style(
+        figure,
+        x="exemplars a draft was drawn from",
+        y=measure,
+        key="by_size",
+        height=360,
+        legend=False,
+        y_range=ends,
+    )
     counts = [sum(dot.x == size for dot in dots) for size in sizes]
     _categories(figure, [f"<b>{size:g}</b><br>n = {n}" for size, n in zip(sizes, counts, strict=True)])
-    figure.update_yaxes(range=_near([dot.y for dot in dots]), fixedrange=True)
-    figure.update_layout(showlegend=False)
     return figure
 
 
@@ -250,12 +226,17 @@ def length_figure(dots: Sequence[Dot], band: Band | None, *, measure: str) -> Fi
         own = [dot for dot in dots if dot.group == group]
         if own:
             figure.add_trace(_points([dot.x for dot in own], own, group, "%{y:.3f}, %{x} words", colour))
-    style(figure, x="words in the criteria", y=measure, key="by_length", height=360)
-    words = [dot.x for dot in dots] or [0.0]
+    words, drawn = [dot.x for dot in dots] or [0.0], [dot.y for dot in dots]
     margin = max(3.0, 0.05 * (max(words) - min(words)))
-    figure.update_xaxes(range=[min(words) - margin, max(words) + margin], fixedrange=True)
-    drawn = [dot.y for dot in dots]
-    figure.update_yaxes(range=_near([*drawn, *(_inside(band, drawn) if band else [])]), fixedrange=True)
+    style(
+        figure,
+        x="words in the criteria",
+        y=measure,
+        key="by_length",
+        height=360,
+        x_range=[min(words) - margin, max(words) + margin],
+        y_range=_near([*drawn, *(_inside(band, drawn) if band else [])]),
+    )
     return figure
 
 
@@ -272,7 +253,7 @@ def pattern_figure(marks: Sequence[MeanMark], *, measure: str) -> Figure:
         go.Scatter(
             x=[place for place, _, _ in known],
             y=[mean for _, _, mean in known],
-            error_y=_bars([(mean, mark.interval) for _, mark, mean in known], TEAL),
+            error_y=error_bars([(mean, mark.interval) for _, mark, mean in known], TEAL, thickness=2),
             mode="markers",
             marker={"color": TEAL, "size": 14, "symbol": "diamond"},
             name="mean with its 95 % interval",
@@ -285,11 +266,10 @@ def pattern_figure(marks: Sequence[MeanMark], *, measure: str) -> Figure:
         figure.add_annotation(x=place + JITTER + 0.06, y=0.5 if mark.mean is None else mark.mean, **shown)
         if mark.mean is None:
             figure.layout.annotations[-1].update(x=place, xanchor="center", yref="paper")
-    style(figure, x="pattern of the criteria", y=measure, key="by_pattern", height=360)
-    _categories(figure, [f"<b>{plain(mark.name, 30)}</b><br>n = {len(mark.values)}" for mark in marks])
     ends = [end for mark in marks if mark.interval for end in (mark.interval.low, mark.interval.high)]
-    figure.update_yaxes(range=_near([*(v for mark in marks for v in mark.values), *ends]), fixedrange=True)
-    figure.update_layout(showlegend=False)
+    near = _near([*(v for mark in marks for v in mark.values), *ends])
+    style(figure, x="pattern of the criteria", y=measure, key="by_pattern", height=360, legend=False, y_range=near)
+    _categories(figure, [f"<b>{plain(mark.name, 30)}</b><br>n = {len(mark.values)}" for mark in marks])
     return figure
 
 
@@ -347,7 +327,6 @@ def _categories(figure: Figure, names: Sequence[str]) -> None:
         tickvals=list(range(len(names))),
         ticktext=list(names),
         range=[-0.6, max(len(names), 1) - 0.4],
-        fixedrange=True,
         automargin=True,
         title={"standoff": 12},
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,13 +16,14 @@ from core.report.figures.style import (
     PALE,
     QUIET,
     TEAL,
-    defined_value,
     describe,
+    dots,
     is_defined,
+    pairs_matrix,
     plain,
+    stacked,
     style,
     value_range,
-    whiskers,
 )
 
 if TYPE_CHECKING:
@@ -96,45 +95,28 @@ def leaderboard_figure(marks: Sequence[JudgeMark], ceiling: Alignment | None, *,
 
     figure = go.Figure()
     places = _places(marks)
-    kinds = list(dict.fromkeys(mark.kind for mark in marks))
-    for kind in kinds:
-        drawn = [
-            (place, mark)
-            for place, mark in zip(places, marks, strict=True)
-            if mark.kind == kind and is_defined(mark.alignment)
-        ]
-        colour = QUIET if kind is None else KIND_COLOURS[kind]
-        figure.add_trace(
-            go.Scatter(
-                x=[defined_value(mark.alignment) for _, mark in drawn],
-                y=[place for place, _ in drawn],
-                error_x=whiskers([mark.alignment for _, mark in drawn], colour) | {"thickness": 3},
-                mode="markers",
-                marker={
-                    "color": colour,
-                    "size": 14 if kind else 11,
-                    "symbol": "circle" if kind else "diamond-open",
-                },
-                hovertext=[_mark_hover(mark) for _, mark in drawn],
-                hoverinfo="text",
-            )
-        )
+    for kind in dict.fromkeys(mark.kind for mark in marks):
+        both = zip(places, marks, strict=True)
+        placed = [(place, mark.alignment, _mark_hover(mark)) for place, mark in both if mark.kind == kind]
+        look: dict[str, Any] = {"size": 14 if kind else 11, "symbol": "circle" if kind else "diamond-open"}
+        figure.add_trace(dots(placed, QUIET if kind is None else KIND_COLOURS[kind], thickness=3, **look))
     _undefined_marks(figure, marks, places)
     _like_person_marks(figure, marks, places)
     _ceiling_band(figure, ceiling)
-    low, high = value_range([*(mark.alignment for mark in marks), *(mark.like_person for mark in marks), ceiling])
     top = max(places, default=0)
-    style(figure, x=measure, y="", key="leaderboard", height=160 + 27 * top)
-    figure.update_layout(showlegend=False)
-    figure.update_xaxes(range=[low, high], fixedrange=True, title={"font": {"size": 14}})
-    figure.update_yaxes(
-        range=[-2.2, top + 1.2],
-        tickvals=places,
-        ticktext=[_name_and_kind(mark) for mark in marks],
-        showgrid=False,
-        zeroline=False,
-        fixedrange=True,
+    style(
+        figure,
+        x=measure,
+        y="",
+        key="leaderboard",
+        height=160 + 27 * top,
+        legend=False,
+        x_range=value_range([*(mark.alignment for mark in marks), *(mark.like_person for mark in marks), ceiling]),
+        y_range=[-2.2, top + 1.2],
     )
+    figure.update_xaxes(title={"font": {"size": 14}})
+    names = [_name_and_kind(mark) for mark in marks]
+    figure.update_yaxes(tickvals=places, ticktext=names, showgrid=False, zeroline=False)
     return figure
 
 
@@ -148,7 +130,7 @@ def _name_and_kind(mark: JudgeMark) -> str:
     if mark.kind is None:
         return plain(mark.name, 30)
     return (
-        f"{_stacked(mark.name, 24)}<br><span style='font-size:12px;color:{KIND_COLOURS[mark.kind]}'>{mark.kind}</span>"
+        f"{stacked(mark.name, 24)}<br><span style='font-size:12px;color:{KIND_COLOURS[mark.kind]}'>{mark.kind}</span>"
     )
 
 
@@ -169,29 +151,17 @@ def _undefined_marks(figure: Figure, marks: Sequence[JudgeMark], places: Sequenc
 
 def _like_person_marks(figure: Figure, marks: Sequence[JudgeMark], places: Sequence[int]) -> None:
     """A hollow dot under each judge: its agreement with the targets that a single person is held against."""
-    import plotly.graph_objects as go
-
-    drawn = [
-        (place - 0.55, mark.name, mark.like_person)
-        for place, mark in zip(places, marks, strict=True)
-        if mark.like_person is not None and mark.like_person.value is not None
+    placed = [
+        (place - 0.55, mark.like_person, _like_person_hover(mark)) for place, mark in zip(places, marks, strict=True)
     ]
-    if not drawn:
-        return
-    figure.add_trace(
-        go.Scatter(
-            x=[defined_value(found) for _, _, found in drawn],
-            y=[place for place, _, _ in drawn],
-            error_x=whiskers([found for _, _, found in drawn], INK) | {"thickness": 1},
-            mode="markers",
-            marker={"color": INK, "size": 9, "symbol": "circle-open", "line": {"width": 2}},
-            hovertext=[
-                f"<b>{plain(name, 60)}</b><br>against the mean of the other raters, as a person is<br>{describe(found)}"
-                for _, name, found in drawn
-            ],
-            hoverinfo="text",
-        )
-    )
+    if any(one is not None and one.value is not None for _, one, _ in placed):
+        look: dict[str, Any] = {"size": 9, "symbol": "circle-open", "line": {"width": 2}}
+        figure.add_trace(dots(placed, INK, thickness=1, **look))
+
+
+def _like_person_hover(mark: JudgeMark) -> str:
+    against = "against the mean of the other raters, as a person is"
+    return f"<b>{plain(mark.name, 60)}</b><br>{against}<br>{describe(mark.like_person)}"
 
 
 def _ceiling_band(figure: Figure, ceiling: Alignment | None) -> None:
@@ -224,54 +194,28 @@ def significance_figure(cells: PairCells, *, alpha: float, measure: str) -> Figu
 
     Words too small for their cell are left out by plotly, as on a phone; the hover box has them all.
     """
-    import plotly.graph_objects as go
-
     n = len(cells.names)
     significant = np.where(np.isnan(cells.p), False, cells.p <= alpha)
     verdict = np.where(np.isnan(cells.difference), np.nan, np.where(significant, np.sign(cells.difference), 0.0))
     np.fill_diagonal(verdict, np.nan)
     undefined = np.isnan(verdict)
-    short = [
-        ["" if undefined[i, j] else f"{_signed(cells.difference[i, j])}<br>{_p_words(cells.p[i, j])}" for j in range(n)]
-        for i in range(n)
-    ]
-    figure = go.Figure(
-        go.Heatmap(
-            z=[[None if np.isnan(value) else float(value) for value in row] for row in verdict],
-            x=list(range(n)),
-            y=list(range(n)),
-            zmin=-1,
-            zmax=1,
-            colorscale=[[0, WORSE], [0.33, WORSE], [0.34, ALIKE], [0.66, ALIKE], [0.67, BETTER], [1, BETTER]],
-            showscale=False,
-            xgap=3,
-            ygap=3,
-            hoverongaps=False,
-            text=short,
-            texttemplate="%{text}",
-            textfont={"color": INK},
-            customdata=[[plain(word, 240) for word in row] for row in cells.words],
-            hovertemplate=f"%{{customdata}}<br>({measure})<extra></extra>",
-        )
+    return pairs_matrix(
+        cells.names,
+        [[None if np.isnan(value) else float(value) for value in row] for row in verdict],
+        [
+            [
+                "" if undefined[i, j] else f"{_signed(cells.difference[i, j])}<br>{_p_words(cells.p[i, j])}"
+                for j in range(n)
+            ]
+            for i in range(n)
+        ],
+        hover=[[plain(word, 240) for word in row] for row in cells.words],
+        told=f"%{{customdata}}<br>({measure})<extra></extra>",
+        colours=[[0, WORSE], [0.33, WORSE], [0.34, ALIKE], [0.66, ALIKE], [0.67, BETTER], [1, BETTER]],
+        key="significance",
+        heights=(130, 60),
+        widths=(12, 16),
     )
-    names = [_stacked(name, 16) for name in cells.names]
-    style(figure, x="", y="", key="significance", height=130 + 60 * n)
-    figure.update_layout(showlegend=False, margin={"t": 80, "b": 8})
-    heads = [_stacked(name, 12) for name in cells.names]
-    figure.update_xaxes(side="top", tickvals=list(range(n)), ticktext=heads, automargin=True, **_still())
-    figure.update_xaxes(tickfont={"size": 12})
-    figure.update_yaxes(autorange="reversed", tickvals=list(range(n)), ticktext=names, **_still())
-    return figure
-
-
-def _still() -> dict[str, Any]:
-    return {"showgrid": False, "zeroline": False, "showline": False, "ticks": "", "fixedrange": True}
-
-
-def _stacked(name: str, width: int) -> str:
-    """A name on up to three short lines, its markup escaped."""
-    lines = textwrap.wrap(textwrap.shorten(name, 3 * width, placeholder="…"), width)[:3]
-    return "<br>".join(html.escape(line) for line in lines) or "—"
 
 
 def _signed(value: float) -> str:
@@ -308,10 +252,8 @@ def scatter_figure(points: Points, scale: Scale, *, judge: str, picked: int | No
             hoverinfo="text",
         )
     )
-    style(figure, x=f"people ({scale})", y=plain(judge, 60), key="scatter", height=460)
-    figure.update_layout(showlegend=False, clickmode="event+select", dragmode=False)
-    figure.update_xaxes(fixedrange=True)
-    figure.update_yaxes(fixedrange=True)
+    style(figure, x=f"people ({scale})", y=plain(judge, 60), key="scatter", height=460, legend=False)
+    figure.update_layout(clickmode="event+select", dragmode=False)
     return figure
 
 
@@ -362,8 +304,13 @@ def curve_figure(
             hoverinfo="text",
         )
     )
-    style(figure, x="judge's score", y="mean label of the people", key="curve_of_scores", height=420)
     room = 0.04 * (scale.high - scale.low)
-    figure.update_yaxes(range=[scale.low - room, scale.high + 3 * room], fixedrange=True)
-    figure.update_xaxes(fixedrange=True)
+    style(
+        figure,
+        x="judge's score",
+        y="mean label of the people",
+        key="curve_of_scores",
+        height=420,
+        y_range=[scale.low - room, scale.high + 3 * room],
+    )
     return figure

@@ -52,8 +52,13 @@ def growth_figure(growth: Growth, interval: Interval | None, *, metric: str, n_e
             )
         )
     known = [value for value in growth.alphas if value is not None]
-    low, high = snapped(known if interval is None else [*known, interval.low, interval.high])
-    style(figure, x="items rated by two or more", y=f"Krippendorff's alpha, {metric}", key="growth", height=300)
-    figure.update_xaxes(range=[0, max(n_expected, last, 1) + 1], fixedrange=True)
-    figure.update_yaxes(range=[low, high], fixedrange=True)
+    style(
+        figure,
+        x="items rated by two or more",
+        y=f"Krippendorff's alpha, {metric}",
+        key="growth",
+        height=300,
+        x_range=[0, max(n_expected, last, 1) + 1],
+        y_range=snapped(known if interval is None else [*known, interval.low, interval.high]),
+    )
     return figure

@@ -18,11 +18,12 @@ from core.report.figures.style import (
     TEAL,
     defined_value,
     describe,
+    ends_of,
+    error_bars,
     is_defined,
     plain,
     snapped,
     style,
-    whiskers,
 )
 
 if TYPE_CHECKING:
@@ -109,13 +110,19 @@ def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, op
             )
         )
     room = 0.06 * (scale.high - scale.low)
-    ends = [scale.low - room, scale.high + room]
-    style(figure, x=f"people ({scale})", y="judge", key="misaligned", height=330)
-    figure.update_layout(clickmode="event+select", dragmode=False, margin={"t": 30})
-    figure.update_xaxes(range=ends, fixedrange=True, showgrid=False)
     scores = [spot.score for spot in spots]
-    reach = [min([scale.low, *scores]) - room, max([scale.high, *scores]) + room]  # the band may leave the scale
-    figure.update_yaxes(range=reach, fixedrange=True, showgrid=False)
+    style(
+        figure,
+        x=f"people ({scale})",
+        y="judge",
+        key="misaligned",
+        height=330,
+        x_range=[scale.low - room, scale.high + room],
+        y_range=[min([scale.low, *scores]) - room, max([scale.high, *scores]) + room],  # the band may leave the scale
+    )
+    figure.update_layout(clickmode="event+select", dragmode=False, margin={"t": 30})
+    figure.update_xaxes(showgrid=False)
+    figure.update_yaxes(showgrid=False)
     return figure
 
 
@@ -160,7 +167,7 @@ def lineage_figure(versions: Sequence[Version], *, measure: str, opened: str = "
     """
     import plotly.graph_objects as go
 
-    low, high = snapped([v for one in versions for v in _ends(one.alignment)])
+    low, high = snapped([v for one in versions for v in ends_of(one.alignment)])
     bottom = low - 0.12 * (high - low)
     places = _places(versions, bottom)
     figure = go.Figure()
@@ -179,22 +186,22 @@ def lineage_figure(versions: Sequence[Version], *, measure: str, opened: str = "
             text="not measured", x=0, xref="paper", xanchor="left", y=bottom, showarrow=False, font={"color": QUIET}
         )
     deepest = max((one.depth for one in versions), default=0)
-    style(figure, x="generations from the first version", y=measure, key="lineage", height=430)
+    style(
+        figure,
+        x="generations from the first version",
+        y=measure,
+        key="lineage",
+        height=430,
+        x_range=[-0.6, deepest + 0.6],
+        y_range=[bottom - 0.05 * (high - low), high],
+    )
     figure.update_layout(clickmode="event+select", dragmode=False, legend={"title": {"text": "state "}})
-    figure.update_xaxes(range=[-0.6, deepest + 0.6], tickvals=list(range(deepest + 1)), fixedrange=True, showgrid=False)
-    figure.update_yaxes(range=[bottom - 0.05 * (high - low), high], fixedrange=True)
+    figure.update_xaxes(tickvals=list(range(deepest + 1)), showgrid=False)
     return figure
 
 
 def _any(at: Sequence[int], versions: Sequence[Version]) -> bool:
     return any(is_defined(versions[k].alignment) for k in at)
-
-
-def _ends(alignment: Alignment | None) -> list[float]:
-    if alignment is None or alignment.value is None:
-        return []
-    interval = alignment.interval
-    return [alignment.value, *([interval.low, interval.high] if interval else [])]
 
 
 def _places(versions: Sequence[Version], bottom: float) -> list[tuple[float, float]]:
@@ -239,7 +246,8 @@ def _state_trace(
     measured: bool,
 ) -> dict[str, Any]:
     ringed = [versions[k].criteria_id == opened for k in shown]
-    whisker = {"error_y": whiskers([versions[k].alignment for k in shown], colour)} if measured else {}
+    ends = [(places[k][1], one.interval) for k in shown if (one := versions[k].alignment) is not None]
+    whisker = {"error_y": error_bars(ends, colour)} if measured else {}
     return {
         **whisker,
         "x": [places[k][0] for k in shown],

@@ -15,11 +15,11 @@ from core.report.figures.style import (
     QUIET,
     TEAL,
     describe,
+    dots,
     measure_name,
     plain,
-    snapped,
     style,
-    whiskers,
+    value_range,
 )
 
 if TYPE_CHECKING:
@@ -52,22 +52,9 @@ def history_figure(points: Sequence[Point], then: Alignment) -> Figure:
     if then.value is not None:
         figure.add_hline(y=then.value, line={"color": BLUE, "width": 2, "dash": "dash"})
     for decision, colour in COLOURS.items():
-        known = [
-            (place, one) for place, one in enumerate(points) if one.decision == decision and one.now.value is not None
-        ]
-        if known:
-            figure.add_trace(
-                go.Scatter(
-                    x=[place for place, _ in known],
-                    y=[one.now.value for _, one in known],
-                    mode="markers",
-                    name=decision,
-                    marker={"size": 13, "color": colour},
-                    error_y={**whiskers([one.now for _, one in known], colour), "thickness": 3},
-                    hovertext=[_hover(one) for _, one in known],
-                    hoverinfo="text",
-                )
-            )
+        placed = [(place, one.now, _hover(one)) for place, one in enumerate(points) if one.decision == decision]
+        if any(one.value is not None for _, one, _ in placed):
+            figure.add_trace(dots(placed, colour, upright=True, thickness=3, name=decision, size=13))
     figure.add_trace(
         go.Scatter(
             x=[None],
@@ -77,22 +64,20 @@ def history_figure(points: Sequence[Point], then: Alignment) -> Figure:
             line={"color": BLUE, "width": 2, "dash": "dash"},
         )
     )
-    style(figure, x="", y=measure_name(then.statistic, then.level), key="rechecks", height=360)
-    names = [f"{one.when:%Y-%m-%d}<br>{plain(one.name, 22)}" for one in points]
-    figure.update_xaxes(
-        tickmode="array", tickvals=list(range(len(points))), ticktext=names, range=[-0.6, len(points) - 0.4]
+    style(
+        figure,
+        x="",
+        y=measure_name(then.statistic, then.level),
+        key="rechecks",
+        height=360,
+        x_range=[-0.6, len(points) - 0.4],
+        y_range=value_range([*(point.now for point in points), then]),
     )
-    figure.update_yaxes(range=list(snapped(_values(points, then))), zeroline=True, zerolinecolor=INK)
+    names = [f"{one.when:%Y-%m-%d}<br>{plain(one.name, 22)}" for one in points]
+    figure.update_xaxes(tickmode="array", tickvals=list(range(len(points))), ticktext=names)
+    figure.update_yaxes(zeroline=True, zerolinecolor=INK)
     return figure
 
 
 def _hover(one: Point) -> str:
     return f"{plain(one.name, 60)}<br>{describe(one.now)}, n = {one.now.n}<br>{one.decision}"
-
-
-def _values(points: Sequence[Point], then: Alignment) -> list[float]:
-    known: list[float] = []
-    for one in (*(point.now for point in points), then):
-        if one.value is not None:
-            known += [one.value, *([one.interval.low, one.interval.high] if one.interval else [])]
-    return known

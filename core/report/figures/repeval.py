@@ -71,25 +71,29 @@ def heat_figure(heat: Heat, *, measure: str) -> Figure:
         )
     )
     figure.add_trace(_squares(heat))
-    style(figure, x="layer (0 = embeddings)", y="token", key="heat", height=130 + 44 * max(n_tokens, 3))
-    figure.update_layout(
-        showlegend=False, clickmode="event+select", dragmode=False, hovermode="closest", shapes=_shapes(heat)
-    )
-    still: dict[str, Any] = {"showgrid": False, "fixedrange": True, "showline": False, "zeroline": False}
-    step = 1 if n_layers <= 40 else -(-n_layers // 40)
-    figure.update_xaxes(
-        tickvals=list(range(0, n_layers, step)),
-        ticktext=[str(layer) for layer in heat.layers[::step]],
-        range=[-0.5, n_layers - 0.5],
-        **still,
-    )
-    figure.update_yaxes(
-        tickvals=list(range(n_tokens)),
-        ticktext=[html.escape(name) for name in heat.tokens],
-        range=[n_tokens - 0.5, -0.5],
-        **still,
-    )
+    _style_cells(figure, heat.layers, heat.tokens, key="heat", height=130 + 44 * max(n_tokens, 3))
+    figure.update_layout(clickmode="event+select", dragmode=False, hovermode="closest", shapes=_shapes(heat))
     return figure
+
+
+def _style_cells(figure: Figure, layers: Sequence[int], tokens: Sequence[str], *, key: str, height: int) -> None:
+    """Layers across, tokens down; of more than 40 layers some are named."""
+    n_layers, n_tokens = len(layers), len(tokens)
+    step = 1 if n_layers <= 40 else -(-n_layers // 40)
+    style(
+        figure,
+        x="layer (0 = embeddings)",
+        y="token",
+        key=key,
+        height=height,
+        legend=False,
+        x_range=[-0.5, n_layers - 0.5],
+        y_range=[n_tokens - 0.5, -0.5],
+    )
+    still: dict[str, Any] = {"showgrid": False, "showline": False, "zeroline": False}
+    named = [str(layer) for layer in layers[::step]]
+    figure.update_xaxes(tickvals=list(range(0, n_layers, step)), ticktext=named, **still)
+    figure.update_yaxes(tickvals=list(range(n_tokens)), ticktext=[html.escape(name) for name in tokens], **still)
 
 
 def _squares(heat: Heat) -> Any:
@@ -167,9 +171,9 @@ def layers_figure(heat: Heat, *, measure: str) -> Figure:
     ring = {"size": 15, "color": "rgba(0,0,0,0)", "line": {"color": INK, "width": 2}}
     figure.add_trace(go.Scatter(x=[layer], y=[best], mode="markers", marker=ring, showlegend=False, hoverinfo="skip"))
     known = [float(value) for value in heat.values.ravel() if not np.isnan(value)]
-    style(figure, x="layer (0 = embeddings)", y=f"validation, {measure}", key="layers", height=360)
-    figure.update_yaxes(range=list(snapped(known)), fixedrange=True)
-    figure.update_xaxes(fixedrange=True, dtick=1 if len(heat.layers) <= 20 else 4)
+    ends = snapped(known)
+    style(figure, x="layer (0 = embeddings)", y=f"validation, {measure}", key="layers", height=360, y_range=ends)
+    figure.update_xaxes(dtick=1 if len(heat.layers) <= 20 else 4)
     return figure
 
 
@@ -213,11 +217,9 @@ def pairs_figure(points: Sequence[PairMark], *, measure: str) -> Figure:
             hoverinfo="text",
         )
     )
-    style(figure, x="pairs of a good and a bad text", y=f"test, {measure}", key="pairs", height=320)
-    figure.update_layout(showlegend=False)
-    ends = [end for one in known for end in (one.low, one.high) if end is not None]
-    figure.update_yaxes(range=list(snapped(ends)), fixedrange=True)
-    figure.update_xaxes(fixedrange=True)
+    ends = snapped([end for one in known for end in (one.low, one.high) if end is not None])
+    words = "pairs of a good and a bad text"
+    style(figure, x=words, y=f"test, {measure}", key="pairs", height=320, legend=False, y_range=ends)
     return figure
 
 
@@ -256,10 +258,8 @@ def random_figure(values: FloatArray, flipped: FloatArray, projection: float | N
             showarrow=False,
             font={"color": AMBER, "size": 14},
         )
-    style(figure, x=f"test, {measure}", y="", key="random", height=230)
-    figure.update_layout(showlegend=False, margin={"t": 30})
-    figure.update_xaxes(fixedrange=True)
-    figure.update_yaxes(fixedrange=True)
+    style(figure, x=f"test, {measure}", y="", key="random", height=230, legend=False)
+    figure.update_layout(margin={"t": 30})
     return figure
 
 
@@ -290,10 +290,8 @@ def cell_figure(points: CellPoints, *, aspect: str) -> Figure:
             hoverinfo="text",
         )
     )
-    style(figure, x=f"people's {html.escape(aspect)} (equal labels spread a little)", y="projection", key="cell")
-    figure.update_layout(showlegend=False)
-    figure.update_xaxes(fixedrange=True)
-    figure.update_yaxes(fixedrange=True)
+    words = f"people's {html.escape(aspect)} (equal labels spread a little)"
+    style(figure, x=words, y="projection", key="cell", legend=False)
     return figure
 
 
@@ -327,16 +325,5 @@ def wins_figure(layers: Sequence[int], tokens: Sequence[str], wins: FloatArray, 
             hovertemplate=f"%{{customdata}}<br>best in %{{z}} of {n_seeds} seeds<extra></extra>",
         )
     )
-    style(figure, x="layer (0 = embeddings)", y="token", key="wins", height=120 + 36 * max(len(tokens), 3))
-    still: dict[str, Any] = {"showgrid": False, "fixedrange": True, "showline": False, "zeroline": False}
-    step = 1 if len(layers) <= 40 else -(-len(layers) // 40)
-    figure.update_xaxes(
-        tickvals=list(range(0, len(layers), step)), ticktext=[str(one) for one in layers[::step]], **still
-    )
-    figure.update_yaxes(
-        tickvals=list(range(len(tokens))),
-        ticktext=[html.escape(name) for name in tokens],
-        autorange="reversed",
-        **still,
-    )
+    _style_cells(figure, layers, tokens, key="wins", height=120 + 36 * max(len(tokens), 3))
     return figure

@@ -19,14 +19,13 @@ from core.report.figures.style import (
     PALE,
     QUIET,
     TEAL,
-    defined_value,
     describe,
-    is_defined,
+    dots,
+    name_rows,
     plain,
     snapped,
     style,
     value_range,
-    whiskers,
 )
 
 if TYPE_CHECKING:
@@ -86,24 +85,19 @@ def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, meas
 
     figure = go.Figure()
     for group in dict.fromkeys(mark.group for mark in marks):
-        chosen = [(i, mark) for i, mark in enumerate(marks, 1) if mark.group == group and is_defined(mark.alignment)]
-        figure.add_trace(
-            go.Scatter(
-                x=[i for i, _ in chosen],
-                y=[defined_value(mark.alignment) for _, mark in chosen],
-                error_y=whiskers([mark.alignment for _, mark in chosen], _whisker_colour(group)),
-                mode="markers",
-                name=group,
-                marker={"color": _group_colour(group), "size": 9, "symbol": _group_symbol(group)},
-                hovertext=[_hover(mark) for _, mark in chosen],
-                hoverinfo="text",
-            )
-        )
+        placed = [(i, mark.alignment, _hover(mark)) for i, mark in enumerate(marks, 1) if mark.group == group]
+        look: dict[str, Any] = {"size": 9, "symbol": _group_symbol(group)}
+        colour, whisker = _group_colour(group), _whisker_colour(group)
+        figure.add_trace(dots(placed, colour, upright=True, whisker=whisker, name=group, **look))
     _baseline_line(figure, baseline)
-    low, high = value_range([mark.alignment for mark in marks] + [baseline])
-    style(figure, x="candidates, in the order they were drafted", y=measure, key="candidates")
-    figure.update_xaxes(range=[0, max(slots, len(marks), 1) + 1], fixedrange=True)
-    figure.update_yaxes(range=[low, high], fixedrange=True)
+    style(
+        figure,
+        x="candidates, in the order they were drafted",
+        y=measure,
+        key="candidates",
+        x_range=[0, max(slots, len(marks), 1) + 1],
+        y_range=value_range([mark.alignment for mark in marks] + [baseline]),
+    )
     return figure
 
 
@@ -143,11 +137,16 @@ def race_figure(races: Sequence[Race], baseline: Race | None, *, measure: str) -
             )
         )
     drawn = [*races, *([baseline] if baseline else [])]
-    low, high = snapped([value for race in drawn for value in race.values if value is not None])
-    style(figure, x="calibration items scored", y=measure, key="race", height=380)
     most = max([1, *(x for race in drawn for x in race.items)])
-    figure.update_xaxes(range=[0, most * 1.03], fixedrange=True)
-    figure.update_yaxes(range=[low, high], fixedrange=True)
+    style(
+        figure,
+        x="calibration items scored",
+        y=measure,
+        key="race",
+        height=380,
+        x_range=[0, most * 1.03],
+        y_range=snapped([value for race in drawn for value in race.values if value is not None]),
+    )
     return figure
 
 
@@ -171,10 +170,8 @@ def best_so_far_figure(curve: Curve, baseline: Alignment | None, *, measure: str
     )
     _baseline_line(figure, baseline)
     known = [*values, *([baseline.value] if baseline is not None and baseline.value is not None else [])]
-    low, high = snapped(known)
-    style(figure, x="calls", y=measure, key="curve")
-    figure.update_xaxes(range=[0, max(curve.calls_expected, *calls, 1) * 1.02], fixedrange=True)
-    figure.update_yaxes(range=[low, high], fixedrange=True)
+    most = max(curve.calls_expected, *calls, 1)
+    style(figure, x="calls", y=measure, key="curve", x_range=[0, most * 1.02], y_range=snapped(known))
     return figure
 
 
@@ -182,40 +179,16 @@ def sides_figure(rows: Sequence[Sides], *, measure: str) -> Figure:
     """Calibration beside held-out, with intervals, a line for each judge: how far the first flatters."""
     import plotly.graph_objects as go
 
-    names = [plain(row.name, 40) for row in rows]
     figure = go.Figure()
-    for side, colour, symbol, shift in (
-        ("calibration", QUIET, "circle-open", 0.14),
-        ("held-out", BLUE, "circle", -0.14),
-    ):
-        drawn = [
-            (len(rows) - 1 - i + shift, a)
-            for i, row in enumerate(rows)
-            if (a := row.calibration if side == "calibration" else row.held_out) is not None and a.value is not None
-        ]
-        figure.add_trace(
-            go.Scatter(
-                x=[a.value for _, a in drawn],
-                y=[place for place, _ in drawn],
-                error_x=whiskers([a for _, a in drawn], colour),
-                mode="markers",
-                name=side,
-                marker={"color": colour, "size": 12, "symbol": symbol, "line": {"width": 2, "color": colour}},
-                hovertext=[f"{side}: {describe(a)}" for _, a in drawn],
-                hoverinfo="text",
-            )
-        )
-    low, high = value_range([a for row in rows for a in (row.calibration, row.held_out)])
-    style(figure, x=measure, y="", key="sides", height=110 + 62 * len(rows))
-    figure.update_xaxes(range=[low, high], fixedrange=True)
-    figure.update_yaxes(
-        range=[-0.6, len(rows) - 0.4],
-        tickvals=list(range(len(rows))),
-        ticktext=names[::-1],
-        showgrid=False,
-        zeroline=False,
-        fixedrange=True,
-    )
+    both = ("calibration", QUIET, "circle-open", 0.14), ("held-out", BLUE, "circle", -0.14)
+    for part, colour, symbol, shift in both:
+        found = [row.calibration if part == "calibration" else row.held_out for row in rows]
+        placed = [(len(rows) - 1 - i + shift, one, f"{part}: {describe(one)}") for i, one in enumerate(found)]
+        ring = {"width": 2, "color": colour}
+        figure.add_trace(dots(placed, colour, name=part, size=12, symbol=symbol, line=ring))
+    ends = value_range([one for row in rows for one in (row.calibration, row.held_out)])
+    style(figure, x=measure, y="", key="sides", height=110 + 62 * len(rows), x_range=ends)
+    name_rows(figure, [plain(row.name, 40) for row in rows])
     return figure
 
 
@@ -236,10 +209,16 @@ def labels_figure(labels: AspectLabels) -> Figure:
             hovertemplate="%{y} items at %{x:.3g}<extra></extra>",
         )
     )
-    style(figure, x=f"{plain(labels.aspect, 40)} ({labels.scale})", y="items", key=labels.aspect, height=220)
-    figure.update_layout(showlegend=False)
-    figure.update_xaxes(range=[edges[0], edges[-1]], fixedrange=True)
-    figure.update_yaxes(fixedrange=True, range=[0, max(1, int(counts.max())) * 1.08])
+    style(
+        figure,
+        x=f"{plain(labels.aspect, 40)} ({labels.scale})",
+        y="items",
+        key=labels.aspect,
+        height=220,
+        legend=False,
+        x_range=[edges[0], edges[-1]],
+        y_range=[0, max(1, int(counts.max())) * 1.08],
+    )
     return figure
 
 

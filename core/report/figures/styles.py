@@ -12,14 +12,14 @@ from core.report.figures.style import (
     BLUE,
     QUIET,
     TEAL,
-    defined_value,
     describe,
-    is_defined,
+    dots,
+    error_bars,
+    name_rows,
     plain,
     snapped,
     style,
     value_range,
-    whiskers,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def forecast_figure(lines: Sequence[ForecastLine], *, measure: str) -> Figure:
             go.Scatter(
                 x=[k + shift for k in known],
                 y=[line.values[k] for k in known],
-                error_y=_bars(line, known, colour),
+                error_y=error_bars([(line.values[k] or 0.0, line.intervals[k]) for k in known], colour),
                 mode="lines+markers",
                 name=plain(line.name, 60),
                 line={"color": colour, "width": 2},
@@ -81,16 +81,18 @@ def forecast_figure(lines: Sequence[ForecastLine], *, measure: str) -> Figure:
             )
         )
     ends = [end for line in lines for one in line.intervals if one is not None for end in (one.low, one.high)]
-    low, high = snapped([value for line in lines for value in line.values if value is not None] + ends)
-    style(figure, x="samples a score · calls for the whole golden set", y=measure, key="forecast", height=380)
-    ticks = lines[0] if lines else None
-    figure.update_xaxes(
-        tickvals=list(range(len(ticks.ns))) if ticks else [],
-        ticktext=[f"{n}<br>{calls:,}" for n, calls in zip(ticks.ns, ticks.calls, strict=True)] if ticks else [],
-        range=[-0.5, max(1, len(ticks.ns) if ticks else 1) - 0.5],
-        fixedrange=True,
+    values = [value for line in lines for value in line.values if value is not None]
+    ticks = list(zip(lines[0].ns, lines[0].calls, strict=True)) if lines else []
+    style(
+        figure,
+        x="samples a score · calls for the whole golden set",
+        y=measure,
+        key="forecast",
+        height=380,
+        x_range=[-0.5, max(1, len(ticks)) - 0.5],
+        y_range=snapped(values + ends),
     )
-    figure.update_yaxes(range=[low, high], fixedrange=True)
+    figure.update_xaxes(tickvals=list(range(len(ticks))), ticktext=[f"{n}<br>{calls:,}" for n, calls in ticks])
     figure.update_layout(margin={"b": 76})
     return figure
 
@@ -99,50 +101,18 @@ def styles_figure(marks: Sequence[StyleMark], *, measure: str) -> Figure:
     """Each style's alignment with its interval, a line each, in the order given; the undefined is drawn as nothing."""
     import plotly.graph_objects as go
 
-    drawn = [(len(marks) - 1 - k, mark) for k, mark in enumerate(marks) if is_defined(mark.alignment)]
-    figure = go.Figure(
-        go.Scatter(
-            x=[defined_value(mark.alignment) for _, mark in drawn],
-            y=[place for place, _ in drawn],
-            error_x=whiskers([mark.alignment for _, mark in drawn], BLUE),
-            mode="markers",
-            marker={"color": BLUE, "size": 12},
-            hovertext=[f"<b>{plain(mark.name, 80)}</b><br>{_told(mark)}" for _, mark in drawn],
-            hoverinfo="text",
-        )
-    )
-    low, high = value_range([mark.alignment for mark in marks])
-    style(figure, x=measure, y="", key="styles", height=90 + 44 * max(1, len(marks)))
-    figure.update_layout(showlegend=False)
-    figure.update_xaxes(range=[low, high], fixedrange=True)
-    figure.update_yaxes(
-        range=[-0.6, len(marks) - 0.4],
-        tickvals=list(range(len(marks))),
-        ticktext=[plain(mark.name, 60) for mark in marks][::-1],
-        showgrid=False,
-        zeroline=False,
-        fixedrange=True,
-    )
+    hover = [f"<b>{plain(mark.name, 80)}</b><br>{_told(mark)}" for mark in marks]
+    placed = [(len(marks) - 1 - k, mark.alignment, hover[k]) for k, mark in enumerate(marks)]
+    figure = go.Figure(dots(placed, BLUE, size=12))
+    ends, height = value_range([mark.alignment for mark in marks]), 90 + 44 * max(1, len(marks))
+    style(figure, x=measure, y="", key="styles", height=height, legend=False, x_range=ends)
+    name_rows(figure, [plain(mark.name, 60) for mark in marks])
     return figure
 
 
 def _told(mark: StyleMark) -> str:
     detail = f"<br>{plain(mark.detail, 280)}" if mark.detail else ""
     return f"{describe(mark.alignment)}, n = {mark.alignment.n:,}{detail}"
-
-
-def _bars(line: ForecastLine, known: Sequence[int], colour: str) -> dict[str, object]:
-    """Plotly's error bars; 0 where there is no interval."""
-    ends = [(line.values[k] or 0.0, line.intervals[k]) for k in known]
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [max(one.high - value, 0.0) if one else 0.0 for value, one in ends],
-        "arrayminus": [max(value - one.low, 0.0) if one else 0.0 for value, one in ends],
-        "thickness": 1.5,
-        "width": 0,
-        "color": colour,
-    }
 
 
 def _hover(line: ForecastLine, k: int) -> str:
