@@ -8,7 +8,6 @@ computed on new items counts as its mean and is named.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -111,25 +110,23 @@ def fused_yaml(card: FusionCard, *, created: dt.datetime | None = None) -> str:
     lacking = [name for name in card.state["parts"] if name not in known]
     if lacking:
         raise UsageError(f"The fusion has parts without a recipe: {', '.join(lacking)}.")
-    body = _plain(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "concord": CONCORD,
-            "digest": None,
-            "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
-            "note": NOTE,
-            "aspect": card.aspect,
-            "task": None if card.task is None else dict(card.task),
-            "fusion": dict(card.state),
-            "parts": [known[name].as_json() for name in card.state["parts"]],
-            "alignment": card.fused.as_json() if isinstance(card.fused, Alignment) else dict(card.fused),
-            "told": dict(card.told),
-            "golden": {"name": card.golden_name, "digest": card.golden_digest},
-            "warnings": [str(one) for one in card.told.get("notes", ())],
-            "texts": card.texts.as_json(),
-        }
-    )
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "concord": CONCORD,
+        "digest": None,
+        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
+        "note": NOTE,
+        "aspect": card.aspect,
+        "task": None if card.task is None else dict(card.task),
+        "fusion": dict(card.state),
+        "parts": [known[name].as_json() for name in card.state["parts"]],
+        "alignment": card.fused.as_json() if isinstance(card.fused, Alignment) else dict(card.fused),
+        "told": dict(card.told),
+        "golden": {"name": card.golden_name, "digest": card.golden_digest},
+        "warnings": [str(one) for one in card.told.get("notes", ())],
+        "texts": card.texts.as_json(),
+    }
     return yaml_text(sealed(body))
 
 
@@ -260,16 +257,3 @@ def _score(part: PartRecipe, golden: GoldenSet, aspect: str, open_judge: OpenJud
         return assistant.score(golden.items).values
     except Exception as error:  # one part must not end the others; its reason is told
         return str(error) if isinstance(error, ConcordError) else f"it failed: {type(error).__name__}: {error}"
-
-
-def _plain(value: Any) -> Any:
-    """JSON types only, for a file without tags."""
-    return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False, default=_listed))
-
-
-def _listed(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} cannot stand in a file")

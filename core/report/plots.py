@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from core.jobs.views.reports import Judged, OnTheScale, Report, ScorePoint, SourceSpread
 from core.records import Alignment, Scale
+from core.report.figures.style import ends_of
 from core.report.svg import (
     AMBER,
     BLUE,
@@ -57,7 +58,7 @@ def whisker_plot(
     """A dot with its interval a row; the figures stand at the right end; `people` is drawn as a band behind all."""
     shown = marks[:MOST_ROWS]
     known = [mark.alignment for mark in shown] + [one for one in (people, *(m.like_person for m in shown)) if one]
-    ends = [value for one in known for value in _ends(one)]
+    ends = [value for one in known for value in ends_of(one)]
     axis = Axis(*snapped(ends), LEFT, WIDTH - RIGHT)
     top = 24 if people is not None and people.value is not None else 8
     bottom = top + ROW * len(shown)
@@ -70,12 +71,6 @@ def whisker_plot(
     like = [f"{bounded(one.name, 60)}: {told(one.like_person)}" for one in shown if one.like_person is not None]
     band += f" Judges against that same target: {'; '.join(like)}." if like else ""
     return drawing(key, title, f"{described}.{band}", bottom + 42, parts)
-
-
-def _ends(alignment: Alignment) -> list[float]:
-    if alignment.value is None:
-        return []
-    return [alignment.value, *((alignment.interval.low, alignment.interval.high) if alignment.interval else ())]
 
 
 def _band(axis: Axis, people: Alignment | None, top: float, bottom: float) -> list[Markup]:
