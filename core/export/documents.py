@@ -26,9 +26,9 @@ UPGRADES: dict[Kind, dict[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {"
 """Version → what makes of a file of that version one of the next, for versions before the present one."""
 
 FORMATS: Mapping[Kind, str] = {"judge": "concord-judge", "fusion": "concord-fusion"}
-TOLD = 3
-"""Faults told of at once."""
-MOST = 100
+FAULTS_SHOWN = 3
+"""Faults that one error names."""
+FAULTS_READ = 100
 """Faults looked at: a file of nonsense may have very many."""
 
 
@@ -80,9 +80,11 @@ def check_card(card: Mapping[str, Any], kind: Kind, where: str) -> None:
     try:
         document.model_validate(dict(card))
     except ValidationError as error:
-        told = fault_words(document, error)
-        more = f" (and {len(told) - TOLD} more)" if len(told) > TOLD else ""
-        raise JudgeError(f"{where}: {' '.join(told[:TOLD])}{more} Correct it, or export the judge again.") from None
+        faults = fault_words(document, error)
+        more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
+        raise JudgeError(
+            f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct it, or export the judge again."
+        ) from None
 
 
 def _document(kind: Kind) -> type[BaseModel]:
@@ -111,7 +113,7 @@ _TYPES: Mapping[str, str] = {
 
 def fault_words(document: type, error: ValidationError) -> list[str]:
     """A sentence on each fault: where in a file of `document` it is, what goes there, what came."""
-    faults = error.errors(include_url=False)[:MOST]
+    faults = error.errors(include_url=False)[:FAULTS_READ]
     return list(dict.fromkeys(words for fault in faults for words in _words(document, fault, faults)))
 
 
