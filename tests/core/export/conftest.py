@@ -8,11 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from core.export.judge_file import sealed
 from core.export.judge_reading import read_document
+from core.records import Alignment
 
+HELD = Alignment("spearman", "sample", 0.5, 4)
+"""The alignment of a fused judge of two parts, whose scores on four items are `MATRIX`, with people's `LABELS`."""
+MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
+LABELS = np.array([1.0, 2.0, 3.0, 4.5])
 FILES = Path(__file__).parent / "files"
 
 Card = dict[str, Any]

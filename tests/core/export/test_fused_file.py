@@ -15,14 +15,12 @@ from core.data.texts import KnownTexts
 from core.errors import JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, is_fused_file, read_fused
 from core.fusion.estimators import make_estimator
-from core.records import Alignment, GoldenSet, Item, Scored, Unscored, Verdict
+from core.records import GoldenSet, Item, Scored, Unscored, Verdict
 from core.repeval import ModelSpec, extract
 from core.repeval.states import Extraction, describe
+from tests.core.export.conftest import HELD, LABELS, MATRIX
 
-HELD = Alignment("spearman", "sample", 0.5, 4)
 NO_TEXTS = KnownTexts((), ())
-MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
-LABELS = np.array([1.0, 2.0, 3.0, 4.5])
 A_JUDGE = yaml.safe_load((Path(__file__).parent / "files" / "judge_offline.yaml").read_text("utf-8"))
 
 

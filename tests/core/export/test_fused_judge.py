@@ -17,14 +17,12 @@ from core.errors import GoldenError, JudgeError, UsageError
 from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, read_fused, task_entry
 from core.export.fused_judge import LoadedFusion
 from core.fusion.estimators import make_estimator
-from core.records import Alignment, Item, Scale, Scored, Unscored, Verdict
+from core.records import Item, Scale, Scored, Unscored, Verdict
 from tests.awaiting import awaited
+from tests.core.export.conftest import HELD, LABELS, MATRIX
 
 Card = dict[str, Any]
 ITEMS = load_items(Path(__file__).parents[3] / "sample_data" / "summaries.jsonl").items[:8]
-HELD = Alignment("spearman", "sample", 0.5, 4)
-MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
-LABELS = np.array([1.0, 2.0, 3.0, 4.5])
 
 
 @dataclass

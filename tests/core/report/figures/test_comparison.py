@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.records import Alignment, Interval, Scale
+from core.records import Scale
 from core.report.figures.comparison import (
     AMBER,
     CurvePoint,
@@ -17,14 +17,7 @@ from core.report.figures.comparison import (
     scatter_figure,
     significance_figure,
 )
-
-HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def aligned(value: float | None, low: float = 0.0, high: float = 0.0, reason: str = "") -> Alignment:
-    return Alignment(
-        "spearman", "sample", value, n=40, interval=Interval(low, high) if high > low else None, reason=reason
-    )
+from tests.core.report.figures.conftest import HOSTILE, aligned
 
 
 def texts_of(figure: object) -> str:

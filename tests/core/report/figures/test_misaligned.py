@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.records import Alignment, Interval, Scale
+from core.records import Scale
 from core.report.figures.misaligned import (
     AMBER,
     TEAL,
@@ -15,17 +15,13 @@ from core.report.figures.misaligned import (
     lineage_figure,
     misaligned_figure,
 )
+from tests.core.report.figures.conftest import HOSTILE, aligned
 
-HOSTILE = "<img src=x onerror=alert(1)>"
 SPOTS = (
     Spot("a", 1.0, 4.0, "too lenient", triaged=True),
     Spot(HOSTILE, 5.0, 2.0, "too strict"),
     Spot("c", 3.0, 3.0, "aligned"),
 )
-
-
-def aligned(value: float | None, low: float = 0.0, high: float = 0.0) -> Alignment:
-    return Alignment("spearman", "sample", value, n=40, interval=Interval(low, high) if high > low else None)
 
 
 def test_each_side_has_its_colour_and_each_point_its_item() -> None:

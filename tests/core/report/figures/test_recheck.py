@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from core.records import Alignment, Interval
 from core.report.figures.recheck import BAND, Point, history_figure
 from core.report.figures.style import AMBER, QUIET, TEAL
+from tests.core.report.figures.conftest import aligned
 
 HOSTILE = "<b>bold</b>"
-
-
-def aligned(value: float | None, low: float = 0.0, high: float = 0.0) -> Alignment:
-    return Alignment("spearman", "sample", value, 40, interval=None if value is None else Interval(low, high))
 
 
 def test_marks_band_and_names() -> None:

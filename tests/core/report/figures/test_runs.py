@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from subprocess import run
 
@@ -9,14 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.records import Alignment, AspectLabels, Interval, Scale
+from core.records import AspectLabels, Scale
 from core.report import figures
 from core.report.figures import Curve, Mark, Sides
-
-
-def aligned(value: float | None, low: float = 0.0, high: float = 0.0) -> Alignment:
-    interval = Interval(low, high) if high > low else None
-    return Alignment("spearman", "sample", value, n=40, interval=interval)
+from tests.core.report.figures.conftest import aligned
 
 
 def test_an_undefined_candidate_keeps_its_place_but_is_not_drawn_as_zero() -> None:
@@ -103,7 +100,8 @@ def test_describe_never_says_zero_for_undefined() -> None:
 
 
 def test_importing_figures_does_not_load_plotly() -> None:
-    code = "import core.report.figures, sys; sys.exit('plotly' in sys.modules)"
+    modules = ", ".join(f"core.report.figures.{one.name}" for one in pkgutil.iter_modules(figures.__path__))
+    code = f"import {modules}, sys; sys.exit('plotly' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0
 
 
