@@ -1,0 +1,143 @@
+"""Concord driven as a person does it, without a browser: screens by the words on them, workers as processes.
+
+A `Place` is one `CONCORD_HOME`; its screens run in this process (`AppTest`), its worker is `python -m core worker`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from tests.outside import recording
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT_ID = re.compile(r"\br[0-9a-f]{7}\b")
+"""The beginning of a run's id, as tables show it."""
+SECONDS = 180.0
+LOOK_SECONDS = 0.3
+STEP_SECONDS = 0.01
+FILES = {path.stem.split("_", 1)[1]: path for path in (ROOT / "pages").glob("[0-9]*.py")}
+NAME_OF_PERSON = "rater"
+"""Where a session keeps who acts (`state.RATER`): the box "You are" takes a new name from a browser only."""
+
+
+def labelled(elements: Sequence[Any], label: str) -> Any:
+    """The first element whose label begins with these words."""
+    labels = [element.label.replace("\\", "") for element in elements]
+    place = next((place for place, words in enumerate(labels) if words.startswith(label)), None)
+    assert place is not None, f"nothing is labelled {label!r}; there are {labels}"
+    return elements[place]
+
+
+def press(screen: AppTest, label: str) -> AppTest:
+    button = labelled(screen.button, label)
+    assert not button.disabled, f"{label!r} cannot be pressed: {button.help}"
+    button.click().run()
+    assert not screen.exception, screen.exception
+    return screen
+
+
+class Place:
+    """One home, its screens and its worker."""
+
+    def __init__(self, home: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.home, self.settings = home, dict(settings or {})
+        self.worker: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Screens of this process show this home."""
+        settings = {"CONCORD_HOME": str(self.home), "CONCORD_WORKER": "external", "CONCORD_DEMO": "off"}
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in {**settings, **self.settings}.items():
+                patch.setenv(name, value)
+            st.cache_resource.clear()
+            st.cache_data.clear()
+            try:
+                yield
+            finally:
+                st.cache_resource.clear()
+
+    def start_worker(self) -> None:
+        """Starts `python -m core worker` where none runs; it inherits what `opened` has set."""
+        if self.worker is not None:
+            return
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "worker-output.log").open("ab") as log:
+            command = [sys.executable, "-m", "core", "worker"]
+            self.worker = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=log, stderr=log)
+
+    def kill_worker(self) -> None:
+        """As the kernel does it when memory runs out: no warning, no chance to tidy up."""
+        if self.worker is not None:
+            self.worker.send_signal(signal.SIGKILL)
+            self.worker.wait()
+            self.worker = None
+
+    @contextmanager
+    def worker_held(self) -> Iterator[Callable[[], None]]:
+        """The worker stands still; each call of what comes with the block lets it work for a moment."""
+        assert self.worker is not None
+        worker = self.worker
+
+        def step() -> None:
+            worker.send_signal(signal.SIGCONT)
+            time.sleep(STEP_SECONDS)
+            worker.send_signal(signal.SIGSTOP)
+
+        worker.send_signal(signal.SIGSTOP)
+        yield step
+        worker.send_signal(signal.SIGCONT)
+
+    def screen(self, name: str, **query: str) -> AppTest:
+        """A screen opened by its address, by somebody whose name is known."""
+        screen = AppTest.from_file(str(FILES[name]), default_timeout=SECONDS)
+        screen.session_state[NAME_OF_PERSON] = "Ann"
+        for key, value in query.items():
+            screen.query_params[key] = value
+        screen.run()
+        assert not screen.exception, screen.exception
+        return screen
+
+    def runs(self) -> pd.DataFrame:
+        """The table on Runs, a row a run, the newest first."""
+        tables = self.screen("runs").dataframe
+        return tables[0].value if tables else pd.DataFrame({"status": []})
+
+    def until(self, so: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + SECONDS
+        while not so():
+            assert time.monotonic() < end, f"waited {SECONDS:.0f} s for: {what}"
+            assert self.worker is None or self.worker.poll() is None, "the worker ended by itself"
+            time.sleep(LOOK_SECONDS)
+
+
+def words(screen: AppTest) -> list[str]:
+    """All that stands on the main part of a screen, tables whole, without escapes, times and identities."""
+    lines: list[str] = []
+
+    def walk(block: Any) -> None:
+        for child in block.children.values():
+            if getattr(child, "children", None) is not None:
+                walk(child)
+                continue
+            value = getattr(child, "value", None)
+            said = value.to_csv(index=False, float_format="%.6g") if isinstance(value, pd.DataFrame) else str(value)
+            line = f"{child.type} {getattr(child, 'label', '')} {said}".replace("\\", "")
+            lines.append(SHORT_ID.sub("<id>", recording.text(line, {})))
+
+    walk(screen.main)
+    return lines

@@ -1,0 +1,368 @@
+"""A worker killed in the middle of a run: the next one goes on, and the run ends as if nothing had happened.
+
+Every kind of run is done twice, undisturbed in one home and in another with its worker killed half-way, by the screens
+and at an endpoint where one request in ten fails or brings no score.  What a run was answered, failures included,
+belongs to the run: the same result, the same calls, the same cost, and no request that was answered is asked again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from streamlit.components.v2 import manifest_scanner
+from streamlit.testing.v1 import AppTest
+
+from tests.outside.driving import ROOT, Place, labelled, press, words
+from tests.outside.endpoint import FAILURES, CountingEndpoint, fault_of, serving
+
+pytestmark = pytest.mark.slow
+
+ASPECT, OTHER_ASPECT = "coherence", "fluency"
+N_SOURCES, N_SYSTEMS = 10, 4
+NEWER_SOURCES = 6
+LATENCY = 0.02
+SETTLED = 0.6
+"""Seconds in which a worker that waits for the endpoint has written down all it knows."""
+ENDED = ("done", "failed", "cancelled", "stopped at the budget")
+MONEY = re.compile(r"\$[\d.,]*\d|\([\d,]+ sent, [\d,]+ from replies kept earlier\)|[\d,]+ tokens")
+
+
+@dataclass
+class Project:
+    """A home in which a calibration is done, or will be."""
+
+    place: Place
+    url: str
+    golden: str = ""
+    newer: str = ""
+    calibration: str = ""
+    done: dict[str, Ending] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> dict[str, str]:
+        return {"golden": self.golden, "aspect": ASPECT}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended, as the screens say it, and what the endpoint was asked for it."""
+
+    status: str
+    spent: dict[str, str]
+    shown: list[str]
+    answered: Counter[str]
+
+    @property
+    def n_failed(self) -> int:
+        return sum(times for request, times in self.answered.items() if fault_of(request) in FAILURES)
+
+
+# ── how each kind is started, and where its result stands ────────────────────────────────────────────────────────
+
+
+def start_calibration(project: Project) -> dict[str, str]:
+    screen = project.place.screen("calibrate", golden=project.golden)
+    labelled(screen.radio, "Judge").set_value("openai").run()
+    labelled(screen.text_input, "Model").set_value("fake-judge")
+    labelled(screen.text_input, "Base URL").set_value(project.url)
+    labelled(screen.selectbox, "Preset").set_value("quick").run()
+    project.calibration = press(screen, "Start the calibration").query_params["run"]
+    return {"run": project.calibration}
+
+
+def start_rescore(project: Project) -> dict[str, str]:
+    screen = project.place.screen("criteria", run=project.calibration)
+    text = labelled(screen.text_area, "Criteria")
+    text.set_value(f"{text.value}\nTake a point off where two sentences say the same.")
+    return {"rescore": press(screen, "Save and re-score").query_params["rescore"]}
+
+
+def start_round(project: Project) -> dict[str, str]:
+    screen = project.place.screen("misaligned", run=project.calibration)
+    labelled(screen.segmented_control, "View").set_value("Rounds").run()
+    round_id = press(screen, "Start the round").query_params["round"]
+    return {"run": project.calibration, "round": round_id}
+
+
+def start_ablation(project: Project) -> dict[str, str]:
+    address = {**project.asked, "section": "brought"}
+    press(project.place.screen("compare", **address), "Run the ablations")
+    return address
+
+
+def start_metrics(project: Project) -> dict[str, str]:
+    screen = open_judges(project, "Classical metrics")
+    for name in METRICS:
+        labelled(screen.checkbox, name).check()
+    press(screen.run(), "Compute")
+    return {**project.asked, "section": "judges"}
+
+
+def start_styles(project: Project) -> dict[str, str]:
+    screen = open_judges(project, "Judging styles")
+    labelled(screen.checkbox, "With evaluation steps").check().run()
+    labelled(screen.text_input, "Model").set_value("fake-judge")
+    labelled(screen.text_input, "Base URL").set_value(project.url)
+    press(screen.run(), "Start the")
+    return {**project.asked, "section": "judges"}
+
+
+def start_fusion(project: Project) -> dict[str, str]:
+    """Of metrics alone, on an aspect that nothing was calibrated on: a fusion needs 40 items that no part has seen."""
+    address = {"golden": project.golden, "aspect": OTHER_ASPECT}
+    screen = open_model_fusion(project, address)
+    press(screen, "Propose from measured agreement")
+    labelled(screen.text_input, "Model").set_value(f"openai:fake-judge@{project.url}").run()
+    press(screen, "Start the LLM fusion")
+    return address
+
+
+def start_repeval(project: Project) -> dict[str, str]:
+    screen = project.place.screen("repeval", **project.asked)
+    labelled(screen.toggle, "How steady").set_value(False).run()
+    return {"run": press(screen, "Read the hidden states").query_params["run"]}
+
+
+def start_recheck(project: Project) -> dict[str, str]:
+    address = {**project.asked, "section": "drift"}
+    press(project.place.screen("report", **address), "Recheck")
+    return address
+
+
+METRICS = ("overlap", "overlap_pairs")
+
+
+def open_judges(project: Project, way: str) -> AppTest:
+    screen = project.place.screen("compare", **project.asked, section="judges")
+    return labelled(screen.segmented_control, "Add judges").set_value(way).run()
+
+
+def open_styles(project: Project, address: dict[str, str]) -> AppTest:
+    return open_judges(project, "Judging styles")
+
+
+def open_model_fusion(project: Project, address: dict[str, str]) -> AppTest:
+    screen = project.place.screen("fusion", **address)
+    return labelled(screen.segmented_control, "More").set_value("Let a model fuse").run()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`start` presses the buttons and gives the address of the result; `result` is the screen it stands on.
+
+    `after` is the kind of run that it builds on.
+    """
+
+    start: Callable[[Project], dict[str, str]]
+    result: str | Callable[[Project, dict[str, str]], AppTest]
+    after: str = "calibration"
+    asks_a_model: bool = True
+
+
+KINDS = {
+    "calibration": Kind(start_calibration, "calibrate", after=""),
+    "rescore": Kind(start_rescore, "criteria"),
+    "round": Kind(start_round, "misaligned"),
+    "ablation": Kind(start_ablation, "compare"),
+    "metrics": Kind(start_metrics, "compare", asks_a_model=False),
+    "styles": Kind(start_styles, open_styles),
+    "fusion": Kind(start_fusion, open_model_fusion, after="metrics"),
+    "repeval": Kind(start_repeval, "repeval", asks_a_model=False),
+    "recheck": Kind(start_recheck, "report"),
+}
+
+
+# ── a run, left in peace or not ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Bench:
+    """The endpoint and the homes; what was run is kept, for several tests ask about it."""
+
+    def __init__(self, folder: Path, url: str, endpoint: CountingEndpoint) -> None:
+        self._folder, self._url, self._endpoint = folder, url, endpoint
+        prices = folder / "prices.json"
+        prices.write_text(json.dumps({"fake-judge": [2.0, 10.0]}), "utf-8")
+        self._settings = {"CONCORD_PRICES": str(prices), "CONCORD_CONCURRENCY": "8"}
+        self._projects: dict[str, Project] = {}
+        self._pairs: dict[str, tuple[Ending, Ending]] = {}
+
+    def pair(self, kind: str) -> tuple[Ending, Ending]:
+        """How a run of this kind ended undisturbed, and how with a kill between."""
+        if kind not in self._pairs:
+            if KINDS[kind].after:
+                self.pair(KINDS[kind].after)
+            calm = self._run_calm(kind)
+            self._pairs[kind] = (calm, self._run_killed(kind, calm))
+        return self._pairs[kind]
+
+    def close(self) -> None:
+        for project in self._projects.values():
+            project.place.kill_worker()
+
+    def _run_calm(self, kind: str) -> Ending:
+        project = self._calm()
+        with project.place.opened():
+            project.place.start_worker()
+            if kind == "calibration":
+                return project.done[kind]
+            return self._finish(project, kind, KINDS[kind].start(project), Counter(self._endpoint.times_answered))
+
+    def _run_killed(self, kind: str, calm: Ending) -> Ending:
+        project = self._copied(kind)
+        before = Counter(self._endpoint.times_answered)
+        with project.place.opened():
+            if KINDS[kind].asks_a_model:
+                address = self._killed_half_answered(project, kind, calm)
+            else:
+                address = self._killed_in_slow_motion(project, kind)
+            assert newest(project.place)["status"] == "running", "killed too late: the run had ended"
+            project.place.start_worker()
+            return self._finish(project, kind, address, before)
+
+    def _killed_half_answered(self, project: Project, kind: str, calm: Ending) -> dict[str, str]:
+        endpoint, place = self._endpoint, project.place
+        endpoint.hold_after(calm.answered.total() // 2, failures=min(1, calm.n_failed))
+        address = KINDS[kind].start(project)
+        place.start_worker()
+        place.until(lambda: endpoint.holding and endpoint.waiting > 0, "half of the answers")
+        time.sleep(SETTLED)
+        place.kill_worker()
+        endpoint.lose_waiting()
+        return address
+
+    def _killed_in_slow_motion(self, project: Project, kind: str) -> dict[str, str]:
+        """The worker stands still while a screen is drawn, so that it is seen part-way however quick it is."""
+        place = project.place
+        place.start_worker()
+        place.until(lambda: any("worker is alive" in one.value for one in place.screen("runs").markdown), "a worker")
+        with place.worker_held() as step:
+            address = KINDS[kind].start(project)
+            while newest(place)["status"] != "running":
+                step()
+        place.kill_worker()
+        return address
+
+    def _finish(self, project: Project, kind: str, address: dict[str, str], before: Counter[str]) -> Ending:
+        place, result = project.place, KINDS[kind].result
+        place.until(lambda: newest(place)["status"] in ENDED, f"the end of the {kind}")
+        shown = result(project, address) if callable(result) else place.screen(result, **address)
+        runs = place.screen("runs")
+        spent = {one.label: one.value for one in runs.metric if one.label != "Took"}
+        lines = words(shown)
+        spent["in the result"] = " ".join(MONEY.findall("\n".join(lines)))
+        status = f"{newest(place)['status']} {newest(place)['error']}".strip()
+        return Ending(status, spent, without_money(lines), self._endpoint.times_answered - before)
+
+    def _calm(self) -> Project:
+        if "calm" not in self._projects:
+            project = self._projects["calm"] = self._fresh("calm")
+            with project.place.opened():
+                project.place.start_worker()
+                before = Counter(self._endpoint.times_answered)
+                address = start_calibration(project)
+                project.done["calibration"] = self._finish(project, "calibration", address, before)
+            shutil.copytree(project.place.home, self._folder / "killed")
+        return self._projects["calm"]
+
+    def _copied(self, kind: str) -> Project:
+        calm = self._calm()
+        if kind == "calibration":
+            return self._projects.setdefault("alone", self._fresh("alone"))
+        if "killed" not in self._projects:
+            place = Place(self._folder / "killed", self._settings)
+            self._projects["killed"] = Project(place, calm.url, calm.golden, calm.newer, calm.calibration)
+        return self._projects["killed"]
+
+    def _fresh(self, name: str) -> Project:
+        """A home with two golden sets: what is calibrated on, and newer labels."""
+        project = Project(Place(self._folder / name, self._settings), self._url)
+        with project.place.opened():
+            first = some_of(ROOT / "sample_data" / "summaries.jsonl", N_SOURCES, N_SYSTEMS)
+            second = some_of(ROOT / "sample_data" / "newer" / "summaries_second_batch.jsonl", NEWER_SOURCES, N_SYSTEMS)
+            project.golden = bring_in(project.place, "articles", first)
+            project.newer = bring_in(project.place, "newer articles", second)
+        return project
+
+
+def bring_in(place: Place, name: str, rows: list[dict[str, Any]]) -> str:
+    screen = place.screen("golden_set")
+    labelled(screen.segmented_control, "View").set_value("Bring in a file").run()
+    data = "\n".join(map(json.dumps, rows)).encode()
+    labelled(screen.file_uploader, "A file").set_value((f"{name}.jsonl", data, "application/json")).run()
+    return str(press(screen, "Freeze this golden set").query_params["golden"])
+
+
+def some_of(file: Path, n_sources: int, n_systems: int) -> list[dict[str, Any]]:
+    """The rows of the first sources and systems by name."""
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    sources = sorted({row["source_id"] for row in rows})[:n_sources]
+    systems = sorted({row["system_id"] for row in rows})[:n_systems]
+    return [row for row in rows if row["source_id"] in sources and row["system_id"] in systems]
+
+
+def newest(place: Place) -> dict[str, Any]:
+    """The newest run as Runs shows it."""
+    runs: pd.DataFrame = place.runs()
+    return dict(runs.iloc[0])
+
+
+def without_money(lines: list[str]) -> list[str]:
+    """What was spent is compared by itself."""
+    return [MONEY.sub("<spent>", line) for line in lines if not line.startswith(("metric Sent", "metric Took"))]
+
+
+ASKING = [name for name, kind in KINDS.items() if kind.asks_a_model]
+FORGETFUL = [name for name in ASKING if name != "recheck"]
+"""Kinds of run that say what they spent, and after a kill say less; a recheck does not say it."""
+
+
+def but_for(failing: Iterable[str], kinds: Iterable[str], reason: str) -> list[Any]:
+    """The kinds, those that are known to fail marked so."""
+    mark = pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
+    return [pytest.param(kind, marks=mark if kind in failing else ()) for kind in kinds]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    components = manifest_scanner.scan_component_manifests()
+    endpoint = CountingEndpoint(latency=LATENCY)
+    bare = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
+    with pytest.MonkeyPatch.context() as patch, serving(endpoint) as url:
+        patch.setattr(bare, "disabled", True)  # a line for every widget that no browser shows
+        patch.setattr(manifest_scanner, "scan_component_manifests", lambda: list(components))  # slow, for each screen
+        made = Bench(tmp_path_factory.mktemp("killed"), url, endpoint)
+        yield made
+        made.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_killed_run_ends_as_an_undisturbed_one(bench: Bench, kind: str) -> None:
+    calm, killed = bench.pair(kind)
+    assert calm.status == "done"
+    assert killed.status == calm.status
+    assert killed.shown == calm.shown
+
+
+@pytest.mark.parametrize("kind", but_for(FORGETFUL, KINDS, "what was paid for before the kill counts as found"))
+def test_a_killed_run_counts_what_it_spent_before(bench: Bench, kind: str) -> None:
+    calm, killed = bench.pair(kind)
+    assert killed.spent == calm.spent
+
+
+@pytest.mark.parametrize("kind", but_for(ASKING, ASKING, "requests that failed before the kill are asked again"))
+def test_what_was_answered_is_not_asked_again(bench: Bench, kind: str) -> None:
+    """Failures are answers too: the run goes on without those items, as it would have without the kill."""
+    calm, killed = bench.pair(kind)
+    assert calm.n_failed, "no request of this run fails: the test says nothing about failures"
+    assert killed.answered == calm.answered
