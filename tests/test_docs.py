@@ -1,10 +1,13 @@
-"""The README is true: what it names exists, what it shows runs, what it repeats is equal to its source."""
+"""The READMEs are true: what they name exists, what they show runs, what they repeat is equal to its source."""
 
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import shlex
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -12,12 +15,30 @@ import typer
 from typer.core import TyperGroup
 
 ROOT = Path(__file__).resolve().parent.parent
+OTHER_TOOLS = ("pip", "ray", "--no-compile")
+PARTS = ("core", "pages", "sample_data", "tests")
 README = (ROOT / "README.md").read_text("utf-8")
+BENCHES = (ROOT / "tests" / "bench" / "README.md").read_text("utf-8")
+DOCUMENTS = {
+    path.relative_to(ROOT): path.read_text("utf-8")
+    for path in (ROOT / "README.md", *(file for part in PARTS for file in sorted((ROOT / part).rglob("README.md"))))
+}
+
+CELLS = {
+    "human_fluency": 3.5,
+    "ann_fluency": [3, 4],
+    "ann_experts_fluency": [3, 4],
+    "annotators": ["Ann", "Bo"],
+    "annotators_fluency": ["Ann", "Bo"],
+    "metric_<name>": 0.5,
+}
+"""What stands in a column of a golden set where any text would not do."""
 
 
 def blocks() -> list[str]:
-    """The fenced blocks of the README, without their fences."""
-    return re.findall(r"^```\w*\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+    """The fenced blocks of all READMEs, without their fences."""
+    fenced = re.compile(r"^```\w*\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+    return [block for text in DOCUMENTS.values() for block in fenced.findall(text)]
 
 
 def section(title: str) -> str:
@@ -31,7 +52,7 @@ def table(text: str) -> list[list[str]]:
 
 
 def tree_paths() -> list[str]:
-    block = re.search(r"^```\n(.*?)^```", section("What stands where"), flags=re.MULTILINE | re.DOTALL)
+    block = re.search(r"^```\n(.*?)^```", section("What is where"), flags=re.MULTILINE | re.DOTALL)
     assert block
     return [line.split()[0] for line in block[1].splitlines() if line.strip()]
 
@@ -56,12 +77,17 @@ def test_the_tree_names_what_exists(path: str) -> None:
     assert found.is_dir() if path.endswith("/") else found.is_file()
 
 
-def test_the_tree_leaves_no_room_out() -> None:
-    rooms = [folder for folder in (ROOT / "core").iterdir() if any(folder.rglob("*.py"))]
-    files = [*(ROOT / "core").glob("[!_]*.py"), *(ROOT / "pages").glob("*.py"), ROOT / "core" / "__main__.py"]
-    expected = {f"{room.relative_to(ROOT).as_posix()}/" for room in rooms}
-    expected |= {file.relative_to(ROOT).as_posix() for file in files}
-    assert expected - set(tree_paths()) == set()
+def test_the_tree_leaves_nothing_of_the_top_level_out() -> None:
+    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text("utf-8").split()]
+    there = {path.name for path in ROOT.iterdir() if not any(fnmatch(path.name, pattern) for pattern in ignored)}
+    assert there - {path.split("/")[0] for path in tree_paths()} == {"README.md", ".gitignore", ".git"} & there
+
+
+def test_every_package_and_module_says_what_it_holds() -> None:
+    """The tree stops at `core/`; what is in there describes itself."""
+    sources = [ROOT / "app.py", *(ROOT / "pages").rglob("*.py"), *(ROOT / "core").rglob("*.py")]
+    silent = [path for path in sources if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert [path.relative_to(ROOT).as_posix() for path in silent] == []
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
@@ -77,9 +103,19 @@ def test_commands_name_files_that_exist() -> None:
     assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
-def test_every_command_is_in_the_readme() -> None:
-    missing = [name for name in command_line().commands if f"python -m core {name}" not in README]
-    assert missing == []
+def test_every_command_is_documented() -> None:
+    said = "\n".join(DOCUMENTS.values())
+    assert [name for name in command_line().commands if f"python -m core {name}" not in said] == []
+
+
+def test_options_named_in_a_sentence_exist() -> None:
+    known = {"--help"}
+    known |= {option for one in command_line().commands.values() for asked in one.params for option in asked.opts}
+    prose = [re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL) for text in DOCUMENTS.values()]
+    spans = [span for text in prose if text != BENCHES for span in re.findall(r"`([^`]+)`", text)]
+    named = {word for span in spans if not span.startswith(OTHER_TOOLS) for word in re.findall(r"--[a-z-]+", span)}
+    assert named
+    assert named - known == set()
 
 
 def test_the_settings_are_those_of_the_code() -> None:
@@ -88,6 +124,20 @@ def test_the_settings_are_those_of_the_code() -> None:
     read = set(re.findall(r'env(?:\.get\(|, )"([A-Z_]+)"', source))
     assert table(section("Settings")) == documented
     assert {row[0].strip("`") for row in documented} == read
+
+
+def test_the_documented_columns_are_those_that_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from core.__main__ import main
+
+    (document,) = [text for text in DOCUMENTS.values() if text.startswith("# Golden sets\n")]
+    names = [name for row in table(document) for name in re.findall(r"`([^`]+)`", row[0])]
+    columns = [name.replace("<aspect>", "fluency").replace("<panel>", "experts") for name in names]
+    file = tmp_path / "golden.jsonl"
+    file.write_text(json.dumps({name: CELLS.get(name, name) for name in columns}), "utf-8")
+    assert main(["check", str(file), "--json"]) == 0
+    mapping = json.loads(capsys.readouterr().out)["mapping"]
+    assert set(mapping["exact"]) == set(columns)
+    assert mapping["unused"] == []
 
 
 def test_the_messages_are_those_of_the_code() -> None:
@@ -100,7 +150,7 @@ def test_the_messages_are_those_of_the_code() -> None:
 
 
 def test_every_figure_has_its_command() -> None:
-    rows = table(section("Measured"))
+    rows = table(BENCHES)
     assert rows
     for what, figure, command in rows:
         script = re.search(r"`python (tests/bench/\w+\.py)", command)
@@ -109,15 +159,24 @@ def test_every_figure_has_its_command() -> None:
         assert any(character.isdigit() for character in figure), f"no figure yet: {what}"
 
 
-def test_every_bench_script_is_in_the_readme() -> None:
-    missing = [path.name for path in (ROOT / "tests" / "bench").glob("bench_*.py") if path.name not in README]
+def test_every_bench_script_is_documented() -> None:
+    missing = [path.name for path in (ROOT / "tests" / "bench").glob("bench_*.py") if path.name not in BENCHES]
     assert missing == []
 
 
-def test_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\((?!https?://)([^)#]+)", README)
-    assert targets
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+def links(document: Path) -> list[Path]:
+    """What a README links to in the tree, from the root."""
+    targets = re.findall(r"\]\((?!https?://)([^)#]+)", DOCUMENTS[document])
+    return [Path(os.path.normpath(document.parent / target)) for target in targets]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_links_lead_somewhere(document: Path) -> None:
+    assert [target for target in links(document) if not (ROOT / target).exists()] == []
+
+
+def test_every_readme_is_linked_from_the_first() -> None:
+    assert set(DOCUMENTS) - set(links(Path("README.md"))) == {Path("README.md")}
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:
