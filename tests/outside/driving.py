@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHORT_ID = re.compile(r"\br[0-9a-f]{7}\b")
 """The beginning of a run's id, as tables show it."""
 SECONDS = 180.0
-LOOK_SECONDS = 0.3
+LOOK_SECONDS = 0.5
 STEP_SECONDS = 0.01
 FILES = {path.stem.split("_", 1)[1]: path for path in (ROOT / "pages").glob("[0-9]*.py")}
 NAME_OF_PERSON = "rater"
@@ -59,16 +59,18 @@ class Place:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Screens of this process show this home."""
+        """Screens of this process show this home; its worker, if there is one, works inside the block only."""
         settings = {"CONCORD_HOME": str(self.home), "CONCORD_WORKER": "external", "CONCORD_DEMO": "off"}
         with pytest.MonkeyPatch.context() as patch:
             for name, value in {**settings, **self.settings}.items():
                 patch.setenv(name, value)
             st.cache_resource.clear()
             st.cache_data.clear()
+            self._signal(signal.SIGCONT)
             try:
                 yield
             finally:
+                self._signal(signal.SIGSTOP)
                 st.cache_resource.clear()
 
     def start_worker(self) -> None:
@@ -82,25 +84,27 @@ class Place:
 
     def kill_worker(self) -> None:
         """As the kernel does it when memory runs out: no warning, no chance to tidy up."""
+        self._signal(signal.SIGKILL)
         if self.worker is not None:
-            self.worker.send_signal(signal.SIGKILL)
             self.worker.wait()
             self.worker = None
 
     @contextmanager
     def worker_held(self) -> Iterator[Callable[[], None]]:
         """The worker stands still; each call of what comes with the block lets it work for a moment."""
-        assert self.worker is not None
-        worker = self.worker
 
         def step() -> None:
-            worker.send_signal(signal.SIGCONT)
+            self._signal(signal.SIGCONT)
             time.sleep(STEP_SECONDS)
-            worker.send_signal(signal.SIGSTOP)
+            self._signal(signal.SIGSTOP)
 
-        worker.send_signal(signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
         yield step
-        worker.send_signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.worker is not None:
+            self.worker.send_signal(number)
 
     def screen(self, name: str, **query: str) -> AppTest:
         """A screen opened by its address, by somebody whose name is known."""

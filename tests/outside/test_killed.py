@@ -14,7 +14,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,6 @@ class Project:
     place: Place
     url: str
     golden: str = ""
-    newer: str = ""
     calibration: str = ""
     done: dict[str, Ending] = field(default_factory=dict)
 
@@ -219,7 +218,7 @@ class Bench:
             return self._finish(project, kind, KINDS[kind].start(project), Counter(self._endpoint.times_answered))
 
     def _run_killed(self, kind: str, calm: Ending) -> Ending:
-        project = self._copied(kind)
+        project = self._to_be_killed(kind)
         before = Counter(self._endpoint.times_answered)
         with project.place.opened():
             if KINDS[kind].asks_a_model:
@@ -266,33 +265,39 @@ class Bench:
 
     def _calm(self) -> Project:
         if "calm" not in self._projects:
-            project = self._projects["calm"] = self._fresh("calm")
+            project = self._copy(self._new(), "calm")
             with project.place.opened():
                 project.place.start_worker()
                 before = Counter(self._endpoint.times_answered)
                 address = start_calibration(project)
                 project.done["calibration"] = self._finish(project, "calibration", address, before)
-            shutil.copytree(project.place.home, self._folder / "killed")
+            self._copy(project, "killed")
         return self._projects["calm"]
 
-    def _copied(self, kind: str) -> Project:
-        calm = self._calm()
+    def _to_be_killed(self, kind: str) -> Project:
+        """The calibration is done anew in a home of its own; all others begin with the undisturbed one."""
+        self._calm()
         if kind == "calibration":
-            return self._projects.setdefault("alone", self._fresh("alone"))
-        if "killed" not in self._projects:
-            place = Place(self._folder / "killed", self._settings)
-            self._projects["killed"] = Project(place, calm.url, calm.golden, calm.newer, calm.calibration)
+            return self._copy(self._new(), "alone")
         return self._projects["killed"]
 
-    def _fresh(self, name: str) -> Project:
+    def _new(self) -> Project:
         """A home with two golden sets: what is calibrated on, and newer labels."""
-        project = Project(Place(self._folder / name, self._settings), self._url)
-        with project.place.opened():
-            first = some_of(ROOT / "sample_data" / "summaries.jsonl", N_SOURCES, N_SYSTEMS)
-            second = some_of(ROOT / "sample_data" / "newer" / "summaries_second_batch.jsonl", NEWER_SOURCES, N_SYSTEMS)
-            project.golden = bring_in(project.place, "articles", first)
-            project.newer = bring_in(project.place, "newer articles", second)
-        return project
+        if "new" not in self._projects:
+            project = self._projects["new"] = Project(Place(self._folder / "new", self._settings), self._url)
+            sample = ROOT / "sample_data"
+            with project.place.opened():
+                first = some_of(sample / "summaries.jsonl", N_SOURCES, N_SYSTEMS)
+                second = some_of(sample / "newer" / "summaries_second_batch.jsonl", NEWER_SOURCES, N_SYSTEMS)
+                project.golden = bring_in(project.place, "articles", first)
+                bring_in(project.place, "newer articles", second)
+        return self._projects["new"]
+
+    def _copy(self, project: Project, name: str) -> Project:
+        shutil.copytree(project.place.home, self._folder / name)
+        place = Place(self._folder / name, self._settings)
+        self._projects[name] = replace(project, place=place, done={})
+        return self._projects[name]
 
 
 def bring_in(place: Place, name: str, rows: list[dict[str, Any]]) -> str:
