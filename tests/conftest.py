@@ -27,7 +27,7 @@ from tests.outside import recording
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_CI = bool(os.environ.get("CI"))
-FOREIGN_PREFIXES = ("OPENAI_", "CONCORD_", "AZURE_OPENAI_", "HF_", "HUGGING_FACE_", "DBOS_", "STREAMLIT_")
+FOREIGN_PREFIXES = ("OPENAI_", "CONCORD_", "AZURE_OPENAI_", "HF_", "HUGGING_FACE_", "STREAMLIT_")
 KEPT = "CONCORD_TEST_POSTGRES_URL"
 MARKER_OF_FIXTURE = {
     "shared_data": "shared",
