@@ -195,7 +195,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.data.verdict_files": ("core.data", "core.judging.parse"),
     "core.stats": (),
     "core.report.figures": ("core.report.figures",),
-    "core.store": ("core.people",),
+    "core.store": ("core.people", "core.version"),
     "core.export.archive": (
         "core.export.archive",
         "core.export.documents",
@@ -237,6 +237,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.jobs": (
         "core.store",
         "core.settings",
+        "core.version",
         "not core.jobs.tasks",
         "not core.jobs.runs",
     ),  # the queue knows no domain

@@ -28,6 +28,7 @@ from core.jobs.routing import PATIENCE, Wants, takes
 from core.store.rows import RunRow, WorkerRow
 from core.store.store import Store
 from core.store.workers import ALIVE_SECONDS
+from core.version import VERSION
 
 RUNS_AT_ONCE: dict[Wants, int] = {"any": 4, "gpu": 1}
 """Of one worker, by what they want: two models at once would have to share the memory of one GPU."""
@@ -112,6 +113,8 @@ class Queue:
 
     def _take(self, run: RunRow) -> None:
         message = "going on where it stopped" if run.snapshots else "starting"
+        if run.begun_by not in ("", VERSION):
+            message = f"begun by Concord {run.begun_by}, going on with {VERSION}: it may take another way"
         if not self._store.runs.claim(run.run_id, run.attempt, self._worker_id, message):
             return
         with self._changed:

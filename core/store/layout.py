@@ -50,6 +50,7 @@ _STAYS = {
         "version",
         "snapshots",
         "not_before",
+        "begun_by",
         "cancel_requested",
     ),  # of the worker here, not of the run
 }

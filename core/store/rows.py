@@ -83,7 +83,8 @@ class RunRow:
     """A run as it stands.
 
     `beat_at` is the last sign of life of its worker, None without one; `snapshots` counts what the run has published;
-    before `not_before` no worker takes it.
+    before `not_before` no worker takes it; `begun_by` is the version of Concord that
+    took it up first, "" before.
     """
 
     run_id: str
@@ -104,6 +105,7 @@ class RunRow:
     attempt: int
     snapshots: int
     not_before: float
+    begun_by: str
     cancel_requested: bool
     worker_id: str
     version: int

@@ -20,6 +20,7 @@ from core.store.patience import Part
 from core.store.rows import NewRun, RunRow
 from core.store.schema import runs, workers
 from core.store.workers import ALIVE_SECONDS
+from core.version import VERSION
 
 ACTIVE = ("queued", "running")
 RESUMABLE = ("failed", "cancelled")
@@ -44,6 +45,7 @@ class Runs(Part):
                     "attempt": 1,
                     "snapshots": 0,
                     "not_before": 0.0,
+                    "begun_by": "",
                 },
                 **{"cancel_requested": False, "worker_id": "", "version": 1, "created_at": now, "updated_at": now},
             }
@@ -130,6 +132,7 @@ class Runs(Part):
                 started_at=started,
                 message=message,
                 not_before=0.0,
+                begun_by=sa.case((runs.c.begun_by == "", VERSION), else_=runs.c.begun_by),
             )
 
     def pass_on(

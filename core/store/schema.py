@@ -109,6 +109,7 @@ runs = sa.Table(
     _column("attempt", sa.Integer),
     _column("snapshots", sa.Integer),
     _column("not_before", _time),
+    _column("begun_by", sa.String(40)),
     _column("cancel_requested", sa.Boolean),
     _column("worker_id", SafeText),
     _column("version", sa.Integer),

@@ -193,7 +193,8 @@ class _Taking:
         if self._runs and name not in (*_SHARED, "replies"):
             stored = {column: self._renamed(value) for column, value in stored.items()}
         if name == "runs":
-            stored |= {"worker_id": "", "version": 1, "snapshots": 0, "not_before": 0.0, "cancel_requested": False}
+            stored |= {"worker_id": "", "version": 1, "snapshots": 0, "not_before": 0.0, "begun_by": ""}
+            stored["cancel_requested"] = False
         if "project_id" in schema.metadata.tables[name].c or name == "replies":
             stored["project_id"] = self._project_id
         return stored

@@ -13,7 +13,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -328,14 +328,6 @@ def without_money(lines: list[str]) -> list[str]:
 
 
 ASKING = [name for name, kind in KINDS.items() if kind.asks_a_model]
-FORGETFUL = [name for name in ASKING if name != "recheck"]
-"""Kinds of run that say what they spent, and after a kill say less; a recheck does not say it."""
-
-
-def but_for(failing: Iterable[str], kinds: Iterable[str], reason: str) -> list[Any]:
-    """The kinds, those that are known to fail marked so."""
-    mark = pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)
-    return [pytest.param(kind, marks=mark if kind in failing else ()) for kind in kinds]
 
 
 @pytest.fixture(scope="module")
@@ -359,13 +351,13 @@ def test_a_killed_run_ends_as_an_undisturbed_one(bench: Bench, kind: str) -> Non
     assert killed.shown == calm.shown
 
 
-@pytest.mark.parametrize("kind", but_for(FORGETFUL, KINDS, "what was paid for before the kill counts as found"))
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_run_counts_what_it_spent_before(bench: Bench, kind: str) -> None:
     calm, killed = bench.pair(kind)
     assert killed.spent == calm.spent
 
 
-@pytest.mark.parametrize("kind", but_for(ASKING, ASKING, "requests that failed before the kill are asked again"))
+@pytest.mark.parametrize("kind", ASKING)
 def test_what_was_answered_is_not_asked_again(bench: Bench, kind: str) -> None:
     """Failures are answers too: the run goes on without those items, as it would have without the kill."""
     calm, killed = bench.pair(kind)

@@ -14,6 +14,11 @@ from typing import Any
 
 import pytest
 
+from core.jobs.queue import Queue
+from core.records import GoldenSet, Item
+from core.store.rows import NewRun
+from core.store.store import Store
+from core.version import VERSION
 from tests.going_away import GoingAway
 
 
@@ -74,6 +79,22 @@ def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, unti
     assert run.attempt == 1 + kills  # each time the worker started, it took up what it had left
     assert set(toys.times_done(run_id)) == set(range(12))
     assert sum(toys.times_done(run_id).values()) <= 12 + kills
+
+
+def test_a_run_that_another_version_began_says_so(store: Store) -> None:
+    project = store.projects.add("p")
+    golden_id = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
+    run_id = store.runs.add(NewRun(project, golden_id, "toy", "t", "a", "toy", "{}"))
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr("core.store.runs.VERSION", "0.0.9")
+        store.runs.claim(run_id, 1, "w")
+    store.runs.pass_on(run_id, 1)
+    messages: list[str] = []
+    queue = Queue(store, "w", lambda run, progress: messages.append(run.message) or "done")
+    queue.tick()
+    while not queue.idle:
+        time.sleep(0.02)
+    assert messages == [f"begun by Concord 0.0.9, going on with {VERSION}: it may take another way"]
 
 
 @pytest.mark.slow

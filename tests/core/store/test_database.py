@@ -72,6 +72,7 @@ OLDEST = {  # rows as the first schema held them, written out by hand; never cha
         "attempt": 1,
         "snapshots": 3,
         "not_before": 0.0,
+        "begun_by": "0.1.0",
         "cancel_requested": False,
         "worker_id": '"w"',
         "version": 9,

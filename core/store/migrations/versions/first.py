@@ -93,6 +93,7 @@ def _runs() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("snapshots", sa.Integer(), nullable=False),
         sa.Column("not_before", sa.Double(), nullable=False),
+        sa.Column("begun_by", sa.String(40), nullable=False),
         sa.Column("cancel_requested", sa.Boolean(), nullable=False),
         sa.Column("worker_id", sa.Text(), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
