@@ -104,7 +104,8 @@ def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = 
 def do_here(store: Store, settings: Settings, run_id: str) -> str:
     """Do a queued run in this process, with its snapshots; the status it ends with."""
     attempt = store.runs.get(run_id).attempt
-    store.runs.claim(run_id, attempt, WORKER)
+    if not store.runs.claim(run_id, attempt, WORKER):
+        raise JobError(f"Run {run_id} does not wait to be done.")
     run = store.runs.get(run_id)
     with RunProgress(store, run, threading.Event()) as progress:
         status = do_run(store, settings, run, progress)

@@ -81,6 +81,16 @@ class RunReplies(Part):
         with self._db.write() as connection:
             self._note(connection, dict(new), paid=True)
 
+    def forget_failures(self) -> None:
+        """Ask again what was answered by no reply: a person resumes a run that failed, perhaps over one of these."""
+        mine = sa.and_(run_replies.c.run_id == self._run_id, run_replies.c.body.is_not(None))
+        with self._db.write() as connection:
+            rows = connection.execute(sa.select(run_replies.c.reply_key, run_replies.c.body).where(mine)).all()
+            failed = [row.reply_key for row in rows if "failure" in json.loads(row.body)]
+            for start in range(0, len(failed), _CHUNK):
+                own = run_replies.c.reply_key.in_(failed[start : start + _CHUNK])
+                connection.execute(sa.delete(run_replies).where(mine, own))
+
     def answered(self, keys: Sequence[str]) -> dict[str, tuple[str, bool]]:
         """Key → (stored text, whether this run paid for it), for what the run was answered already."""
         mine = run_replies.c

@@ -61,6 +61,7 @@ class Place:
     def opened(self) -> Iterator[None]:
         """Screens of this process show this home; its worker, if there is one, works inside the block only."""
         settings = {"CONCORD_HOME": str(self.home), "CONCORD_WORKER": "external", "CONCORD_DEMO": "off"}
+        settings["CONCORD_WORKER_ID"] = self.home.name  # a copied home knows the first one's worker, alive elsewhere
         with pytest.MonkeyPatch.context() as patch:
             for name, value in {**settings, **self.settings}.items():
                 patch.setenv(name, value)

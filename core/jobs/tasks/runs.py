@@ -63,12 +63,15 @@ def cancel_run(store: Store, run_id: str) -> None:
 
 @requires("reviewer", "resumed a run")
 def resume_run(store: Store, settings: Settings, run_id: str) -> None:
-    """Set a failed or cancelled run going again, from where it stopped.
+    """Set a failed or cancelled run going again, from where it stopped; a failed one asks again what got no reply.
 
     JobError for any other run; ConsentError where it was imported and asks an endpoint that nobody here has allowed.
     """
     require_consent(store, settings, run_id)
+    run = store.runs.get(run_id)
     store.runs.requeue(run_id)
+    if run.status == "failed":
+        store.replies.of_run(run_id, run.project_id).forget_failures()
     ensure_worker(settings)
 
 

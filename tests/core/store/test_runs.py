@@ -197,6 +197,8 @@ def test_what_a_run_was_answered_is_its_own(store: Store, project: str, run_id: 
         "found": (reply("before"), False),
     }
     assert set(store.replies.get_replies(["paid", "cut", "failed"])) == {"paid"}
+    own.forget_failures()
+    assert set(own.answered(["paid", "cut", "failed"])) == {"paid", "cut"}
 
 
 def test_workers_live_by_their_heartbeat(store: Store) -> None:
