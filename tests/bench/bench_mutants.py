@@ -48,7 +48,15 @@ PACKAGES = {
             f"tests/core/judging/test_{name}.py" for name in "parse parse_forms hand_read mix_on_real_replies".split()
         ),
     ),
-    "store": Package(("core/store",), ("tests/core/store",)),
+    "store": Package(
+        ("core/store",),
+        (
+            "tests/core/store",
+            "tests/core/transfer",
+            "tests/core/jobs/test_labelling.py",
+            "tests/core/jobs/test_tasks.py",
+        ),
+    ),
     "roles": Package(
         ("core/jobs/tasks/access.py", "core/people.py"),
         ("tests/core/jobs/test_access.py", "tests/pages/test_people.py"),
