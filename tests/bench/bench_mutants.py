@@ -52,7 +52,7 @@ PACKAGES = {
         ("core/store",),
         (
             "tests/core/store",
-            "tests/core/transfer",
+            "tests/core/export/archive",
             "tests/core/jobs/test_labelling.py",
             "tests/core/jobs/test_tasks.py",
         ),

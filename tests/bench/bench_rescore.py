@@ -10,6 +10,7 @@ the criteria that a calibration chose, the button is pressed, and the clock stop
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 import tempfile
 import time
@@ -79,14 +80,14 @@ def main() -> int:
         with serving(home) as url, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
             page = browser.new_page()
+            name = f"concord-name-{hashlib.sha256(str(home).encode()).hexdigest()[:12]}"  # as the app remembers it
+            page.context.add_cookies([{"name": name, "value": "Ann", "url": url}])
             page.goto(f"{url}/calibrate?project={project}&run={run_id}")
             expect(page.get_by_text("Download judge.yaml")).to_be_visible(timeout=300_000)
             page.get_by_text("Read and edit the criteria").first.click()
             page.wait_for_url("**criteria=**", timeout=60_000)
-            page.get_by_label("Your name").fill("Ann")
-            page.get_by_label("Your name").press("Enter")
-            expect(page.get_by_text("Who are you?")).to_have_count(0)
-            times = [edit_once(page, page.url, wish) for wish in WISHES[: options.times]]
+            address = page.url
+            times = [edit_once(page, address, wish) for wish in WISHES[: options.times]]
             browser.close()
     median = sorted(times)[len(times) // 2]
     print("seconds from the press to the result:", ", ".join(f"{one:.2f}" for one in times))

@@ -15,6 +15,7 @@ from core.jobs.views import (
     CriteriaAlignment,
     GoldenView,
     ProjectView,
+    RescoreRequest,
     RunKind,
     RunRequest,
     RunStatus,
@@ -22,6 +23,7 @@ from core.jobs.views import (
     Side,
 )
 from core.jobs.views.judges import JudgeView
+from core.jobs.views.rounds import RoundRequest
 from core.store.codec import Packed, unpack
 from core.store.rows import AlignmentRow, GoldenRow, JudgeRow, ProjectRow, RunRow, WorkerRow
 from core.store.store import Store
@@ -80,6 +82,12 @@ def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     if not isinstance(request, CalibrationRequest):
         raise JobError(f"Run {run_id} is no calibration; name the calibration whose judge is meant.")
     return request
+
+
+def judge_run(store: Store, run_id: str) -> str:
+    """The calibration whose judge scored in this run: itself, or the one that a re-scoring or a round names."""
+    request = request_of(store.runs.get(run_id))
+    return request.run_id if isinstance(request, RescoreRequest | RoundRequest) else run_id
 
 
 def judge_view(row: JudgeRow) -> JudgeView:

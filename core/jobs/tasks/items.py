@@ -8,9 +8,8 @@ from core.errors import ConsentError, JobError, NotFoundError
 from core.jobs.documents import kept_judge
 from core.jobs.tasks.access import requires
 from core.jobs.tasks.consent import gate_of
-from core.jobs.tasks.convert import request_of
-from core.jobs.views import CalibrationRequest, ChangedItem, ItemScore, ItemView, RescoreRequest
-from core.jobs.views.rounds import RoundRequest
+from core.jobs.tasks.convert import judge_run, request_of
+from core.jobs.views import CalibrationRequest, ChangedItem, ItemScore, ItemView
 from core.records import Scored
 from core.settings import Settings
 from core.store.store import Store
@@ -81,8 +80,8 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
 
     score = next((one for one in item_scores(store, run_id, criteria_id) if one.item_id == item_id), None)
     asked = _asked_for(store, run_id)
-    judge_run = _judge_run(store, run_id)
-    state = kept_judge(store, judge_run)
+    of = judge_run(store, run_id)
+    state = kept_judge(store, of)
     if score is None or state is None:
         raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
     golden = store.goldens.load(asked.golden_id)
@@ -91,7 +90,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     criteria = store.criteria.get(project_id, criteria_id).criteria
     task = task_of(golden, asked.aspect, asked.definition, asked.scale)
     replies = store.replies.of_run(run_id, project_id)
-    judge = restore_judge(state, settings, replies, gate=gate_of(store, store.runs.get(judge_run), sends=False))
+    judge = restore_judge(state, settings, replies, gate=gate_of(store, store.runs.get(of), sends=False))
     try:
         (verdict,) = judge.explain(task, [item], criteria)
     except ConsentError as error:  # a remote judge's reply that is not kept here
@@ -102,14 +101,8 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     return ItemView(item, score, words, verdict.raw)
 
 
-def _judge_run(store: Store, run_id: str) -> str:
-    """The calibration whose judge scored in this run: itself, or the one that a re-scoring or a round names."""
-    request = request_of(store.runs.get(run_id))
-    return request.run_id if isinstance(request, RescoreRequest | RoundRequest) else run_id
-
-
 def _asked_for(store: Store, run_id: str) -> CalibrationRequest:
-    request = request_of(store.runs.get(_judge_run(store, run_id)))
+    request = request_of(store.runs.get(judge_run(store, run_id)))
     if not isinstance(request, CalibrationRequest):
         raise JobError(f"Run {run_id} names no calibration.")
     return request

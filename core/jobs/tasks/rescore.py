@@ -7,11 +7,10 @@ from dataclasses import replace
 from core.errors import JobError
 from core.jobs.documents import JUDGE
 from core.jobs.tasks.access import requires
-from core.jobs.tasks.convert import request_of
+from core.jobs.tasks.convert import judge_run
 from core.jobs.tasks.runs import start_run
 from core.jobs.tasks.triage import record_opening
 from core.jobs.views import RescoreRequest
-from core.jobs.views.rounds import RoundRequest
 from core.settings import Settings
 from core.store.store import Store
 
@@ -20,15 +19,14 @@ from core.store.store import Store
 def start_rescore(store: Store, settings: Settings, request: RescoreRequest) -> str:
     """Score the edited criteria and their parent with the judge of `request.run_id`, on that run's calibration items.
 
-    A refinement round has the judge of the calibration it began from.  Held-out items are left alone unless
+    A re-scoring or a round has the judge of the calibration it began from.  Held-out items are left alone unless
     `request.held_out`.  Returns the id of a durable run whose `run_view` has the outcome in `rescore`.  NotFoundError
     for unknown criteria or run; JobError when the run has no judge yet.
     """
     new = store.criteria.get(request.project_id, request.criteria_id).criteria
     store.criteria.get(request.project_id, request.parent_id)
+    request = replace(request, run_id=judge_run(store, request.run_id))
     run = store.runs.get(request.run_id)
-    if isinstance(asked := request_of(run), RoundRequest):
-        request, run = replace(request, run_id=asked.run_id), store.runs.get(asked.run_id)
     if store.results.document(run.run_id, JUDGE) is None:
         raise JobError(f"Run {run.run_id} has not come to its judge yet; wait for its first candidates.")
     by = new.provenance.author

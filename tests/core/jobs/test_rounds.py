@@ -136,6 +136,12 @@ def test_an_edit_of_a_proposal_is_scored_by_the_judge_of_the_rounds_calibration(
     kept = tasks.run_view(store, tasks.start_rescore(ann, settings, request)).request
     assert isinstance(kept, RescoreRequest)
     assert (kept.run_id, kept.criteria_id) == (asked.run_id, edited)
+    rescored = next(run for run in tasks.list_runs(store, asked.project_id) if run.kind == "rescore")
+    second = tasks.save_edit(ann, asked.project_id, edited, "Reward short sentences and words.", "Ann")
+    request = RescoreRequest(*where, criteria_id=second, parent_id=edited, run_id=rescored.run_id)
+    kept = tasks.run_view(store, tasks.start_rescore(ann, settings, request)).request  # an edit of an edit
+    assert isinstance(kept, RescoreRequest)
+    assert (kept.run_id, kept.criteria_id) == (asked.run_id, second)
 
 
 def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
