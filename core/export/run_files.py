@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -32,7 +33,8 @@ def write_text(path: Path, text: str) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where the folder is none, there is nothing to take away
+            partial.unlink()
         if error.errno == errno.ENOSPC:
             raise ConcordError(f"{path}: the disk is full; nothing was changed. Free some space and go on.") from error
         raise UsageError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error

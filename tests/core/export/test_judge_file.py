@@ -16,7 +16,7 @@ import yaml
 from core import CalibrationSettings, calibrate, ceiling, load_judge
 from core.calibration.steps import Calibration
 from core.data import load_golden
-from core.errors import ConcordError
+from core.errors import ConcordError, UsageError
 from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
 from core.export.judge_reading import is_as_exported
 from core.export.judge_warnings import label_warnings
@@ -221,6 +221,14 @@ def test_a_full_disk_keeps_the_old_judge(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     monkeypatch.undo()
     load_judge(tmp_path / "judge.yaml")
+
+
+def test_a_folder_that_is_a_file_is_refused_in_words(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"summary\.json: cannot be written .*Choose another place"):
+        write_text(taken / "summary.json", "new")
+    assert taken.read_text("utf-8") == "mine"
 
 
 def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
