@@ -6,6 +6,8 @@
     golden = core.load_golden("golden.jsonl")
     result = core.calibrate(golden, "coherence", judge="offline")
     result.held_out                       # Alignment: statistic, level, value, n, interval
+    result.save("out/coherence")          # judge.yaml and the other files, as `python -m core calibrate --out`
+    result.judge.score(golden.items)      # the same judge, without its file
     judge = core.load_judge("judge.yaml")
     judge.score(items)                    # list of Scored | Unscored; judge.marks must stand beside them
     core.align(golden, "verdicts.jsonl", "coherence")
@@ -27,24 +29,55 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from core.calibrated import CalibratedRun, calibrate, estimate
     from core.calibration.settings import CalibrationSettings
+    from core.calibration.steps import Calibration
     from core.data import load_golden, load_items
     from core.drift.recheck import recheck
-    from core.public import (
-        align,
-        align_all,
-        annotator_test,
-        beside_people,
-        calibrate,
-        ceiling,
-        compare,
-        estimate,
-        judge_schema,
-        load_judge,
+    from core.errors import (
+        AspectError,
+        AuthError,
+        BadReplyError,
+        ConcordError,
+        ConsentError,
+        CriteriaError,
+        EndpointDownError,
+        GoldenError,
+        JudgeError,
+        ModelNotFoundError,
+        ProviderError,
+        RateLimitError,
+        UsageError,
     )
+    from core.public import align, align_all, annotator_test, beside_people, ceiling, compare, judge_schema, load_judge
+    from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
 
 __all__ = [
+    "Alignment",
+    "AspectError",
+    "AuthError",
+    "BadReplyError",
+    "CalibratedRun",
+    "Calibration",
     "CalibrationSettings",
+    "ConcordError",
+    "ConsentError",
+    "Criteria",
+    "CriteriaError",
+    "EndpointDownError",
+    "GoldenError",
+    "GoldenSet",
+    "Interval",
+    "Item",
+    "JudgeError",
+    "ModelNotFoundError",
+    "ProviderError",
+    "RateLimitError",
+    "ScoreMatrix",
+    "Scored",
+    "Unscored",
+    "UsageError",
+    "Verdict",
     "align",
     "align_all",
     "annotator_test",
@@ -60,22 +93,20 @@ __all__ = [
     "recheck",
 ]
 
-_HOMES = {
-    "CalibrationSettings": "core.calibration.settings",
-    "align": "core.public",
-    "align_all": "core.public",
-    "annotator_test": "core.public",
-    "beside_people": "core.public",
-    "calibrate": "core.public",
-    "ceiling": "core.public",
-    "compare": "core.public",
-    "estimate": "core.public",
-    "judge_schema": "core.public",
-    "load_golden": "core.data",
-    "load_items": "core.data",
-    "recheck": "core.drift.recheck",
-    "load_judge": "core.public",
+_NAMES = {
+    "core.calibrated": "CalibratedRun calibrate estimate",
+    "core.calibration.settings": "CalibrationSettings",
+    "core.calibration.steps": "Calibration",
+    "core.data": "load_golden load_items",
+    "core.drift.recheck": "recheck",
+    "core.errors": (
+        "AspectError AuthError BadReplyError ConcordError ConsentError CriteriaError EndpointDownError "
+        "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
+    ),
+    "core.public": "align align_all annotator_test beside_people ceiling compare judge_schema load_judge",
+    "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -85,3 +116,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names too, for whoever completes them before their first use."""
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,13 +89,10 @@ def calibrate(
     as_json: JsonFlag = False,
 ) -> None:
     """Draft, rank and refine criteria; report the calibrated judge on held-out items."""
+    from core.calibrated import calibrate as run
+    from core.calibrated import estimate
     from core.calibration.settings import CalibrationSettings
     from core.data import load_golden
-    from core.export import final_verdicts, summary, write_run
-    from core.judging.gate import NAMED
-    from core.judging.registry import restore_judge
-    from core.public import calibrate as run
-    from core.public import estimate, known_of
 
     chosen = CalibrationSettings(
         preset=preset,
@@ -111,23 +107,13 @@ def calibrate(
         calibration_share=share,
         seed=seed,
     )
-    started = time.perf_counter()
     loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
     settings = Settings.from_environment()
     replies = _replies(judge, settings)
     print(_words_of_estimate(estimate(loaded, aspect, judge, settings=chosen)), file=sys.stderr)
     with _progress() as show:
         result = run(loaded, aspect, judge, settings=chosen, definition=definition, replies=replies, progress=show)
-    seconds = time.perf_counter() - started
-    if out is None:
-        tell(summary(result, "", seconds), as_json, _words_of_calibration)
-        return
-    again = restore_judge(result.judge_state, settings, replies, gate=NAMED)
-    try:
-        body = write_run(out, result, final_verdicts(result, loaded, again), seconds, **known_of(loaded, result))
-    finally:
-        again.close()
-    tell(body, as_json, _words_of_calibration)
+    tell(result.as_json() if out is None else result.save(out), as_json, _words_of_calibration)
 
 
 app.add_typer(scoring)  # score, recheck

@@ -61,11 +61,11 @@ def _replay(as_json: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
+    from core.calibrated import calibrate
     from core.data import load_golden
     from core.demo.recorded import ASPECT, CHOSEN, DEFINITION, GOLDEN
     from core.jobs.tasks.demo import REPLAY_SPEC
     from core.progress import Shown
-    from core.public import calibrate
 
     golden = load_golden(GOLDEN)
     with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:

@@ -1,21 +1,18 @@
-"""The Python face of DESIGN §3, behind the lazy names of `core`: load, calibrate, score, align, compare, ceiling."""
+"""What the Python face measures: align, compare, ceiling and tests beside people; the task and split of every run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from core.calibration.asking import AskedJudge
 from core.calibration.board import Side
-from core.calibration.estimate import estimate as estimate_of
-from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level
-from core.calibration.steps import Calibration, Estimate
+from core.calibration.steps import Calibration
 from core.data import load_golden, split_sources
 from core.errors import AspectError, UsageError
 from core.export import VerdictTable, read_verdicts
@@ -24,10 +21,6 @@ from core.export.judge_file import Known, needs_of
 from core.export.judge_warnings import label_warnings
 from core.judge_loading import load_judge
 from core.judging.base import Judge
-from core.judging.gate import NAMED
-from core.judging.registry import make_judge
-from core.progress import SILENT, Progress
-from core.providers.base import ReplyStore
 from core.records import (
     Alignment,
     FloatArray,
@@ -41,7 +34,6 @@ from core.records import (
     Task,
     Verdict,
 )
-from core.settings import Settings
 from core.stats import (
     EPSILON,
     AnnotatorTest,
@@ -67,10 +59,8 @@ __all__ = [
     "align_all",
     "annotator_test",
     "beside_people",
-    "calibrate",
     "ceiling",
     "compare",
-    "estimate",
     "judge_schema",
     "load_golden",
     "load_judge",
@@ -78,55 +68,6 @@ __all__ = [
 
 Verdicts = Path | str | VerdictTable | Sequence[Verdict] | Mapping[str, float]
 """A file of verdicts or replies, a table, Verdict records, or scores by item id."""
-
-
-def calibrate(
-    golden: GoldenSet,
-    aspect: str,
-    judge: str | Judge = "offline",
-    *,
-    settings: CalibrationSettings | None = None,
-    definition: str = "",
-    replies: ReplyStore | None = None,
-    progress: Progress = SILENT,
-    **choices: Any,
-) -> Calibration:
-    """Calibrate `judge` on one aspect of `golden` (001, METHODS §4) and report it on held-out items.
-
-    `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
-    `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how.  `replies` keeps a remote judge's replies, so that
-    nothing is paid twice; `progress` is shown every snapshot of the leaderboard, and may stop the work.  Raises
-    AspectError for labels that cannot rank anything, ProviderError for an endpoint that fails.
-    """
-    chosen = replace(settings or CalibrationSettings(), **choices)
-    task = task_of(golden, aspect, definition)
-    split = split_for(golden, aspect, chosen)
-    made = make_judge(judge, Settings.from_environment(), replies, gate=NAMED) if isinstance(judge, str) else judge
-    try:
-        ready = made.prepare(task, [golden.items[p] for p in split.calibration])
-        return calibration(AskedJudge(ready, golden, task, progress), split, chosen, judge_state=judge_state(ready))
-    finally:
-        if isinstance(judge, str):
-            made.close()
-
-
-def estimate(
-    golden: GoldenSet,
-    aspect: str,
-    judge: str | Judge = "offline",
-    *,
-    settings: CalibrationSettings | None = None,
-    definition: str = "",
-) -> Estimate:
-    """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
-    chosen = settings or CalibrationSettings()
-    made = make_judge(judge, Settings.from_environment(), gate=NAMED) if isinstance(judge, str) else judge
-    try:
-        task = task_of(golden, aspect, definition)
-        return estimate_of(golden, task, split_for(golden, aspect, chosen), chosen, made)
-    finally:
-        if isinstance(judge, str):
-            made.close()
 
 
 def judge_state(judge: Judge) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from core.calibrated import calibrate
 from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.demo import recorded
@@ -17,7 +18,7 @@ from core.errors import ProviderError
 from core.jobs.tasks.demo import REPLAY_SPEC
 from core.judging.recorded import RecordedJudge
 from core.providers import recorded as provider
-from core.public import calibrate, split_for, task_of
+from core.public import split_for, task_of
 from core.records import Criteria, GoldenSet, Provenance
 
 

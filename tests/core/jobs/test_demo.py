@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core.calibrated import calibrate
 from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.demo import build, recorded
@@ -21,7 +22,6 @@ from core.jobs.views import GoldenView, RunSummary
 from core.jobs.views.demo import DEMO_PROJECT, is_demo
 from core.judge_loading import restored
 from core.people import Actor
-from core.public import calibrate
 from core.settings import Settings
 from core.store.store import Store
 

@@ -1,0 +1,126 @@
+"""A calibration from Python or the command line: what it will cost, the run, and what comes back: judge and files.
+
+`Calibration` is what a store keeps: a plain record that knows no golden set, no files and no endpoints.  Who calibrates
+in their own process has all of these at hand, so `calibrate` gives the same record as a `CalibratedRun`, which also
+holds the golden set and the way back to the judge.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from core.calibration.asking import AskedJudge
+from core.calibration.estimate import estimate as estimate_of
+from core.calibration.loop import calibration
+from core.calibration.settings import CalibrationSettings
+from core.calibration.steps import Calibration, Estimate
+from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
+from core.judging.base import Judge
+from core.judging.gate import NAMED
+from core.judging.registry import make_judge, restore_judge
+from core.progress import SILENT, Progress
+from core.providers.base import ReplyStore
+from core.public import judge_state, known_of, split_for, task_of
+from core.records import GoldenSet
+from core.settings import Settings
+
+__all__ = ["CalibratedRun", "calibrate", "estimate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedRun(Calibration):
+    """A `Calibration` with what it was made from: the golden set, the seconds it took, and how its judge is asked.
+
+    `own_judge` is the prepared judge of a caller who handed in one of their own, who also closes it; any other is made
+    again from `judge_state`, with the key of the environment.
+    """
+
+    golden: GoldenSet = field(repr=False)
+    seconds: float
+    own_judge: Judge | None = field(default=None, repr=False, compare=False)
+    replies: ReplyStore | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def judge(self) -> CalibratedJudge:
+        """The calibrated judge, made at the first use: it scores as `core.load_judge` does with the saved file."""
+        card = judge_card(self, **known_of(self.golden, self))
+        return CalibratedJudge.of(card, self.own_judge or self._made_again(), where="calibration")
+
+    def as_json(self) -> dict[str, Any]:
+        """What `calibrate --json` prints."""
+        return summary(self, "", self.seconds)
+
+    def save(self, folder: Path | str) -> dict[str, Any]:
+        """Write `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl` and `summary.json` into `folder`; return the last.
+
+        The verdicts are those of the run, with reasons where the judge gives any (a remote one reads its replies).
+        UsageError for a place that cannot be written.
+        """
+        with nullcontext(self.own_judge) if self.own_judge is not None else closing(self._made_again()) as judge:
+            verdicts = final_verdicts(self, self.golden, judge)
+        return write_run(Path(folder), self, verdicts, self.seconds, **known_of(self.golden, self))
+
+    def _made_again(self) -> Judge:
+        return restore_judge(self.judge_state, Settings.from_environment(), self.replies, gate=NAMED)
+
+
+def calibrate(
+    golden: GoldenSet,
+    aspect: str,
+    judge: str | Judge = "offline",
+    *,
+    settings: CalibrationSettings | None = None,
+    definition: str = "",
+    replies: ReplyStore | None = None,
+    progress: Progress = SILENT,
+    **choices: Any,
+) -> CalibratedRun:
+    """Calibrate `judge` on one aspect of `golden` (001, METHODS §4) and report it on held-out items.
+
+    `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
+    `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how.  `replies` keeps a remote judge's replies, so that
+    nothing is paid twice; `progress` is shown every snapshot of the leaderboard, and may stop the work.  Raises
+    AspectError for labels that cannot rank anything, ProviderError for an endpoint that fails.
+    """
+    started = time.perf_counter()
+    chosen = replace(settings or CalibrationSettings(), **choices)
+    task = task_of(golden, aspect, definition)
+    split = split_for(golden, aspect, chosen)
+    made = make_judge(judge, Settings.from_environment(), replies, gate=NAMED) if isinstance(judge, str) else judge
+    try:
+        ready = made.prepare(task, [golden.items[p] for p in split.calibration])
+        result = calibration(AskedJudge(ready, golden, task, progress), split, chosen, judge_state=judge_state(ready))
+    finally:
+        if isinstance(judge, str):
+            made.close()
+    return CalibratedRun(
+        **{one.name: getattr(result, one.name) for one in fields(result)},
+        golden=golden,
+        seconds=time.perf_counter() - started,
+        own_judge=None if isinstance(judge, str) else ready,
+        replies=replies,
+    )
+
+
+def estimate(
+    golden: GoldenSet,
+    aspect: str,
+    judge: str | Judge = "offline",
+    *,
+    settings: CalibrationSettings | None = None,
+    definition: str = "",
+) -> Estimate:
+    """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
+    chosen = settings or CalibrationSettings()
+    made = make_judge(judge, Settings.from_environment(), gate=NAMED) if isinstance(judge, str) else judge
+    try:
+        task = task_of(golden, aspect, definition)
+        return estimate_of(golden, task, split_for(golden, aspect, chosen), chosen, made)
+    finally:
+        if isinstance(judge, str):
+            made.close()

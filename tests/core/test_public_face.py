@@ -1,0 +1,166 @@
+"""The Python face from the outside: `import core` alone does what the commands do, with the same numbers and files."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core
+from core.__main__ import main
+
+ROOT = Path(__file__).parents[2]
+SUMMARIES = ROOT / "sample_data" / "summaries.jsonl"
+OF_THE_MOMENT = {"seconds", "out", "created", "digest"}
+"""What two runs of the same differ by: the clock, the folder, and the digest of a file that names the time."""
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture(scope="module")
+def golden() -> core.GoldenSet:
+    return core.load_golden(SUMMARIES)
+
+
+@pytest.fixture(scope="module")
+def calibrated(golden: core.GoldenSet) -> core.CalibratedRun:
+    return core.calibrate(golden, "relevance", preset="quick", seed=3)
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, Any]:
+    capsys.readouterr()
+    code = main([*map(str, arguments), "--json"])
+    out = capsys.readouterr().out
+    assert code == 0, out
+    told = json.loads(out)
+    assert isinstance(told, dict)
+    return told
+
+
+def lasting(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in OF_THE_MOMENT}
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text("utf-8") for path in sorted(folder.iterdir())}
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", core.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(core, name) is not None
+    assert name in dir(core)
+
+
+def test_type_checkers_and_python_see_the_same_names() -> None:
+    tree = ast.parse((ROOT / "core" / "__init__.py").read_text("utf-8"))
+    typed = {
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("core")
+        for alias in node.names
+    }
+    assert typed == {f"{home}.{name}" for name, home in core._HOMES.items()}
+    assert sorted(core._HOMES) == core.__all__
+
+
+def test_an_unknown_name_is_refused_as_python_does() -> None:
+    with pytest.raises(AttributeError, match="'core' has no attribute 'callibrate'"):
+        _ = core.callibrate
+
+
+def test_errors_can_be_caught_by_their_public_names(golden: core.GoldenSet) -> None:
+    with pytest.raises(core.AspectError, match="there is no aspect 'beauty'"):
+        core.calibrate(golden, "beauty")
+    with pytest.raises(core.UsageError):
+        core.calibrate(golden, "relevance", judge="oracle")
+    with pytest.raises(core.GoldenError):
+        core.load_golden(SUMMARIES.with_name("none.jsonl"))
+    for error in (core.AspectError, core.UsageError, core.JudgeError, core.ProviderError, core.CriteriaError):
+        assert issubclass(error, core.ConcordError)
+
+
+# ── calibrate ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_calibrate_tells_and_writes_what_the_command_does(
+    calibrated: core.CalibratedRun, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ("--aspect", "relevance", "--preset", "quick", "--seed", "3")
+    printed = command(capsys, "calibrate", SUMMARIES, *options, "--out", tmp_path / "command")
+    body = calibrated.save(tmp_path / "python")
+    assert lasting(body) == lasting(printed) == lasting(calibrated.as_json())
+    assert body["out"] == str(tmp_path / "python")
+    assert calibrated.as_json()["out"] == ""
+    ours, theirs = files_in(tmp_path / "python"), files_in(tmp_path / "command")
+    assert sorted(ours) == sorted(theirs) == ["candidates.jsonl", "judge.yaml", "summary.json", "verdicts.jsonl"]
+    assert ours["verdicts.jsonl"] == theirs["verdicts.jsonl"]
+    assert ours["candidates.jsonl"] == theirs["candidates.jsonl"]
+    assert json.loads(ours["summary.json"]) == body
+
+
+@pytest.mark.parametrize("spec", ["offline", "scripted:1"])
+def test_the_judge_of_a_run_scores_like_the_judge_of_its_file(
+    golden: core.GoldenSet, spec: str, tmp_path: Path
+) -> None:
+    run = core.calibrate(golden, "relevance", spec, preset="quick", seed=3, rounds=0)
+    run.save(tmp_path)
+    loaded = core.load_judge(tmp_path / "judge.yaml")
+    items = golden.items[:40]
+    verdicts = run.judge.score(items)
+    assert any(isinstance(one, core.Scored) for one in verdicts)
+    assert verdicts == loaded.score(items)
+    assert run.judge.marks == loaded.marks == ()
+    assert run.judge.criteria == loaded.criteria
+    told = {name: value for name, value in run.judge.card.items() if name not in OF_THE_MOMENT}
+    assert told == {name: value for name, value in loaded.card.items() if name not in OF_THE_MOMENT}
+    run.judge.close()
+    loaded.close()
+
+
+def test_the_verdicts_of_a_run_are_those_that_it_was_measured_by(
+    golden: core.GoldenSet, calibrated: core.CalibratedRun
+) -> None:
+    assert isinstance(calibrated, core.Calibration)
+    held_out = [golden.items[k] for k in calibrated.split.held_out]
+    again = core.align(
+        golden,
+        calibrated.judge.score(held_out),
+        "relevance",
+        statistic=calibrated.held_out.statistic,
+        level=calibrated.held_out.level,
+        bootstrap=0,
+    )
+    assert (again.value, again.n) == (pytest.approx(calibrated.held_out.value), calibrated.held_out.n)
+
+
+def test_a_judge_that_was_handed_in_is_asked_itself(golden: core.GoldenSet, tmp_path: Path) -> None:
+    """Its state may be all that Concord knows of it, so it is not made again, and stays open for who made it."""
+    from core.judging.offline.judge import OfflineJudge
+
+    class Own(OfflineJudge):
+        closed = 0
+
+        def close(self) -> None:
+            Own.closed += 1
+
+    run = core.calibrate(golden, "relevance", Own(), preset="quick", seed=3, rounds=0)
+    run.save(tmp_path)
+    assert run.judge.judge is run.own_judge
+    assert Own.closed == 0
+    assert core.load_judge(tmp_path / "judge.yaml").score(golden.items[:5]) == run.judge.score(golden.items[:5])
+
+
+def test_saving_where_nothing_can_be_written_says_so(calibrated: core.CalibratedRun, tmp_path: Path) -> None:
+    taken = tmp_path / "file"
+    taken.write_text("")
+    with pytest.raises(core.UsageError, match="cannot be written"):
+        calibrated.save(taken)
