@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         RateLimitError,
         UsageError,
     )
+    from core.fitted import FittedRepEval, fit_repeval
     from core.public import align, align_all, annotator_test, beside_people, ceiling, compare, judge_schema, load_judge
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
 
@@ -65,6 +66,7 @@ __all__ = [
     "Criteria",
     "CriteriaError",
     "EndpointDownError",
+    "FittedRepEval",
     "GoldenError",
     "GoldenSet",
     "Interval",
@@ -86,6 +88,7 @@ __all__ = [
     "ceiling",
     "compare",
     "estimate",
+    "fit_repeval",
     "judge_schema",
     "load_golden",
     "load_items",
@@ -103,6 +106,7 @@ _NAMES = {
         "AspectError AuthError BadReplyError ConcordError ConsentError CriteriaError EndpointDownError "
         "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
     ),
+    "core.fitted": "FittedRepEval fit_repeval",
     "core.public": "align align_all annotator_test beside_people ceiling compare judge_schema load_judge",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
 }

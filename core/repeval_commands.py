@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +23,7 @@ from core.commands import (
 )
 
 if TYPE_CHECKING:
-    from core.records import GoldenSet
-    from core.repeval import Extraction, ModelSpec, RepEvalResult, States
+    from core.repeval import RepEvalResult
 
 reading = typer.Typer(add_completion=False)
 Progress = Callable[[int, int], None]
@@ -60,81 +58,33 @@ def repeval(
     as_json: JsonFlag = False,
 ) -> None:
     """Read hidden states, choose layer and token on validation, tell the alignment on test; heat map as HTML."""
-    from dataclasses import replace
-
-    from core.comparison import usual_level
     from core.data import load_golden
-    from core.public import task_of
-    from core.repeval import Extraction, ModelSpec, RepEvalSettings, run
-    from core.repeval.drive import pairs_for, split_three
+    from core.fitted import fit_repeval
 
     loaded = load_golden(golden)
-    task_of(loaded, aspect)
-    level_used = chosen_level(level) or usual_level(loaded, aspect)
-    settings = RepEvalSettings(method=method, statistic=statistic, level=level_used, seed=seed, resamples=bootstrap)
-    rule = replace(settings.pair_rule, within_source=within, good=good, bad=bad)
-    settings = replace(settings, pairs=rule if pairs is None else replace(rule, n=pairs))
-    extraction = Extraction(template, aspect, texts, tuple(tokens or ()), max_tokens=max_tokens)
-    pairs_for(loaded, aspect, split_three(loaded, aspect, settings), settings)  # what is wrong shows before the reading
-    states = _states(loaded, ModelSpec(model, revision), extraction)
-    result = run(loaded, aspect, states, settings)
-    body = result.as_json() | {"out": str(out)}
-    _write(out, loaded, result, body)
-    tell(body, as_json, lambda _: _words(result, body))
-
-
-def _states(golden: GoldenSet, spec: ModelSpec, extraction: Extraction) -> States:
-    """The states of all items; kept in CONCORD_HOME, so that a command that was stopped goes on."""
-    from core.repeval import extract
-    from core.settings import Settings
-
     with _progress() as show:
-        settings = Settings.from_environment()
-        return extract(golden, spec, extraction, settings.home, show, ray=settings.ray, code=settings.remote_code)
-
-
-def _write(out: Path, golden: GoldenSet, result: RepEvalResult, body: dict[str, Any]) -> None:
-    from core.export import write_text
-
-    parts = {k: name for name in ("train", "validation", "test") for k in getattr(result.parts, name)}
-    lines = [
-        json.dumps({"item_id": item_id, "score": value, "part": parts.get(k)}, ensure_ascii=False, allow_nan=False)
-        for k, (item_id, value) in enumerate(zip(golden.item_ids, result.scores.tolist(), strict=True))
-    ]
-    write_text(out / "heatmap.html", heat_page(result))
-    write_text(out / "scores.jsonl", "".join(line + "\n" for line in lines))
-    write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
-
-
-def heat_page(result: RepEvalResult) -> str:
-    """One HTML page that needs no network: the heat map, the curve over layers, the random directions."""
-    import html
-
-    from core.report.figures import describe, measure_name
-    from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
-
-    measure = measure_name(result.settings.statistic, result.settings.level)
-    used = tuple((cell.layer, cell.token) for cell in result.members[1:])
-    heat = Heat(result.layers, result.tokens, result.cells, (result.chosen.layer, result.chosen.token), used)
-    figures = [heat_figure(heat, measure=measure), layers_figure(heat, measure=measure)]
-    if result.random is not None:
-        told = result.random
-        figures.append(random_figure(told.values, told.flipped, told.projection, measure=measure))
-    shown = [
-        figure.to_html(full_html=False, include_plotlyjs=place == 0, config={"displaylogo": False})
-        for place, figure in enumerate(figures)
-    ]
-    title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
-    said = html.escape(
-        f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
-        f"n = {result.validation.n}. Thick frame: the best cell on validation; dotted: averaged into the score; grey "
-        "and hatched: undefined."
-    )
-    style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
-        f"</head><body><h1>{title}</h1><p>{said}</p>{''.join(shown)}</body></html>\n"
-    )
+        fitted = fit_repeval(
+            loaded,
+            aspect,
+            model=model,
+            revision=revision,
+            method=method,
+            pairs=pairs,
+            within_sources=within,
+            good=good,
+            bad=bad,
+            texts=texts,
+            template=template,
+            tokens=tokens or (),
+            max_tokens=max_tokens,
+            statistic=statistic,
+            level=chosen_level(level),
+            bootstrap=bootstrap,
+            seed=seed,
+            on_progress=show,
+        )
+    body = fitted.save(out)
+    tell(body, as_json, lambda _: _words(fitted.result, body))
 
 
 def _words(result: RepEvalResult, body: dict[str, Any]) -> list[str]:

@@ -57,7 +57,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "app": ("pages.components", *SCREENS),
     "pages": ("pages.components", *SCREENS),
     # core/__init__.py alone: its sub-packages have their own entries
-    "core": ("core.calibrated", "core.public", "core.data", "core.drift", *CHOICES),
+    "core": ("core.calibrated", "core.fitted", "core.public", "core.data", "core.drift", *CHOICES),
     "core.public": (*FACE, "core.judge_loading"),
     "core.calibrated": (*FACE, "core.public", "core.settings"),
     "core.judge_loading": ("core.export", "core.judging", "core.providers.base", "core.settings"),
@@ -169,14 +169,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.stats",
     ),
     "core.transfer_commands": ("core.commands", "core.jobs.tasks", "core.jobs.views", "core.settings", "core.store"),
-    "core.repeval_commands": (
-        "core.commands",
+    "core.repeval_commands": ("core.commands", "core.data", "core.fitted", "core.repeval"),
+    "core.fitted": (
         "core.comparison",
         "core.export",
-        "core.report.figures",
-        "core.data",
+        "core.fusion.assistants",
         "core.public",
         "core.repeval",
+        "core.report.figures",
         "core.settings",
     ),
     "core.records": (),

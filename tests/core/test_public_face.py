@@ -164,3 +164,55 @@ def test_saving_where_nothing_can_be_written_says_so(calibrated: core.Calibrated
     taken.write_text("")
     with pytest.raises(core.UsageError, match="cannot be written"):
         calibrated.save(taken)
+
+
+# ── RepEval ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_repeval_tells_writes_and_scores_what_the_command_does(
+    golden: core.GoldenSet, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ("--method", "mean-difference", "--pairs", "8", "--bootstrap", "20", "--token", "mean")
+    printed = command(capsys, "repeval", SUMMARIES, "--aspect", "coherence", *options, "--out", tmp_path / "command")
+    told: list[tuple[int, int]] = []
+    fitted = core.fit_repeval(
+        golden,
+        "coherence",
+        method="mean-difference",
+        pairs=8,
+        bootstrap=20,
+        tokens=["mean"],
+        out=tmp_path / "python",
+        on_progress=lambda done, total: told.append((done, total)),
+    )
+    assert without_pace(fitted.as_json()) == without_pace(printed)
+    assert told[-1][0] == told[-1][1]
+    ours, theirs = files_in(tmp_path / "python"), files_in(tmp_path / "command")
+    assert sorted(ours) == sorted(theirs) == ["heatmap.html", "scores.jsonl", "summary.json"]
+    assert ours["scores.jsonl"] == theirs["scores.jsonl"]
+    assert json.loads(ours["summary.json"]) == fitted.as_json(str(tmp_path / "python"))
+
+    verdicts = fitted.score(golden.items[:30])
+    assert [one.value for one in verdicts if isinstance(one, core.Scored)] == pytest.approx(
+        fitted.result.scores[:30].tolist(), abs=1e-3
+    )
+    assert [one.item_id for one in verdicts] == list(golden.item_ids[:30])
+    assert fitted.score([]) == []
+
+
+def without_pace(body: dict[str, Any]) -> dict[str, Any]:
+    """Without the folder and how long the states took, which a second reading takes from disk."""
+    return lasting(body) | {"states": {"model": body["states"]["model"]}}
+
+
+def test_a_method_without_directions_says_why_it_rates_nothing_else(golden: core.GoldenSet) -> None:
+    fitted = core.fit_repeval(golden, "coherence", method="paper-svm", pairs=8, bootstrap=0)
+    with pytest.raises(core.UsageError, match="paper-svm compares texts in pairs"):
+        fitted.score(golden.items[:2])
+
+
+def test_labels_that_cannot_work_show_before_anything_is_read(golden: core.GoldenSet) -> None:
+    with pytest.raises(core.AspectError, match="no aspect"):
+        core.fit_repeval(golden, "beauty", model="no/such-model")
+    with pytest.raises(core.UsageError, match="At least 2 pairs are needed, 0 came"):
+        core.fit_repeval(golden, "coherence", method="mean-difference", pairs=0, model="no/such-model")

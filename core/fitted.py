@@ -1,0 +1,166 @@
+"""RepEval from Python or the command line: `fit_repeval` reads states, fits and tells; its result rates and saves."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from core.comparison import usual_level
+from core.errors import UsageError
+from core.export import write_text
+from core.export.run_files import json_lines
+from core.fusion.assistants import Assistant, fitted_repeval
+from core.public import task_of
+from core.records import GoldenSet, Item, Level, Scored, Statistic, Verdict
+from core.repeval import (
+    Extraction,
+    Method,
+    ModelSpec,
+    RepEvalResult,
+    RepEvalSettings,
+    States,
+    extract,
+    run,
+    scorer_of,
+    split_three,
+)
+from core.repeval.drive import pairs_for
+from core.repeval.states import TextMode
+from core.settings import Settings
+
+__all__ = ["FittedRepEval", "fit_repeval"]
+
+NO_DIRECTIONS = (
+    "{method} compares texts in pairs and leaves no direction that could rate another text. Its scores of the golden "
+    "set are in result.scores; fit with ridge or mean-difference to rate other items."
+)
+
+
+@dataclass(frozen=True)
+class FittedRepEval:
+    """A fitted score with all that was measured of it (`result`), on the `states` of `golden`."""
+
+    golden: GoldenSet
+    result: RepEvalResult
+    states: States = field(repr=False)
+
+    @cached_property
+    def _rater(self) -> Assistant:
+        scorer = scorer_of(self.golden, self.states, self.result)
+        if scorer is None:
+            raise UsageError(NO_DIRECTIONS.format(method=self.result.method))
+        return fitted_repeval("repeval", scorer.as_json())
+
+    def score(self, items: Sequence[Item]) -> list[Verdict]:
+        """One verdict per item, in order; higher is better, on no scale of the people's.
+
+        On the items that it was fitted on they equal `result.scores`, but for rounding.  The model is loaded with the
+        first items and held.  UsageError for paper-svm, which rates only the texts of its own golden set, and where no
+        item has the text that is read beside the target.
+        """
+        if not items:
+            return []
+        scores = self._rater.score(items)
+        unscored = {one.item_id: one for one in scores.unscored}
+        return [
+            unscored[item.item_id] if item.item_id in unscored else Scored(item.item_id, value)
+            for item, value in zip(items, scores.values.tolist(), strict=True)
+        ]
+
+    def as_json(self, out: str = "") -> dict[str, Any]:
+        """What `repeval --json` prints; `out` is the folder it was written to."""
+        return self.result.as_json() | {"out": out}
+
+    def save(self, folder: Path | str) -> dict[str, Any]:
+        """Write `heatmap.html`, `scores.jsonl` and `summary.json` into `folder`; return the last."""
+        out, body = Path(folder), self.as_json(str(folder))
+        parts = {k: name for name in ("train", "validation", "test") for k in getattr(self.result.parts, name)}
+        rows = (
+            {"item_id": item_id, "score": value, "part": parts.get(k)}
+            for k, (item_id, value) in enumerate(zip(self.golden.item_ids, self.result.scores.tolist(), strict=True))
+        )
+        write_text(out / "heatmap.html", heat_page(self.result))
+        write_text(out / "scores.jsonl", json_lines(rows))
+        write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        return body
+
+
+def fit_repeval(
+    golden: GoldenSet,
+    aspect: str,
+    *,
+    model: str = "minilm",
+    revision: str | None = None,
+    method: Method = "ridge",
+    pairs: int | None = None,
+    within_sources: bool = False,
+    good: float | None = None,
+    bad: float | None = None,
+    texts: TextMode = "prompt",
+    template: str = "",
+    tokens: Sequence[str] = (),
+    max_tokens: int = 2048,
+    statistic: Statistic = "spearman",
+    level: Level | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    out: Path | str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> FittedRepEval:
+    """Read text quality out of a model's hidden states (003; METHODS §5): choose on validation, tell on test.
+
+    The arguments are the options of `python -m core repeval`: `model` is "minilm" (comes with Concord), a Hugging Face
+    id or a folder; `pairs` of a `good` and a `bad` text (labels from and up to which; None: the best and worst 30 %)
+    teach all methods but ridge; `texts`, `template`, `tokens` and `max_tokens` say which states are read.  `level` None
+    takes sample level where the groups allow it, else dataset; `bootstrap` 0 leaves intervals out.  `out` saves the
+    result there.  States are kept in CONCORD_HOME, so that a call that was stopped goes on; `on_progress(done, total)`
+    counts the texts.  AspectError for labels that cannot rank anything, GoldenError for too few sources,
+    ModelNotFoundError and JudgeError about the model.
+    """
+    task_of(golden, aspect)
+    level_used = level or usual_level(golden, aspect)
+    how = RepEvalSettings(method=method, statistic=statistic, level=level_used, seed=seed, resamples=bootstrap)
+    rule = replace(how.pair_rule, within_source=within_sources, good=good, bad=bad)
+    how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
+    extraction = Extraction(template, aspect, texts, tuple(tokens), max_tokens=max_tokens)
+    pairs_for(golden, aspect, split_three(golden, aspect, how), how)  # what is wrong shows before the reading
+    here, spec = Settings.from_environment(), ModelSpec(model, revision)
+    states = extract(golden, spec, extraction, here.home, on_progress, ray=here.ray, code=here.remote_code)
+    fitted = FittedRepEval(golden, run(golden, aspect, states, how), states)
+    if out is not None:
+        fitted.save(out)
+    return fitted
+
+
+def heat_page(result: RepEvalResult) -> str:
+    """One HTML page that needs no network: the heat map, the curve over layers, the random directions."""
+    from core.report.figures import describe, measure_name
+    from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
+
+    measure = measure_name(result.settings.statistic, result.settings.level)
+    used = tuple((cell.layer, cell.token) for cell in result.members[1:])
+    heat = Heat(result.layers, result.tokens, result.cells, (result.chosen.layer, result.chosen.token), used)
+    figures = [heat_figure(heat, measure=measure), layers_figure(heat, measure=measure)]
+    if result.random is not None:
+        told = result.random
+        figures.append(random_figure(told.values, told.flipped, told.projection, measure=measure))
+    shown = [
+        figure.to_html(full_html=False, include_plotlyjs=place == 0, config={"displaylogo": False})
+        for place, figure in enumerate(figures)
+    ]
+    title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
+    said = html.escape(
+        f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
+        f"n = {result.validation.n}. Thick frame: the best cell on validation; dotted: averaged into the score; grey "
+        "and hatched: undefined."
+    )
+    style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+        f"</head><body><h1>{title}</h1><p>{said}</p>{''.join(shown)}</body></html>\n"
+    )
