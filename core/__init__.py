@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from core.fitted import FittedRepEval, fit_repeval
+    from core.fused import FusedByModel, FusedRun, fuse
     from core.public import align, align_all, annotator_test, beside_people, ceiling, compare, judge_schema, load_judge
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
 
@@ -67,6 +68,8 @@ __all__ = [
     "CriteriaError",
     "EndpointDownError",
     "FittedRepEval",
+    "FusedByModel",
+    "FusedRun",
     "GoldenError",
     "GoldenSet",
     "Interval",
@@ -89,6 +92,7 @@ __all__ = [
     "compare",
     "estimate",
     "fit_repeval",
+    "fuse",
     "judge_schema",
     "load_golden",
     "load_items",
@@ -107,6 +111,7 @@ _NAMES = {
         "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
     ),
     "core.fitted": "FittedRepEval fit_repeval",
+    "core.fused": "FusedByModel FusedRun fuse",
     "core.public": "align align_all annotator_test beside_people ceiling compare judge_schema load_judge",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
 }

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,12 +20,8 @@ from core.commands import (
     tell,
     text_file,
 )
-from core.errors import UsageError
-from core.records import Unscored, Verdict
 
 if TYPE_CHECKING:
-    from core.fusion.stack import Fusion, StackSettings
-    from core.jobs.tasks.fusion_parts import Bench, Gathered
     from core.providers.base import ReplyStore
     from core.settings import Settings
 
@@ -67,36 +58,30 @@ def fuse(
     as_json: JsonFlag = False,
 ) -> None:
     """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
-    from core.calibration.settings import CalibrationSettings
-    from core.comparison import usual_level
     from core.data import load_golden
-    from core.fusion.stack import StackSettings
-    from core.fusion.stack import fuse as join
-    from core.jobs.tasks.fusion_parts import bench_of, gather, sides_of
+    from core.fused import fuse as join
+    from core.jobs.tasks.fusion_inline import MODEL_WRITES
     from core.settings import Settings
 
-    if (method == "llm") != bool(judge):
-        raise UsageError("--method llm needs --judge, and no other method takes one.")
-    if also and method != "llm":
-        raise UsageError("--also is for --method llm, which rates several aspects in one call.")
     loaded = load_golden(golden)
-    settings = Settings.from_environment()
-    found_level = chosen_level(level) or usual_level(loaded, aspect) if aspect in loaded.aspects else "dataset"
-    chosen = CalibrationSettings(
-        statistic=statistic, level=found_level, split=split, calibration_share=share, seed=seed
+    fused = join(
+        loaded,
+        aspect,
+        [name.strip() for name in with_.split(",") if name.strip()],
+        method=method,
+        judge=judge,
+        plan=plan if method != "llm" or plan in ("", MODEL_WRITES) else text_file(Path(plan), "--plan"),
+        also=also or (),
+        statistic=statistic,
+        level=chosen_level(level),
+        split=split,
+        calibration_share=share,
+        bootstrap=bootstrap,
+        seed=seed,
+        replies=_replies(judge, Settings.from_environment()),
+        on_part=lambda name: typer.echo(f"{name} …", err=True),
     )
-    bench = bench_of(loaded, aspect, chosen, settings, _replies(judge, settings))
-    names = [name.strip() for name in with_.split(",") if name.strip()]
-    gathered = gather(bench, names, lambda name: typer.echo(f"{name} …", err=True))
-    how = StackSettings(statistic=statistic, level=found_level, seed=seed, resamples=bootstrap)
-    if method == "llm":
-        tell(_by_model(bench, gathered, how, spec=judge, plan=plan, also=also or (), out=out), as_json, _words)
-        return
-    how = replace(how, method=method)
-    fusion = join(loaded, aspect, gathered.parts, how, sides_of(bench, gathered))
-    body = _body(fusion, gathered, aspect) | {"out": str(out)}
-    _write(out, bench, fusion, gathered, body)
-    tell(body, as_json, _words)
+    tell(fused.save(out), as_json, _words)
 
 
 def _replies(spec: str, settings: Settings) -> ReplyStore | None:
@@ -106,103 +91,6 @@ def _replies(spec: str, settings: Settings) -> ReplyStore | None:
     from core.jobs import tasks
 
     return tasks.open_store(settings).replies
-
-
-def _by_model(
-    bench: Bench, gathered: Gathered, how: StackSettings, *, spec: str, plan: str, also: Sequence[str], out: Path
-) -> dict[str, Any]:
-    from core.export import write_text
-    from core.jobs.tasks.fusion_inline import MODEL_WRITES, fuse_by_model
-    from core.jobs.tasks.fusion_parts import sides_of
-
-    text = plan if plan in ("", MODEL_WRITES) else text_file(Path(plan), "--plan")
-    sides = sides_of(bench, gathered)
-    found = fuse_by_model(bench, gathered, sides, how, spec=spec, plan=text, also=also)
-    verdicts = {bench.aspect: found.verdicts} | {name: one.verdicts for name, one in found.also.items()}
-    if found.overall:
-        verdicts["overall"] = found.overall
-    body = {
-        "aspect": bench.aspect,
-        "method": "llm",
-        "judge": spec,
-        "fused": found.fused.as_json(),
-        "parts": {name: one.as_json() for name, one in found.parts.items()},
-        "left_out": dict(gathered.left_out),
-        "without": {},
-        "best_part": found.best_part,
-        "against_best": found.against_best.as_json(),
-        "plan": found.plan.text,
-        "plan_origin": found.plan.origin,
-        "also": {name: one.fused.as_json() for name, one in found.also.items()},
-        "calls": found.calls,
-        "requests": found.usage.requests,
-        "cached": found.usage.cached,
-        "tokens": found.usage.prompt_tokens + found.usage.completion_tokens,
-        "cost": found.usage.cost,
-        "unscored": {name: _unread(one) for name, one in verdicts.items()},
-        "n_fit": len(sides.fit),
-        "n_report": len(sides.report),
-        "notes": list(found.notes),
-        "out": str(out),
-    }
-    out.mkdir(parents=True, exist_ok=True)
-    write_text(out / "plan.txt", found.plan.text + "\n")
-    _write_verdicts(out, bench.aspect, verdicts)
-    write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
-    return body
-
-
-def _write_verdicts(out: Path, aspect: str, verdicts: Mapping[str, Sequence[Verdict]]) -> None:
-    """verdicts.jsonl for the aspect itself, and a file of its own for each other and for all in all."""
-    from core.export import verdict_lines, write_text
-
-    taken: set[str] = set()
-    for k, (name, rows) in enumerate(verdicts.items()):
-        slug = "-".join(re.findall(r"[a-z0-9]+", name.lower()))[:60]
-        slug = f"{slug}-{k}" if not slug or slug in taken else slug
-        taken.add(slug)
-        file = "verdicts.jsonl" if name == aspect else f"verdicts-{slug}.jsonl"
-        write_text(out / file, "".join(verdict_lines(rows)))
-
-
-def _unread(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Reason → how many verdicts have no score for it."""
-    return dict(Counter(one.reason for one in verdicts if isinstance(one, Unscored)))
-
-
-def _body(fusion: Fusion, gathered: Gathered, aspect: str) -> dict[str, Any]:
-    body = {"aspect": aspect} | fusion.as_json()
-    body["left_out"] = {**gathered.left_out, **body["left_out"]}
-    return body
-
-
-def _write(out: Path, bench: Bench, fusion: Fusion, gathered: Gathered, body: dict[str, Any]) -> None:
-    from core.data.texts import KnownTexts
-    from core.export import verdict_lines, write_text
-    from core.export.fused_file import FusionCard, fused_yaml, task_entry
-    from core.records import Scored
-
-    golden = bench.golden
-    card = FusionCard(
-        bench.aspect,
-        golden.name,
-        golden.digest,
-        KnownTexts.of(golden, bench.split.calibration, bench.split.held_out),
-        fusion.state,
-        list(gathered.recipes.values()),
-        fusion.fused,
-        {"parts": body["parts"], "left_out": body["left_out"], "n_fit": body["n_fit"], "notes": body["notes"]},
-        task_entry(bench.aspect, golden.kind, golden.aspects[bench.aspect].scale),
-    )
-    unscored = {one.item_id: one for one in fusion.judge.unscored}
-    verdicts = [
-        unscored[item_id] if item_id in unscored else Scored(item_id, float(value))
-        for item_id, value in zip(golden.item_ids, fusion.judge.values, strict=True)
-    ]
-    out.mkdir(parents=True, exist_ok=True)
-    write_text(out / "fused.yaml", fused_yaml(card))
-    write_text(out / "verdicts.jsonl", "".join(verdict_lines(verdicts)))
-    write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
 def _words(body: dict[str, Any]) -> list[str]:

@@ -105,7 +105,12 @@ class FusionCard:
 
 
 def fused_yaml(card: FusionCard, *, created: dt.datetime | None = None) -> str:
-    """The text of the file.  UsageError when a part of the state has no recipe."""
+    """The text of the file.  UsageError as `fused_card`."""
+    return yaml_text(fused_card(card, created=created))
+
+
+def fused_card(card: FusionCard, *, created: dt.datetime | None = None) -> dict[str, Any]:
+    """The content of the file, with its digest.  UsageError when a part of the state has no recipe."""
     known = {one.name: one for one in card.parts}
     lacking = [name for name in card.state["parts"] if name not in known]
     if lacking:
@@ -127,7 +132,7 @@ def fused_yaml(card: FusionCard, *, created: dt.datetime | None = None) -> str:
         "warnings": [str(one) for one in card.told.get("notes", ())],
         "texts": card.texts.as_json(),
     }
-    return yaml_text(sealed(body))
+    return sealed(body)
 
 
 def task_entry(aspect: str, kind: ItemKind, labels: Scale) -> dict[str, Any]:
@@ -210,7 +215,11 @@ class FusedJudge:
 def read_fused(path: Path | str, *, accept_edited: bool = False) -> FusedJudge:
     """The fused judge of a file.  JudgeError when it cannot be read or is damaged, or was changed after its export."""
     file = open_file(path, "fusion", accept_edited=accept_edited)
-    card = file.card
+    return fused_judge(file.card, str(path), edited=file.edited)
+
+
+def fused_judge(card: Mapping[str, Any], where: str, *, edited: bool = False) -> FusedJudge:
+    """The fused judge of a card in the present version.  JudgeError, naming `where` it is, for a damaged one."""
     try:
         parts = tuple(_recipe(one) for one in card["parts"])
         if [part.name for part in parts] != list(card["fusion"]["parts"]):
@@ -219,8 +228,8 @@ def read_fused(path: Path | str, *, accept_edited: bool = False) -> FusedJudge:
             raise ValueError("there are not as many weights as parts")
         str(card["aspect"])
     except (KeyError, TypeError, ValueError, UsageError, JudgeError) as error:
-        raise JudgeError(f"{path}: a part is missing or damaged ({error}). Export the fusion again.") from error
-    return FusedJudge(card, parts, file.edited)
+        raise JudgeError(f"{where}: a part is missing or damaged ({error}). Export the fusion again.") from error
+    return FusedJudge(card, parts, edited)
 
 
 def _recipe(entry: Mapping[str, Any]) -> PartRecipe:

@@ -216,3 +216,68 @@ def test_labels_that_cannot_work_show_before_anything_is_read(golden: core.Golde
         core.fit_repeval(golden, "beauty", model="no/such-model")
     with pytest.raises(core.UsageError, match="At least 2 pairs are needed, 0 came"):
         core.fit_repeval(golden, "coherence", method="mean-difference", pairs=0, model="no/such-model")
+
+
+# ── fusion ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_fuse_tells_writes_and_scores_what_the_command_does(
+    golden: core.GoldenSet, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ("--with", "offline,overlap,chrf", "--method", "nnls", "--bootstrap", "20", "--seed", "2")
+    printed = command(capsys, "fuse", SUMMARIES, "--aspect", "coherence", *options, "--out", tmp_path / "command")
+    named: list[str] = []
+    fused = core.fuse(
+        golden,
+        "coherence",
+        ["offline", "overlap", "chrf"],
+        method="nnls",
+        bootstrap=20,
+        seed=2,
+        out=tmp_path / "python",
+        on_part=named.append,
+    )
+    assert isinstance(fused, core.FusedRun)
+    assert named == ["offline", "overlap", "chrf"]
+    assert lasting(fused.as_json()) == lasting(printed)
+    assert "no item of this golden set has references" in fused.as_json()["left_out"]["chrf"]
+    ours, theirs = files_in(tmp_path / "python"), files_in(tmp_path / "command")
+    assert sorted(ours) == sorted(theirs) == ["fused.yaml", "summary.json", "verdicts.jsonl"]
+    assert ours["verdicts.jsonl"] == theirs["verdicts.jsonl"]
+    assert json.loads(ours["summary.json"]) == fused.as_json(str(tmp_path / "python"))
+
+    loaded = core.load_judge(tmp_path / "python" / "fused.yaml")
+    items = golden.items[:20]
+    verdicts = fused.score(items)
+    assert all(isinstance(one, core.Scored) for one in verdicts)
+    assert verdicts == loaded.score(items) == core.load_judge(tmp_path / "command" / "fused.yaml").score(items)
+    assert fused.judge.marks == loaded.marks
+    assert fused.judge.missing == loaded.missing == {}
+
+
+def test_a_model_fuses_as_the_command_does(
+    golden: core.GoldenSet, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ("--with", "overlap,overlap_pairs", "--method", "llm", "--judge", "scripted", "--bootstrap", "20")
+    printed = command(capsys, "fuse", SUMMARIES, "--aspect", "coherence", *options, "--out", tmp_path / "command")
+    fused = core.fuse(golden, "coherence", ["overlap", "overlap_pairs"], method="llm", judge="scripted", bootstrap=20)
+    assert isinstance(fused, core.FusedByModel)
+    fused.save(tmp_path / "python")
+    assert lasting(fused.as_json()) == lasting(printed)
+    ours, theirs = files_in(tmp_path / "python"), files_in(tmp_path / "command")
+    assert sorted(ours) == sorted(theirs)
+    assert ours["verdicts.jsonl"] == theirs["verdicts.jsonl"]
+    assert len(fused.verdicts["coherence"]) == printed["n_report"]
+    with pytest.raises(core.UsageError, match="fuse with ridge, nnls or average"):
+        fused.score(golden.items[:2])
+
+
+def test_what_fuse_refuses(golden: core.GoldenSet) -> None:
+    with pytest.raises(core.UsageError, match="at least two parts"):
+        core.fuse(golden, "coherence", ["overlap"])
+    with pytest.raises(core.UsageError, match=r"judge= in Python"):
+        core.fuse(golden, "coherence", ["overlap", "offline"], method="llm")
+    with pytest.raises(core.UsageError, match=r"also= in Python"):
+        core.fuse(golden, "coherence", ["overlap", "offline"], also=["fluency"])
+    with pytest.raises(core.AspectError, match="no aspect 'beauty'"):
+        core.fuse(golden, "beauty", ["overlap", "offline"])
