@@ -15,6 +15,9 @@
     core.ceiling(golden, "coherence")     # how well the people agree with each other
     core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge beside one of them, paired
     core.annotator_test(golden, "verdicts.jsonl", "coherence")  # may it stand in for one of them?
+    core.ablate(result)                   # what each part of the judge brings
+    core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
+    core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
     core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
 
 The rooms: `golden` (files → frozen golden sets, splits), `judging` and `providers` (judges and the endpoints behind
@@ -29,7 +32,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core.calibrated import CalibratedRun, calibrate, estimate
+    from core.calibrated import CalibratedRun, ablate, calibrate, estimate
+    from core.calibration.ablate import Ablation
     from core.calibration.settings import CalibrationSettings
     from core.calibration.steps import Calibration
     from core.data import load_golden, load_items
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
 
 __all__ = [
+    "Ablation",
     "Alignment",
     "AspectError",
     "AuthError",
@@ -83,6 +88,7 @@ __all__ = [
     "Unscored",
     "UsageError",
     "Verdict",
+    "ablate",
     "align",
     "align_all",
     "annotator_test",
@@ -101,7 +107,8 @@ __all__ = [
 ]
 
 _NAMES = {
-    "core.calibrated": "CalibratedRun calibrate estimate",
+    "core.calibrated": "CalibratedRun ablate calibrate estimate",
+    "core.calibration.ablate": "Ablation",
     "core.calibration.settings": "CalibrationSettings",
     "core.calibration.steps": "Calibration",
     "core.data": "load_golden load_items",

@@ -8,12 +8,14 @@ holds the golden set and the way back to the judge.
 from __future__ import annotations
 
 import time
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.calibration.ablate import Ablation
+from core.calibration.ablate import ablate as ablation_of
 from core.calibration.asking import AskedJudge
 from core.calibration.estimate import estimate as estimate_of
 from core.calibration.loop import calibration
@@ -29,7 +31,7 @@ from core.public import judge_state, known_of, split_for, task_of
 from core.records import GoldenSet
 from core.settings import Settings
 
-__all__ = ["CalibratedRun", "calibrate", "estimate"]
+__all__ = ["CalibratedRun", "ablate", "calibrate", "estimate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +63,13 @@ class CalibratedRun(Calibration):
         The verdicts are those of the run, with reasons where the judge gives any (a remote one reads its replies).
         UsageError for a place that cannot be written.
         """
-        with nullcontext(self.own_judge) if self.own_judge is not None else closing(self._made_again()) as judge:
+        with self.asked() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
         return write_run(Path(folder), self, verdicts, self.seconds, **known_of(self.golden, self))
+
+    def asked(self) -> AbstractContextManager[Judge]:
+        """The judge that was calibrated, ready to be asked; closed again unless it is the caller's own."""
+        return closing(self._made_again()) if self.own_judge is None else nullcontext(self.own_judge)
 
     def _made_again(self) -> Judge:
         return restore_judge(self.judge_state, Settings.from_environment(), self.replies, gate=NAMED)
@@ -124,3 +130,13 @@ def estimate(
     finally:
         if isinstance(judge, str):
             made.close()
+
+
+def ablate(calibrated: CalibratedRun, *, with_steps: bool = True, progress: Progress = SILENT) -> Ablation:
+    """What each part of a calibrated judge brings on held-out items (001 Tables 5 and 8), row by row in `rows`.
+
+    Beside the final judge stand the one without criteria, without refinement, with its single best criteria and
+    (`with_steps`, language models only) with evaluation steps switched.  Only what the run does not hold is asked for.
+    """
+    with calibrated.asked() as judge:
+        return ablation_of(calibrated, calibrated.golden, judge, with_steps=with_steps, progress=progress)

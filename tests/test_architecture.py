@@ -57,7 +57,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "app": ("pages.components", *SCREENS),
     "pages": ("pages.components", *SCREENS),
     # core/__init__.py alone: its sub-packages have their own entries
-    "core": ("core.calibrated", "core.fitted", "core.fused", "core.public", "core.data", "core.drift", *CHOICES),
+    "core": (
+        *("core.calibrated", "core.fitted", "core.fused", "core.public"),
+        *("core.calibration.ablate", "core.data", "core.drift", *CHOICES),
+    ),
     "core.public": (*FACE, "core.judge_loading"),
     "core.calibrated": (*FACE, "core.public", "core.settings"),
     "core.judge_loading": ("core.export", "core.judging", "core.providers.base", "core.settings"),

@@ -159,6 +159,22 @@ def test_a_judge_that_was_handed_in_is_asked_itself(golden: core.GoldenSet, tmp_
     assert core.load_judge(tmp_path / "judge.yaml").score(golden.items[:5]) == run.judge.score(golden.items[:5])
 
 
+def test_ablate_asks_the_judge_of_the_run(golden: core.GoldenSet, calibrated: core.CalibratedRun) -> None:
+    table = core.ablate(calibrated)
+    assert isinstance(table, core.Ablation)
+    rows = {row.key: row for row in table.rows}
+    assert list(rows)[:2] == ["final", "without criteria"]
+    assert rows["final"].held_out == calibrated.held_out
+    assert rows["without criteria"].held_out == calibrated.no_criteria["held_out"]
+    # gain is the final judge minus the bare one, a row's difference the other way round
+    gain = calibrated.gain.value
+    assert gain is not None
+    assert rows["without criteria"].difference == pytest.approx(-gain)
+
+    scripted = core.calibrate(golden, "relevance", "scripted:1", preset="quick", seed=3, rounds=0)
+    assert core.ablate(scripted, with_steps=False).rows[0].held_out == scripted.held_out
+
+
 def test_saving_where_nothing_can_be_written_says_so(calibrated: core.CalibratedRun, tmp_path: Path) -> None:
     taken = tmp_path / "file"
     taken.write_text("")
