@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from core.jobs.queue import Queue
 from core.jobs.routing import PATIENCE
 from core.jobs.tasks.opening import open_store
 from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.rows import NewRun, RunRow
+from core.store.schema import workers
 from core.store.store import Store
 
 TOY_WORKER = Path(__file__).with_name("toy_worker.py")
@@ -83,6 +86,13 @@ class Toys:
         assert document is not None
         return int(document.body)
 
+    def age(self, worker_id: str, seconds: float) -> float:
+        """As if a worker, dead now, had been silent for so much longer; when it gave its last sign of life."""
+        with self.store.workers._db.write() as connection:
+            changed = sa.update(workers).where(workers.c.worker_id == worker_id)
+            connection.execute(changed.values(beat_at=workers.c.beat_at - seconds))
+        return next(row.beat_at for row in self.store.workers.all() if row.worker_id == worker_id)
+
     def n_kept(self, run_id: str) -> int:
         """How many steps the run has kept so far."""
         names = (f"kept {k}" for k in count())
@@ -118,6 +128,24 @@ def toys(request: pytest.FixtureRequest, tmp_path: Path, repository: Path) -> It
         for process in toys.processes:
             process.kill()
             process.wait()
+
+
+@pytest.fixture
+def work_off() -> Callable[[Store, Settings], None]:
+    """`work_off(store, settings)` does what is queued as a worker would, endings and all, in threads of this process.
+
+    It returns when nothing is queued or running any more, or with `wait=False` as soon as the runs have begun.
+    """
+
+    def worked(store: Store, settings: Settings, *, wait: bool = True) -> None:
+        from core.jobs.runs import do_run
+
+        queue = Queue(store, "here", lambda run, progress: do_run(store, settings, run, progress))
+        queue.tick()
+        if wait:
+            wait_until(lambda: queue.idle, 120)
+
+    return worked
 
 
 @pytest.fixture

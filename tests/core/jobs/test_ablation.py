@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from core.data import load_golden
 from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
 from core.jobs import tasks
-from core.jobs.views import FINISHED, CalibrationRequest
+from core.jobs.views import CalibrationRequest
 from core.jobs.views.analyses import AblationRequest
 from core.judging.registry import make_judge
 from core.people import Actor
@@ -76,9 +74,6 @@ def settings(tmp_path: Path, finished: Finished) -> Settings:
 def store(settings: Settings) -> Iterator[Store]:
     opened = tasks.open_store(settings)
     yield opened
-    for row in opened.workers.alive():
-        os.kill(row.pid, signal.SIGKILL)
-        os.waitpid(row.pid, 0)
     opened.close()
 
 
@@ -109,6 +104,8 @@ def test_a_run_gives_what_the_inline_driver_gives(
     np.testing.assert_array_equal(found.scores.values, inline.scores.values)
     assert found.calls == estimate.calls  # the calibration's scores are found again, in a notebook they are not
     assert inline.calls > found.calls
+    assert view.calls == found.calls == view.calls_expected
+    assert found.rows[0].held_out == tasks.load_calibration(store, scripted.run_id).held_out
     assert estimate.n_held_out == found.n_held_out == found.rows[0].held_out.n
     assert estimate.prompt_tokens
     assert estimate.cost == 0.0
@@ -250,17 +247,3 @@ def test_analyses_and_the_case_study_come_from_the_store(
     assert case.after["spearman"].value == pytest.approx(listed[0].alignment.value)
     with pytest.raises(NotFoundError):
         tasks.case_study(store, offline.run_id, "c-none")
-
-
-@pytest.mark.slow
-def test_the_worker_does_it(
-    tmp_path: Path, store: Store, settings: Settings, scripted: AblationRequest, until: Callable[..., None]
-) -> None:
-    run_id = tasks.start_ablation(store, replace(settings, worker="auto"), scripted)
-    until(lambda: store.runs.get(run_id).status in FINISHED, 120)
-    view = tasks.run_view(store, run_id)
-    assert (view.status, view.error) == ("done", "")
-    assert isinstance(view.outcome, Ablation)
-    assert view.calls == view.outcome.calls == view.calls_expected
-    calibration = tasks.load_calibration(store, scripted.run_id)
-    assert view.outcome.rows[0].held_out == calibration.held_out

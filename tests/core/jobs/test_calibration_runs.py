@@ -1,13 +1,11 @@
-"""Whole calibrations in the worker that the app starts: result, kill -9, cancel, re-scoring, an endpoint."""
+"""Whole calibrations: in the worker that the app starts, stopped by a budget, refused by an endpoint and resumed."""
 
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,12 +26,19 @@ from core.settings import Settings
 from core.store.store import Store
 
 pytestmark = pytest.mark.slow
+WorkOff = Callable[..., None]
 QUICK = CalibrationSettings(preset="quick", resamples=50)
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", worker="auto", worker_id="w", concurrency=8)
+
+
+@pytest.fixture
+def here(settings: Settings) -> Settings:
+    """Of the same home, where no worker is started."""
+    return replace(settings, worker="external")
 
 
 @pytest.fixture
@@ -60,12 +65,6 @@ def asked(store: Store, golden: GoldenSet) -> CalibrationRequest:
 
 def _workers(store: Store) -> list[int]:
     return [row.pid for row in store.workers.alive()]
-
-
-def _kill_worker(store: Store) -> None:
-    (pid,) = _workers(store)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
 
 
 def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunView:
@@ -139,33 +138,11 @@ def _leaves_two_judges(store: Store, asked: CalibrationRequest, inline: Calibrat
         assert again.value == pytest.approx(reported.value, abs=1e-12)
 
 
-def test_killed_at_random_moments_the_result_is_the_same(
-    store: Store, settings: Settings, asked: CalibrationRequest, golden: GoldenSet, until: Callable[..., None]
-) -> None:
-    moments = random.Random(11)
-    run_id = tasks.start_calibration(store, settings, asked)
-    kills = 0
-    while kills < 4:
-        before = store.runs.get(run_id).snapshots
-        until(lambda least=before: store.runs.get(run_id).snapshots > least or store.runs.get(run_id).status == "done")
-        time.sleep(moments.uniform(0.0, 0.15))
-        if store.runs.get(run_id).status == "done":
-            break
-        _kill_worker(store)
-        kills += 1
-        tasks.ensure_worker(settings)
-    view = _finished(store, run_id, until)
-    assert kills >= 2
-    assert (view.status, view.error) == ("done", "")
-    assert view.calibration is not None
-    _same(view.calibration, core.calibrate(golden, asked.aspect, "scripted", settings=QUICK))
-
-
-def test_a_budget_ends_in_order(
-    store: Store, settings: Settings, asked: CalibrationRequest, until: Callable[..., None]
-) -> None:
+def test_a_budget_ends_in_order(store: Store, here: Settings, asked: CalibrationRequest, work_off: WorkOff) -> None:
     request = replace(asked, settings=replace(QUICK, budget=300))
-    view = _finished(store, tasks.start_calibration(store, settings, request), until)
+    run_id = tasks.start_calibration(store, here, request)
+    work_off(store, here)
+    view = tasks.run_view(store, run_id)
     assert view.status == "budget"
     assert view.calibration is not None
     assert view.calibration.stopped_early
@@ -203,7 +180,7 @@ run_worker(Settings(home=pathlib.Path(sys.argv[1]), worker_id="w"), linger=0.5)
 
 @pytest.fixture
 def serve(repository: Path, tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Starts a local endpoint with 40 ms latency (ending the one before) and returns its base URL."""
+    """Starts a local endpoint with 5 ms latency (ending the one before) and returns its base URL."""
     running: list[subprocess.Popen[str]] = []
 
     def stop() -> None:
@@ -216,7 +193,7 @@ def serve(repository: Path, tmp_path: Path) -> Iterator[Callable[..., str]]:
 
     def start(*options: str, port: str = "0") -> str:
         stop()
-        command = [sys.executable, str(repository / "tests" / "fake_openai.py"), "--port", port, "--latency-ms", "40"]
+        command = [sys.executable, str(repository / "tests" / "fake_openai.py"), "--port", port, "--latency-ms", "5"]
         log = str(tmp_path / "requests.log")
         running.append(subprocess.Popen([*command, "--log", log, *options], stdout=subprocess.PIPE, text=True))
         assert running[0].stdout is not None
@@ -231,64 +208,36 @@ def _sent(tmp_path: Path) -> Counter[str]:
     return Counter((tmp_path / "requests.log").read_text().split())
 
 
-def test_no_reply_that_arrived_is_asked_for_again(
-    store: Store,
-    settings: Settings,
-    asked: CalibrationRequest,
-    serve: Callable[..., str],
-    tmp_path: Path,
-    until: Callable[..., None],
-) -> None:
-    """What had been stored is never sent for again.
-
-    Each kill may lose what was in flight (8 at a time) and what arrived in the milliseconds before the next commit; on
-    a starved machine that is at most another round of 8.
-    """
-    request = replace(asked, judge_spec=f"openai:fake-judge@{serve()}", settings=replace(QUICK, rounds=0, budget=400))
-    run_id = tasks.start_calibration(store, settings, request)
-    kills = 0
-    for share in (0.2, 0.5, 0.8):
-        until(
-            lambda least=share: store.runs.get(run_id).calls >= 400 * least or store.runs.get(run_id).status in FINISHED
-        )
-        if tasks.run_view(store, run_id).finished:
-            break
-        _kill_worker(store)
-        kills += 1
-        tasks.ensure_worker(settings)
-    view = _finished(store, run_id, until)
-    assert (view.status, view.error) == ("budget", "")
-    assert kills >= 2
-    sent = _sent(tmp_path)
-    assert sum(sent.values()) - len(sent) <= 2 * 8 * kills
-    again = _finished(store, tasks.start_calibration(store, settings, request), until)
-    assert sum(_sent(tmp_path).values()) == sum(sent.values())  # a second identical run sends nothing
-    assert view.calibration is not None
-    assert again.calibration is not None
-    _same(view.calibration, again.calibration)
-
-
 def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     store: Store,
-    settings: Settings,
+    here: Settings,
     asked: CalibrationRequest,
     serve: Callable[..., str],
     tmp_path: Path,
-    until: Callable[..., None],
+    work_off: WorkOff,
 ) -> None:
     url = serve("--fault", "401", "--fault-after", "200")
     request = replace(asked, judge_spec=f"openai:fake-judge@{url}", settings=replace(QUICK, rounds=0, budget=400))
-    run_id = tasks.start_calibration(store, settings, request)
-    failed = _finished(store, run_id, until)
+    run_id = tasks.start_calibration(store, here, request)
+    work_off(store, here)
+    failed = tasks.run_view(store, run_id)
     assert (failed.status, failed.resumable) == ("failed", True)
     assert "OPENAI_API_KEY" in failed.error
     assert "Traceback" not in failed.error
     assert failed.standing is not None
     answered = 200
     serve(port=url.rsplit(":", 1)[1].split("/", maxsplit=1)[0])
-    before = sum(_sent(tmp_path).values())
-    tasks.resume_run(store, settings, run_id)
-    view = _finished(store, run_id, until)
+    before = _sent(tmp_path).total()
+    tasks.resume_run(store, here, run_id)
+    work_off(store, here)
+    view = tasks.run_view(store, run_id)
     assert (view.status, view.attempt) == ("budget", 2)
     assert view.calibration is not None
-    assert sum(_sent(tmp_path).values()) - before <= view.calibration.calls - answered + 1
+    sent = _sent(tmp_path).total()
+    assert sent - before <= view.calibration.calls - answered + 1
+    again_id = tasks.start_calibration(store, here, request)
+    work_off(store, here)
+    assert _sent(tmp_path).total() == sent  # a second identical run sends nothing
+    again = tasks.run_view(store, again_id).calibration
+    assert again is not None
+    _same(view.calibration, again)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,17 +25,30 @@ from core.store.store import Store
 
 pytestmark = pytest.mark.slow
 ASPECT = "coherence"
+READ = Extraction(layers=(3, 6), tokens=("mean", "-1"))
 Run = Callable[[RepEvalRequest], RepEvalView]
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A home for all tests here: what the first reads of the texts, the next finds."""
+    return Settings(home=tmp_path_factory.mktemp("fused") / "home", worker="external", worker_id="w")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def store(settings: Settings) -> Iterator[Store]:
+    opened = tasks.open_store(settings)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
 def golden(repository: Path) -> GoldenSet:
-    return load_golden(repository / "sample_data" / "summaries.jsonl")
+    """The first 18 sources of the sample summaries: enough for a fusion to be told on what RepEval has not seen."""
+    whole = load_golden(repository / "sample_data" / "summaries.jsonl")
+    n = int(np.flatnonzero(whole.source_codes < 18)[-1]) + 1
+    labels = replace(whole.aspects[ASPECT], values=whole.aspects[ASPECT].values[:n])
+    return replace(whole, items=whole.items[:n], aspects={ASPECT: labels}, ratings=(), metrics={}, given_split=())
 
 
 @pytest.fixture
@@ -74,7 +88,7 @@ def test_the_file_scores_as_the_shelf_does(
         project,
         golden_id,
         ASPECT,
-        extraction=Extraction(layers=(3, 6), tokens=("mean", "-1")),
+        extraction=READ,
         settings=RepEvalSettings(resamples=0, random_vectors=0),
     )
     view = finished(request)
@@ -101,7 +115,7 @@ def test_a_score_that_is_not_linear_has_to_be_handed_in(store: Store, golden: Go
         project,
         golden_id,
         ASPECT,
-        extraction=Extraction(layers=(6,), tokens=("mean",)),
+        extraction=READ,
         settings=RepEvalSettings(method="paper-svm", resamples=0, random_vectors=0),
     )
     view = finished(request)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +17,6 @@ from core.fusion.assistants.base import item_by_item
 from core.jobs import tasks
 from core.jobs.progress import RunProgress
 from core.jobs.runs import metrics
-from core.jobs.views import FINISHED
 from core.jobs.views.metrics import MetricsRequest, MetricsView
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
@@ -39,9 +36,6 @@ def settings(tmp_path: Path) -> Settings:
 def store(settings: Settings) -> Iterator[Store]:
     opened = tasks.open_store(settings)
     yield opened
-    for row in opened.workers.alive():
-        os.kill(row.pid, signal.SIGKILL)
-        os.waitpid(row.pid, 0)
     opened.close()
 
 
@@ -101,6 +95,8 @@ def test_metrics_become_judges_of_every_labelled_aspect(
     store: Store, request_: MetricsRequest, compute: Compute
 ) -> None:
     view = compute(request_)
+    (run,) = tasks.list_runs(store)
+    assert run.calls == run.calls_expected == N * len(request_.names)
     assert set(view.judges) == {"overlap", "metric_ter"}
     assert view.aspects == ("wit", "charm")
     assert view.left_out == {
@@ -272,19 +268,3 @@ def test_what_cannot_start_is_refused(
     with pytest.raises(error, match=says):
         tasks.start_metrics(store, settings, MetricsRequest(request_.project_id, request_.golden_id, aspect, names))
     assert tasks.list_runs(store) == []
-
-
-@pytest.mark.slow
-def test_a_worker_computes_them(store: Store, settings: Settings, until: Callable[..., None]) -> None:
-    """Through the queue and a process of its own; the start is that of the app."""
-    auto = Settings(home=settings.home, worker="auto", worker_id="w")
-    project = tasks.create_project(store, "p")
-    golden_id = tasks.add_golden(store, project.project_id, a_golden(900))
-    request = MetricsRequest(project.project_id, golden_id, "wit", ("overlap", "rouge1_source_p", "bleu"))
-    run_id = tasks.start_metrics(store, auto, request)
-    until(lambda: store.runs.get(run_id).status in FINISHED, 120)
-    view = tasks.run_view(store, run_id)
-    assert (view.status, view.error, view.calls, view.calls_expected) == ("done", "", 2700, 2700)
-    assert isinstance(view.outcome, MetricsView)
-    assert set(view.outcome.judges) == {"overlap", "rouge1_source_p"}
-    assert set(view.outcome.left_out) == {"bleu"}

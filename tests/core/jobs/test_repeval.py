@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,9 +65,6 @@ def settings(tmp_path: Path) -> Settings:
 def store(settings: Settings) -> Iterator[Store]:
     opened = tasks.open_store(settings)
     yield opened
-    for row in opened.workers.alive():
-        os.kill(row.pid, signal.SIGKILL)
-        os.waitpid(row.pid, 0)
     opened.close()
 
 
@@ -334,20 +329,11 @@ def test_wrong_requests_are_refused_before_the_start(
     assert tasks.list_runs(store) == []
 
 
-def test_the_worker_runs_it_and_tells_of_a_missing_model(
-    tmp_path: Path, asked: RepEvalRequest, store: Store, settings: Settings, repository: Path
+def test_a_missing_model_is_told_of(
+    tmp_path: Path, asked: RepEvalRequest, store: Store, settings: Settings, work_off: Callable[..., None]
 ) -> None:
-    """A real worker process: one good run, and one whose model folder is not there."""
-    import time
-
-    live = replace(settings, worker="auto")
-    good = tasks.start_repeval(store, live, asked)
-    bad = tasks.start_repeval(store, live, replace(asked, model=ModelSpec(str(tmp_path / "nothing"))))
-    end = time.monotonic() + 240
-    while not all(tasks.run_view(store, one).finished for one in (good, bad)):
-        assert time.monotonic() < end, "the worker did not finish"
-        time.sleep(0.1)
-    assert tasks.run_view(store, good).status == "done", tasks.run_view(store, good).error
-    failed = tasks.run_view(store, bad)
+    run_id = tasks.start_repeval(store, settings, replace(asked, model=ModelSpec(str(tmp_path / "nothing"))))
+    work_off(store, settings)
+    failed = tasks.run_view(store, run_id)
     assert failed.status == "failed"
     assert "There is no model folder" in failed.error

@@ -1,11 +1,10 @@
-"""Grids of judging styles in the worker: the shelf, the steps, cancelled and resumed without paying twice."""
+"""Grids of judging styles as runs: the shelf, the steps, cancelled and resumed without paying twice."""
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,7 +20,7 @@ from core.jobs import tasks
 from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
 from core.jobs.tasks.style_grid.seen import criteria_saw
 from core.jobs.tasks.styles import steps_document
-from core.jobs.views import FINISHED, CalibrationRequest, RunView
+from core.jobs.views import CalibrationRequest, RunView
 from core.jobs.views.styles import StyleCell, StylesRequest, StylesView
 from core.judging.styles import Style
 from core.public import split_for
@@ -32,7 +31,9 @@ from core.store.criteria import Stood
 from core.store.rows import NewRun
 from core.store.store import Store
 
+WorkOff = Callable[..., None]
 ASPECTS = ("coherence", "relevance")
+N = 24
 STYLES = (Style("analyze_rate"), Style("rate_explain"), Style("score_only"))
 
 
@@ -43,25 +44,22 @@ def golden(repository: Path) -> GoldenSet:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="auto", worker_id="w", concurrency=8)
+    return Settings(home=tmp_path / "home", worker="external", worker_id="w", concurrency=8)
 
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     opened = tasks.open_store(settings)
     yield opened
-    for row in opened.workers.alive():
-        os.kill(row.pid, signal.SIGKILL)
-        os.waitpid(row.pid, 0)
     opened.close()
 
 
 @pytest.fixture
 def asked(store: Store, golden: GoldenSet) -> StylesRequest:
-    """Three styles on two aspects, on 48 of the 144 items: 288 calls."""
+    """Three styles on two aspects, on 24 of the 144 items: 144 calls."""
     project = tasks.create_project(store, "p").project_id
     golden_id = tasks.add_golden(store, project, golden)
-    return StylesRequest(project, golden_id, ASPECTS[0], ASPECTS, "scripted", STYLES, n_items=48, resamples=20)
+    return StylesRequest(project, golden_id, ASPECTS[0], ASPECTS, "scripted", STYLES, n_items=N, resamples=20)
 
 
 @pytest.fixture
@@ -89,8 +87,9 @@ def _sent(tmp_path: Path) -> Counter[str]:
     return Counter((tmp_path / "requests.log").read_text().split())
 
 
-def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunView:
-    until(lambda: store.runs.get(run_id).status in FINISHED, 120)
+def _done(store: Store, settings: Settings, request: StylesRequest, work_off: WorkOff) -> RunView:
+    run_id = tasks.start_styles(store, settings, request)
+    work_off(store, settings)
     return tasks.run_view(store, run_id)
 
 
@@ -107,47 +106,50 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     serve: Callable[..., str],
     tmp_path: Path,
     until: Callable[..., None],
+    work_off: WorkOff,
 ) -> None:
-    """290 requests in all (288 scores, 2 texts of steps), whatever came between.
+    """146 requests in all (144 scores, 2 texts of steps), whatever came between.
 
     The cancel may lose what was in flight (8 at a time) and what arrived just before the next commit, another 8.
     """
     request = replace(asked, judge_spec=f"openai:fake-judge@{serve()}", auto_steps=True)
     run_id = tasks.start_styles(store, settings, request)
-    until(lambda: len(tasks.list_judges(store, asked.project_id)) >= 1, 60)
+    work_off(store, settings, wait=False)
+    until(lambda: (seen := tasks.styles_so_far(store, run_id)) is not None and len(seen.cells) >= 1, 60)
     tasks.cancel_run(store, run_id)
-    stopped = _finished(store, run_id, until)
+    until(lambda: not any(thread.name.startswith(f"work-{run_id}") for thread in threading.enumerate()))
+    stopped = tasks.run_view(store, run_id)
     assert (stopped.status, stopped.resumable) == ("cancelled", True)
     so_far = tasks.styles_so_far(store, run_id)
     assert so_far is not None
     assert 1 <= len(so_far.cells) < 6
-    assert sum(_sent(tmp_path).values()) < 290
+    assert sum(_sent(tmp_path).values()) < 146
     tasks.resume_run(store, settings, run_id)
-    view = _finished(store, run_id, until)
+    work_off(store, settings)
+    view = tasks.run_view(store, run_id)
     assert (view.status, view.error, view.attempt) == ("done", "", 2)
     assert isinstance(view.outcome, StylesView)
-    assert (len(view.outcome.cells), view.outcome.unfinished, view.outcome.calls) == (6, (), 290)
+    assert (len(view.outcome.cells), view.outcome.unfinished, view.outcome.calls) == (6, (), 146)
     sent = _sent(tmp_path)
-    assert len(sent) == 290
-    assert sum(sent.values()) <= 290 + 2 * 8
+    assert len(sent) == 146
+    assert sum(sent.values()) <= 146 + 2 * 8
     assert _measured(view.outcome)[: len(so_far.cells)] == _measured(so_far)
     shelf = tasks.list_judges(store, asked.project_id, asked.golden_id)
     assert [one.judge_id for one in shelf] == [cell.judge_id for cell in view.outcome.cells]
 
-    again = _finished(store, tasks.start_styles(store, settings, request), until)  # the same grid once more is free
+    again = _done(store, settings, request, work_off)  # the same grid once more is free
     assert sum(_sent(tmp_path).values()) == sum(sent.values())
     assert isinstance(again.outcome, StylesView)
     assert _measured(again.outcome) == _measured(view.outcome)
     assert again.outcome.usage.requests == 0
 
 
-@pytest.mark.slow
 def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
-    store: Store, settings: Settings, asked: StylesRequest, golden: GoldenSet, until: Callable[..., None]
+    store: Store, settings: Settings, asked: StylesRequest, golden: GoldenSet, work_off: WorkOff
 ) -> None:
     styles = (Style("score_only", samples=3, temperature=1.0), Style("score_only", weighted=True))
-    request = replace(asked, styles=styles, auto_steps=True, budget=2 * 48 * 4)  # one call short: the steps cost 2
-    view = _finished(store, tasks.start_styles(store, settings, request), until)
+    request = replace(asked, styles=styles, auto_steps=True, budget=2 * N * 4)  # one call short: the steps cost 2
+    view = _done(store, settings, request, work_off)
     assert (view.status, view.error) == ("budget", "")
     inline = run_grid(GridFiles(golden, request, {}, {}), settings, None)
     assert isinstance(view.outcome, StylesView)
@@ -155,7 +157,7 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
     assert [(one.aspect, one.name) for one in view.outcome.unfinished] == [
         ("relevance", "score-only · 1 sample at t=0 · steps · weighted")
     ]
-    assert view.calls == view.outcome.calls == 2 + 48 * (3 + 1 + 3)
+    assert view.calls == view.outcome.calls == 2 + N * (3 + 1 + 3)
     shelf = tasks.list_judges(store, asked.project_id)
     for one, cell, own in zip(shelf, view.outcome.cells, inline.finished, strict=True):
         assert (one.judge.kind, one.judge.aspect, one.judge.run_id) == ("style", cell.aspect, view.run_id)
@@ -176,22 +178,20 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
     assert tasks.run_steps(store, view.run_id, "coherence") == written  # back to the model's
 
 
-@pytest.mark.slow
 def test_steps_saved_before_the_model_is_asked_are_taken(
-    store: Store, settings: Settings, asked: StylesRequest, until: Callable[..., None]
+    store: Store, settings: Settings, asked: StylesRequest, work_off: WorkOff
 ) -> None:
-    waiting = replace(settings, worker="external")
     request = replace(asked, styles=STYLES[:1], auto_steps=True)
-    run_id = tasks.start_styles(store, waiting, request)
+    run_id = tasks.start_styles(store, settings, request)
     tasks.save_steps(store, run_id, "coherence", "1. Mine.")
-    tasks.ensure_worker(settings)
-    view = _finished(store, run_id, until)
+    work_off(store, settings)
+    view = tasks.run_view(store, run_id)
     assert isinstance(view.outcome, StylesView)
     assert view.outcome.steps["coherence"] == "1. Mine."
-    assert view.outcome.calls == 1 + 2 * 48  # only the other aspect's steps were asked for
+    assert view.outcome.calls == 1 + 2 * N  # only the other aspect's steps were asked for
 
 
-# ── without a worker ─────────────────────────────────────────────────────────────────────────────────────────
+# ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _calibrated(store: Store, asked: StylesRequest, golden: GoldenSet, settings: CalibrationSettings) -> str:
