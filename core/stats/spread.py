@@ -19,8 +19,8 @@ the percentile bootstrap is too short; these forms hold their level in simulatio
 Both ends lie in [-1, 1].  Nothing is known (no interval) with fewer than 2 sources, of a rank coefficient over fewer
 than `LEAST_RANKED` items or a mean of rank coefficients of fewer than `LEAST_DISTINCT` values, where leaving out one
 source leaves the value undefined, or where it is the same whichever source is left out (a perfect judge): no variation
-is no proof.  Equal judges near .9 over sources of 5 items differ by nothing in most of them; a test of 8 such sources
-calls hardly any different (1 %, not 5 %), and no honest test could do better.
+is no proof.  Nor has a difference of two means a p where fewer than `LEAST_DIFFERING` sources tell the two apart:
+judges near .9 agree wholly on most sources of 5 items, and no honest test of the others could reject.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ LEAST_SOURCES = 8
 """Fewest sources for a p: below, no test keeps its level on such data and few could reject at all."""
 
 TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
+LEAST_DIFFERING = 6
+"""Fewest sources whose coefficients differ for a p: of 5 even all in one direction happen by chance in 6 %."""
+
+TOO_ALIKE = f"fewer than {LEAST_DIFFERING} sources tell the two apart: no test could"
 UNVARYING = "it is the same whichever source is left out, so nothing tells how sure it is"
 UNKNOWN = "too few items are behind it, or a single source carries it, so nothing tells how sure it is"
 
@@ -134,12 +138,24 @@ class Spread:
         method = self._method(n_sources, on_fisher)
         if error <= ROUNDING:
             return Tested(Interval(0.0, 0.0, confidence, method, n_sources), None if few else 1.0, few)
+        few = few or self._too_alike(i, j, gap)
         apart, reach = float(ends[0] - ends[1]), self._quantile(n_sources, confidence) * error
         limits = (apart - reach, apart + reach)
         if on_fisher:
             limits = _profile(float(ends.mean()), apart, self.fisher[:, i], self.fisher[:, j], reach / error)
         interval = Interval(max(limits[0], -2.0), min(limits[1], 2.0), confidence, method, n_sources)
         return Tested(interval, None if few else self._two_sided(apart / error, n_sources), few)
+
+    def _too_alike(self, i: int, j: int, gap: float) -> str:
+        """Why there is no p between two means whose sources mostly give both the same coefficient; "" for others."""
+        n_sources = int(self.sources[i])
+        if self.kind != T or n_sources != self.sources[j]:
+            return ""
+        scaled = (self.plain[:, i] - self.plain[:, j]) * np.sqrt(n_sources * (n_sources - 1.0))
+        differing = np.abs(scaled + gap) > 1e-9
+        if n_sources < self.plain.shape[0]:  # rows of sources that neither has are 0 in both
+            differing &= (self.plain[:, i] != 0) | (self.plain[:, j] != 0)
+        return TOO_ALIKE if differing.sum() < LEAST_DIFFERING else ""
 
     def _freedom(self, n_sources: int) -> int:
         return min(n_sources, self.most_pieces or n_sources) - 1

@@ -31,7 +31,7 @@ import numpy as np
 
 from core.stats import compare_judges, correlate, group_values
 from core.stats.levels import mean_defined
-from core.stats.spread import LEAST_RANKED
+from core.stats.spread import LEAST_RANKED, LEAST_SOURCES
 
 WORLDS = {  # quality, error a source shares, error of an item, whole points
     "usual": (0.7, 0.5, 0.8, False),
@@ -68,18 +68,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """Shares of `runs`; `undefined` is the share of draws in which the first judge has no interval."""
+    """Shares of `runs`; `undefined` is the share of draws in which the first judge has no interval.
+
+    `false_positives` is a share of the `tests`: pairs of equal judges that have a p.
+    """
 
     covered: float
     covered_difference: float
     false_positives: float
     undefined: float
     runs: int
+    tests: int
 
-    def error(self, share: float) -> float:
-        """One simulation error of a share; that of a nominal 5 % where the share is 0 or 1."""
+    def error(self, share: float, of: int | None = None) -> float:
+        """One simulation error of a share of the runs; that of a nominal 5 % where the share is 0 or 1."""
         kept = share if 0 < share < 1 else 0.05
-        return float(np.sqrt(kept * (1 - kept) / self.runs))
+        return float(np.sqrt(kept * (1 - kept) / max(self.runs if of is None else of, 1)))
 
 
 def draw(rng: np.random.Generator, cell: Cell, n_sources: int) -> Drawn:
@@ -143,7 +147,7 @@ def simulate(cell: Cell, runs: int, seed: int = 1) -> Result:
     """Draw `runs` golden sets and count."""
     known = None if cell.level == "system" else truths(cell, seed)
     rng = np.random.default_rng([seed, 1])
-    covered, apart, called, undefined, tested = 0, 0, 0, 0, 0
+    covered, apart, called, undefined, tested, with_p = 0, 0, 0, 0, 0, 0
     for _ in range(runs):
         drawn, truth = draw_systems(rng, cell) if known is None else (draw(rng, cell, cell.sources), known)
         found = compare_judges(*drawn, statistic=cell.statistic, level=cell.level, generator=rng, resamples=200)
@@ -155,9 +159,13 @@ def simulate(cell: Cell, runs: int, seed: int = 1) -> Result:
         covered += interval.low - 1e-9 <= truth[0] <= interval.high + 1e-9
         apart += found.low[0, 2] <= truth[0] - truth[2] <= found.high[0, 2]
         p = found.p[0, 1]
-        called += not found.low[0, 1] <= 0 <= found.high[0, 1] if np.isnan(p) else p <= 0.05
+        if cell.sources < LEAST_SOURCES:
+            called += not found.low[0, 1] <= 0 <= found.high[0, 1]
+        else:
+            called, with_p = called + (p <= 0.05), with_p + (not np.isnan(p))
     share = max(tested, 1)
-    return Result(covered / share, apart / share, called / share, undefined / runs, share)
+    n_tests = with_p if cell.sources >= LEAST_SOURCES else tested
+    return Result(covered / share, apart / share, called / max(n_tests, 1), undefined / runs, share, n_tests)
 
 
 def cells(options: argparse.Namespace) -> Iterator[Cell]:
@@ -189,8 +197,8 @@ def main() -> None:
         if options.json:
             print(json.dumps(asdict(cell) | asdict(found)), flush=True)
             continue
-        shares = (found.covered, found.covered_difference, found.false_positives)
-        told = "  ".join(f"{share:.3f} ± {found.error(share):.3f} " for share in shares)
+        told = "  ".join(f"{one:.3f} ± {found.error(one):.3f} " for one in (found.covered, found.covered_difference))
+        told += f"  {found.false_positives:.3f} ± {found.error(found.false_positives, found.tests):.3f} "
         name = f"{cell.level:8} {cell.statistic:9} {cell.world:6} {cell.shape:9} {cell.sources:>7}"
         print(f"{name}  {told}  {found.undefined:.3f}", flush=True)
 

@@ -235,3 +235,16 @@ def test_the_truth_is_held_and_equal_judges_are_seldom_told_apart(level, statist
     # the percentile bootstrap at 8 sources (coverage .85, false positives .10) does not
     assert scipy_stats.binom.ppf(0.001, RUNS, 0.92) <= covered <= scipy_stats.binom.ppf(0.999, RUNS, 0.98)
     assert called <= scipy_stats.binom.ppf(0.999, RUNS, 0.07)
+
+
+@pytest.mark.parametrize(("apart", "tested"), [(5, False), (6, True)])
+def test_judges_that_few_sources_tell_apart_have_no_p(apart, tested):
+    """Where 5 of 8 differ, all in one direction, 2 of 32 arrangements are as extreme: 6 %."""
+    sources, labels = np.repeat(np.arange(8), 5), np.tile(np.arange(1.0, 6.0), 8)
+    first = np.tile([2.0, 1.0, 3.0, 4.0, 5.0], 8)
+    second = first.copy()
+    second[sources < apart] = np.tile([3.0, 1.0, 2.0, 4.0, 5.0], apart)
+    found = spread(np.stack([first, second]), labels, sources, "spearman", "sample").difference(0, 1)
+    assert found.interval is not None
+    assert (found.p is not None) == tested
+    assert found.reason == ("" if tested else under_test.TOO_ALIKE)
