@@ -19,10 +19,9 @@ OTHER_TOOLS = ("pip", "ray", "--no-compile")
 PARTS = ("core", "pages", "sample_data", "tests")
 README = (ROOT / "README.md").read_text("utf-8")
 BENCHES = (ROOT / "tests" / "bench" / "README.md").read_text("utf-8")
-DOCUMENTS = {
-    path.relative_to(ROOT): path.read_text("utf-8")
-    for path in (ROOT / "README.md", *(file for part in PARTS for file in sorted((ROOT / part).rglob("README.md"))))
-}
+BROUGHT = {"node_modules", ".venv"}  # tools that adapters are run in
+OURS = (file for part in PARTS for file in sorted((ROOT / part).rglob("README.md")) if not BROUGHT & {*file.parts})
+DOCUMENTS = {path.relative_to(ROOT): path.read_text("utf-8") for path in (ROOT / "README.md", *OURS)}
 
 CELLS = {
     "human_fluency": 3.5,

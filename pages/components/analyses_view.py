@@ -26,6 +26,7 @@ from core.report.figures.analyses import (
 from core.wording import word_diff
 from pages.components import charts, diff_view, state, tables
 from pages.components.ablation_view import draw_ablation, signed
+from pages.components.chosen import distinct
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
@@ -57,11 +58,12 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
 
 def _choose_run(golden: GoldenView, aspect: str, runs: list[RunSummary]) -> RunSummary:
     by_id = {run.run_id: run for run in runs}
+    words = distinct({run_id: _run_words(run) for run_id, run in by_id.items()})
     chosen = st.selectbox(
         "Calibration",
         list(by_id),
         key=state.widget(f"analyses_run_{golden.golden_id}_{aspect}"),
-        format_func=lambda run_id: _run_words(by_id[run_id]),
+        format_func=lambda run_id: words[run_id],
     )
     return by_id[chosen]
 

@@ -44,6 +44,12 @@ def choose_aspect(page: Opened, golden: GoldenView) -> str:
     return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
 
 
+def distinct(words: Mapping[str, str]) -> dict[str, str]:
+    """Words by id, all different: a choice is kept by its words, and two runs may have the same within a second."""
+    times = Counter(words.values())
+    return {one: text if times[text] == 1 else f"{text} ({one})" for one, text in words.items()}
+
+
 def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str]) -> str:
     """A select box whose value stands in the URL under `name`: the URL decides, a choice changes it."""
     key = state.widget(f"compare_{name}")

@@ -7,6 +7,7 @@ import streamlit as st
 from core.jobs import tasks
 from core.jobs.views import CriteriaSummary, RunSummary
 from pages.components import state, tables
+from pages.components.chosen import distinct
 from pages.components.page import Opened
 
 EVERY_RUN = ""
@@ -22,11 +23,12 @@ def choose_run(page: Opened) -> str:
     if wanted not in options:
         linked = state.url_id("criteria") or state.url_id("rescore")
         wanted = EVERY_RUN if linked else next((run_id for run_id in runs if runs[run_id].status == "done"), options[0])
+    words = distinct({one: run_words(run) for one, run in runs.items()})
     run_id = st.selectbox(
         "Criteria of",
         options,
         index=options.index(wanted),
-        format_func=lambda one: run_words(runs[one]) if one else "every run and every edit of this project",
+        format_func=lambda one: words.get(one, "every run and every edit of this project"),
     )
     state.put_in_url(run=run_id or None)
     return str(run_id)

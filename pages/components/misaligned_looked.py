@@ -12,7 +12,7 @@ from core.jobs import tasks
 from core.jobs.views import ChangedItem, CriteriaSummary, ItemScore, RunSummary
 from core.jobs.views.reviews import Triage
 from pages.components import state, tables
-from pages.components.chosen import choose_in_url
+from pages.components.chosen import choose_in_url, distinct
 from pages.components.page import Opened, link_to
 
 ITEMS, ROUNDS, LINEAGE = "Items", "Rounds", "Lineage"
@@ -58,7 +58,7 @@ def choose(page: Opened) -> Looked | None:
     left, right = st.columns([2, 3], gap="medium")
     with left:
         wanted = _wanted_run(page, runs)
-        run = runs[choose_in_url("Run", "run", wanted, {one: _run_words(runs[one]) for one in runs})]
+        run = runs[choose_in_url("Run", "run", wanted, distinct({one: _run_words(runs[one]) for one in runs}))]
     listed = scored_by(page, run)
     if not listed:
         st.info("This run scored no criteria to the end.", icon=":material/difference:")

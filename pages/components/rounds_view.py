@@ -14,6 +14,8 @@ from core.jobs.tasks.rounds import RoundResult
 from core.jobs.views import CriteriaSummary, RunSummary
 from core.jobs.views.rounds import RoundRequest
 from pages.components import consent, live, people, proposals_view, run_view, state, tables
+from pages.components.chosen import distinct
+from pages.components.criteria_list import run_words
 from pages.components.misaligned_looked import Looked, criteria_words
 from pages.components.screens import plain
 
@@ -53,7 +55,7 @@ def _choose_round(rounds: Mapping[str, RunSummary], wanted: str | None) -> str:
         return NEW
     key = state.widget("round_choice")
     st.session_state[key] = wanted or NEW
-    words = {one: f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}" for one, run in rounds.items()}
+    words = distinct({one: run_words(run) for one, run in rounds.items()})
     st.selectbox(
         "Round",
         [NEW, *rounds],

@@ -83,8 +83,8 @@ class RunWork:
         self.progress.check()
         return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies or {})
 
-    def add_scores(self, criteria: Sequence[Criteria], positions: Sequence[int], matrix: ScoreMatrix) -> None:
-        """Keep the scores of a batch: rows of `matrix` are `criteria`, columns the items at `positions`."""
+    def add_scores(self, positions: Sequence[int], matrix: ScoreMatrix) -> None:
+        """Keep the scores of a batch, whose columns are the items at `positions`."""
         rows = zip(matrix.criteria_ids, matrix.values.tolist(), strict=True)
         new = [CriteriaScores(k, tuple(positions), tuple(v), matrix.unscored.get(k, ())) for k, v in rows]
         self.store.results.add_scores(self.run.run_id, new, attempt=self.run.attempt)
@@ -126,6 +126,8 @@ class RunWork:
 
 @dataclass(frozen=True)
 class _KeptJudge(AskedJudge):
+    """What it answers is kept with the run, as it comes."""
+
     work: RunWork = field(kw_only=True)
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
@@ -136,7 +138,7 @@ class _KeptJudge(AskedJudge):
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
         matrix = super().score(criteria, positions)
-        self.work.add_scores(criteria, positions, matrix)
+        self.work.add_scores(positions, matrix)
         return matrix
 
     def _kept(self, batch: DraftBatch) -> DraftBatch:
