@@ -218,9 +218,9 @@ def _replies(spec: str, settings: Settings) -> ReplyStore | None:
     """The store as reply cache for a judge whose calls cost something; None for an embedded one."""
     if not spec.startswith("openai:"):
         return None
-    from core.jobs import tasks
+    from core import projects
 
-    return tasks.open_store(settings).replies
+    return projects.open_store(settings).replies
 
 
 def main(arguments: list[str] | None = None) -> int:

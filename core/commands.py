@@ -15,7 +15,7 @@ from core.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from core.export import VerdictTable
-    from core.jobs.views import ProjectView
+    from core.projects.views import ProjectView
     from core.records import Alignment, GoldenSet, Level, Scale
     from core.stats import Ceiling, Comparison, WholeTable
     from core.store.store import Store
@@ -238,9 +238,9 @@ def tell(body: dict[str, Any], as_json: bool, words: Callable[[dict[str, Any]], 
 
 def project_named(store: Store, wanted: str) -> ProjectView:
     """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
-    from core.jobs import tasks
+    from core import projects
 
-    listed = tasks.list_projects(store)
+    listed = projects.list_projects(store)
     found = [one for one in listed if one.project_id == wanted] or [one for one in listed if one.name == wanted]
     if not found:
         known = ", ".join(repr(one.name) for one in listed[:20]) or "none"

@@ -31,7 +31,7 @@ def demo(
     as_json: JsonFlag = False,
 ) -> None:
     """Bring in the finished demo project: simulated labels, every screen filled; no key, no network."""
-    from core.jobs import tasks
+    from core import projects
     from core.settings import Settings
 
     if replay:
@@ -40,10 +40,10 @@ def demo(
         _replay(as_json)
         return
     settings = Settings.from_environment()
-    store = tasks.open_store(settings)
-    project = tasks.reset_demo(store, settings) if reset else tasks.ensure_demo(store, settings)
-    tasks.ensure_sample_project(store)
-    sets = [one.name for one in tasks.list_goldens(store, project.project_id)]
+    store = projects.open_store(settings)
+    project = projects.reset_demo(store, settings) if reset else projects.ensure_demo(store, settings)
+    projects.ensure_sample_project(store)
+    sets = [one.name for one in projects.list_goldens(store, project.project_id)]
     body = {"project": project.project_id, "golden_sets": sets, "runs": project.n_runs, "home": str(settings.home)}
     words = [
         f"{project.name}: {project.n_runs} finished runs on {', '.join(sets)}, in {settings.home}.",
@@ -64,8 +64,8 @@ def _replay(as_json: bool) -> None:
     from core.calibrated import calibrate
     from core.data import load_golden
     from core.demo.recorded import ASPECT, CHOSEN, DEFINITION, GOLDEN
-    from core.jobs.tasks.demo import REPLAY_SPEC
     from core.progress import Shown
+    from core.projects.demo import REPLAY_SPEC
 
     golden = load_golden(GOLDEN)
     with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:

@@ -20,9 +20,9 @@ from core.export.fused_file import FusionCard, fused_card, fused_judge, fused_ya
 from core.export.fused_judge import LoadedFusion
 from core.fusion.stack import Fusion, StackSettings
 from core.fusion.stack import fuse as fuse_parts
-from core.jobs.tasks.fusion_inline import ModelFusion, fuse_by_model
-from core.jobs.tasks.fusion_parts import Bench, Gathered, bench_of, gather, sides_of
 from core.judge_loading import restored
+from core.projects.fusion_inline import ModelFusion, fuse_by_model
+from core.projects.fusion_parts import Bench, Gathered, bench_of, gather, sides_of
 from core.providers.base import ReplyStore
 from core.records import GoldenSet, Item, Level, Scored, Statistic, Unscored, Verdict
 from core.settings import Settings

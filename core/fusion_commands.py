@@ -60,7 +60,7 @@ def fuse(
     """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
     from core.data import load_golden
     from core.fused import fuse as join
-    from core.jobs.tasks.fusion_inline import MODEL_WRITES
+    from core.projects.fusion_inline import MODEL_WRITES
     from core.settings import Settings
 
     loaded = load_golden(golden)
@@ -88,9 +88,9 @@ def _replies(spec: str, settings: Settings) -> ReplyStore | None:
     """The store as reply cache for a judge whose calls cost something; None for any other."""
     if not spec.startswith("openai:"):
         return None
-    from core.jobs import tasks
+    from core import projects
 
-    return tasks.open_store(settings).replies
+    return projects.open_store(settings).replies
 
 
 def _words(body: dict[str, Any]) -> list[str]:

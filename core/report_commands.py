@@ -11,7 +11,7 @@ from core.commands import AspectOption, JsonFlag, project_named, tell
 from core.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from core.jobs.views import GoldenView, ProjectView
+    from core.projects.views import GoldenView, ProjectView
     from core.store.store import Store
 
 reporting = typer.Typer(add_completion=False)
@@ -28,8 +28,8 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Write all that is known of a calibrated judge as one HTML page, as Markdown, and every figure as CSV."""
+    from core import projects
     from core.export import write_text
-    from core.jobs import tasks
     from core.report.headline import headline
     from core.report.limits import limits
     from core.report.markdown import markdown_page
@@ -37,10 +37,10 @@ def report(
     from core.report.rows import figures_csv
     from core.settings import Settings
 
-    store = tasks.open_store(Settings.from_environment())
+    store = projects.open_store(Settings.from_environment())
     chosen = project_named(store, project)
     view = _golden(store, chosen, golden, aspect)
-    found = tasks.report(store, chosen.project_id, view.golden_id, aspect, run or None)
+    found = projects.report(store, chosen.project_id, view.golden_id, aspect, run or None)
     files = {
         "html": (out / "report.html", html_page(found)),
         "markdown": (out / "report.md", markdown_page(found)),
@@ -73,13 +73,13 @@ def report(
 
 def _golden(store: Store, project: ProjectView, wanted: str, aspect: str) -> GoldenView:
     """The golden set of that id or name; without one the newest that has a finished calibration of the aspect."""
-    from core.jobs import tasks
+    from core import projects
 
-    listed = tasks.list_goldens(store, project.project_id)
+    listed = projects.list_goldens(store, project.project_id)
     if not listed:
         raise NotFoundError(f"The project {project.name!r} has no golden set, so there is nothing to report.")
     if not wanted:
-        ready = (one for one in listed if tasks.calibrations_of(store, project.project_id, one.golden_id, aspect))
+        ready = (one for one in listed if projects.calibrations_of(store, project.project_id, one.golden_id, aspect))
         return next(ready, listed[0])
     found = [one for one in listed if wanted in (one.golden_id, one.name)]
     if not found:

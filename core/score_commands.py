@@ -271,6 +271,6 @@ def _replies(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore
     spec = judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"])
     if not spec.startswith("openai:"):
         return None
-    from core.jobs import tasks
+    from core import projects
 
-    return tasks.open_store(Settings.from_environment()).replies
+    return projects.open_store(Settings.from_environment()).replies

@@ -28,10 +28,10 @@ from core.commands import (
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.jobs.tasks.style_grid.inline import FinishedStyle, GridFiles, InlineGrid
-    from core.jobs.tasks.style_grid.plan import GridStanding
-    from core.jobs.views.styles import StyleCell, StyleForecast, StylesEstimate
     from core.judging.styles import Style
+    from core.projects.style_grid.inline import FinishedStyle, GridFiles, InlineGrid
+    from core.projects.style_grid.plan import GridStanding
+    from core.projects.views.styles import StyleCell, StyleForecast, StylesEstimate
     from core.providers.base import ReplyStore
     from core.records import Criteria, GoldenSet
     from core.settings import Settings
@@ -69,9 +69,9 @@ def styles(
 ) -> None:
     """Ask a language model in several styles and align each with the people."""
     from core.data import load_golden
-    from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
-    from core.jobs.views.styles import StylesRequest
     from core.progress import Shown
+    from core.projects.style_grid.inline import GridFiles, run_grid
+    from core.projects.views.styles import StylesRequest
     from core.settings import Settings
 
     loaded = load_golden(golden)
@@ -177,9 +177,9 @@ def _replies(spec: str, settings: Settings) -> ReplyStore | None:
     """The store as reply cache for a judge whose calls cost something; None for a stand-in."""
     if not spec.startswith("openai:"):
         return None
-    from core.jobs import tasks
+    from core import projects
 
-    return tasks.open_store(settings).replies
+    return projects.open_store(settings).replies
 
 
 # ── what came out ────────────────────────────────────────────────────────────────────────────────────────────

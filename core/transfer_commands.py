@@ -11,7 +11,7 @@ import typer
 from core.commands import JsonFlag, project_named, tell
 
 if TYPE_CHECKING:
-    from core.jobs.views.consent import AskedEndpoint
+    from core.projects.views.consent import AskedEndpoint
 
 moving = typer.Typer(add_completion=False)
 
@@ -26,13 +26,13 @@ def export_project(
     as_json: JsonFlag = False,
 ) -> None:
     """Write a whole project to one zip: golden sets, runs, criteria, labels, decisions, log. Never a key."""
-    from core.jobs import tasks
+    from core import projects
     from core.settings import Settings
 
     settings = Settings.from_environment()
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     chosen = project_named(store, project)
-    told = tasks.export_project(store, settings, chosen.project_id, out, replies=not without_replies)
+    told = projects.export_project(store, settings, chosen.project_id, out, replies=not without_replies)
     body = {
         **{"project": chosen.project_id, "name": told.project, "out": str(out), "bytes": told.size},
         **{"digest": told.digest, "holds": asdict(told.holds), "unfinished_runs": told.unfinished},
@@ -56,12 +56,12 @@ def import_project(
 
     Nothing in it asks an endpoint before somebody here allows it: allow-endpoint.
     """
-    from core.jobs import tasks
+    from core import projects
     from core.settings import Settings
 
     settings = Settings.from_environment()
-    store = tasks.open_store(settings)
-    told = tasks.import_project(store, settings, file, name=name)
+    store = projects.open_store(settings)
+    told = projects.import_project(store, settings, file, name=name)
     body: dict[str, Any] = {
         **{"project": told.project_id, "name": told.project.name, "renamed": told.renamed, "digest": told.digest},
         **{"holds": asdict(told.holds), "runs_renamed": told.runs_renamed, "home": str(settings.home)},
@@ -88,15 +88,15 @@ def allow_endpoint(
     as_json: JsonFlag = False,
 ) -> None:
     """Let an imported project send the texts of its items to an endpoint, or list the endpoints that its runs ask."""
-    from core.jobs import tasks
+    from core import projects
     from core.settings import Settings
 
     settings = Settings.from_environment()
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     project_id = project_named(store, project).project_id
     if endpoint:
-        tasks.allow_endpoint(store, settings, project_id, endpoint, with_key=with_key)
-    listed = tasks.endpoints_of_project(store, settings, project_id)
+        projects.allow_endpoint(store, settings, project_id, endpoint, with_key=with_key)
+    listed = projects.endpoints_of_project(store, settings, project_id)
     body = {"project": project_id, "endpoints": [_told(one) for one in listed]}
     tell(body, as_json, lambda _: [_words(one) for one in listed] or ["Nothing in this project waits for a word."])
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import RunSummary
-from core.jobs.views.recheck import RecheckRequest
+from core import projects
+from core.projects.views import RunSummary
+from core.projects.views.recheck import RecheckRequest
 from pages.components import consent, live, log_view, run_view, state, tables
 from pages.components.page import Opened, link_to, open_page
 from pages.components.screens import plain
@@ -54,7 +54,7 @@ def columns() -> dict[str, Any]:
 
 
 def draw_worker(page: Opened) -> None:
-    workers = tasks.list_workers(page.store)
+    workers = projects.list_workers(page.store)
     if workers:
         told = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
         with st.container(horizontal=True, gap="small"):
@@ -108,7 +108,7 @@ if view == LOG:
     log_view.draw(page)
 else:
     live.follow(
-        lambda: tasks.list_runs(page.store, page.project.project_id),
+        lambda: projects.list_runs(page.store, page.project.project_id),
         lambda runs: all(run.finished for run in runs),
         lambda runs: draw(page, runs),
         every=LOOK_SECONDS,

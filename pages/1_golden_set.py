@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.jobs import tasks
+from core import projects
 from pages.components import golden_view, state, tables
 from pages.components.page import Opened, link_to, open_page
 
@@ -10,7 +10,7 @@ LOOK, BRING = "Golden sets", "Bring in a file"
 
 
 def look(page: Opened) -> None:
-    goldens = tasks.list_goldens(page.store, page.project.project_id)
+    goldens = projects.list_goldens(page.store, page.project.project_id)
     if not goldens:
         st.info(
             "This project has no golden set yet: items with human labels, from which criteria are drafted and against "

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
 from pages.components import label_decide, label_harvest, label_setup, label_view, people, state
 from pages.components.label_view import DECIDE, FREEZE, LABEL, NEW, PROGRESS, VIEWS
 from pages.components.page import Opened, open_page, stop_with
@@ -21,7 +21,7 @@ def ask_name(page: Opened) -> None:
 
 
 def show(page: Opened) -> None:
-    passes = tasks.list_passes(page.store, page.project.project_id)
+    passes = projects.list_passes(page.store, page.project.project_id)
     if not passes:
         st.info(
             "Nothing is being labelled in this project. A labelling pass says which items people rate, on which "

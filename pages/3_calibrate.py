@@ -4,9 +4,9 @@ from typing import NoReturn
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest, RunKind, RunView
+from core.projects.views import CalibrationRequest, RunKind, RunView
 from pages.components import forms, live, people, run_view, state
 from pages.components.page import Opened, link_to, open_page, stop_with
 from pages.components.screens import SCREENS, Screen, plain
@@ -60,7 +60,7 @@ def draw(page: Opened, view: RunView) -> None:
 
 
 def show_form(page: Opened) -> None:
-    goldens = tasks.list_goldens(page.store, page.project.project_id)
+    goldens = projects.list_goldens(page.store, page.project.project_id)
     if not goldens:
         st.info(
             "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
@@ -74,7 +74,7 @@ def show_form(page: Opened) -> None:
         st.stop()
     st.subheader("Before the start", anchor=False)
     try:
-        forms.show_estimate(tasks.estimate(page.store, page.settings, choice.request))
+        forms.show_estimate(projects.estimate(page.store, page.settings, choice.request))
     except ConcordError as error:
         stop_with("This calibration cannot be started as it stands.", str(error))
     gate = people.gate(page, "reviewer")
@@ -83,7 +83,7 @@ def show_form(page: Opened) -> None:
 
 
 def show_going_on(page: Opened) -> None:
-    runs = [run for run in tasks.list_runs(page.store, page.project.project_id) if run.kind == "calibration"]
+    runs = [run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == "calibration"]
     for run in [run for run in runs if not run.finished][:3]:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.badge("going on", color="blue")
@@ -95,7 +95,7 @@ def show_going_on(page: Opened) -> None:
 
 def start(page: Opened, request: CalibrationRequest) -> None:
     try:
-        run_id = tasks.start_calibration(page.store, page.settings, request)
+        run_id = projects.start_calibration(page.store, page.settings, request)
     except ConcordError as error:
         stop_with("The calibration was not started.", str(error))
     state.put_in_url(run=run_id, golden=None)

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import CriteriaView, RescoreRequest, RunView
+from core.projects.views import CriteriaView, RescoreRequest, RunView
 from pages.components import (
     criteria_list,
     criteria_view,
@@ -85,7 +85,7 @@ def show(page: Opened) -> None:
     if rescore_id and not state.url_id("criteria"):
         open_edited(page, rescore_id)
     run_id = criteria_list.choose_run(page)
-    everything = tasks.list_criteria(page.store, page.project.project_id)
+    everything = projects.list_criteria(page.store, page.project.project_id)
     listed = tables.best_first(criteria_list.of_run(everything, run_id))
     if not listed:
         st.info("No criteria yet: a calibration drafts them, or its drafting has just begun.", icon=":material/rule:")
@@ -93,7 +93,7 @@ def show(page: Opened) -> None:
         return
     picked = criteria_list.named_in_url(listed) if part == VERSIONS else criteria_list.choose_criteria(page, listed)
     try:
-        view = tasks.get_criteria(page.store, page.project.project_id, picked)
+        view = projects.get_criteria(page.store, page.project.project_id, picked)
     except ConcordError as error:
         stop_with("These criteria cannot be shown.", str(error))
     if part == VERSIONS:
@@ -103,7 +103,7 @@ def show(page: Opened) -> None:
 
 
 def read_and_edit(page: Opened, view: CriteriaView, run_id: str, rescore_id: str | None) -> None:
-    review = tasks.review_of(page.store, page.project.project_id, view.criteria_id)
+    review = projects.review_of(page.store, page.project.project_id, view.criteria_id)
     if rescore_id:
         show_rescore(page, rescore_id)
     left, right = st.columns(2, gap="large")

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
 from pages.components import label_blind, lineage_view, misaligned_looked, misaligned_view, rounds_view, state
 from pages.components.misaligned_looked import ITEMS, LINEAGE, ROUNDS, Looked
 from pages.components.page import Opened, open_page, stop_with
@@ -48,7 +48,7 @@ def draw(page: Opened, looked: Looked, view: str) -> None:
     elif view == ROUNDS:
         rounds_view.draw(looked)
     else:
-        golden = tasks.get_golden(page.store, looked.run.golden_id)
+        golden = projects.get_golden(page.store, looked.run.golden_id)
         lineage_view.draw(page, golden, looked.run.aspect)
 
 

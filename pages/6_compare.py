@@ -2,11 +2,11 @@
 
 import streamlit as st
 
+from core import projects
 from core.comparison import Published
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.jobs.views.judges import JudgeView
+from core.projects.views import GoldenView
+from core.projects.views.judges import JudgeView
 from pages.components import (
     analyses_view,
     chosen,
@@ -39,7 +39,7 @@ def show(page: Opened) -> None:
         golden = chosen.choose_golden(page)
     with middle:
         aspect = chosen.choose_aspect(page, golden)
-    judges = tasks.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+    judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
     if not judges:
         compare_shelf.draw_empty(golden, aspect)
         compare_shelf.draw_adding(page, golden, aspect)

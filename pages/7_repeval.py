@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import RunView
-from core.jobs.views.repeval import RepEvalRequest, RepEvalView
+from core.projects.views import RunView
+from core.projects.views.repeval import RepEvalRequest, RepEvalView
 from pages.components import chosen, live, people, repeval_form, repeval_view, run_view, state
 from pages.components.page import Opened, link_to, open_page, stop_with
 from pages.components.screens import plain
@@ -62,7 +62,7 @@ def show_form(page: Opened) -> None:
 
 def start(page: Opened, request: RepEvalRequest) -> None:
     try:
-        run_id = tasks.start_repeval(page.store, page.settings, request)
+        run_id = projects.start_repeval(page.store, page.settings, request)
     except ConcordError as error:
         stop_with("RepEval was not started.", str(error))
     state.put_in_url(run=run_id)

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views.judges import JudgeView
+from core.projects.views.judges import JudgeView
 from pages.components import chosen, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to, open_page
@@ -27,7 +27,7 @@ def show(page: Opened) -> None:
         golden = chosen.choose_golden(page)
     with right:
         aspect = chosen.choose_aspect(page, golden)
-    judges = tasks.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+    judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
     if len(judges) < 2:
         fusion_view.draw_empty(page, golden, aspect, len(judges))
         return

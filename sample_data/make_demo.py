@@ -20,16 +20,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "sample_data" / "demo_project.zip")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
+    from core import projects
     from core.demo.build import build_demo
-    from core.jobs import tasks
-    from core.jobs.views.demo import DEMO_PROJECT
+    from core.projects.views.demo import DEMO_PROJECT
     from core.settings import Settings
 
     with tempfile.TemporaryDirectory(prefix="concord-demo-") as folder:
         settings = Settings(home=Path(folder), worker="external", worker_id="demo")
-        with tasks.open_store(settings) as store:
+        with projects.open_store(settings) as store:
             build_demo(store, settings, lambda chapter: sys.stderr.write(f"{chapter}\n"))
-            told = tasks.export_project(store, settings, DEMO_PROJECT, options.out, replies=False)
+            told = projects.export_project(store, settings, DEMO_PROJECT, options.out, replies=False)
     sys.stdout.write(f"{options.out}: {told.size / 1e6:.1f} MB; {told.holds.words}\n")
 
 

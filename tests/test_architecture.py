@@ -44,7 +44,7 @@ PREVIEWS = (
     "core.report",
 )  # pure
 SCREENS = (
-    *("core.jobs.tasks", "core.jobs.views", "core.store", "core.report.figures", "core.settings", "core.people"),
+    *("core.projects", "core.projects.views", "core.store", "core.report.figures", "core.settings", "core.people"),
     *CHOICES,
     *PREVIEWS,
 )
@@ -85,8 +85,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.public",
         "core.export",
         "core.data",
-        "core.jobs.tasks",
-        "core.jobs.views",
+        "core.projects",
+        "core.projects.views",
         "core.stats",
         "core.store",
     ),
@@ -97,8 +97,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.public",
         "core.export",
         "core.data",
-        "core.jobs.tasks",
-        "core.jobs.views",
+        "core.projects",
+        "core.projects.views",
         "core.judging.styles",
         "core.calibration.settings",
         "core.providers.base",
@@ -127,7 +127,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.export",
         "core.fusion_commands",
         "core.data",
-        "core.jobs.tasks",
+        "core.projects",
         "core.providers.base",
         "core.public",
         "core.scoring",
@@ -138,7 +138,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.export",
         "core.data",
         "core.fused",
-        "core.jobs.tasks",
+        "core.projects",
         "core.public",
         "core.scoring.batch",
         "core.stats",
@@ -151,14 +151,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.data.texts",
         "core.export",
         "core.fusion",
-        "core.jobs.tasks.fusion_inline",
-        "core.jobs.tasks.fusion_parts",
+        "core.projects.fusion_inline",
+        "core.projects.fusion_parts",
         "core.judge_loading",
         "core.providers.base",
         "core.settings",
     ),
     "core.report": (
-        "core.jobs.views",
+        "core.projects.views",
         "core.export.cells",
         "core.report.figures.style",
         "core.data.labels_needed",
@@ -168,7 +168,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.wording",
     ),
     "core.report_commands": (
-        *("core.commands", "core.export", "core.jobs.tasks", "core.jobs.views"),
+        *("core.commands", "core.export", "core.projects", "core.projects.views"),
         *("core.report", "core.settings", "core.store"),
     ),
     "core.demo_commands": (
@@ -177,11 +177,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.commands",
         "core.demo",
         "core.data",
-        "core.jobs.tasks",
+        "core.projects",
         "core.settings",
         "core.stats",
     ),
-    "core.transfer_commands": ("core.commands", "core.jobs.tasks", "core.jobs.views", "core.settings", "core.store"),
+    "core.transfer_commands": ("core.commands", "core.projects", "core.projects.views", "core.settings", "core.store"),
     "core.repeval_commands": ("core.commands", "core.data", "core.fitted", "core.repeval"),
     "core.fitted": (
         "core.comparison",
@@ -210,7 +210,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.export.archive": (
         "core.export.archive",
         "core.export.documents",
-        "core.jobs.views.reviews",
+        "core.projects.views.reviews",
         "core.labelling.plan",
         "core.people",
         "core.store",
@@ -239,26 +239,26 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.fusion",
         "core.data",
         "core.judging",
-        "core.jobs.views",
+        "core.projects.views",
         "core.stats",
         "core.version",
         "core.wording",
     ),
-    "core.demo": EVERYTHING,  # makes a project as a person would: over the tasks
+    "core.demo": EVERYTHING,  # makes a project as a person would: over `core.projects`
     "core.jobs": (
         "core.store",
         "core.settings",
         "core.version",
-        "not core.jobs.tasks",
+        "not core.projects",
         "not core.jobs.runs",
     ),  # the queue knows no domain
     "core.jobs.runs": EVERYTHING,
-    "core.jobs.views": (
-        *("core.jobs.views", "core.drift.outcome", "core.labelling", "core.repeval", "core.stats"),
+    "core.projects.views": (
+        *("core.projects.views", "core.drift.outcome", "core.labelling", "core.repeval", "core.stats"),
         *CHOICES,
     ),
-    "core.jobs.tasks": EVERYTHING,
-    "core.jobs.worker": ("core.jobs", "core.store", "core.settings"),
+    "core.projects": EVERYTHING,
+    "core.jobs.worker": ("core.jobs", "core.projects", "core.store", "core.settings"),
 }
 
 # Third-party modules and the only places that may import them (anywhere in the file).
@@ -462,14 +462,14 @@ BREAKS: list[tuple[Rule, str, str]] = [
     (layers, "core/judging/llm.py", "from ..providers import openai_api"),
     (layers, "core/judging/llm.py", "from ..store.store import Store"),
     (layers, "core/stats/levels.py", "import core.data.golden"),
-    (layers, "core/jobs/queue.py", "from core.jobs import tasks"),
+    (layers, "core/jobs/queue.py", "from core import projects"),
     (layers, "core/jobs/queue.py", "from core.jobs.runs import do_run"),
     (layers, "core/novel/thing.py", ""),
     (layers, "pages/1_golden_set.py", "from core.calibration import loop"),
     (layers, "pages/1_golden_set.py", "from pages import other_screen"),
     (layers, "pages/components/page.py", "from core.providers import openai_api"),
     (third_parties, "core/figures.py", "import streamlit as st"),
-    (third_parties, "core/jobs/tasks.py", "from sqlalchemy import text"),
+    (third_parties, "core/projects/runs.py", "from sqlalchemy import text"),
     (third_parties, "core/judging/llm.py", "from urllib import request"),
     (third_parties, "core/data/golden.py", "def f():\n    import pickle\n"),
     (third_parties, "core/data/golden.py", "def f():\n    import torch\n"),
@@ -493,7 +493,7 @@ BREAKS: list[tuple[Rule, str, str]] = [
 ]
 
 KEEPS: list[tuple[Rule, str, str]] = [
-    (layers, "core/jobs/tasks.py", "from core.store import store\nfrom core.calibration import loop\n"),
+    (layers, "core/projects/runs.py", "from core.store import store\nfrom core.calibration import loop\n"),
     (layers, "core/data/golden.py", "from .check import findings\nfrom core.records import Item"),
     (third_parties, "core/repeval/states.py", "def f():\n    import torch\n"),
     (heavy_late, "core/repeval/states.py", "def f():\n    import torch\n"),

@@ -41,9 +41,7 @@ def test_import_core_loads_nothing_heavy() -> None:
     assert not loaded & (WEB_HEAVY | {"streamlit", "sqlalchemy", "pandas", "scipy", "openai", "plotly"})
 
 
-@pytest.mark.parametrize(
-    "module", ["core.jobs.tasks", "core.report.figures", "core.store", "core.data", "core.settings"]
-)
+@pytest.mark.parametrize("module", ["core.projects", "core.report.figures", "core.store", "core.data", "core.settings"])
 def test_what_screens_import_is_light(module: str) -> None:
     assert not loaded_after(f"import {module}") & (WEB_HEAVY | {"streamlit"})
 
@@ -51,7 +49,7 @@ def test_what_screens_import_is_light(module: str) -> None:
 def test_the_web_process_stays_light() -> None:
     """Everything the screens import, loaded together as in one server process."""
     lines = web_imports()
-    assert any("core.jobs.tasks" in line or "core.jobs import tasks" in line for line in lines)
+    assert any("core.projects" in line or "core import projects" in line for line in lines)
     loaded = loaded_after("\n".join(lines))
     assert "streamlit" in loaded
     assert not loaded & WEB_HEAVY

@@ -5,5 +5,5 @@
 | `recorded` | hand-kept ratings and criteria of sample_data/recorded → a session that answers a whole calibration |
 | `build` | the demo project, by the same calls that the screens make; run by sample_data/make_demo.py |
 
-`core.jobs.tasks.demo` brings the finished project into a store, puts it back, and starts the replay.
+`core.projects.demo` brings the finished project into a store, puts it back, and starts the replay.
 """

@@ -11,27 +11,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from core import projects
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.demo import recorded
 from core.errors import JobError
 from core.fusion.stack import StackSettings
-from core.jobs import tasks
 from core.jobs.progress import RunProgress
 from core.jobs.runs import do_run
-from core.jobs.tasks.demo import DEMO_NAME, replay_request
-from core.jobs.views import CalibrationRequest, ItemScore, RescoreRequest
-from core.jobs.views.analyses import AblationRequest
-from core.jobs.views.demo import DEMO_PROJECT
-from core.jobs.views.labelling import PassRequest
-from core.jobs.views.meetings import AgendaItem, Choice, Verdict
-from core.jobs.views.metrics import MetricsRequest
-from core.jobs.views.recheck import RecheckRequest
-from core.jobs.views.repeval import RepEvalRequest
-from core.jobs.views.reviews import ReviewState, TriageVerdict
-from core.jobs.views.rounds import ProposalView, RoundRequest
 from core.labelling.plan import LabelAspect
 from core.people import Actor
+from core.projects.demo import DEMO_NAME, replay_request
+from core.projects.views import CalibrationRequest, ItemScore, RescoreRequest
+from core.projects.views.analyses import AblationRequest
+from core.projects.views.demo import DEMO_PROJECT
+from core.projects.views.labelling import PassRequest
+from core.projects.views.meetings import AgendaItem, Choice, Verdict
+from core.projects.views.metrics import MetricsRequest
+from core.projects.views.recheck import RecheckRequest
+from core.projects.views.repeval import RepEvalRequest
+from core.projects.views.reviews import ReviewState, TriageVerdict
+from core.projects.views.rounds import ProposalView, RoundRequest
 from core.records import GoldenSet, Scale
 from core.repeval.settings import RepEvalSettings
 from core.settings import Settings
@@ -90,8 +90,8 @@ def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = 
     made = Build(store, settings, load_golden(recorded.GOLDEN))
     for name in reversed(NEWER):  # screens open on the set that came last, and that is to be the calibrated one
         newer = load_golden(recorded.SAMPLES / "newer" / f"{name}.jsonl")
-        made.newer_ids[name] = tasks.add_golden(made.as_(ADA), DEMO_PROJECT, newer)
-    made.golden_id = tasks.add_golden(made.as_(ADA), DEMO_PROJECT, made.golden)
+        made.newer_ids[name] = projects.add_golden(made.as_(ADA), DEMO_PROJECT, newer)
+    made.golden_id = projects.add_golden(made.as_(ADA), DEMO_PROJECT, made.golden)
     chapters = (
         *(_label, _calibrate, _second_aspect, _replay, _triage, _refine, _edit, _meet, _sign_off, _ablate),
         _recheck,
@@ -127,18 +127,18 @@ def _label(made: Build) -> None:
         instructions="Read the article first. Look for statements that it does not make: figures, names, causes.\n"
         "This pass is part of the demo: its labels were simulated, no person gave them.",
     )
-    pass_id = tasks.start_pass(made.as_(ADA), request)
+    pass_id = projects.start_pass(made.as_(ADA), request)
     given = {(one.rater_id, one.item_id): one.value for one in made.golden.ratings if one.aspect == recorded.ASPECT}
     raters = sorted({rater for rater, _ in given})
     for name, annotator in zip(PEOPLE, raters, strict=True):
         mine = made.as_(name)
-        assigned = tasks.sit_down(mine, DEMO_PROJECT, pass_id).assigned
+        assigned = projects.sit_down(mine, DEMO_PROJECT, pass_id).assigned
         for item_id in assigned if name != CHI else assigned[:-LEFT_OPEN]:
             values = {recorded.ASPECT: given[annotator, item_id]}
-            tasks.save_label(mine, DEMO_PROJECT, pass_id, item_id, values, form=f"{annotator}-{item_id}")
-    for parting in tasks.harvest(made.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
+            projects.save_label(mine, DEMO_PROJECT, pass_id, item_id, values, form=f"{annotator}-{item_id}")
+    for parting in projects.harvest(made.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
         middle = sorted(given[annotator, parting.item_id] for annotator in raters)[1]
-        tasks.adjudicate(
+        projects.adjudicate(
             *(made.as_(ADA), DEMO_PROJECT, pass_id, parting.item_id),
             aspect=recorded.ASPECT,
             value=middle,
@@ -149,23 +149,23 @@ def _label(made: Build) -> None:
 
 def _calibrate(made: Build) -> None:
     request = CalibrationRequest(*made.where, "offline", OFFLINE, recorded.DEFINITION)
-    made.run_id = made.done(tasks.start_calibration(made.as_(ADA), made.settings, request))
-    made.best = tasks.load_calibration(made.store, made.run_id).chosen[0].criteria_id
+    made.run_id = made.done(projects.start_calibration(made.as_(ADA), made.settings, request))
+    made.best = projects.load_calibration(made.store, made.run_id).chosen[0].criteria_id
 
 
 def _replay(made: Build) -> None:
     """The recorded calibration of a language model."""
     mine = made.as_(BEN)
-    made.recorded_id = made.done(tasks.start_calibration(mine, made.settings, replay_request(made.golden_id)))
-    for one in tasks.list_judges(made.store, *made.where):
+    made.recorded_id = made.done(projects.start_calibration(mine, made.settings, replay_request(made.golden_id)))
+    for one in projects.list_judges(made.store, *made.where):
         if one.judge.run_id == made.recorded_id:
             what = "no criteria" if one.judge.kind == "no criteria" else "calibrated"
-            tasks.rename_judge(mine, DEMO_PROJECT, one.judge_id, f"LLM (recorded) · {what}")
+            projects.rename_judge(mine, DEMO_PROJECT, one.judge_id, f"LLM (recorded) · {what}")
 
 
 def _gaps(made: Build) -> list[ItemScore]:
     """Calibration items, the most misaligned first."""
-    scores = tasks.item_scores(made.store, made.run_id, made.best)
+    scores = projects.item_scores(made.store, made.run_id, made.best)
     return sorted((one for one in scores if one.gap is not None), key=lambda one: -abs(one.gap or 0.0))
 
 
@@ -184,7 +184,7 @@ def _triage(made: Build) -> None:
     for k, one in enumerate(looked):
         doubt = above_label(one)
         verdict: TriageVerdict = "label wrong" if doubt < -1.5 else "ambiguous" if abs(doubt) > 1 else "judge wrong"
-        tasks.save_triage(
+        projects.save_triage(
             *(made.as_(PEOPLE[k % 3]), DEMO_PROJECT, made.golden_id),
             aspect=recorded.ASPECT,
             item_id=one.item_id,
@@ -199,47 +199,49 @@ def _triage(made: Build) -> None:
 def _refine(made: Build) -> None:
     """A round on the picked items; its best proposal waits for the meeting, the second best with it."""
     picks = tuple(one.item_id for one in _gaps(made)[:4])
-    parents = tuple(one.criteria_id for one in tasks.load_calibration(made.store, made.run_id).chosen[:2])
+    parents = tuple(one.criteria_id for one in projects.load_calibration(made.store, made.run_id).chosen[:2])
     request = RoundRequest(*made.where, made.run_id, parents, picks, RoundSettings(sizes=(2, 4), trials=2))
-    made.round_id = made.done(tasks.start_round(made.as_(BEN), made.settings, request))
+    made.round_id = made.done(projects.start_round(made.as_(BEN), made.settings, request))
 
 
 def _edit(made: Build) -> None:
     """A person puts another rule for one that makes no sense to them, and has it scored beside the old text."""
-    before = tasks.get_criteria(made.store, DEMO_PROJECT, made.best)
+    before = projects.get_criteria(made.store, DEMO_PROJECT, made.best)
     if ODD_RULE not in before.text:
         raise JobError(f"The best criteria of the demo no longer hold the rule that Chi takes out: {before.text}")
     ask = "What has this to do with consistency?"
-    tasks.add_comment(made.as_(ADA), DEMO_PROJECT, made.best, f"“{ODD_RULE}”: {ask}", line=1)
+    projects.add_comment(made.as_(ADA), DEMO_PROJECT, made.best, f"“{ODD_RULE}”: {ask}", line=1)
     text = before.text.replace(ODD_RULE, NEW_RULE)
     note = "Took out a rule about style; consistency asks for what the source says."
-    edited = tasks.save_edit(made.as_(CHI), DEMO_PROJECT, made.best, text, CHI, note=note, expected_head=before.head)
+    edited = projects.save_edit(made.as_(CHI), DEMO_PROJECT, made.best, text, CHI, note=note, expected_head=before.head)
     request = RescoreRequest(*made.where, edited, made.best, made.run_id)
-    made.done(tasks.start_rescore(made.as_(CHI), made.settings, request))
-    tasks.add_comment(made.as_(BEN), DEMO_PROJECT, edited, "Makes more sense to a reader. Do the numbers bear it out?")
-    asked = tasks.review_of(made.store, DEMO_PROJECT, made.best).comments[0]
-    tasks.settle_comment(made.as_(CHI), DEMO_PROJECT, made.best, asked.number)
-    tasks.set_state(made.as_(CHI), DEMO_PROJECT, edited, "proposed", reason="To be talked about next time.", seen=0)
+    made.done(projects.start_rescore(made.as_(CHI), made.settings, request))
+    projects.add_comment(
+        made.as_(BEN), DEMO_PROJECT, edited, "Makes more sense to a reader. Do the numbers bear it out?"
+    )
+    asked = projects.review_of(made.store, DEMO_PROJECT, made.best).comments[0]
+    projects.settle_comment(made.as_(CHI), DEMO_PROJECT, made.best, asked.number)
+    projects.set_state(made.as_(CHI), DEMO_PROJECT, edited, "proposed", reason="To be talked about next time.", seen=0)
 
 
 def _meet(made: Build) -> None:
     """Two proposals, a disagreement and a question: votes by name, decisions with reasons; then it is closed."""
-    proposals = tasks.list_proposals(made.store, made.round_id)[:2]
-    suggested = tasks.suggest_agenda(made.store, *made.where)
+    proposals = projects.list_proposals(made.store, made.round_id)[:2]
+    suggested = projects.suggest_agenda(made.store, *made.where)
     agenda = [one for one in suggested if one.subject_id in {each.criteria.criteria_id for each in proposals}]
     agenda += [one for one in suggested if one.kind == "disagreement"][:1]
     agenda.append(AgendaItem("question", "Is one wrong figure as bad as an invented sentence?", text="Open for all."))
     ada = made.as_(ADA)
     about = {"golden_id": made.golden_id, "aspect": recorded.ASPECT}
-    meeting = tasks.start_meeting(ada, DEMO_PROJECT, "Review of consistency (demo)", agenda=agenda, **about)
-    tasks.set_table(ada, DEMO_PROJECT, meeting, PEOPLE)
+    meeting = projects.start_meeting(ada, DEMO_PROJECT, "Review of consistency (demo)", agenda=agenda, **about)
+    projects.set_table(ada, DEMO_PROJECT, meeting, PEOPLE)
     for point, item in enumerate(agenda):
-        tasks.come_to(ada, DEMO_PROJECT, meeting, point)
+        projects.come_to(ada, DEMO_PROJECT, meeting, point)
         votes, verdict, reason = _said(item, proposals)
         for name, choice in zip(PEOPLE, votes, strict=True):
-            tasks.cast_vote(ada, DEMO_PROJECT, meeting, point, voter=name, choice=choice)
-        tasks.decide(ada, DEMO_PROJECT, meeting, point, verdict=verdict, reason=reason)
-    tasks.close_meeting(ada, DEMO_PROJECT, meeting)
+            projects.cast_vote(ada, DEMO_PROJECT, meeting, point, voter=name, choice=choice)
+        projects.decide(ada, DEMO_PROJECT, meeting, point, verdict=verdict, reason=reason)
+    projects.close_meeting(ada, DEMO_PROJECT, meeting)
 
 
 def _said(item: AgendaItem, proposals: list[ProposalView]) -> tuple[tuple[Choice, Choice, Choice], Verdict, str]:
@@ -268,30 +270,30 @@ SIGNED: tuple[tuple[str, ReviewState, str], ...] = (
 def _sign_off(made: Build) -> None:
     """The criteria of both final judges are proposed by one and approved by another, on the calibration's result."""
     for run_id in (made.run_id, made.recorded_id):
-        for one in tasks.load_calibration(made.store, run_id).chosen:
+        for one in projects.load_calibration(made.store, run_id).chosen:
             for name, state, reason in SIGNED:
                 about = (made.as_(name), DEMO_PROJECT, one.criteria_id)
-                seen = tasks.review_of(*about).seen
-                tasks.set_state(*about, state, reason=reason, seen=seen, run_id=run_id)
+                seen = projects.review_of(*about).seen
+                projects.set_state(*about, state, reason=reason, seen=seen, run_id=run_id)
 
 
 def _second_aspect(made: Build) -> None:
     """Relevance: metrics, a calibration of its own, RepEval told on what it held out, and all of them fused."""
     ada, where = made.as_(ADA), (DEMO_PROJECT, made.golden_id, SECOND)
-    made.done(tasks.start_metrics(ada, made.settings, MetricsRequest(*where, METRICS)))
+    made.done(projects.start_metrics(ada, made.settings, MetricsRequest(*where, METRICS)))
     request = CalibrationRequest(*where, "offline", OFFLINE, SECOND_DEFINITION)
-    run_id = made.done(tasks.start_calibration(ada, made.settings, request))
+    run_id = made.done(projects.start_calibration(ada, made.settings, request))
     made.second_id = run_id
     read = RepEvalRequest(*where, settings=RepEvalSettings(level="sample"), split_of=run_id)
-    made.done(tasks.start_repeval(ada, made.settings, read))
-    parts = [one.judge_id for one in tasks.list_judges(made.store, *where) if one.judge.kind != "no criteria"]
+    made.done(projects.start_repeval(ada, made.settings, read))
+    parts = [one.judge_id for one in projects.list_judges(made.store, *where) if one.judge.kind != "no criteria"]
     settings = StackSettings(method="nnls", level="sample")
-    tasks.keep_fusion(ada, *where, judge_ids=parts, settings=settings, name="Fused: offline, RepEval, metrics")
+    projects.keep_fusion(ada, *where, judge_ids=parts, settings=settings, name="Fused: offline, RepEval, metrics")
 
 
 def _ablate(made: Build) -> None:
     request = AblationRequest(*made.where, made.run_id, with_steps=False)
-    made.done(tasks.start_ablation(made.as_(ADA), made.settings, request))
+    made.done(projects.start_ablation(made.as_(ADA), made.settings, request))
 
 
 def _recheck(made: Build) -> None:
@@ -299,4 +301,4 @@ def _recheck(made: Build) -> None:
     for aspect, run_id in ((recorded.ASPECT, made.run_id), (SECOND, made.second_id)):
         for name in NEWER:
             request = RecheckRequest(DEMO_PROJECT, made.newer_ids[name], aspect, run_id)
-            made.done(tasks.start_recheck(made.as_(BEN), made.settings, request))
+            made.done(projects.start_recheck(made.as_(BEN), made.settings, request))

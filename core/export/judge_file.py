@@ -27,8 +27,8 @@ from core.export.calibrated_judge import CalibratedJudge, joined_verdicts, map_i
 from core.export.documents import FORMATS, VERSION, Kind, check_card, in_present_version
 from core.export.judge_reading import digest_of, is_as_exported, read_document
 from core.export.judge_secrets import without_secrets
-from core.jobs.views.reviews import Review
 from core.judging.parse import PARSER
+from core.projects.views.reviews import Review
 from core.records import Alignment, Criteria, GoldenSet
 from core.version import VERSION as CONCORD
 

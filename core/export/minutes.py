@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
-from core.jobs.views.meetings import MeetingView, Point
+from core.projects.views.meetings import MeetingView, Point
 from core.wording import word_diff
 
 JOINER = "\u2060"

@@ -1,1 +1,1 @@
-"""Durable runs: `tasks` is what screens and the command line call; `engine` and `worker` run what they start."""
+"""Durable runs: a queue, the worker that empties it, and `runs`, what each kind of run does."""

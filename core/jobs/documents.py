@@ -16,7 +16,7 @@ JUDGE = "judge"
 """The judge made ready (`JudgeState`)."""
 
 RESULT = "result"
-"""What the run came to (`core.jobs.tasks.kinds`)."""
+"""What the run came to (`core.projects.kinds`)."""
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from core.jobs.launch import settings_from_json
 from core.jobs.places import lock_file, watch_file
 from core.jobs.queue import Queue
 from core.jobs.runs import do_run
-from core.jobs.tasks.capabilities import capability_of, wants_of
-from core.jobs.tasks.opening import open_store
 from core.private import owner_only, secure_home
+from core.projects.capabilities import capability_of, wants_of
+from core.projects.opening import open_store
 from core.settings import Settings
 from core.store.store import Store
 

@@ -1,7 +1,7 @@
 """Who may be asked, and who gets the key: passed by every judge on its way to an endpoint.
 
 A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; what
-came with a project asks nobody until a person says so (`core.jobs.tasks.consent`).  Whoever makes a judge and says
+came with a project asks nobody until a person says so (`core.projects.consent`).  Whoever makes a judge and says
 nothing gets the careful gate.
 """
 

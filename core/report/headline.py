@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.jobs.views.reports import Report
+from core.projects.views.reports import Report
 from core.report.words import basis_words, bounded, counted, measure, number, range_words, told
 from core.stats import (
     NO_SINGLE_RATINGS,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.data.labels_needed import few_held_out, few_labels
-from core.jobs.views.reports import Report
+from core.projects.views.reports import Report
 from core.report.words import bounded, counted, number, percent
 from core.stats import SHORT, gain_words
 

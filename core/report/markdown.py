@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from core.jobs.views.reports import Report, Version
+from core.projects.views.reports import Report, Version
 from core.records import Alignment
 from core.report.headline import headline
 from core.report.limits import limits

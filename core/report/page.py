@@ -13,7 +13,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from core.jobs.views.reports import History, Report
+from core.projects.views.reports import History, Report
 from core.report import plots
 from core.report.headline import headline
 from core.report.limits import limits

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from core.jobs.views.reports import Judged, OnTheScale, Report, ScorePoint, SourceSpread
+from core.projects.views.reports import Judged, OnTheScale, Report, ScorePoint, SourceSpread
 from core.records import Alignment, Scale
 from core.report.figures.style import ends_of
 from core.report.svg import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.jobs.views.reports import CostLine, Report
+from core.projects.views.reports import CostLine, Report
 from core.records import Alignment, Interval
 from core.report.words import RUN_WORDS, bounded
 from core.spreadsheets import csv_text

@@ -51,7 +51,7 @@ from core.store.workers import Workers
 
 
 class Store:
-    """One per process and database (`core.jobs.tasks.open_store`); thread-safe."""
+    """One per process and database (`core.projects.open_store`); thread-safe."""
 
     def __init__(self, url: str) -> None:
         """Open ``sqlite:///path`` or ``postgresql://…``, making or migrating the tables.  StoreError otherwise."""

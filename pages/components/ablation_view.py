@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.calibration.steps import Estimate
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.tasks.analyses import Ablation, AblationRow
-from core.jobs.views import RunSummary
-from core.jobs.views.analyses import AblationRequest
+from core.projects.analyses import Ablation, AblationRow
+from core.projects.views import RunSummary
+from core.projects.views.analyses import AblationRequest
 from core.records import Interval
 from core.report.figures import describe, measure_name
 from core.report.figures.analyses import VariantMark, ablation_figure
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def draw_ablation(page: Opened, run: RunSummary) -> None:
     """The ablation table of a finished calibration, or the way to it: estimate, button, progress."""
     st.subheader("With and without each part", anchor=False)
-    last = tasks.last_ablation(page.store, run.run_id)
+    last = projects.last_ablation(page.store, run.run_id)
     if last is not None and not last.finished:
         live.follow(
             lambda: run_view.read_run(page, last.run_id),
@@ -84,12 +84,12 @@ def _offer(page: Opened, run: RunSummary) -> None:
 @st.cache_resource(max_entries=32, ttl=600, show_spinner=False)
 def _estimate(_page: Opened, request: AblationRequest) -> Estimate:
     """Kept for a while: every prompt is rendered for it, and a finished calibration does not change."""
-    return tasks.estimate_ablation(_page.store, _page.settings, request)
+    return projects.estimate_ablation(_page.store, _page.settings, request)
 
 
 def _start(page: Opened, request: AblationRequest) -> None:
     try:
-        tasks.start_ablation(page.store, page.settings, request)
+        projects.start_ablation(page.store, page.settings, request)
     except ConcordError as error:
         state.leave_notice(f"The ablations were not started: {error}", good=False)
 
@@ -126,7 +126,7 @@ def _draw_table(page: Opened, run: RunSummary, last: RunSummary, found: Ablation
 
 
 def _openings_words(page: Opened, run: RunSummary) -> str:
-    listed = tasks.list_openings(page.store, run.project_id, run.golden_id, run.aspect)
+    listed = projects.list_openings(page.store, run.project_id, run.golden_id, run.aspect)
     counted = Counter(one.why for one in listed)
     if not counted:
         return ""

@@ -6,10 +6,10 @@ from typing import Any
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.tasks.adapters import JudgeAdapters
-from core.jobs.views import GoldenView
+from core.projects.adapters import JudgeAdapters
+from core.projects.views import GoldenView
 from pages.components import state
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -74,12 +74,12 @@ def _draw_adapters(found: JudgeAdapters) -> None:
 def _stamp(page: Opened, golden: GoldenView, aspect: str) -> tuple[Any, ...]:
     """Changes with everything that people do, and so with what the files say of approvals, and with every new run."""
     project_id = page.project.project_id
-    runs = tasks.calibrations_of(page.store, project_id, golden.golden_id, aspect)
+    runs = projects.calibrations_of(page.store, project_id, golden.golden_id, aspect)
     newest = runs[0].run_id if runs else ""
-    return project_id, golden.golden_id, aspect, newest, tasks.log_page(page.store, project_id, limit=1).n
+    return project_id, golden.golden_id, aspect, newest, projects.log_page(page.store, project_id, limit=1).n
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _kept(stamp: tuple[Any, ...], _page: Opened, run_id: str | None) -> JudgeAdapters | None:
     project_id, golden_id, aspect = stamp[:3]
-    return tasks.judge_adapters(_page.store, project_id, golden_id, aspect, run_id)
+    return projects.judge_adapters(_page.store, project_id, golden_id, aspect, run_id)

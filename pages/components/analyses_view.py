@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.calibration.steps import Candidate
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.tasks.analyses import Analyses, CaseStudy, Scope
-from core.jobs.views import GoldenView, RunSummary
+from core.projects.analyses import Analyses, CaseStudy, Scope
+from core.projects.views import GoldenView, RunSummary
 from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe, measure_name
 from core.report.figures.analyses import (
@@ -38,7 +38,7 @@ SCOPES: tuple[Scope, ...] = ("complete", "common")
 
 def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     """Ablations, analyses and a before/after case of one finished calibration of `aspect` on `golden`."""
-    runs = tasks.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
+    runs = projects.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
     if not runs:
         st.info(
             f"No calibration of {plain(aspect)} on this golden set has come to its end yet. Run a calibration: its "
@@ -82,10 +82,10 @@ class _Drawn:
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
     """A finished calibration does not change, so its analyses are made once."""
-    found = tasks.analyse_candidates(_page.store, run_id, scope)
+    found = projects.analyse_candidates(_page.store, run_id, scope)
     pool, line = found.pool, found.by_length
     measure = measure_name(pool.statistic, pool.level)
-    listed = tasks.load_calibration(_page.store, run_id).candidates
+    listed = projects.load_calibration(_page.store, run_id).candidates
     names = {one.criteria.criteria_id: tables.name_of(one.criteria) for one in listed}
     drafts = [
         Dot(one.exemplars, one.value, names[one.criteria_id], "draft") for one in pool.places if one.origin == "draft"
@@ -249,12 +249,12 @@ def _draw_case(page: Opened, run: RunSummary) -> None:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _refinements(_page: Opened, run_id: str) -> tuple[Candidate, ...]:
-    return tasks.list_refinements(_page.store, run_id)
+    return projects.list_refinements(_page.store, run_id)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _case(_page: Opened, run_id: str, criteria_id: str) -> CaseStudy | None:
-    return tasks.case_study(_page.store, run_id, criteria_id)
+    return projects.case_study(_page.store, run_id, criteria_id)
 
 
 def case_frame(case: CaseStudy) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from core.calibration.steps import Calibration, Candidate, Standing
-from core.jobs.views import CalibrationRequest, RunView
+from core.projects.views import CalibrationRequest, RunView
 from core.records import Alignment, AspectLabels, GoldenSet
 from core.report import figures
 from pages.components import tables

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import GoldenView
+from core import projects
+from core.projects.views import GoldenView
 from pages.components import state
 from pages.components.page import Opened, link_to
 
 
 def choose_golden(page: Opened) -> GoldenView:
     """The golden set in the URL, else the newest that has judges, else the newest."""
-    goldens = {golden.golden_id: golden for golden in tasks.list_goldens(page.store, page.project.project_id)}
+    goldens = {golden.golden_id: golden for golden in projects.list_goldens(page.store, page.project.project_id)}
     if not goldens:
         st.info(
             "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
@@ -24,7 +24,7 @@ def choose_golden(page: Opened) -> GoldenView:
         st.stop()
     wanted = state.url_id("golden")
     if wanted not in goldens:
-        judged = {view.golden_id for view in tasks.list_judges(page.store, page.project.project_id)}
+        judged = {view.golden_id for view in projects.list_judges(page.store, page.project.project_id)}
         wanted = next((one for one in goldens if one in judged), next(iter(goldens)))
     words = {one.golden_id: f"{one.name} ({one.n_items:,} items)" for one in goldens.values()}
     return goldens[choose_in_url("Golden set", "golden", wanted, words)]
@@ -38,7 +38,7 @@ def choose_aspect(page: Opened, golden: GoldenView) -> str:
         st.stop()
     wanted = state.url_id("aspect")
     if wanted not in names:
-        listed = tasks.list_judges(page.store, page.project.project_id, golden.golden_id)
+        listed = projects.list_judges(page.store, page.project.project_id, golden.golden_id)
         judged = Counter(view.judge.aspect for view in listed)
         wanted = max(names, key=lambda name: judged[name])  # the first of several as good
     return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.comparison import Row
-from core.jobs import tasks
-from core.jobs.views.judges import JudgeView
+from core.projects.views.judges import JudgeView
 from core.records import FloatArray, Item, JudgeScores
 from core.report.figures.comparison import Points, scatter_figure
 from pages.components import charts, state, tables
@@ -202,7 +202,7 @@ def _draw_others(compared: Compared, position: int) -> None:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _kept_replies(project_id: str, judge_id: str, _page: Opened) -> dict[str, tuple[str, ...]]:
     """Replies never change under a judge's id."""
-    return tasks.judge_replies(_page.store, project_id, judge_id)
+    return projects.judge_replies(_page.store, project_id, judge_id)
 
 
 def _draw_replies(page: Opened, judge: JudgeView, item_id: str) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.jobs.views.judges import JudgeView
+from core.projects.views import GoldenView
+from core.projects.views.judges import JudgeView
 from pages.components import import_view, metrics_view, people, state, styles_view, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -103,10 +103,10 @@ def _change(page: Opened, judge_id: str, name: str | None) -> None:
     """Rename, or with None remove; then draw everything anew."""
     try:
         if name is None:
-            tasks.remove_judge(page.store, page.project.project_id, judge_id)
+            projects.remove_judge(page.store, page.project.project_id, judge_id)
             state.leave_notice("The judge is removed; the run that made it stays.", good=True)
         else:
-            tasks.rename_judge(page.store, page.project.project_id, judge_id, name)
+            projects.rename_judge(page.store, page.project.project_id, judge_id, name)
             state.leave_notice(f"The judge is now called {name.strip()}.", good=True)
     except ConcordError as error:
         state.leave_notice(f"Nothing was changed: {error}", good=False)

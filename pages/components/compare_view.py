@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from core import projects
 from core.comparison import (
     Finding,
     ItemsMode,
@@ -18,9 +19,8 @@ from core.comparison import (
     unique_names,
     usual_level,
 )
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.jobs.views.judges import JudgeView
+from core.projects.views import GoldenView
+from core.projects.views.judges import JudgeView
 from core.records import STATISTICS, GoldenSet, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.components import state
@@ -76,7 +76,7 @@ class Compared:
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     """Golden sets never change under their id."""
-    return tasks.load_golden_set(_page.store, golden_id)
+    return projects.load_golden_set(_page.store, golden_id)
 
 
 def choose_measure(page: Opened, view: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> Choice:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views.consent import AskedEndpoint
+from core.projects.views.consent import AskedEndpoint
 from pages.components import people, state
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -19,7 +19,7 @@ def ask(page: Opened, run_id: str) -> bool:
     """
     if not page.project.imported:
         return False
-    waiting = [one for one in tasks.endpoints_of_run(page.store, page.settings, run_id) if not one.allowed]
+    waiting = [one for one in projects.endpoints_of_run(page.store, page.settings, run_id) if not one.allowed]
     for one in waiting:
         with st.container(border=True):
             _question(page, run_id, one)
@@ -58,7 +58,7 @@ def _key_goes(page: Opened, asked: AskedEndpoint) -> bool:
 
 def _allow(page: Opened, endpoint: str, with_key: bool) -> None:
     try:
-        tasks.allow_endpoint(page.store, page.settings, page.project.project_id, endpoint, with_key=with_key)
+        projects.allow_endpoint(page.store, page.settings, page.project.project_id, endpoint, with_key=with_key)
     except ConcordError as error:
         state.leave_notice(f"Not allowed: {error}", good=False)
     else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import CriteriaSummary, RunSummary
+from core import projects
+from core.projects.views import CriteriaSummary, RunSummary
 from pages.components import state, tables
 from pages.components.chosen import distinct
 from pages.components.page import Opened
@@ -16,7 +16,7 @@ EVERY_RUN = ""
 def choose_run(page: Opened) -> str:
     """The run whose candidates are listed; empty for all criteria of the project."""
     runs = {
-        run.run_id: run for run in tasks.list_runs(page.store, page.project.project_id) if run.kind == "calibration"
+        run.run_id: run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == "calibration"
     }
     options = [*runs, EVERY_RUN]
     wanted = state.url_id("run")
@@ -50,7 +50,7 @@ def choose_criteria(page: Opened, listed: list[CriteriaSummary]) -> str:
     st.session_state[state.OPENED] = picked
     state.hold_row(state.CANDIDATES, state.CANDIDATES_IDS, ids, picked)
     frame = tables.criteria_frame(listed)
-    reviews = tasks.list_reviews(page.store, page.project.project_id)
+    reviews = projects.list_reviews(page.store, page.project.project_id)
     frame.insert(4, "state", [reviews[one].state if one in reviews else "draft" for one in ids])
     st.dataframe(
         frame,

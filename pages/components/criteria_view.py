@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError, ConflictError
-from core.jobs import tasks
-from core.jobs.views import MOST_CHANGED, CriteriaView, DifferenceView, RescoreRequest, RescoreView, RunView
-from core.jobs.views.reviews import Review
+from core.projects.views import MOST_CHANGED, CriteriaView, DifferenceView, RescoreRequest, RescoreView, RunView
+from core.projects.views.reviews import Review
 from core.records import Alignment
 from core.report.figures import describe, measure_name
 from core.stats import claim, difference_figures
@@ -99,7 +99,7 @@ def draw_made_from(page: Opened, view: CriteriaView) -> None:
 
 def _parent(page: Opened, view: CriteriaView) -> CriteriaView | None:
     try:
-        return tasks.get_criteria(page.store, page.project.project_id, view.parents[0]) if view.parents else None
+        return projects.get_criteria(page.store, page.project.project_id, view.parents[0]) if view.parents else None
     except ConcordError:
         return None
 
@@ -128,7 +128,7 @@ def restore(page: Opened, view: CriteriaView, text: str, *, note: str) -> None:
     """Undo as one more version: `text` becomes the newest edit of `view`."""
     where, author = (page.project.project_id, view.criteria_id), page.actor.name
     try:
-        new_id = tasks.save_edit(page.store, *where, text, author, note=note, expected_head=view.head)
+        new_id = projects.save_edit(page.store, *where, text, author, note=note, expected_head=view.head)
     except ConcordError as error:
         st.error(plain(f"Nothing was changed: {error}"), icon=":material/error:")
         return
@@ -178,8 +178,8 @@ def draw_rescore(page: Opened, view: RunView) -> None:
         if result.new_held_out is not None and result.held_out_difference is not None:
             _before_after("Held-out items", result.parent_held_out, result.new_held_out, result.held_out_difference)
         _draw_changed(result)
-        old = tasks.get_criteria(page.store, page.project.project_id, result.parent_id)
-        new = tasks.get_criteria(page.store, page.project.project_id, result.criteria_id)
+        old = projects.get_criteria(page.store, page.project.project_id, result.parent_id)
+        new = projects.get_criteria(page.store, page.project.project_id, result.criteria_id)
         st.markdown("**Words that changed**")
         diff_view.draw(word_diff(old.text, new.text))
         link_to("criteria", "Open the edited version", icon=":material/rule:", criteria=result.criteria_id)
@@ -244,7 +244,7 @@ def draw_shown_items(page: Opened, view: CriteriaView) -> None:
 
 def _draw_items(page: Opened, view: CriteriaView, parent: CriteriaView | None) -> None:
     """The items a version was made from; where a run scored it and its parent, what each gave them."""
-    golden = tasks.load_golden_set(page.store, view.golden_id)
+    golden = projects.load_golden_set(page.store, view.golden_id)
     labels = golden.aspects.get(view.criteria.aspect)
     places = {item_id: place for place, item_id in enumerate(golden.item_ids)}
     known = [item_id for item_id in view.provenance.item_ids if item_id in places]
@@ -276,7 +276,7 @@ def _draw_items(page: Opened, view: CriteriaView, parent: CriteriaView | None) -
 
 def _scores(page: Opened, run_id: str, criteria_id: str) -> dict[str, float | None]:
     try:
-        return {one.item_id: one.score for one in tasks.item_scores(page.store, run_id, criteria_id)}
+        return {one.item_id: one.score for one in projects.item_scores(page.store, run_id, criteria_id)}
     except ConcordError:
         return {}
 
@@ -311,7 +311,7 @@ def _save(page: Opened, view: CriteriaView, edit: _Edit, editing: drafts.Editing
     """Saves and sets the re-scoring going; a conflict is kept for `_draw_conflict` instead."""
     st.session_state.pop(state.CONFLICT, None)
     try:
-        new_id = tasks.save_edit(
+        new_id = projects.save_edit(
             page.store,
             page.project.project_id,
             view.criteria_id,
@@ -347,7 +347,7 @@ def _start(page: Opened, view: CriteriaView, edit: _Edit, new_id: str) -> str | 
         held_out=edit.held_out,
     )
     try:
-        return tasks.start_rescore(page.store, page.settings, request)
+        return projects.start_rescore(page.store, page.settings, request)
     except ConcordError as error:
         state.leave_notice(f"Saved, but not re-scored: {error}", good=False)
         return None

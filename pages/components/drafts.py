@@ -13,9 +13,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError, StoreError
-from core.jobs import tasks
-from core.jobs.views.rounds import ProposalView
+from core.projects.views.rounds import ProposalView
 from pages.components import people, state
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -68,7 +68,7 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
     if known is not None and drawn and known.author == page.actor.name:
         return known
     turn = 0 if known is None else known.turn
-    found = tasks.draft_of(page.store, page.project.project_id, subject)
+    found = projects.draft_of(page.store, page.project.project_id, subject)
     if found is None or found.text.strip() == version.strip():
         now = Editing(subject, name, page.actor.name, version, version, base, turn)
     else:
@@ -101,14 +101,14 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
 
 def draw_others(page: Opened, subject: str) -> None:
     """Who else is at the same text, and since when."""
-    for one in tasks.others_drafting(page.store, page.project.project_id, subject):
+    for one in projects.others_drafting(page.store, page.project.project_id, subject):
         words = f"{one.author} has unsaved text here since {clock(one.began_at)}."
         st.caption(f":material/edit_note: {plain(words)}")
 
 
 def draw_left(page: Opened, subject: str) -> None:
     """What somebody typed before the text was closed to edits: to be read and copied."""
-    found = tasks.draft_of(page.store, page.project.project_id, subject)
+    found = projects.draft_of(page.store, page.project.project_id, subject)
     if found is not None:
         with st.expander(f"Your unsaved text of {plain(clock(found.kept_at))} is kept", icon=":material/history:"):
             st.text(found.text)
@@ -139,7 +139,7 @@ def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> N
 def done(page: Opened, editing: Editing) -> None:
     """What was typed was saved, or is not wanted any more: the draft goes, and the text area shows the version."""
     try:
-        tasks.drop_draft(page.store, page.project.project_id, editing.subject)
+        projects.drop_draft(page.store, page.project.project_id, editing.subject)
     except ConcordError as error:  # the text itself is safe
         _log.warning("a draft of %s was not taken away: %s", editing.subject, error)
     _opened(page)[editing.subject] = Editing(
@@ -171,10 +171,10 @@ def _take(page: Opened, editing: Editing, place: str) -> None:
     where = (page.project.project_id, editing.subject)
     try:
         if text.strip() == editing.version.strip():
-            tasks.drop_draft(page.store, *where)
+            projects.drop_draft(page.store, *where)
             kept_at = None
         else:
-            kept_at = tasks.keep_draft(page.store, *where, text, base=editing.base).kept_at
+            kept_at = projects.keep_draft(page.store, *where, text, base=editing.base).kept_at
     except StoreError as error:  # the browser tries again
         _opened(page)[editing.subject] = replace(now, problem=str(error))
         return

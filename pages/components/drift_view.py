@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.drift.outcome import Recheck
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView, RunSummary, RunView
-from core.jobs.views.recheck import RecheckRequest, RecheckView
+from core.projects.views import GoldenView, RunSummary, RunView
+from core.projects.views.recheck import RecheckRequest, RecheckView
 from core.records import Alignment
 from core.report.figures.recheck import Point, history_figure
 from core.report.figures.style import measure_name
@@ -31,7 +31,9 @@ def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
     `golden` is the golden set whose calibrations are offered; without one, or without any calibration, what to do.
     """
     runs = (
-        [] if golden is None else tasks.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
+        []
+        if golden is None
+        else projects.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
     )
     if golden is None or not runs:
         st.info(
@@ -45,7 +47,7 @@ def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
         "The judge scores labelled items whose texts it was neither calibrated with nor evaluated on. Its alignment "
         "there stands beside the one it was exported with; the interval of the change decides."
     )
-    history = tasks.list_rechecks(page.store, page.project.project_id, aspect)
+    history = projects.list_rechecks(page.store, page.project.project_id, aspect)
     run = _choose_run(runs, history)
     _draw_run(page, run)
     found = [one for one in history if one.calibration_id == run.run_id]
@@ -75,7 +77,7 @@ def _choose_run(runs: Sequence[RunSummary], history: Sequence[RecheckView]) -> R
 def _draw_form(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -> None:
     """Which newer golden set, which fall matters; "Recheck"."""
     newer = [
-        one for one in tasks.list_goldens(page.store, page.project.project_id) if one.golden_id != golden.golden_id
+        one for one in projects.list_goldens(page.store, page.project.project_id) if one.golden_id != golden.golden_id
     ]
     labelled = {one.golden_id: one for one in newer if (found := one.aspect(aspect)) and found.n_labelled > 1}
     if not labelled:
@@ -120,7 +122,7 @@ def _draw_form(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -
             no_criteria=without,
         )
         try:
-            tasks.start_recheck(page.store, page.settings, request)
+            projects.start_recheck(page.store, page.settings, request)
         except ConcordError as error:
             st.error(f"The recheck was not started.  \n{plain(str(error))}", icon=":material/error:")
             return
@@ -137,13 +139,13 @@ def _labels(golden: GoldenView, aspect: str) -> int:
 
 def _draw_run(page: Opened, run: RunSummary) -> None:
     """The newest recheck while it goes on, and why it has no answer where it failed."""
-    runs = tasks.list_runs(page.store, page.project.project_id)
+    runs = projects.list_runs(page.store, page.project.project_id)
     newest = next((one for one in runs if one.kind == "recheck" and one.aspect == run.aspect), None)
     if newest is None or newest.status == "done":
         return
     run_id = newest.run_id
     live.follow(
-        lambda: tasks.run_view(page.store, run_id), lambda view: view.finished, lambda view: _draw_view(page, view)
+        lambda: projects.run_view(page.store, run_id), lambda view: view.finished, lambda view: _draw_view(page, view)
     )
 
 
@@ -169,13 +171,13 @@ def _draw_view(page: Opened, view: RunView) -> None:
             args=(page, view.run_id),
             **people.gate(page, "reviewer", disabled=view.cancelling),
         )
-    if waiting and not tasks.worker_alive(page.store):
-        tasks.ensure_worker(page.settings)
+    if waiting and not projects.worker_alive(page.store):
+        projects.ensure_worker(page.settings)
 
 
 def _cancel(page: Opened, run_id: str) -> None:
     try:
-        tasks.cancel_run(page.store, run_id)
+        projects.cancel_run(page.store, run_id)
     except ConcordError as error:
         state.leave_notice(str(error), good=False)
 

@@ -10,7 +10,7 @@ import streamlit as st
 from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
 from core.calibration.steps import Estimate
 from core.errors import ConcordError
-from core.jobs.views import CalibrationRequest, GoldenView
+from core.projects.views import CalibrationRequest, GoldenView
 from core.records import LEVELS, STATISTICS, Level, Scale, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
 from core.fusion.stack import StackSettings
-from core.jobs import tasks
-from core.jobs.views.judges import JudgeView
+from core.projects.views.judges import JudgeView
 from pages.components import people, state
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened
@@ -31,7 +31,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
             )
             ids = [one.judge_id for one in fused.parts]
             try:
-                tasks.keep_fusion(
+                projects.keep_fusion(
                     page.store,
                     page.project.project_id,
                     fused.view.golden_id,
@@ -53,7 +53,7 @@ def draw_files(page: Opened, judges: Sequence[JudgeView]) -> None:
     kept = [one for one in judges if one.judge.kind == "fused" and not one.judge.run_id]
     for one in kept:
         try:
-            text = tasks.fused_file(page.store, page.project.project_id, one.judge_id)
+            text = projects.fused_file(page.store, page.project.project_id, one.judge_id)
         except ConcordError:
             continue  # brought in from elsewhere: there is nothing to make a file from
         st.download_button(

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import RunView
-from core.jobs.views.fusion import FusionRequest, FusionRunView, PlanView
+from core.projects.views import RunView
+from core.projects.views.fusion import FusionRequest, FusionRunView, PlanView
 from pages.components import live, people, state, tables
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to
@@ -41,7 +41,7 @@ def draw(page: Opened, fused: Fused) -> None:
         page.project.project_id, fused.view.golden_id, fused.aspect, aspects, _assistants(page, fused, aspects), spec
     )
     key = state.widget(f"fusion_plan_{fused.view.golden_id[-12:]}_{'+'.join(aspects)}")
-    versions = [one for one in tasks.list_plans(page.store, page.project.project_id, fused.view.golden_id)
+    versions = [one for one in projects.list_plans(page.store, page.project.project_id, fused.view.golden_id)
                 if set(one.aspects) == set(aspects)]  # fmt: skip
     _draw_plan(page, asked, versions, key)
     text = str(st.session_state.get(key, "")).strip()
@@ -73,7 +73,7 @@ def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str
     kinds = {one.judge.kind for one in fused.parts} - {"metric", "fused"}
     found = [one.judge_id for one in fused.parts]
     for aspect in aspects[1:] if kinds else ():
-        there = tasks.list_judges(page.store, page.project.project_id, fused.view.golden_id, aspect)
+        there = projects.list_judges(page.store, page.project.project_id, fused.view.golden_id, aspect)
         found += [one.judge_id for one in there if one.judge.kind in kinds]
     return tuple(found)
 
@@ -118,7 +118,7 @@ def _seen_of(text: str, versions: list[PlanView], key: str) -> tuple[int, ...]:
 
 def _propose(page: Opened, asked: FusionRequest, key: str) -> None:
     try:
-        plan = tasks.propose_plan(page.store, asked)
+        plan = projects.propose_plan(page.store, asked)
     except ConcordError as error:
         state.leave_notice(f"No plan can be proposed: {error}", good=False)
         return
@@ -127,7 +127,7 @@ def _propose(page: Opened, asked: FusionRequest, key: str) -> None:
 
 def _keep(page: Opened, asked: FusionRequest, head: int) -> None:
     try:
-        tasks.save_plan(page.store, asked, expected=None if head == 0 else head)
+        projects.save_plan(page.store, asked, expected=None if head == 0 else head)
         state.leave_notice("The plan is kept as a new version.", good=True)
     except ConcordError as error:
         state.leave_notice(f"The plan was not kept: {error}", good=False)
@@ -138,7 +138,7 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
         st.caption("Name the model to see what the fusion would cost.")
         return
     try:
-        told = tasks.estimate_fusion(page.store, page.settings, request)
+        told = projects.estimate_fusion(page.store, page.settings, request)
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/edit:")
         return
@@ -147,7 +147,7 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
     gate = people.gate(page, "reviewer")
     if st.button("Start the LLM fusion", type="primary", icon=":material/play_arrow:", **gate):
         try:
-            tasks.start_fusion(page.store, page.settings, request)
+            projects.start_fusion(page.store, page.settings, request)
         except ConcordError as error:
             st.error(f"The fusion was not started.  \n{plain(str(error))}", icon=":material/error:")
             return
@@ -155,12 +155,12 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
 
 
 def _draw_run(page: Opened, fused: Fused) -> None:
-    runs = tasks.list_runs(page.store, page.project.project_id)
+    runs = projects.list_runs(page.store, page.project.project_id)
     newest = next((one for one in runs if one.kind == "fusion" and one.golden_id == fused.view.golden_id), None)
     if newest is None:
         return
     run_id = newest.run_id
-    live.follow(lambda: tasks.run_view(page.store, run_id), lambda view: view.finished, _draw_view)
+    live.follow(lambda: projects.run_view(page.store, run_id), lambda view: view.finished, _draw_view)
 
 
 def _draw_view(view: RunView) -> None:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.comparison import unique_names, usual_level
 from core.errors import ConcordError
 from core.fusion.assistants import make_assistant
 from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.side_by_side import FusionTable
 from core.fusion.stack import Fusion, StackSettings
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.jobs.views.judges import JudgeView
+from core.projects.views import GoldenView
+from core.projects.views.judges import JudgeView
 from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
@@ -232,7 +232,7 @@ def _kept_table(
     _ids: tuple[tuple[str, ...], tuple[str, ...]],
     _settings: StackSettings,
 ) -> FusionTable:
-    return tasks.compare_fusions(
+    return projects.compare_fusions(
         _page.store,
         _page.project.project_id,
         _golden_id,

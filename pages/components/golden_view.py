@@ -7,11 +7,11 @@ from collections.abc import Mapping as Dict
 
 import streamlit as st
 
+from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.findings import has_errors
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenRow, GoldenView
+from core.projects.views import GoldenRow, GoldenView
 from core.records import GoldenSet, Scale
 from pages.components import charts, label_blind, mapping, people, state, tables, transfer_view
 from pages.components.page import Opened, link_to, stop_with
@@ -22,7 +22,7 @@ UPLOAD_TYPES = ["csv", "tsv", "jsonl", "ndjson", "json", "gz", "parquet", "xlsx"
 
 @st.cache_resource(max_entries=3, show_spinner="Reading the file …")
 def _read_upload(digest: str, name: str, max_mb: int, _page: Opened, _data: bytes) -> Table:
-    return tasks.read_upload(_page.store, _data, name, max_mb=max_mb)
+    return projects.read_upload(_page.store, _data, name, max_mb=max_mb)
 
 
 @st.cache_resource(max_entries=6, show_spinner="Checking …")
@@ -35,7 +35,7 @@ def _build(
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     """Golden sets never change under their id, so the id is key enough."""
-    return tasks.load_golden_set(_page.store, golden_id)
+    return projects.load_golden_set(_page.store, golden_id)
 
 
 def bring_in(page: Opened) -> None:
@@ -117,7 +117,7 @@ def draw_frozen(page: Opened, golden: GoldenView) -> None:
     st.markdown("**Items**")
     n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
     number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
-    rows = tasks.golden_page(page.store, golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS).rows
+    rows = projects.golden_page(page.store, golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS).rows
     st.dataframe(
         tables.items_frame(rows),
         hide_index=True,
@@ -208,7 +208,7 @@ def _freeze(page: Opened, built: BuiltGolden) -> None:
         name.strip(), golden.kind, golden.items, golden.aspects, golden.ratings, golden.metrics, golden.given_split
     )
     try:
-        golden_id = tasks.add_golden(page.store, page.project.project_id, named)
+        golden_id = projects.add_golden(page.store, page.project.project_id, named)
     except ConcordError as error:
         stop_with("The golden set was not kept.", str(error))
     next_step = "Calibrate a judge on it next." if named.aspects else "Have people label it next."

@@ -8,6 +8,7 @@ from typing import Literal
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.data.verdict_files import (
     Columns,
     ImportChoices,
@@ -18,8 +19,7 @@ from core.data.verdict_files import (
     propose_columns,
 )
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView
+from core.projects.views import GoldenView
 from core.records import Finding, Scale
 from pages.components import people, state, tables
 from pages.components.page import Opened
@@ -48,14 +48,14 @@ AS_ASPECT, MAPPED, OWN = "the scale of the aspect", "another, mapped to it", "an
 
 @st.cache_resource(max_entries=3, show_spinner="Reading the file …")
 def _read(digest: str, name: str, max_mb: int, _page: Opened, _data: bytes) -> Recording:
-    return tasks.read_recording(_page.store, _data, name, max_mb=max_mb)
+    return projects.read_recording(_page.store, _data, name, max_mb=max_mb)
 
 
 @st.cache_resource(max_entries=6, show_spinner="Matching items …")
 def _preview(
     digest: str, golden_id: str, aspect: str, key: str, _page: Opened, _recording: Recording, _choices: ImportChoices
 ) -> ImportPreview:
-    return tasks.preview_import(_page.store, golden_id, aspect, _recording, choices=_choices)
+    return projects.preview_import(_page.store, golden_id, aspect, _recording, choices=_choices)
 
 
 def waiting() -> bool:
@@ -235,7 +235,7 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
             return
     try:
         known = _ids(page, preview.golden_id)
-        judge_id = tasks.import_judge(page.store, page.project.project_id, preview, name)
+        judge_id = projects.import_judge(page.store, page.project.project_id, preview, name)
     except ConcordError as error:
         st.error(f"The judge was not added.  \n{plain(str(error))}", icon=":material/error:")
         return
@@ -249,7 +249,7 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
 
 
 def _ids(page: Opened, golden_id: str) -> dict[str, str]:
-    found = tasks.list_judges(page.store, page.project.project_id, golden_id)
+    found = projects.list_judges(page.store, page.project.project_id, golden_id)
     return {view.judge_id: view.name for view in found}
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import CriteriaView, ItemScore, ItemView
+from core.projects.views import CriteriaView, ItemScore, ItemView
 from core.records import Item
 from pages.components import state, tables
 from pages.components.page import Opened, link_to
@@ -23,7 +23,7 @@ def draw_items(page: Opened, view: CriteriaView) -> None:
         return
     st.subheader("Item by item", anchor=False)
     try:
-        scored = tasks.item_scores(page.store, run_id, view.criteria_id)
+        scored = projects.item_scores(page.store, run_id, view.criteria_id)
     except ConcordError as error:
         st.caption(plain(f"The items cannot be shown: {error}"))
         return
@@ -35,7 +35,7 @@ def draw_items(page: Opened, view: CriteriaView) -> None:
         st.caption("Mark a row to read the item and what moved its score.")
         return
     try:
-        _draw_item(tasks.explain_item(page.store, page.settings, run_id, view.criteria_id, picked))
+        _draw_item(projects.explain_item(page.store, page.settings, run_id, view.criteria_id, picked))
     except ConcordError as error:
         st.error(plain(f"This item cannot be shown. {error}"), icon=":material/error:")
 

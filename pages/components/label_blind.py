@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.jobs import tasks
+from core import projects
 from pages.components import state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -14,7 +14,7 @@ from pages.components.screens import plain
 
 def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None) -> bool:
     """Whether labels of a golden set (on these aspects) may be drawn; says why not to whoever still rates its items."""
-    rating = tasks.still_rating(page.store, page.project.project_id, golden_id, aspects)
+    rating = projects.still_rating(page.store, page.project.project_id, golden_id, aspects)
     key = state.widget(f"label_seen_{page.project.project_id}_{golden_id}_{page.actor.name}")
     if not rating or st.session_state.get(key):
         return True

@@ -7,11 +7,11 @@ import uuid
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views.labelling import HarvestView, PassView
 from core.labelling.harvest import Parting
 from core.labelling.plan import LabelAspect
+from core.projects.views.labelling import HarvestView, PassView
 from core.store.store import Store
 from pages.components import label_item, people, state, tables
 from pages.components.screens import plain
@@ -19,7 +19,7 @@ from pages.components.screens import plain
 
 def draw(store: Store, passed: PassView) -> None:
     """The items to decide, furthest apart first; what was decided stands below."""
-    seen = tasks.harvest(store, passed.project_id, passed.pass_id)
+    seen = projects.harvest(store, passed.project_id, passed.pass_id)
     if not seen.queue:
         st.info(
             "Nothing to decide: no two raters part by more than a step, and no triage called a label wrong."
@@ -121,7 +121,7 @@ def _decide(store: Store, passed: PassView, one: Parting, key: str, form: str) -
         return
     where = (store, passed.project_id, passed.pass_id, one.item_id)
     try:
-        tasks.adjudicate(*where, aspect=one.aspect, value=float(value), reason=reason, form=form)
+        projects.adjudicate(*where, aspect=one.aspect, value=float(value), reason=reason, form=form)
     except ConcordError as error:
         state.leave_notice(f"Nothing was decided: {error}", good=False)
         return

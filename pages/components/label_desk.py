@@ -13,10 +13,10 @@ from typing import Literal
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views.labelling import DeskView, PassView
 from core.labelling.plan import LabelAspect
+from core.projects.views.labelling import DeskView, PassView
 from core.store.store import Store
 from pages.components import label_item, label_number, state, tables
 from pages.components.screens import plain
@@ -97,7 +97,7 @@ def _desk(seat: Seat) -> DeskView:
     """The desk as the store has it; read whole only when something was saved since the last drawing."""
     kept: DeskView | None = st.session_state.get(state.DESK_SEEN)
     seen = None if kept is None else (seat.passed, kept)
-    desk = tasks.sit_down(seat.store, seat.passed.project_id, seat.passed.pass_id, seen=seen)
+    desk = projects.sit_down(seat.store, seat.passed.project_id, seat.passed.pass_id, seen=seen)
     st.session_state[state.DESK_SEEN] = desk
     return desk
 
@@ -225,9 +225,9 @@ def _save(seat: Seat, shown: Shown, values: Mapping[str, float | None]) -> Shown
     where = (seat.store, seat.passed.project_id, seat.passed.pass_id, str(shown.item_id))
     try:
         if values:
-            tasks.save_label(*where, values, comment=comment, form=shown.form)
+            projects.save_label(*where, values, comment=comment, form=shown.form)
         else:
-            tasks.save_comment(*where, comment, form=shown.form)
+            projects.save_comment(*where, comment, form=shown.form)
     except ConcordError as error:
         return replace(shown, problem=str(error))
     return replace(shown, form=_new_form(), known={**shown.known, **values}, problem="")
@@ -287,7 +287,7 @@ def _draw_taken(seat: Seat, desk: DeskView, shown: Shown) -> None:
     """Which labels of this item were given in an earlier pass and taken over."""
     taken = desk.said(str(shown.item_id)).taken
     if taken:
-        names = {one.pass_id: one.name for one in tasks.list_passes(seat.store, seat.passed.project_id)}
+        names = {one.pass_id: one.name for one in projects.list_passes(seat.store, seat.passed.project_id)}
         passes = sorted({names.get(pass_id, "an earlier pass") for pass_id in taken.values()})
         st.caption(plain(f"Your label was taken over from {', '.join(passes)}. Rate again to change it."))
 
@@ -336,7 +336,7 @@ def _draw_comment(seat: Seat, shown: Shown) -> None:
 def _draw_others(seat: Seat, item_id: str) -> None:
     """What others said, in a pass that is not blind."""
     try:
-        said = tasks.others_said(seat.store, seat.passed.project_id, seat.passed.pass_id, item_id)
+        said = projects.others_said(seat.store, seat.passed.project_id, seat.passed.pass_id, item_id)
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/visibility_off:")
         return

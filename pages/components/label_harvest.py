@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views.labelling import AspectAgreement, HarvestView, PassView
 from core.labelling.harvest import Combine
+from core.projects.views.labelling import AspectAgreement, HarvestView, PassView
 from core.report.figures.labelling import Growth, growth_figure
 from core.store.store import Store
 from pages.components import charts, label_item, label_view, people, state, tables
@@ -39,7 +39,7 @@ METRIC_WORDS = {
 def draw_progress(store: Store, passed: PassView) -> None:
     """Who has done how much, and how well they agree so far; looks again by itself."""
     label_view.draw_address(passed)
-    seen = tasks.harvest(store, passed.project_id, passed.pass_id)
+    seen = projects.harvest(store, passed.project_id, passed.pass_id)
     if not seen.done:
         st.info(
             "Nobody has sat down yet. Send people the address; each picks a name and labels.",
@@ -69,7 +69,7 @@ def draw_progress(store: Store, passed: PassView) -> None:
         alt="Progress by rater",
     )
     if seen.taken:
-        names = {one.pass_id: one.name for one in tasks.list_passes(store, passed.project_id)}
+        names = {one.pass_id: one.name for one in projects.list_passes(store, passed.project_id)}
         took = [f"{n} of {rater} from {names.get(came, 'an earlier pass')}" for (rater, came), n in seen.taken.items()]
         st.caption(plain(f"Taken over from earlier passes, and counted as theirs: {', '.join(took)}."))
     for one in seen.agreement:
@@ -120,7 +120,7 @@ def _figure(one: AspectAgreement, n_expected: int) -> Figure:
 
 def draw_freeze(store: Store, passed: PassView) -> None:
     """A new golden set out of the labels of the pass; what becomes of old labels is said and chosen."""
-    seen = tasks.harvest(store, passed.project_id, passed.pass_id)
+    seen = projects.harvest(store, passed.project_id, passed.pass_id)
     golden = label_item.kept_golden(passed.golden_id, store)
     if not seen.n_touched and not seen.decided:
         st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")
@@ -155,7 +155,7 @@ def draw_freeze(store: Store, passed: PassView) -> None:
 def _choose_combine(store: Store, passed: PassView) -> Combine:
     """What becomes of golden labels: kept, unless a person chooses to replace them; says which that would be."""
     where = (store, passed.project_id, passed.pass_id)
-    changed = {one: tasks.replaced_labels(*where, one) for one in ("decided", "replace")}
+    changed = {one: projects.replaced_labels(*where, one) for one in ("decided", "replace")}
     counts = {one: f" ({tables.count_words(len(changed[one]), 'golden label')})" for one in changed}
     combine: Combine = st.radio(
         "Golden labels that these items have already",
@@ -180,11 +180,11 @@ def _choose_combine(store: Store, passed: PassView) -> Combine:
 
 def _freeze(store: Store, passed: PassView, name: str, combine: Combine) -> None:
     try:
-        golden_id = tasks.freeze_labels(store, passed.project_id, passed.pass_id, name=name, combine=combine)
+        golden_id = projects.freeze_labels(store, passed.project_id, passed.pass_id, name=name, combine=combine)
     except ConcordError as error:
         st.error(plain(f"Nothing was frozen: {error}"), icon=":material/error:")
         return
-    view = tasks.get_golden(store, golden_id)
+    view = projects.get_golden(store, golden_id)
     counts = ", ".join(f"{one.aspect} on {one.n_labelled:,}" for one in view.aspects)
     st.success(plain(f"{view.name} is frozen: {view.n_items:,} items with labels of {counts}."))
     with st.container(horizontal=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.jobs import tasks
+from core import projects
 from core.labelling.plan import LabelAspect
 from core.records import GoldenSet, Item
 from core.store.store import Store
@@ -22,7 +22,7 @@ SIDE_PARTS = (("context", "Context"), ("source", "Source"))
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _store: Store) -> GoldenSet:
     """Golden sets never change under their id."""
-    return tasks.load_golden_set(_store, golden_id)
+    return projects.load_golden_set(_store, golden_id)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.jobs.views.labelling import PassRequest
 from core.labelling.plan import MOST_RATERS, LabelAspect, Order
+from core.projects.views import GoldenView
+from core.projects.views.labelling import PassRequest
 from core.records import Scale
 from pages.components import drafts, label_view, people, state, tables
 from pages.components.page import Opened, link_to
@@ -27,7 +27,7 @@ OPEN = "Everybody sees judges and what others said: agreement will look better t
 
 def draw(page: Opened) -> None:
     """The form of a new pass; what it will mean for each person stands above the button."""
-    goldens = tasks.list_goldens(page.store, page.project.project_id)
+    goldens = projects.list_goldens(page.store, page.project.project_id)
     if not goldens:
         st.info(
             "There is nothing to label yet. Bring in a file with items first; it may come without any labels.",
@@ -152,10 +152,10 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
 
 def _choose_earlier(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, ...]) -> tuple[tuple[str, str], ...]:
     """Whose earlier labels count in this pass; nobody's unless somebody chooses them."""
-    earlier = tasks.earlier_labels(page.store, page.project.project_id, golden.golden_id, aspects)
+    earlier = projects.earlier_labels(page.store, page.project.project_id, golden.golden_id, aspects)
     if not earlier:
         return ()
-    names = {one.pass_id: one.name for one in tasks.list_passes(page.store, page.project.project_id)}
+    names = {one.pass_id: one.name for one in projects.list_passes(page.store, page.project.project_id)}
     words = {
         (one.pass_id, one.rater): f"{one.rater} in {names.get(one.pass_id, one.pass_id)}: "
         f"{tables.count_words(one.n_items, 'item')}"
@@ -190,7 +190,7 @@ def _what_it_means(request: PassRequest, golden: GoldenView) -> str:
 
 def _begin(page: Opened, request: PassRequest) -> None:
     try:
-        pass_id = tasks.start_pass(page.store, request)
+        pass_id = projects.start_pass(page.store, request)
     except ConcordError as error:
         state.leave_notice(f"The pass was not begun: {error}", good=False)
         return

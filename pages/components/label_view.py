@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views.labelling import PassView
+from core.projects.views.labelling import PassView
 from core.store.store import Store
 from pages.components import label_desk, label_item, label_who, people, state, tables
 from pages.components.page import Opened
@@ -34,7 +34,7 @@ def choose_pass(page: Opened, passes: Sequence[PassView]) -> PassView:
     if len(passes) > 1:
         key = state.widget("label_pass")
         st.session_state[key] = chosen
-        names = {one.golden_id: one.name for one in tasks.list_goldens(page.store, page.project.project_id)}
+        names = {one.golden_id: one.name for one in projects.list_goldens(page.store, page.project.project_id)}
         st.selectbox(
             "Labelling pass",
             list(by_id),
@@ -101,7 +101,7 @@ def _draw_empty_seat(store: Store, passed: PassView) -> None:
 def held(page: Opened, passed: PassView) -> bool:
     """Says why golden labels and what others said are not shown to somebody who still rates them; False for others."""
     aspects = [one.aspect for one in passed.plan.aspects]
-    rating = tasks.still_rating(page.store, passed.project_id, passed.golden_id, aspects)
+    rating = projects.still_rating(page.store, passed.project_id, passed.golden_id, aspects)
     if not rating:
         return False
     first = rating[0]
@@ -129,7 +129,7 @@ def _go_on_rating(pass_id: str) -> None:
 
 def _stop(store: Store, project_id: str, pass_id: str) -> None:
     try:
-        tasks.stop_rating(store, project_id, pass_id)
+        projects.stop_rating(store, project_id, pass_id)
     except ConcordError as error:
         state.leave_notice(f"Nothing was changed: {error}", good=False)
         return
@@ -138,6 +138,6 @@ def _stop(store: Store, project_id: str, pass_id: str) -> None:
 
 def _take_seat(store: Store, passed: PassView) -> None:
     try:
-        tasks.sit_down(store, passed.project_id, passed.pass_id)
+        projects.sit_down(store, passed.project_id, passed.pass_id)
     except ConcordError as error:
         state.leave_notice(f"You could not sit down: {error}", good=False)

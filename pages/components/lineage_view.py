@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import CriteriaSummary, GoldenView
-from core.jobs.views.rounds import Relative
+from core import projects
+from core.projects.views import CriteriaSummary, GoldenView
+from core.projects.views.rounds import Relative
 from core.report.figures import measure_name
 from core.report.figures.misaligned import Version, lineage_figure
 from pages.components import charts, state, tables
@@ -24,7 +24,7 @@ SHORT_ID = 6
 
 def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     """The tree, the marked version whole, and the table."""
-    family = tasks.family_tree(page.store, page.project.project_id, aspect, golden.golden_id)
+    family = projects.family_tree(page.store, page.project.project_id, aspect, golden.golden_id)
     if not family:
         st.info("No criteria for this aspect yet: a calibration drafts the first.", icon=":material/account_tree:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views.people import Entry, LogPage
+from core import projects
+from core.projects.views.people import Entry, LogPage
 from pages.components import people, state, tables
 from pages.components.page import Opened
 
@@ -28,7 +28,7 @@ def draw(page: Opened) -> None:
     actor, kind = st.session_state.get(who), st.session_state.get(what)
     place = state.widget(f"log_page_{project_id}_{actor}_{kind}")
     first = (int(st.session_state.get(place) or 1) - 1) * ROWS
-    found = tasks.log_page(page.store, project_id, actor=actor, kind=kind, offset=first, limit=ROWS)
+    found = projects.log_page(page.store, project_id, actor=actor, kind=kind, offset=first, limit=ROWS)
     if not found.people:
         st.info(
             "Nobody has done anything in this project yet. Every change will stand here, with who made it and when.",
@@ -58,7 +58,7 @@ def _filter(label: str, placeholder: str, key: str, options: Sequence[str], word
 def _offer_file(page: Opened) -> None:
     st.download_button(
         "Download the log",
-        data=lambda: tasks.log_csv(page.store, page.project.project_id),
+        data=lambda: projects.log_csv(page.store, page.project.project_id),
         file_name="log.csv",
         mime="text/csv",
         icon=":material/download:",

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.jobs.views.meetings import AgendaItem
+from core.projects.views import GoldenView
+from core.projects.views.meetings import AgendaItem
 from pages.components import label_item, people, review_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -24,7 +24,7 @@ NAME, PEOPLE, QUESTION = (state.widget(f"meeting_{one}") for one in ("name", "pe
 def draw(page: Opened) -> None:
     """What a meeting could talk about, and the earlier ones."""
     st.subheader("Begin a review meeting", anchor=False)
-    goldens = [one for one in tasks.list_goldens(page.store, page.project.project_id) if one.aspects]
+    goldens = [one for one in projects.list_goldens(page.store, page.project.project_id) if one.aspects]
     if goldens:
         golden, aspect = _choose(page, goldens)
         _draw_form(page, golden, aspect)
@@ -42,7 +42,7 @@ def _choose(page: Opened, goldens: Sequence[GoldenView]) -> tuple[GoldenView, st
     golden_id, aspect = state.url_id("golden"), state.url_id("aspect")
     if golden_id is None and (criteria_id := state.url_id("criteria")):
         try:
-            view = tasks.get_criteria(page.store, page.project.project_id, criteria_id)
+            view = projects.get_criteria(page.store, page.project.project_id, criteria_id)
             golden_id, aspect = view.golden_id, view.criteria.aspect
         except ConcordError:
             pass
@@ -62,7 +62,7 @@ def _choose(page: Opened, goldens: Sequence[GoldenView]) -> tuple[GoldenView, st
 
 
 def _draw_form(page: Opened, golden: GoldenView, aspect: str) -> None:
-    waiting = tasks.suggest_agenda(page.store, page.project.project_id, golden.golden_id, aspect)
+    waiting = projects.suggest_agenda(page.store, page.project.project_id, golden.golden_id, aspect)
     if problem := st.session_state.pop(PROBLEM, ""):
         st.warning(plain(problem), icon=":material/error:")
     if not waiting:
@@ -120,9 +120,9 @@ def _begin(page: Opened, golden: GoldenView, aspect: str, waiting: Sequence[Agen
     def act() -> None:
         store, project_id = page.store, page.project.project_id
         where = {"golden_id": golden.golden_id, "aspect": aspect}
-        made.append(tasks.start_meeting(store, project_id, title, **where, agenda=agenda))
-        tasks.set_table(store, project_id, made[0], names)
-        tasks.come_to(store, project_id, made[0], 0)
+        made.append(projects.start_meeting(store, project_id, title, **where, agenda=agenda))
+        projects.set_table(store, project_id, made[0], names)
+        projects.come_to(store, project_id, made[0], 0)
 
     review_view.attempt(act, PROBLEM)
     if made:
@@ -130,7 +130,7 @@ def _begin(page: Opened, golden: GoldenView, aspect: str, waiting: Sequence[Agen
 
 
 def _draw_earlier(page: Opened) -> None:
-    earlier = tasks.list_meetings(page.store, page.project.project_id)
+    earlier = projects.list_meetings(page.store, page.project.project_id)
     if not earlier:
         return
     st.subheader("Meetings", anchor=False)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views.meetings import MeetingView, Point
-from core.jobs.views.rounds import ProposalView
+from core.projects.views.meetings import MeetingView, Point
+from core.projects.views.rounds import ProposalView
 from core.records import Item
 from core.report.figures import measure_name
 from core.wording import word_diff
@@ -59,7 +59,7 @@ def proposal_of(page: Opened, point: Point) -> ProposalView | None:
     if not point.item.run_id:
         return None
     try:
-        found = tasks.list_proposals(page.store, point.item.run_id)
+        found = projects.list_proposals(page.store, point.item.run_id)
     except ConcordError:
         return None
     return next((one for one in found if one.criteria.criteria_id == point.item.subject_id), None)
@@ -83,8 +83,8 @@ def type_for(text: str) -> str:
 def _draw_change(page: Opened, point: Point) -> None:
     project_id, item = page.project.project_id, point.item
     try:
-        new = tasks.get_criteria(page.store, project_id, item.subject_id)
-        old = tasks.get_criteria(page.store, project_id, item.parent_id) if item.parent_id else None
+        new = projects.get_criteria(page.store, project_id, item.subject_id)
+        old = projects.get_criteria(page.store, project_id, item.parent_id) if item.parent_id else None
     except ConcordError as error:
         st.caption(plain(f"The text cannot be shown: {error}"))
         return
@@ -145,11 +145,11 @@ def _judged(page: Opened, meeting: MeetingView, point: Point, place: int) -> _Ju
     project_id, subject = page.project.project_id, point.item.subject_id
     try:
         if (run_id := _run_of(page, subject)) is not None:
-            scored = tasks.item_scores(page.store, run_id, subject)
+            scored = projects.item_scores(page.store, run_id, subject)
             found = next((one for one in scored if one.item_id == point.item.item_id), None)
-            name = tables.name_of(tasks.get_criteria(page.store, project_id, subject).criteria)
+            name = tables.name_of(projects.get_criteria(page.store, project_id, subject).criteria)
             return _Judged(name, None, "") if found is None else _Judged(name, found.score, tables.gap_words(found))
-        judge = tasks.get_judge(page.store, project_id, subject).judge
+        judge = projects.get_judge(page.store, project_id, subject).judge
         value = float(judge.values[place])
         return _Judged(judge.name, None if np.isnan(value) else value, "")
     except ConcordError:
@@ -158,7 +158,7 @@ def _judged(page: Opened, meeting: MeetingView, point: Point, place: int) -> _Ju
 
 def _run_of(page: Opened, criteria_id: str) -> str | None:
     try:
-        stood = tasks.get_criteria(page.store, page.project.project_id, criteria_id).alignments
+        stood = projects.get_criteria(page.store, page.project.project_id, criteria_id).alignments
     except ConcordError:
         return None
     return next((one.run_id for one in stood if one.side == "calibration"), None)
@@ -175,7 +175,7 @@ def _offer_reasons(page: Opened, point: Point, one: Item) -> None:
             st.caption("No run keeps this judge's reasons.")
             return
         try:
-            told = tasks.explain_item(page.store, page.settings, run_id, point.item.subject_id, one.item_id)
+            told = projects.explain_item(page.store, page.settings, run_id, point.item.subject_id, one.item_id)
         except ConcordError as error:
             st.caption(plain(str(error)))
             return

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
-from core.jobs.views.rounds import ProposalView
+from core.projects.views.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
+from core.projects.views.rounds import ProposalView
 from pages.components import drafts, meeting_start, meeting_table, people, review_view, state
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -38,7 +38,7 @@ def draw(page: Opened) -> None:
         meeting_start.draw(page)
         return
     try:
-        meeting = tasks.get_meeting(page.store, page.project.project_id, str(wanted))
+        meeting = projects.get_meeting(page.store, page.project.project_id, str(wanted))
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/link_off:")
         meeting_start.draw(page)
@@ -98,7 +98,7 @@ def go_to(page: Opened, meeting: MeetingView, point: int) -> None:
     if meeting.closed_at is not None:
         st.session_state[_page_key(meeting)] = point
         return
-    _do(page, lambda: tasks.come_to(page.store, *_where(page, meeting), point))
+    _do(page, lambda: projects.come_to(page.store, *_where(page, meeting), point))
 
 
 def _page_key(meeting: MeetingView) -> str:
@@ -111,7 +111,7 @@ def _clock(page: Opened, meeting: MeetingView) -> None:
     if meeting.closed_at is not None:
         st.caption(f"{plain(review_view.when(meeting.began_at))}, {_clock_words(meeting.closed_at - meeting.began_at)}")
         return
-    now = tasks.get_meeting(page.store, page.project.project_id, meeting.meeting_id)
+    now = projects.get_meeting(page.store, page.project.project_id, meeting.meeting_id)
     if now.newest != meeting.newest:
         st.rerun()
     point, moment = meeting.points[meeting.at], datetime.now(UTC)
@@ -278,7 +278,7 @@ def _do(page: Opened, act: Callable[[], None]) -> bool:
 
 
 def _vote(page: Opened, meeting: MeetingView, voter: str, choice: Choice) -> None:
-    _do(page, lambda: tasks.cast_vote(page.store, *_where(page, meeting), meeting.at, voter=voter, choice=choice))
+    _do(page, lambda: projects.cast_vote(page.store, *_where(page, meeting), meeting.at, voter=voter, choice=choice))
 
 
 def _vote_by_row(page: Opened, meeting: MeetingView, voter: str, key: str) -> None:
@@ -289,7 +289,7 @@ def _vote_by_row(page: Opened, meeting: MeetingView, voter: str, key: str) -> No
 
 def _seat(page: Opened, meeting: MeetingView, key: str) -> None:
     names = re.split(r"[\n,;]", str(st.session_state.get(key) or ""))
-    _do(page, lambda: tasks.set_table(page.store, *_where(page, meeting), names))
+    _do(page, lambda: projects.set_table(page.store, *_where(page, meeting), names))
 
 
 def _decide(
@@ -309,9 +309,9 @@ def _decide(
         edited_id = ""
         if proposal is not None and verdict == "accepted" and text.strip() != proposal.criteria.text.strip():
             which = (proposal.run_id, proposal.criteria.criteria_id)
-            edited_id = tasks.edit_proposal(page.store, page.settings, *which, text, note=reason)
+            edited_id = projects.edit_proposal(page.store, page.settings, *which, text, note=reason)
         shown = 0 if proposal is None else proposal.seen
-        tasks.decide(
+        projects.decide(
             page.store, *where, verdict=verdict, reason=reason, seen=seen, proposal_seen=shown, edited_id=edited_id
         )
 
@@ -329,7 +329,7 @@ def _draw_minutes(page: Opened, meeting: MeetingView) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Download the minutes",
-            data=lambda: tasks.meeting_minutes(page.store, *_where(page, meeting)),
+            data=lambda: projects.meeting_minutes(page.store, *_where(page, meeting)),
             file_name="minutes.md",
             mime="text/markdown",
             icon=":material/download:",
@@ -340,12 +340,12 @@ def _draw_minutes(page: Opened, meeting: MeetingView) -> None:
                 "Close the meeting",
                 icon=":material/lock:",
                 key=state.widget("meeting_close"),
-                on_click=lambda: _do(page, lambda: tasks.close_meeting(page.store, *_where(page, meeting))),
+                on_click=lambda: _do(page, lambda: projects.close_meeting(page.store, *_where(page, meeting))),
                 **people.gate(page, "reviewer"),
             )
     if part.open:
         with part, st.container(border=True):
-            st.markdown(as_preview(tasks.meeting_minutes(page.store, *_where(page, meeting))), anchors=False)
+            st.markdown(as_preview(projects.meeting_minutes(page.store, *_where(page, meeting))), anchors=False)
 
 
 def as_preview(minutes: str) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
 from core.fusion.assistants import Assistant, assistants_for, make_assistant
-from core.jobs import tasks
-from core.jobs.views import GoldenView, RunView
-from core.jobs.views.metrics import MetricsRequest, MetricsView
+from core.projects.views import GoldenView, RunView
+from core.projects.views.metrics import MetricsRequest, MetricsView
 from core.records import GoldenSet
 from pages.components import live, people, run_view, state, tables
 from pages.components.page import Opened
@@ -36,7 +36,7 @@ class Offer:
 @st.cache_resource(max_entries=8, show_spinner="Looking at what the items have …")
 def _offers(golden_id: str, _page: Opened) -> tuple[Offer, ...]:
     """Golden sets never change under their id."""
-    golden = tasks.load_golden_set(_page.store, golden_id)
+    golden = projects.load_golden_set(_page.store, golden_id)
     return tuple(_offer(one, golden) for one in assistants_for(golden))
 
 
@@ -45,7 +45,9 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     _draw_run(page, golden)
     try:
         offers = _offers(golden.golden_id, page)
-        there = {view.name for view in tasks.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)}
+        there = {
+            view.name for view in projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+        }
     except ConcordError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
@@ -122,7 +124,7 @@ def _problem(chosen: Sequence[str], aspect: str) -> str:
 
 def _start(page: Opened, request: MetricsRequest) -> None:
     try:
-        st.session_state[state.METRICS_RUN] = tasks.start_metrics(page.store, page.settings, request)
+        st.session_state[state.METRICS_RUN] = projects.start_metrics(page.store, page.settings, request)
     except ConcordError as error:
         st.error(f"The metrics were not started.  \n{plain(str(error))}", icon=":material/error:")
         return
@@ -134,7 +136,7 @@ def _start(page: Opened, request: MetricsRequest) -> None:
 
 def _draw_run(page: Opened, golden: GoldenView) -> None:
     """The newest computation on this golden set, while it goes on and right after it ended."""
-    runs = tasks.list_runs(page.store, page.project.project_id)
+    runs = projects.list_runs(page.store, page.project.project_id)
     newest = next((run for run in runs if run.kind == "metrics" and run.golden_id == golden.golden_id), None)
     if newest is None:
         return
@@ -142,7 +144,7 @@ def _draw_run(page: Opened, golden: GoldenView) -> None:
         return
     run_id = newest.run_id
     live.follow(
-        lambda: tasks.run_view(page.store, run_id), lambda view: view.finished, lambda view: _draw_view(page, view)
+        lambda: projects.run_view(page.store, run_id), lambda view: view.finished, lambda view: _draw_view(page, view)
     )
 
 
@@ -172,13 +174,13 @@ def _draw_progress(page: Opened, view: RunView) -> None:
             args=(page, view.run_id),
             **people.gate(page, "reviewer", disabled=view.cancelling),
         )
-    if waiting and not tasks.worker_alive(page.store):
-        tasks.ensure_worker(page.settings)
+    if waiting and not projects.worker_alive(page.store):
+        projects.ensure_worker(page.settings)
 
 
 def _cancel(page: Opened, run_id: str) -> None:
     try:
-        tasks.cancel_run(page.store, run_id)
+        projects.cancel_run(page.store, run_id)
     except ConcordError as error:
         state.leave_notice(str(error), good=False)
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import ItemScore, ItemView, RunSummary
-from core.jobs.views.reviews import Triage
+from core.projects.views import ItemScore, ItemView, RunSummary
+from core.projects.views.reviews import Triage
 from core.quotes import Piece, quoted_pieces
 from core.records import Rating
 from pages.components import label_item, state, tables
@@ -46,7 +46,7 @@ def draw_known(page: Opened, known: Triage) -> None:
     )
     if known.verdict != "label wrong":
         return
-    passes = tasks.list_passes(page.store, page.project.project_id, known.golden_id)
+    passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     if passes:
         to_desk = {"labelling": passes[0].pass_id}
         link_to("label", "It waits for a decision in Label, under Decide", icon=":material/balance:", **to_desk)
@@ -87,7 +87,7 @@ def draw(page: Opened, run: RunSummary, criteria_id: str, one: ItemScore) -> Non
 @st.cache_resource(max_entries=256, show_spinner="Asking what moved the score …")
 def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> ItemView:
     """Scores and replies of a finished run do not change."""
-    return tasks.explain_item(_page.store, _page.settings, run_id, criteria_id, item_id)
+    return projects.explain_item(_page.store, _page.settings, run_id, criteria_id, item_id)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from core import projects
 from core.errors import NotFoundError
-from core.jobs import tasks
-from core.jobs.views import ChangedItem, CriteriaSummary, ItemScore, RunSummary
-from core.jobs.views.reviews import Triage
+from core.projects.views import ChangedItem, CriteriaSummary, ItemScore, RunSummary
+from core.projects.views.reviews import Triage
 from pages.components import state, tables
 from pages.components.chosen import choose_in_url, distinct
 from pages.components.page import Opened, link_to
@@ -49,7 +49,7 @@ def choose(page: Opened) -> Looked | None:
     """Run and criteria from the URL, else the best criteria of the newest calibration; None with the way to one."""
     runs = {
         run.run_id: run
-        for run in tasks.list_runs(page.store, page.project.project_id)
+        for run in projects.list_runs(page.store, page.project.project_id)
         if run.kind in SCORING and run.status in ("done", "budget")
     }
     if not runs:
@@ -79,13 +79,13 @@ def choose(page: Opened) -> Looked | None:
         _calibration_of(page, run),
         criteria,
         _kept_scores(run.run_id, criteria.criteria_id, page),
-        tasks.list_triage(page.store, page.project.project_id, run.golden_id, run.aspect),
+        projects.list_triage(page.store, page.project.project_id, run.golden_id, run.aspect),
         _kept_changes(run.run_id, criteria.criteria_id, criteria.parents, page),
     )
 
 
 def _draw_empty(page: Opened) -> None:
-    going = [run for run in tasks.list_runs(page.store, page.project.project_id) if run.kind == "calibration"]
+    going = [run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == "calibration"]
     going = [run for run in going if not run.finished]
     st.info(
         "A calibration is going on. Its items can be read here as soon as it is done."
@@ -108,7 +108,7 @@ def _wanted_run(page: Opened, runs: Mapping[str, RunSummary]) -> str:
     if linked:
         st.warning("The linked run is not here or not finished; another is shown.", icon=":material/link_off:")
     if criteria_id and not linked:
-        known = {one.criteria_id: one for one in tasks.list_criteria(page.store, page.project.project_id)}
+        known = {one.criteria_id: one for one in projects.list_criteria(page.store, page.project.project_id)}
         stood = known[criteria_id].alignments if criteria_id in known else ()
         found = next((one.run_id for one in stood if one.side == "calibration" and one.run_id in runs), None)
         if found:
@@ -122,7 +122,7 @@ def _run_words(run: RunSummary) -> str:
 
 def scored_by(page: Opened, run: RunSummary) -> list[CriteriaSummary]:
     """The criteria that the run scored on calibration items, best first, with how they stood there."""
-    listed = tasks.list_criteria(page.store, page.project.project_id, run.aspect, run.golden_id)
+    listed = projects.list_criteria(page.store, page.project.project_id, run.aspect, run.golden_id)
     of_run = [
         replace(one, alignments=tuple(a for a in one.alignments if a.run_id == run.run_id and a.side == "calibration"))
         for one in listed
@@ -142,20 +142,20 @@ def _calibration_of(page: Opened, run: RunSummary) -> str:
     """The calibration whose judge scored in the run: itself, or the one that a re-scoring or a round names."""
     if run.kind == "calibration":
         return run.run_id
-    return str(getattr(tasks.run_view(page.store, run.run_id).request, "run_id", ""))
+    return str(getattr(projects.run_view(page.store, run.run_id).request, "run_id", ""))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> tuple[ItemScore, ...]:
     """What a finished run scored does not change."""
-    return tasks.item_scores(_page.store, run_id, criteria_id)
+    return projects.item_scores(_page.store, run_id, criteria_id)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _kept_changes(run_id: str, criteria_id: str, parents: tuple[str, ...], _page: Opened) -> dict[str, str] | None:
     for parent_id in parents:
         try:
-            changed = tasks.item_changes(_page.store, run_id, criteria_id, parent_id)
+            changed = projects.item_changes(_page.store, run_id, criteria_id, parent_id)
         except NotFoundError:
             continue
         return change_words(changed)
@@ -177,7 +177,7 @@ def draw_progress(looked: Looked) -> None:
 
 def draw_openings(looked: Looked) -> None:
     """That held-out items stay closed here, and how often they were opened elsewhere."""
-    listed = tasks.list_openings(looked.page.store, looked.run.project_id, looked.run.golden_id, looked.run.aspect)
+    listed = projects.list_openings(looked.page.store, looked.run.project_id, looked.run.golden_id, looked.run.aspect)
     told = f"This held-out set has been opened {tables.count_words(len(listed), 'time')}."
     st.caption(
         "Only calibration items are listed here, and rounds learn from them alone; held-out items stay closed. "

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import ItemScore
-from core.jobs.views.reviews import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.projects.views import ItemScore
+from core.projects.views.reviews import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure
 from pages.components import charts, misaligned_filters, misaligned_item, people, state, tables
@@ -60,7 +60,7 @@ def _draw_quarters(looked: Looked, sight: Sight, opened: str | None) -> None:
     shown = tuple(one for one in sight.listed if one.score is not None)[:MOST_POINTS]
     triaged = tuple(one.item_id in looked.triage for one in shown)
     key = (looked.run.run_id, looked.criteria.criteria_id, tuple(one.item_id for one in shown), triaged, opened)
-    scale = tasks.get_golden(looked.page.store, looked.run.golden_id).aspect(looked.run.aspect)
+    scale = projects.get_golden(looked.page.store, looked.run.golden_id).aspect(looked.run.aspect)
     assert scale is not None  # the run scored this aspect
     ids = [one.item_id for one in shown]
     st.plotly_chart(
@@ -218,7 +218,7 @@ def _pick_known(sheet: _Sheet) -> None:
 def _save(sheet: _Sheet, verdict: TriageVerdict) -> bool:
     looked, key = sheet.looked, sheet.key
     try:
-        tasks.save_triage(
+        projects.save_triage(
             looked.page.store,
             looked.run.project_id,
             looked.run.golden_id,

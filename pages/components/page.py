@@ -15,11 +15,11 @@ from urllib.parse import urlencode
 import streamlit as st
 from streamlit.errors import StreamlitPageNotFoundError
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import ProjectView
-from core.jobs.views.demo import is_demo
 from core.people import Actor
+from core.projects.views import ProjectView
+from core.projects.views.demo import is_demo
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import faults, people, state, tour
@@ -70,10 +70,10 @@ def start_up() -> Kept:
 
 def open_store(settings: Settings) -> Store:
     """The store of this process with what it comes with; a second call finds it done.  StoreError, ArchiveError."""
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     store.say_waiting_by(faults.say_waiting)
     _welcome(settings, store)
-    tasks.ensure_sample_project(store)
+    projects.ensure_sample_project(store)
     return store
 
 
@@ -82,7 +82,7 @@ def _welcome(settings: Settings, store: Store) -> None:
     if not settings.demo:
         return
     try:
-        tasks.welcome(store, settings)
+        projects.welcome(store, settings)
     except ConcordError as error:
         logging.getLogger("concord").error("the demo project was not brought in: %s", error)
 
@@ -98,7 +98,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     account = people.let_in()
     try:
         kept = start_up()
-        tasks.ensure_worker(kept.settings, after=WORKER_AFTER)  # cheap where one lives
+        projects.ensure_worker(kept.settings, after=WORKER_AFTER)  # cheap where one lives
         store = kept.store.acting(people.actor_of(account, kept.settings))
         _draw_menu()
         project = _choose_project(store)
@@ -126,17 +126,17 @@ def _draw_menu() -> None:
 
 
 def _choose_project(store: Store) -> ProjectView:
-    projects = {project.project_id: project for project in tasks.list_projects(store)}
+    offered = {project.project_id: project for project in projects.list_projects(store)}
     wanted = state.project() or _project_of_run(store)
-    if wanted is None or wanted not in projects:
-        wanted = next(filter(is_demo, projects), next(iter(projects)))
+    if wanted is None or wanted not in offered:
+        wanted = next(filter(is_demo, offered), next(iter(offered)))
     st.session_state[state.PROJECT_PICKER] = wanted  # always: another screen's widget may have left its value there
     with st.sidebar:
         st.selectbox(
             "Project",
-            list(projects),
+            list(offered),
             key=state.PROJECT_PICKER,
-            format_func=lambda project_id: projects[project_id].name,
+            format_func=lambda project_id: offered[project_id].name,
             on_change=_switch_project,
         )
         with (
@@ -146,14 +146,14 @@ def _choose_project(store: Store) -> ProjectView:
             st.text_input("Name", key=state.NEW_PROJECT, max_chars=80)
             st.form_submit_button("Create", on_click=_create_project, args=(store,), **people.gate(store, "admin"))
     state.remember_project(wanted)
-    return projects[wanted]
+    return offered[wanted]
 
 
 def _project_of_run(store: Store) -> str | None:
     run_id = state.url_id("run")
     if run_id is None:
         return None
-    return next((run.project_id for run in tasks.list_runs(store) if run.run_id == run_id), None)
+    return next((run.project_id for run in projects.list_runs(store) if run.run_id == run_id), None)
 
 
 def _switch_project() -> None:
@@ -164,7 +164,7 @@ def _switch_project() -> None:
 
 def _create_project(store: Store) -> None:
     try:
-        created = tasks.create_project(store, st.session_state[state.NEW_PROJECT])
+        created = projects.create_project(store, st.session_state[state.NEW_PROJECT])
     except ConcordError as error:
         state.leave_notice(f"No project was made: {error}", good=False)
         return

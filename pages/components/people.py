@@ -3,7 +3,7 @@
 Where Streamlit's secrets hold an `[auth]` section, nothing is shown before somebody has signed in, and their role comes
 from the settings.  Elsewhere whoever sits at the machine may do everything, under the name they give and their browser
 remembers; browsers of other machines are turned away.  Without a name nothing is changed.  Names and roles are enforced
-in `core.jobs.tasks`; here they are only said before a button is pressed.
+in `core.projects`; here they are only said before a button is pressed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NoReturn, Protocol
 import streamlit as st
 from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError, StreamlitPageNotFoundError
 
-from core.jobs import tasks
+from core import projects
 from core.people import Actor, Role
 from core.settings import Settings
 from core.store.store import Store
@@ -149,7 +149,7 @@ def _draw_picker(store: Store, project_id: str) -> None:
 @st.cache_data(ttl=60, max_entries=256, show_spinner=False)
 def _names(project_id: str, _store: Store) -> list[str]:
     """Kept for a minute: every screen offers them, and telling them apart reads the whole log."""
-    return tasks.list_people(_store, project_id)
+    return projects.list_people(_store, project_id)
 
 
 def draw_ask(why: str = "What you change here carries your name.", known: Sequence[str] = ()) -> None:

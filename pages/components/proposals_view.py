@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError, ConflictError
-from core.jobs import tasks
-from core.jobs.views import DifferenceView, RunView
-from core.jobs.views.rounds import ProposalState, ProposalView, RoundRequest
+from core.projects.views import DifferenceView, RunView
+from core.projects.views.rounds import ProposalState, ProposalView, RoundRequest
 from core.stats import NO_TEST, claim
 from core.wording import word_diff
 from pages.components import criteria_view, diff_view, drafts, people, state, tables
@@ -27,7 +27,7 @@ EDIT_HELP = "Saves your text as a version made from the proposal, scores it besi
 
 def draw(looked: Looked, run: RunView) -> None:
     """All proposals in a table, by their difference on the inner fold; the marked one whole, with the decision."""
-    listed = tasks.list_proposals(looked.page.store, run.run_id)
+    listed = projects.list_proposals(looked.page.store, run.run_id)
     changes = [_changes(run.run_id, one.criteria.criteria_id, one.parent.criteria_id, looked) for one in listed]
     ids = [one.criteria.criteria_id for one in listed]
     picked = state.picked_row(state.PROPOSALS, state.PROPOSALS_IDS)
@@ -107,7 +107,7 @@ def _shown(one: ProposalView, asked: Sequence[str]) -> Sequence[str]:
 
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _changes(run_id: str, criteria_id: str, parent_id: str, _looked: Looked) -> dict[str, str]:
-    changed = tasks.item_changes(_looked.page.store, run_id, criteria_id, parent_id)
+    changed = projects.item_changes(_looked.page.store, run_id, criteria_id, parent_id)
     return change_words(changed)
 
 
@@ -238,7 +238,7 @@ def _decide(looked: Looked, one: ProposalView, key: str, *, accepted: bool, edit
     reason = st.session_state.get(f"{key}_reason", "")
     kept = " Your edited text is kept as a version of its own." if edited_id else ""
     try:
-        tasks.decide_proposal(
+        projects.decide_proposal(
             looked.page.store,
             one.run_id,
             one.criteria.criteria_id,
@@ -261,7 +261,7 @@ def _decide_edited(looked: Looked, one: ProposalView, key: str, editing: drafts.
     text, reason = st.session_state[editing.key], st.session_state.get(f"{key}_reason", "")
     page, which = looked.page, (one.run_id, one.criteria.criteria_id)
     try:
-        edited_id = tasks.edit_proposal(page.store, page.settings, *which, text, note=reason)
+        edited_id = projects.edit_proposal(page.store, page.settings, *which, text, note=reason)
     except ConcordError as error:
         st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}"
         return

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import RunView
-from core.jobs.views.repeval import METHOD_NAMES
+from core import projects
+from core.projects.views import RunView
+from core.projects.views.repeval import METHOD_NAMES
 from core.records import FloatArray, GoldenSet
 from core.repeval.result import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
@@ -96,14 +96,14 @@ def draw(page: Opened, view: RunView, result: RepEvalResult, place: Place) -> No
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _looked(run_id: str, version: int, layer: int, token: str, _page: Opened, _result: RepEvalResult) -> Looked:
-    golden = tasks.load_golden_set(_page.store, _golden_id(_page, run_id))
+    golden = projects.load_golden_set(_page.store, _golden_id(_page, run_id))
     detail = cell_detail(_result, golden, layer, token)
     positions = np.asarray(_result.parts.test, dtype=np.intp)
     return Looked(detail, golden, positions, golden.labels(_result.aspect)[positions], detail.scores[positions])
 
 
 def _golden_id(page: Opened, run_id: str) -> str:
-    return tasks.run_view(page.store, run_id).golden_id
+    return projects.run_view(page.store, run_id).golden_id
 
 
 def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:

@@ -7,10 +7,10 @@ from typing import get_args
 
 import streamlit as st
 
+from core import projects
 from core.comparison import usual_level
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.jobs.views.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
+from core.projects.views import GoldenView
+from core.projects.views.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
 from core.records import LEVELS, Level, Statistic
 from core.repeval.pairs import PairRule
 from core.repeval.settings import Method, RepEvalSettings
@@ -181,7 +181,7 @@ def _pairs(settings: RepEvalSettings) -> PairRule:
 
 def _split(page: Opened, request: RepEvalRequest) -> str:
     """A calibration whose held-out items RepEval is told on; "" for a split of its own."""
-    runs = tasks.calibrations_of(page.store, request.project_id, request.golden_id, request.aspect)
+    runs = projects.calibrations_of(page.store, request.project_id, request.golden_id, request.aspect)
     words = {"": "its own: 40 / 20 / 40 % of the sources", **{run.run_id: f"as {run.title}" for run in runs}}
     chosen: str = st.selectbox(
         "Split",
@@ -211,7 +211,7 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _estimate(key: str, _page: Opened, _request: RepEvalRequest) -> RepEvalEstimate:
     """Golden sets never change under their id, so an equal request has an equal answer."""
-    return tasks.estimate_repeval(_page.store, _page.settings, _request)
+    return projects.estimate_repeval(_page.store, _page.settings, _request)
 
 
 def _duration(request: RepEvalRequest, told: RepEvalEstimate) -> str:

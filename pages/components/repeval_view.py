@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import RunSummary, RunView
-from core.jobs.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
+from core import projects
+from core.projects.views import RunSummary, RunView
+from core.projects.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
 from core.repeval.result import RepEvalResult
 from core.report.figures import STATISTIC_NAMES, describe, measure_name
 from core.report.figures.repeval import (
@@ -49,7 +49,7 @@ def measure_of(result: RepEvalResult) -> str:
 
 def runs_of(page: Opened, golden_id: str) -> list[RunSummary]:
     """RepEval runs on a golden set, newest first."""
-    runs = tasks.list_runs(page.store, page.project.project_id)
+    runs = projects.list_runs(page.store, page.project.project_id)
     return [run for run in runs if run.kind == "repeval" and run.golden_id == golden_id]
 
 
@@ -71,8 +71,8 @@ def draw_status(page: Opened, view: RunView) -> None:
         texts = f"{view.calls:,} of {view.calls_expected:,} texts read" if view.calls_expected else "getting ready"
         st.progress(view.progress or 0.0, text=texts)
         st.caption("The map appears here when the texts are read. This tab can be closed; the run goes on.")
-        if not tasks.worker_alive(page.store):
-            tasks.ensure_worker(page.settings)
+        if not projects.worker_alive(page.store):
+            projects.ensure_worker(page.settings)
     if view.error:
         st.error(plain(view.error), icon=":material/error:", title="This run failed")
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import GoldenView
+from core import projects
+from core.projects.views import GoldenView
 from pages.components.page import Opened
 from pages.components.report_view import choose_run
 
@@ -49,9 +49,9 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> bool:
 
 def _stamp(page: Opened, run_id: str) -> Hashable:
     """Changes with everything that people do, and so with what the file says of approvals."""
-    return run_id, tasks.log_page(page.store, page.project.project_id, limit=1).n
+    return run_id, projects.log_page(page.store, page.project.project_id, limit=1).n
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _kept(stamp: Hashable, _page: Opened, run_id: str) -> str:
-    return tasks.judge_file(_page.store, run_id)
+    return projects.judge_file(_page.store, run_id)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import pandas as pd
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import GoldenView, RunSummary
-from core.jobs.views.reports import Report
+from core import projects
+from core.projects.views import GoldenView, RunSummary
+from core.projects.views.reports import Report
 from core.report import plots
 from core.report.headline import headline
 from core.report.limits import limits
@@ -70,7 +70,8 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
 def choose_run(page: Opened, golden: GoldenView, aspect: str) -> RunSummary | None:
     """The calibration in the URL, else the newest; None, with what to do, where none has come to a result."""
     runs = {
-        one.run_id: one for one in tasks.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
+        one.run_id: one
+        for one in projects.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
     }
     if not runs:
         _draw_empty(page, golden, aspect)
@@ -86,7 +87,7 @@ def choose_run(page: Opened, golden: GoldenView, aspect: str) -> RunSummary | No
 def _draw_empty(page: Opened, golden: GoldenView, aspect: str) -> None:
     going = [
         one
-        for one in tasks.list_runs(page.store, page.project.project_id)
+        for one in projects.list_runs(page.store, page.project.project_id)
         if (one.kind, one.golden_id, one.aspect) == ("calibration", golden.golden_id, aspect) and not one.finished
     ]
     st.info(
@@ -105,12 +106,12 @@ def _draw_empty(page: Opened, golden: GoldenView, aspect: str) -> None:
 def kept_files(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -> Files:
     """The report of a run, gathered anew only where something of the project has changed."""
     store, project_id = page.store, page.project.project_id
-    judges = tasks.list_judges(store, project_id, golden.golden_id, aspect)
+    judges = projects.list_judges(store, project_id, golden.golden_id, aspect)
     key = (
         run.run_id,
         page.project.name,
-        tasks.log_page(store, project_id, limit=1).n,
-        tuple((one.run_id, one.status) for one in tasks.list_runs(store, project_id)),
+        projects.log_page(store, project_id, limit=1).n,
+        tuple((one.run_id, one.status) for one in projects.list_runs(store, project_id)),
         tuple((one.judge_id, one.name) for one in judges),
     )
     return _gathered(key, page, golden.golden_id, aspect, run.run_id)
@@ -118,7 +119,7 @@ def kept_files(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -
 
 @st.cache_resource(max_entries=8, show_spinner="Gathering the report …")
 def _gathered(key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str) -> Files:
-    found = tasks.report(_page.store, _page.project.project_id, golden_id, aspect, run_id)
+    found = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id)
     return Files(found, html_page(found), markdown_page(found), figures_csv(found))
 
 

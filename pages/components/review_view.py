@@ -9,11 +9,11 @@ from typing import Literal
 
 import streamlit as st
 
+from core import projects
 from core.calibration.steps import Calibration
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import CriteriaView
-from core.jobs.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
+from core.projects.views import CriteriaView
+from core.projects.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
 from core.report.figures import describe, measure_name
 from pages.components import people, state, tables
 from pages.components.page import Opened
@@ -53,7 +53,7 @@ def attempt(act: Callable[[], None], place: str = PROBLEM) -> bool:
 
 def locked_words(page: Opened, view: CriteriaView) -> str:
     """Why these criteria cannot be edited, "" when they can."""
-    by = tasks.review_of(page.store, page.project.project_id, view.criteria_id).locked_by
+    by = projects.review_of(page.store, page.project.project_id, view.criteria_id).locked_by
     return f"{by} locked these criteria: they are read, not edited, until somebody unlocks them." if by else ""
 
 
@@ -88,7 +88,7 @@ def evidence_in_short(evidence: Evidence) -> str:
 
 def judge_file_label(page: Opened, result: Calibration) -> str:
     """What the button says that hands out a judge: that its criteria are not approved, unless all are."""
-    reviews = tasks.list_reviews(page.store, page.project.project_id)
+    reviews = projects.list_reviews(page.store, page.project.project_id)
     states = [reviews[one.criteria_id].state if one.criteria_id in reviews else "draft" for one in result.chosen]
     approved = bool(states) and all(one == "approved" for one in states)
     return "Download judge.yaml" if approved else "Download judge.yaml (not approved)"
@@ -181,11 +181,11 @@ def _evidence(view: CriteriaView, run_id: str) -> Evidence:
 def _step(page: Opened, view: CriteriaView, review: Review, step: ReviewState, key: str) -> None:
     reason, run_id = str(st.session_state.get(f"{key}_reason") or ""), str(st.session_state.get(f"{key}_run") or "")
     where = (page.project.project_id, view.criteria_id, step)
-    attempt(lambda: tasks.set_state(page.store, *where, reason=reason, seen=review.seen, run_id=run_id))
+    attempt(lambda: projects.set_state(page.store, *where, reason=reason, seen=review.seen, run_id=run_id))
 
 
 def _lock(page: Opened, view: CriteriaView, locked: bool) -> None:
-    attempt(lambda: tasks.set_lock(page.store, page.project.project_id, view.criteria_id, locked=locked))
+    attempt(lambda: projects.set_lock(page.store, page.project.project_id, view.criteria_id, locked=locked))
 
 
 # ── comments ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,11 +251,13 @@ def _draw_comment_form(page: Opened, view: CriteriaView, lines: list[str]) -> No
 def _comment(page: Opened, view: CriteriaView, key: str, form: str) -> None:
     text, line = str(st.session_state.get(f"{key}_text") or ""), int(st.session_state.get(f"{key}_line") or 0)
     where = (page.project.project_id, view.criteria_id)
-    if attempt(lambda: tasks.add_comment(page.store, *where, text, line=line or None, form=form), f"{PROBLEM}_comment"):
+    if attempt(
+        lambda: projects.add_comment(page.store, *where, text, line=line or None, form=form), f"{PROBLEM}_comment"
+    ):
         st.session_state[f"{key}_text"] = ""
         st.session_state.pop(f"{key}_id", None)
 
 
 def _settle(page: Opened, view: CriteriaView, number: int) -> None:
     where = (page.project.project_id, view.criteria_id, number)
-    attempt(lambda: tasks.settle_comment(page.store, *where), f"{PROBLEM}_comment")
+    attempt(lambda: projects.settle_comment(page.store, *where), f"{PROBLEM}_comment")

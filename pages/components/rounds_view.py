@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from core import projects
 from core.calibration.settings import OPERATIONS, RoundSettings
 from core.data.labels_needed import few_labels
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.tasks.rounds import RoundResult
-from core.jobs.views import CriteriaSummary, RunSummary
-from core.jobs.views.rounds import RoundRequest
+from core.projects.rounds import RoundResult
+from core.projects.views import CriteriaSummary, RunSummary
+from core.projects.views.rounds import RoundRequest
 from pages.components import consent, live, people, proposals_view, run_view, state, tables
 from pages.components.chosen import distinct
 from pages.components.criteria_list import run_words
@@ -28,7 +28,7 @@ def draw(looked: Looked) -> None:
     """The round in the URL with its proposals, or the form that starts one."""
     rounds = {
         run.run_id: run
-        for run in tasks.list_runs(looked.page.store, looked.run.project_id)
+        for run in projects.list_runs(looked.page.store, looked.run.project_id)
         if run.kind == "round" and (run.golden_id, run.aspect) == (looked.run.golden_id, looked.run.aspect)
     }
     wanted = state.url_id("round")
@@ -137,7 +137,7 @@ def _n_calibration(looked: Looked) -> int:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _kept_split(calibration_id: str, _looked: Looked) -> tuple[int, ...]:
-    return tasks.load_calibration(_looked.page.store, calibration_id).split.calibration
+    return projects.load_calibration(_looked.page.store, calibration_id).split.calibration
 
 
 def _choose_items(looked: Looked) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def _choose_parents(looked: Looked) -> tuple[str, ...]:
 
 
 def _refinable(looked: Looked) -> list[CriteriaSummary]:
-    listed = tasks.list_criteria(looked.page.store, looked.run.project_id, looked.run.aspect, looked.run.golden_id)
+    listed = projects.list_criteria(looked.page.store, looked.run.project_id, looked.run.aspect, looked.run.golden_id)
     return [one for one in tables.best_first(listed) if one.text]
 
 
@@ -225,7 +225,7 @@ def _choose_settings(looked: Looked) -> RoundSettings | None:
 def _draw_cost(looked: Looked, request: RoundRequest) -> None:
     """Calls at most; the price by what a call of the calibration cost, where that is known."""
     n_parents = len(request.parent_ids)
-    calls = tasks.round_cost(looked.page.store, looked.calibration_id, n_parents, request.settings)
+    calls = projects.round_cost(looked.page.store, looked.calibration_id, n_parents, request.settings)
     before = run_view.read_run(looked.page, looked.calibration_id)
     cost = None if before.usage.cost is None or not before.calls else before.usage.cost / before.calls * calls
     proposals = n_parents * request.settings.per_parent
@@ -238,7 +238,7 @@ def _draw_cost(looked: Looked, request: RoundRequest) -> None:
 
 def _start(looked: Looked, request: RoundRequest) -> None:
     try:
-        run_id = tasks.start_round(looked.page.store, looked.page.settings, request)
+        run_id = projects.start_round(looked.page.store, looked.page.settings, request)
     except ConcordError as error:
         state.leave_notice(f"The round was not started: {error}", good=False)
         return

@@ -6,10 +6,10 @@ from typing import Literal
 
 import streamlit as st
 
+from core import projects
 from core.calibration.steps import Calibration, Candidate, Standing
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import RunStatus, RunSummary, RunView
+from core.projects.views import RunStatus, RunSummary, RunView
 from core.records import Alignment
 from core.report.figures import describe, measure_name
 from core.stats import difference_figures
@@ -29,12 +29,12 @@ STATUS_COLOURS: dict[RunStatus, BadgeColour] = {
 
 
 def run_version(page: Opened, run_id: str) -> int:
-    return tasks.run_version(page.store, run_id)
+    return projects.run_version(page.store, run_id)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _kept_run(_page: Opened, run_id: str, version: int) -> RunView:
-    return tasks.run_view(_page.store, run_id)
+    return projects.run_view(_page.store, run_id)
 
 
 def read_run(page: Opened, run_id: str) -> RunView:
@@ -85,8 +85,8 @@ def draw_status(page: Opened, view: RunSummary) -> None:
         st.metric("Time left" if not view.finished else "Took", _time(view), width="content")
     if view.error:
         st.error(plain(view.error), icon=":material/error:", title="This run failed")
-    if not view.finished and not tasks.worker_alive(page.store):
-        tasks.ensure_worker(page.settings)
+    if not view.finished and not projects.worker_alive(page.store):
+        projects.ensure_worker(page.settings)
         st.warning("No worker is alive yet: the run waits and then goes on. See Runs.", icon=":material/hourglass:")
 
 
@@ -145,7 +145,7 @@ def draw_result(page: Opened, view: RunView, result: Calibration) -> None:
         with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
             st.download_button(
                 review_view.judge_file_label(page, result),
-                data=lambda: tasks.judge_file(page.store, view.run_id),
+                data=lambda: projects.judge_file(page.store, view.run_id),
                 file_name="judge.yaml",
                 mime="application/yaml",
                 icon=":material/download:",
@@ -221,14 +221,14 @@ def _pick() -> None:
 
 def _cancel(page: Opened, run_id: str) -> None:
     try:
-        tasks.cancel_run(page.store, run_id)
+        projects.cancel_run(page.store, run_id)
     except ConcordError as error:
         state.leave_notice(f"Not cancelled: {error}", good=False)
 
 
 def _resume(page: Opened, run_id: str) -> None:
     try:
-        tasks.resume_run(page.store, page.settings, run_id)
+        projects.resume_run(page.store, page.settings, run_id)
     except ConcordError as error:
         state.leave_notice(f"Not resumed: {error}", good=False)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import CriteriaSummary, GoldenView
-from core.jobs.views.styles import StepsView, StylesRequest
 from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Style, StyleForm
+from core.projects.views import CriteriaSummary, GoldenView
+from core.projects.views.styles import StepsView, StylesRequest
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
@@ -244,7 +244,7 @@ def _choose_steps(page: Opened, golden: GoldenView, aspects: Sequence[str]) -> t
         return False, {}
     given = {}
     for aspect in aspects:
-        found = tasks.find_steps(page.store, page.project.project_id, golden.golden_id, aspect)
+        found = projects.find_steps(page.store, page.project.project_id, golden.golden_id, aspect)
         key = _key(golden, f"steps_{aspect}_{'' if found is None else found.run_id}")
         text = st.text_area(
             f"Steps for {plain(aspect)}",
@@ -267,7 +267,7 @@ def _keep_steps(page: Opened, found: StepsView | None, key: str) -> None:
     if found is None:
         return
     try:
-        tasks.save_steps(page.store, found.run_id, found.aspect, st.session_state[key] or "")
+        projects.save_steps(page.store, found.run_id, found.aspect, st.session_state[key] or "")
     except ConcordError as error:
         state.leave_notice(f"The steps were not kept: {error}", good=False)
 
@@ -276,7 +276,7 @@ def _choose_criteria(page: Opened, golden: GoldenView, aspects: Sequence[str]) -
     """Id of the criteria for each aspect that shall have some."""
     chosen: dict[str, str] = {}
     for aspect in aspects:
-        known = tasks.list_criteria(page.store, page.project.project_id, aspect, golden.golden_id)
+        known = projects.list_criteria(page.store, page.project.project_id, aspect, golden.golden_id)
         names = {one.criteria_id: _criteria_name(one) for one in known[:MOST_CRITERIA] if one.text}
         if not names:
             continue

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView, RunSummary, RunView
-from core.jobs.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
+from core.projects.views import GoldenView, RunSummary, RunView
+from core.projects.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
 from core.report.figures import measure_name
 from core.report.figures.styles import ForecastLine, StyleMark, forecast_figure, styles_figure
 from pages.components import charts, live, people, run_view, state, tables
@@ -33,7 +33,7 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     """The last grid of this golden set with its result, and the form of the next one."""
     runs = [
         run
-        for run in tasks.list_runs(page.store, page.project.project_id)
+        for run in projects.list_runs(page.store, page.project.project_id)
         if run.kind == "styles" and run.golden_id == golden.golden_id
     ]
     going_on = next((run for run in runs if not run.finished), None)
@@ -76,7 +76,7 @@ def _draw_run(page: Opened, run: RunView, aspect: str) -> None:
     """Status with progress and time left, and the styles that are finished so far."""
     st.text(run.title)
     run_view.draw_status(page, run)
-    found = run.outcome if isinstance(run.outcome, StylesView) else tasks.styles_so_far(page.store, run.run_id)
+    found = run.outcome if isinstance(run.outcome, StylesView) else projects.styles_so_far(page.store, run.run_id)
     if found is None or not found.cells:
         if not run.finished:
             st.caption("Styles appear here one by one. This tab can be closed; the run goes on.")
@@ -246,7 +246,7 @@ def _offer(page: Opened, golden: GoldenView, aspect: str) -> None:
 @st.cache_resource(max_entries=16, show_spinner="Counting calls and tokens …")
 def _estimate(asked: str, _page: Opened, _request: StylesRequest) -> StylesEstimate:
     """Renders every prompt once, so it is kept for as long as the request stays the same."""
-    return tasks.estimate_styles(_page.store, _page.settings, _request)
+    return projects.estimate_styles(_page.store, _page.settings, _request)
 
 
 def _show_estimate(told: StylesEstimate) -> None:
@@ -294,6 +294,6 @@ def estimate_frame(told: StylesEstimate) -> pd.DataFrame:
 
 def _start(page: Opened, request: StylesRequest) -> None:
     try:
-        tasks.start_styles(page.store, page.settings, request)
+        projects.start_styles(page.store, page.settings, request)
     except ConcordError as error:
         state.leave_notice(f"The grid was not started: {error}", good=False)

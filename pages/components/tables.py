@@ -17,7 +17,7 @@ import streamlit as st
 
 from core.calibration.steps import Candidate
 from core.data.fields import Mapping
-from core.jobs.views import (
+from core.projects.views import (
     ChangedItem,
     CriteriaAlignment,
     CriteriaSummary,

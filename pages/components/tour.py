@@ -13,10 +13,10 @@ from typing import Literal
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import RunSummary
-from core.jobs.views.demo import is_demo
+from core.projects.views import RunSummary
+from core.projects.views.demo import is_demo
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import people, state
@@ -187,7 +187,7 @@ def _walk(store: Store, steps: list[Step], place: int) -> None:
 
 def _finished(store: Store) -> Finished:
     project_id = state.project() or ""
-    runs = [one for one in reversed(tasks.list_runs(store, project_id)) if one.status == "done"]
+    runs = [one for one in reversed(projects.list_runs(store, project_id)) if one.status == "done"]
     first = next((one for one in runs if one.kind == "calibration"), None)
     return Finished(first.golden_id if first else "", first.aspect if first else "", tuple(runs))
 
@@ -218,9 +218,9 @@ def _draw_actions(settings: Settings, store: Store) -> None:
     again = st.button("Reset the demo", icon=":material/restart_alt:", key=state.widget("demo_reset"), **gate)
     try:
         if replay:
-            _go("calibrate", run=tasks.start_replay(store, settings))
+            _go("calibrate", run=projects.start_replay(store, settings))
         if again:
-            tasks.reset_demo(store, settings)
+            projects.reset_demo(store, settings)
             state.leave_project()
             state.leave_notice("The demo is as it came.", good=True)
             _go("golden_set")
@@ -234,7 +234,7 @@ def _draw_own(store: Store) -> None:
     if not st.button("Start with your own data", icon=":material/upload_file:", key=key, **gate):
         return
     try:
-        created = tasks.create_project(store, "My project")
+        created = projects.create_project(store, "My project")
     except ConcordError as error:
         _refused(error)
         return

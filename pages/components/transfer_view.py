@@ -9,10 +9,10 @@ from pathlib import Path
 
 import streamlit as st
 
+from core import projects
 from core.errors import ConcordError
-from core.jobs import tasks
-from core.jobs.views import GoldenView
-from core.jobs.views.transfer import Arriving, Exported
+from core.projects.views import GoldenView
+from core.projects.views.transfer import Arriving, Exported
 from pages.components import people, state
 from pages.components.page import Opened, stop_with
 from pages.components.screens import plain
@@ -57,7 +57,7 @@ def _prepare(page: Opened, replies: bool) -> None:
     path = page.settings.home / "exports" / f"{project_id}{'' if replies else '-without-replies'}.zip"
     try:
         with st.spinner("Writing the file …"):
-            told = tasks.export_project(page.store, page.settings, project_id, path, replies=replies)
+            told = projects.export_project(page.store, page.settings, project_id, path, replies=replies)
     except ConcordError as error:
         stop_with("The project was not exported.", str(error))
     st.session_state[state.widget("transfer_prepared")] = (project_id, replies, path, told)
@@ -118,7 +118,7 @@ def bring_in_project(page: Opened) -> None:
 
 @st.cache_resource(max_entries=2, show_spinner="Looking into the file …")
 def _looked_into(digest: str, _page: Opened, _data: bytes) -> Arriving:
-    return tasks.preview_upload(_page.store, _page.settings, _data)
+    return projects.preview_upload(_page.store, _page.settings, _data)
 
 
 def _show(arriving: Arriving) -> None:
@@ -162,7 +162,7 @@ def _take_in(page: Opened, arriving: Arriving, data: bytes) -> None:
         return
     try:
         with st.spinner("Importing …"):
-            told = tasks.import_project(page.store, page.settings, io.BytesIO(data), name=name)
+            told = projects.import_project(page.store, page.settings, io.BytesIO(data), name=name)
     except ConcordError as error:
         stop_with("The project was not imported; nothing of it was kept.", str(error))
     under = f" as {told.project.name}, since its name is taken" if told.renamed else ""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.jobs import tasks
-from core.jobs.views import CriteriaSummary, CriteriaView, RescoreRequest
-from core.jobs.views.rounds import Relative
+from core import projects
+from core.projects.views import CriteriaSummary, CriteriaView, RescoreRequest
+from core.projects.views.rounds import Relative
 from core.wording import word_diff
 from pages.components import diff_view, lineage_view, people, review_view, state, tables
 from pages.components.page import Opened, link_to
@@ -22,8 +22,8 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 def draw(page: Opened, view: CriteriaView) -> None:
     """Two versions side by side, then all of them as a tree and a table."""
-    golden = tasks.get_golden(page.store, view.golden_id)
-    family = tasks.family_tree(page.store, page.project.project_id, view.criteria.aspect, view.golden_id)
+    golden = projects.get_golden(page.store, view.golden_id)
+    family = projects.family_tree(page.store, page.project.project_id, view.criteria.aspect, view.golden_id)
     by_id = {one.criteria.criteria_id: one for one in family}
     st.subheader("Compare any two versions", anchor=False)
     if len(by_id) > 1:
@@ -120,7 +120,7 @@ def _merge(page: Opened, first: str, second: str) -> None:
     made: list[str] = []
 
     def act() -> None:
-        made.append(tasks.merge_criteria(page.store, page.project.project_id, first, second))
+        made.append(projects.merge_criteria(page.store, page.project.project_id, first, second))
 
     if review_view.attempt(act, PROBLEM):
         state.leave_notice("Merged into a new version. Read it, then measure it.", good=True)
@@ -139,7 +139,7 @@ def _measure(page: Opened, view: CriteriaView, old: CriteriaSummary, new: Criter
     started: list[str] = []
 
     def act() -> None:
-        started.append(tasks.start_rescore(page.store, page.settings, request))
+        started.append(projects.start_rescore(page.store, page.settings, request))
 
     if review_view.attempt(act, PROBLEM):
         state.put_in_url(criteria=new.criteria_id, rescore=started[0])
@@ -156,15 +156,15 @@ def draw_copy(page: Opened, view: CriteriaView) -> None:
 
 
 def _draw_copy_form(page: Opened, view: CriteriaView) -> None:
-    projects = {one.project_id: one.name for one in tasks.list_projects(page.store)}
+    offered = {one.project_id: one.name for one in projects.list_projects(page.store)}
     project_id = st.selectbox(
         "Project",
-        list(projects),
-        index=list(projects).index(page.project.project_id),
+        list(offered),
+        index=list(offered).index(page.project.project_id),
         key=state.widget("copy_project"),
-        format_func=projects.__getitem__,
+        format_func=offered.__getitem__,
     )
-    goldens = {one.golden_id: one for one in tasks.list_goldens(page.store, project_id)}
+    goldens = {one.golden_id: one for one in projects.list_goldens(page.store, project_id)}
     if not goldens:
         st.caption("That project has no golden set yet.")
         return
@@ -198,8 +198,10 @@ def _copy(page: Opened, view: CriteriaView, where: tuple[str, str, str]) -> None
 
     def act() -> None:
         here = (page.project.project_id, view.criteria_id)
-        made.append(tasks.copy_criteria(page.store, *here, to_project=project_id, golden_id=golden_id, aspect=aspect))
+        made.append(
+            projects.copy_criteria(page.store, *here, to_project=project_id, golden_id=golden_id, aspect=aspect)
+        )
 
     if review_view.attempt(act, f"{PROBLEM}_copy"):
-        name = next(one.name for one in tasks.list_projects(page.store) if one.project_id == project_id)
+        name = next(one.name for one in projects.list_projects(page.store) if one.project_id == project_id)
         state.leave_notice(f"Copied to {aspect} in {name}. Measure it there before you trust it.", good=True)

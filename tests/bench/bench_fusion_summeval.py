@@ -24,7 +24,7 @@ import core  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
 from core.fusion.estimators import METHODS  # noqa: E402
 from core.fusion.stack import StackSettings, fuse  # noqa: E402
-from core.jobs.tasks.fusion_parts import bench_of, gather, sides_of  # noqa: E402
+from core.projects.fusion_parts import bench_of, gather, sides_of  # noqa: E402
 from core.settings import Settings  # noqa: E402
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")

@@ -29,13 +29,13 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).par
 
 from fuzz_files import PROJECT, SAMPLE, file_of  # noqa: E402
 
+from core import projects  # noqa: E402
 from core.__main__ import main as command  # noqa: E402
 from core.data import as_check_json, build_golden, load_golden, propose_mapping, read_upload, tables  # noqa: E402
 from core.data.labels import asks_about_commas  # noqa: E402
 from core.data.verdict_files import load_recording, match, propose_columns  # noqa: E402
 from core.errors import ConcordError  # noqa: E402
-from core.jobs import tasks  # noqa: E402
-from core.jobs.tasks import transfer  # noqa: E402
+from core.projects import transfer  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.store import Store  # noqa: E402
 
@@ -142,11 +142,11 @@ class Bench:
 
     def preview(self, path: Path) -> None:
         with refused():
-            tasks.preview_upload(self.store, self.settings, path.read_bytes())
+            projects.preview_upload(self.store, self.settings, path.read_bytes())
 
     def project_import(self, path: Path) -> None:
         with refused():
-            tasks.import_project(self.store, self.settings, path, name="fuzz")
+            projects.import_project(self.store, self.settings, path, name="fuzz")
 
 
 @contextlib.contextmanager
@@ -256,9 +256,9 @@ def made(folder: Path) -> Bench:
     few = SAMPLE.read_text("utf-8").splitlines(keepends=True)[:30]
     (folder / "few.jsonl").write_text("".join(few), encoding="utf-8")
     settings = Settings(home=folder / "home", worker="external", worker_id="fuzz")
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     bench = Bench(folder, JUDGE, load_golden(SAMPLE), store, settings)
-    tasks.preview_project(store, settings, PROJECT)
+    projects.preview_project(store, settings, PROJECT)
     said("score", folder / "few.jsonl", "--judge-file", bench.judge, "--out", folder / "v.jsonl", "--workers", "1")
     store.close()
     return bench

@@ -43,11 +43,11 @@ from bench_rerun import golden_set  # noqa: E402
 from streamlit.proto.BackMsg_pb2 import BackMsg  # noqa: E402
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg  # noqa: E402
 
+from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.jobs import tasks  # noqa: E402
-from core.jobs.views import CalibrationRequest  # noqa: E402
-from core.jobs.views.labelling import PassRequest  # noqa: E402
 from core.labelling.plan import LabelAspect  # noqa: E402
+from core.projects.views import CalibrationRequest  # noqa: E402
+from core.projects.views.labelling import PassRequest  # noqa: E402
 from core.records import Scale  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.store import Store  # noqa: E402
@@ -250,7 +250,7 @@ def lost_and_double(store: Store, project_id: str, golden_id: str, tally: Tally)
     """(labels in the store, lost, double): by rater, the labels as they were pressed against the rows as kept."""
     rows: dict[str, list[Any]] = {}
     golden = store.goldens.load(golden_id)
-    (passed,) = tasks.list_passes(store, project_id)
+    (passed,) = projects.list_passes(store, project_id)
     for item_id in golden.item_ids:
         for row in store.labels.history(project_id, passed.pass_id, item_id):
             rows.setdefault(row.rater, []).append(row)
@@ -266,18 +266,18 @@ def lost_and_double(store: Store, project_id: str, golden_id: str, tally: Tally)
 
 def start_work(store: Store, settings: Settings, options: argparse.Namespace) -> Work:
     """A pass of 20 raters over 1,600 items, and a first calibration."""
-    project = tasks.create_project(store, "bench")
-    golden_id = tasks.add_golden(store, project.project_id, golden_set())
+    project = projects.create_project(store, "bench")
+    golden_id = projects.add_golden(store, project.project_id, golden_set())
     aspect = LabelAspect("coherence", Scale(1, 5, 1.0, given=True), "how well it hangs together")
     request = PassRequest(project.project_id, golden_id, "bench", (aspect,), options.annotators, 200, 1)
-    pass_id = tasks.start_pass(store, request)
+    pass_id = projects.start_pass(store, request)
     run_id = calibrate(store, settings, project.project_id, golden_id)
     return Work(store, settings, {"project": project.project_id, "labelling": pass_id}, golden_id, run_id)
 
 
 def calibrate(store: Store, settings: Settings, project_id: str, golden_id: str, seed: int = 0) -> str:
     chosen = CalibrationSettings(rounds=20, resamples=200, revisit="full", seed=seed)
-    return tasks.start_calibration(
+    return projects.start_calibration(
         store, settings, CalibrationRequest(project_id, golden_id, "coherence", settings=chosen)
     )
 
@@ -286,7 +286,7 @@ async def keep_calibrating(work: Work, end: float) -> int:
     """Starts the next calibration whenever one has ended, so that one always runs; how many there were."""
     number, run_id = 1, work.run_id
     while time.monotonic() < end:
-        run = await asyncio.to_thread(tasks.run_view, work.store, run_id)
+        run = await asyncio.to_thread(projects.run_view, work.store, run_id)
         if run.status in ("failed", "cancelled"):
             raise RuntimeError(f"a calibration is {run.status}: {run.error}")
         if run.finished:
@@ -363,7 +363,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         os.environ |= {"CONCORD_HOME": home, "OMP_NUM_THREADS": "1"}
         settings = Settings.from_environment()
-        store = tasks.open_store(settings)
+        store = projects.open_store(settings)
         work = start_work(store, settings, options)
         server = serve(home, port)
         try:

@@ -58,7 +58,7 @@ PACKAGES = {
         ),
     ),
     "roles": Package(
-        ("core/jobs/tasks/access.py", "core/people.py"),
+        ("core/projects/access.py", "core/people.py"),
         ("tests/core/jobs/test_access.py", "tests/pages/test_people.py"),
     ),
 }

@@ -25,9 +25,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.jobs import tasks  # noqa: E402
-from core.jobs.views import CalibrationRequest, RunView  # noqa: E402
+from core.projects.views import CalibrationRequest, RunView  # noqa: E402
 from core.records import AspectLabels, GoldenSet, Item, Scale  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.store import Store  # noqa: E402
@@ -63,15 +63,15 @@ def golden_set(seed: int = 0) -> GoldenSet:
 
 def finished_run(store: Store, settings: Settings, golden: GoldenSet) -> RunView:
     """A calibration of 60 drafts without refining, run by a worker process."""
-    project = tasks.create_project(store, "bench")
-    golden_id = tasks.add_golden(store, project.project_id, golden)
+    project = projects.create_project(store, "bench")
+    golden_id = projects.add_golden(store, project.project_id, golden)
     chosen = CalibrationSettings(rounds=0, resamples=200)
     request = CalibrationRequest(project.project_id, golden_id, "coherence", settings=chosen)
-    run_id = tasks.start_calibration(store, settings, request)
-    tasks.ensure_worker(settings)
+    run_id = projects.start_calibration(store, settings, request)
+    projects.ensure_worker(settings)
     end = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < end:
-        if (view := tasks.run_view(store, run_id)).finished:
+        if (view := projects.run_view(store, run_id)).finished:
             return view
         time.sleep(0.5)
     raise TimeoutError("the calibration did not finish")
@@ -104,7 +104,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         os.environ |= {"CONCORD_HOME": home}
         settings = Settings.from_environment()
-        store = tasks.open_store(settings)
+        store = projects.open_store(settings)
         view = finished_run(store, settings, golden_set())
         ids = {"project": view.project_id, "run": view.run_id}
         n = 0 if view.standing is None else len(view.standing.candidates)

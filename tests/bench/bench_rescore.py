@@ -24,9 +24,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 from bench_rerun import golden_set  # noqa: E402
 from conftest import SETTLED, serving  # noqa: E402
 
+from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.jobs import tasks  # noqa: E402
-from core.jobs.views import CalibrationRequest  # noqa: E402
+from core.projects.views import CalibrationRequest  # noqa: E402
 from core.settings import Settings  # noqa: E402
 
 LIMIT_SECONDS = 2.0
@@ -43,13 +43,13 @@ WISHES = (
 def prepare(home: Path) -> tuple[str, str]:
     """A project with 1,600 items and a calibration in the queue; ids of both."""
     settings = Settings(home=home, database_url=f"sqlite:///{home / 'concord.sqlite'}", worker="external")
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     try:
-        project = tasks.create_project(store, "bench").project_id
-        golden_id = tasks.add_golden(store, project, golden_set())
+        project = projects.create_project(store, "bench").project_id
+        golden_id = projects.add_golden(store, project, golden_set())
         chosen = CalibrationSettings(preset="quick", rounds=0)
         asked = CalibrationRequest(project, golden_id, "coherence", settings=chosen)
-        return project, tasks.start_calibration(store, settings, asked)
+        return project, projects.start_calibration(store, settings, asked)
     finally:
         store.close()
 

@@ -21,9 +21,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.jobs import tasks  # noqa: E402
-from core.jobs.views import CalibrationRequest  # noqa: E402
+from core.projects.views import CalibrationRequest  # noqa: E402
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Rating, Scale  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.codec import pack  # noqa: E402
@@ -49,9 +49,9 @@ def golden_of(n: int) -> GoldenSet:
 
 def fill(store: Store, n: int, n_runs: int, n_replies: int) -> str:
     """A project whose runs scored every candidate on every item, with a reply each for the first `n_replies`."""
-    project_id = tasks.create_project(store, "bench").project_id
+    project_id = projects.create_project(store, "bench").project_id
     golden = golden_of(n)
-    golden_id = tasks.add_golden(store, project_id, golden)
+    golden_id = projects.add_golden(store, project_id, golden)
     rng = np.random.default_rng(1)
     candidates = [Criteria(f"Reward candidate {k}. " * 40, "coherence") for k in range(CANDIDATES)]
     store.criteria.add(project_id, golden_id, candidates)
@@ -95,9 +95,9 @@ def main() -> None:
         with Store(f"sqlite:///{folder}/here.sqlite") as here, Store(f"sqlite:///{folder}/there.sqlite") as there:
             project_id = fill(here, chosen.items, chosen.runs, chosen.replies)
             file = Path(folder) / "p.zip"
-            told = measured("export", lambda: tasks.export_project(here, settings, project_id, file))
-            measured("look", lambda: tasks.preview_project(there, settings, file))
-            measured("import", lambda: tasks.import_project(there, settings, file))
+            told = measured("export", lambda: projects.export_project(here, settings, project_id, file))
+            measured("look", lambda: projects.preview_project(there, settings, file))
+            measured("import", lambda: projects.import_project(there, settings, file))
             unpacked = sum(size for _, size in _sizes(file))
             print(f"{told.holds.words}: {told.size / 1e6:.1f} MB, {unpacked / 1e6:.1f} MB unpacked")
 

@@ -100,24 +100,24 @@ def counting() -> Iterator[Counted]:
 
 
 def to_judge_file(settings: Settings) -> Walk:
+    from core import projects
     from core.calibration.settings import CalibrationSettings
     from core.data import build_golden, propose_mapping
     from core.demo.build import do_here
-    from core.jobs import tasks
-    from core.jobs.views import CalibrationRequest
+    from core.projects.views import CalibrationRequest
 
     store, project_id = opened(settings)
     sent = (SAMPLES / "data_to_text.csv").read_bytes()
 
     def walk() -> str:
-        table = tasks.read_upload(store, sent, "data_to_text.csv", max_mb=settings.max_upload_mb)
+        table = projects.read_upload(store, sent, "data_to_text.csv", max_mb=settings.max_upload_mb)
         golden = build_golden(table, propose_mapping(table.columns, table.rows), {}).golden
-        golden_id = tasks.add_golden(store, project_id, golden)
+        golden_id = projects.add_golden(store, project_id, golden)
         quick = CalibrationSettings(preset="quick")
         request = CalibrationRequest(project_id, golden_id, next(iter(golden.aspects)), "offline", quick)
-        run_id = tasks.start_calibration(store, settings, request)
+        run_id = projects.start_calibration(store, settings, request)
         assert do_here(store, settings, run_id) == "done"
-        return tasks.judge_file(store, run_id)
+        return projects.judge_file(store, run_id)
 
     return walk
 
@@ -143,28 +143,28 @@ def to_alignment(settings: Settings) -> Walk:
 
 def to_golden_set(settings: Settings) -> Walk:
     import core
-    from core.jobs import tasks
-    from core.jobs.views.labelling import PassRequest
+    from core import projects
     from core.labelling.plan import LabelAspect
     from core.people import Actor
+    from core.projects.views.labelling import PassRequest
     from core.records import Scale
 
     store, project_id = opened(settings)
-    golden_id = tasks.add_golden(store, project_id, core.load_golden(SAMPLES / "summaries.jsonl"))
+    golden_id = projects.add_golden(store, project_id, core.load_golden(SAMPLES / "summaries.jsonl"))
     aspects = (LabelAspect("clarity", Scale(1, 5, 1), "The text is easy to follow."),)
     request = PassRequest(project_id, golden_id, "a pass", aspects, n_raters=1, limit=N_LABELLED)
-    pass_id = tasks.start_pass(store.acting(Actor("Ann")), request)
+    pass_id = projects.start_pass(store.acting(Actor("Ann")), request)
 
     def walk() -> object:
         ann = store.acting(Actor("Ann"))
-        desk = tasks.sit_down(ann, project_id, pass_id)
+        desk = projects.sit_down(ann, project_id, pass_id)
         for k, item_id in enumerate(desk.assigned):
-            tasks.save_label(ann, project_id, pass_id, item_id, {"clarity": float(1 + k % 5)}, form=f"label:{k}")
-            passed = tasks.get_pass(ann, project_id, pass_id)
-            desk = tasks.sit_down(ann, project_id, pass_id, seen=(passed, desk))
+            projects.save_label(ann, project_id, pass_id, item_id, {"clarity": float(1 + k % 5)}, form=f"label:{k}")
+            passed = projects.get_pass(ann, project_id, pass_id)
+            desk = projects.sit_down(ann, project_id, pass_id, seen=(passed, desk))
         assert desk.n_done == N_LABELLED
-        assert tasks.harvest(ann, project_id, pass_id).n_touched == N_LABELLED
-        return tasks.load_golden_set(ann, tasks.freeze_labels(ann, project_id, pass_id, name="labelled"))
+        assert projects.harvest(ann, project_id, pass_id).n_touched == N_LABELLED
+        return projects.load_golden_set(ann, projects.freeze_labels(ann, project_id, pass_id, name="labelled"))
 
     return walk
 
@@ -173,9 +173,9 @@ def to_heat_map(settings: Settings) -> Walk:
     import torch  # noqa: F401  as a worker that read before; under a profile the import takes long
 
     import core
+    from core import projects
     from core.demo.build import do_here
-    from core.jobs import tasks
-    from core.jobs.views.repeval import RepEvalRequest, RepEvalView
+    from core.projects.views.repeval import RepEvalRequest, RepEvalView
     from core.repeval.settings import RepEvalSettings
     from core.report.figures.repeval import heat_figure
     from pages.components.repeval_view import heat_of, measure_of
@@ -191,14 +191,14 @@ def to_heat_map(settings: Settings) -> Walk:
         ratings=(),
     )
     store, project_id = opened(settings)
-    golden_id = tasks.add_golden(store, project_id, few)
+    golden_id = projects.add_golden(store, project_id, few)
     quick = RepEvalSettings(resamples=20, random_vectors=50)
 
     def walk() -> object:
         request = RepEvalRequest(project_id, golden_id, aspect, settings=quick)
-        run_id = tasks.start_repeval(store, settings, request)
+        run_id = projects.start_repeval(store, settings, request)
         assert do_here(store, settings, run_id) == "done"
-        outcome = tasks.run_view(store, run_id).outcome
+        outcome = projects.run_view(store, run_id).outcome
         assert isinstance(outcome, RepEvalView)
         return heat_figure(heat_of(outcome.result), measure=measure_of(outcome.result))
 
@@ -207,10 +207,10 @@ def to_heat_map(settings: Settings) -> Walk:
 
 def opened(settings: Settings) -> tuple[Any, str]:
     """A store with an empty project: (store, project id)."""
-    from core.jobs import tasks
+    from core import projects
 
-    store = tasks.open_store(settings)
-    return store, tasks.create_project(store, "walks").project_id
+    store = projects.open_store(settings)
+    return store, projects.create_project(store, "walks").project_id
 
 
 WALKS: dict[str, Callable[[Settings], Walk]] = {

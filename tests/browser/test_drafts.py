@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.jobs import tasks
+from core import projects
 from core.people import Actor
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
 from core.settings import Settings
@@ -40,17 +40,17 @@ class Place:
         return f"{url}/criteria?project={self.project_id}&criteria={PARENT.criteria_id}"
 
     def draft(self, who: str = "Ann") -> str | None:
-        found = tasks.draft_of(self.store.acting(Actor(who)), self.project_id, f"criteria:{PARENT.criteria_id}")
+        found = projects.draft_of(self.store.acting(Actor(who)), self.project_id, f"criteria:{PARENT.criteria_id}")
         return None if found is None else found.text
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     home = tmp_path / "home"
-    store = tasks.open_store(Settings(home=home, worker="external", worker_id="w"))
-    project_id = tasks.create_project(store, "drafts").project_id
+    store = projects.open_store(Settings(home=home, worker="external", worker_id="w"))
+    project_id = projects.create_project(store, "drafts").project_id
     golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
-    store.criteria.add(project_id, tasks.add_golden(store, project_id, golden), [PARENT])
+    store.criteria.add(project_id, projects.add_golden(store, project_id, golden), [PARENT])
     yield Place(home, store, project_id)
     store.close()
 
@@ -112,8 +112,8 @@ def test_bursts_are_kept_in_order_a_reload_brings_them_back_and_saving_ends_the_
         types(page, area, " Six.")
         page.keyboard.press("Control+Enter")  # saves, in the same breath
         settle("Saved. It was not re-scored", page)
-        newest = tasks.get_criteria(place.store, place.project_id, PARENT.criteria_id).head
-        assert tasks.get_criteria(place.store, place.project_id, newest).text == f"{whole} Five. Six."
+        newest = projects.get_criteria(place.store, place.project_id, PARENT.criteria_id).head
+        assert projects.get_criteria(place.store, place.project_id, newest).text == f"{whole} Five. Six."
         assert place.draft() is None
         page.goto(place.form(url))
         expect(opened(page, settle)).to_have_value(TEXT)

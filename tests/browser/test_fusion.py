@@ -15,9 +15,9 @@ import pytest
 import yaml
 from playwright.sync_api import Locator, Page, expect
 
+from core import projects
 from core.data import load_golden
 from core.fusion.assistants import make_assistant
-from core.jobs import tasks
 from core.jobs.runs.metrics import judge_of
 from core.settings import Settings
 
@@ -35,13 +35,13 @@ HEADER, ROW = 37, 37
 def filled(tmp_path: Path) -> tuple[Path, str]:
     """A home with the sample summaries and four assistants on the shelf, and the query that opens them."""
     home = tmp_path / "home"
-    store = tasks.open_store(Settings(home=home, worker="external", worker_id="w"))
+    store = projects.open_store(Settings(home=home, worker="external", worker_id="w"))
     golden = load_golden(SUMMARIES)
-    project = tasks.create_project(store, "fusion").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    project = projects.create_project(store, "fusion").project_id
+    golden_id = projects.add_golden(store, project, golden)
     for name in PARTS:
         assistant = make_assistant(name)
-        tasks.add_judge(store, project, golden_id, judge_of(assistant, assistant.score(golden.items), ASPECT))
+        projects.add_judge(store, project, golden_id, judge_of(assistant, assistant.score(golden.items), ASPECT))
     store.close()
     return home, f"project={project}&golden={golden_id}&aspect={ASPECT}"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from core import projects
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.rounds import RoundRequest
 from core.people import Actor
+from core.projects.views import CalibrationRequest
+from core.projects.views.rounds import RoundRequest
 from core.settings import Settings
 from core.store.store import Store
 
@@ -47,19 +47,19 @@ def place(
 ) -> Iterator[Place]:
     home = tmp_path_factory.mktemp("meeting") / "home"
     settings = Settings(home=home, worker="external", worker_id="w")
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     ann = store.acting(Actor("Ann"))
-    project_id = tasks.create_project(store, "review").project_id
-    golden_id = tasks.add_golden(store, project_id, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
+    project_id = projects.create_project(store, "review").project_id
+    golden_id = projects.add_golden(store, project_id, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
     chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3)
     request = CalibrationRequest(project_id, golden_id, ASPECT, "offline", chosen)
-    run_id = tasks.start_calibration(ann, settings, request)
+    run_id = projects.start_calibration(ann, settings, request)
     drive(store, settings, run_id)
-    best = tasks.load_calibration(store, run_id).chosen[0].criteria_id
-    picks = tuple(one.item_id for one in tasks.item_scores(store, run_id, best)[:3])
+    best = projects.load_calibration(store, run_id).chosen[0].criteria_id
+    picks = tuple(one.item_id for one in projects.item_scores(store, run_id, best)[:3])
     small = RoundSettings(sizes=(2,), trials=1)
     asked = RoundRequest(project_id, golden_id, ASPECT, run_id, (best,), picks, small)
-    round_id = tasks.start_round(ann, settings, asked)
+    round_id = projects.start_round(ann, settings, asked)
     drive(store, settings, round_id)
     with serve(home) as url:
         yield Place(url, store, project_id, golden_id, best, round_id)
@@ -80,7 +80,7 @@ def test_two_who_edit_at_once_see_both_texts(browser: Browser, place: Place, set
             page.goto(f"{place.url}/criteria?project={place.project_id}&criteria={place.best}")
             settle("Edit by hand", page)
             act_as(name, "Edit by hand", page)
-        before = tasks.get_criteria(place.store, place.project_id, place.best).text
+        before = projects.get_criteria(place.store, place.project_id, place.best).text
         for page, name in zip(pages, ("Ann", "Bo"), strict=True):
             page.get_by_label("Criteria", exact=True).fill(f"{before}\nWhat {name} <b>wants</b>.")
             page.get_by_role("button", name="Save and re-score").click()
@@ -90,8 +90,8 @@ def test_two_who_edit_at_once_see_both_texts(browser: Browser, place: Place, set
             expect(second.get_by_text(words).first).to_be_visible()
         second.get_by_role("button", name="Save mine as a version of its own").click()
         settle(SAVED, second)
-        edits = tasks.get_criteria(place.store, place.project_id, place.best).edits
-        kept = [tasks.get_criteria(place.store, place.project_id, one).criteria for one in edits]
+        edits = projects.get_criteria(place.store, place.project_id, place.best).edits
+        kept = [projects.get_criteria(place.store, place.project_id, one).criteria for one in edits]
         assert [one.provenance.author for one in kept] == ["Ann", "Bo"]
         assert not second.get_by_test_id("stException").count()
     finally:
@@ -131,8 +131,8 @@ def test_a_proposal_is_accepted_in_a_meeting_then_approved(
     page.get_by_label("Reason, for those who read it later").fill("The meeting took it.")
     page.get_by_role("button", name="Approve", exact=True).click()
     settle("Approved text stays as it is")
-    taken = next(one for one in tasks.list_proposals(place.store, place.round_id) if one.state == "accepted")
-    approval = tasks.review_of(place.store, place.project_id, taken.criteria.criteria_id).approval
+    taken = next(one for one in projects.list_proposals(place.store, place.round_id) if one.state == "accepted")
+    approval = projects.review_of(place.store, place.project_id, taken.criteria.criteria_id).approval
     assert approval is not None
     assert (approval.actor, approval.reason) == ("Ann", "The meeting took it.")
     assert approval.evidence is not None

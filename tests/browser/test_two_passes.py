@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from core.jobs import tasks
-from core.jobs.views.labelling import PassRequest
+from core import projects
 from core.labelling.plan import LabelAspect
+from core.projects.views.labelling import PassRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -40,7 +40,7 @@ class Place:
 
     def begin(self, name: str, *aspects: LabelAspect, n_raters: int = 1) -> str:
         request = PassRequest(self.project_id, self.golden_id, name, aspects, n_raters, 4, 1, order="file")
-        return tasks.start_pass(self.store, request)
+        return projects.start_pass(self.store, request)
 
     def said(self, pass_id: str, rater: str = "Ann") -> Said:
         """Item → aspect → label, as saved."""
@@ -54,17 +54,17 @@ class Place:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, serve: Serve) -> Iterator[tuple[str, Store]]:
     home = tmp_path_factory.mktemp("passes") / "home"
-    with tasks.open_store(Settings(home=home, worker="external", worker_id="w")) as store, serve(home) as url:
+    with projects.open_store(Settings(home=home, worker="external", worker_id="w")) as store, serve(home) as url:
         yield url, store
 
 
 @pytest.fixture
 def place(served: tuple[str, Store]) -> Place:
     url, store = served
-    project_id = tasks.create_project(store, "p").project_id
+    project_id = projects.create_project(store, "p").project_id
     items = tuple(Item(f"i{k}", f"Text number {k}.", f"s{k}", "", f"Source of text {k}.") for k in range(4))
     labels = AspectLabels("clarity", Scale(1, 5), (3.67, 4.33, None, 2.67))
-    golden_id = tasks.add_golden(store, project_id, GoldenSet("g", "source_target", items, {"clarity": labels}))
+    golden_id = projects.add_golden(store, project_id, GoldenSet("g", "source_target", items, {"clarity": labels}))
     return Place(url, store, project_id, golden_id)
 
 
@@ -259,7 +259,7 @@ def _second_pass(page: Page, place: Place) -> str:
     page.wait_for_selector(SETTLED)
     page.get_by_role("button", name="Begin this pass").click()
     told(page, "Second look has begun")
-    return tasks.list_passes(place.store, place.project_id)[0].pass_id
+    return projects.list_passes(place.store, place.project_id)[0].pass_id
 
 
 def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
@@ -281,5 +281,5 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
     bo.wait_for_timeout(500)
     bo.get_by_role("button", name="Freeze these labels").click()
     told(bo, "items with labels of clarity on 4")
-    frozen = tasks.load_golden_set(place.store, tasks.list_goldens(place.store, place.project_id)[0].golden_id)
+    frozen = projects.load_golden_set(place.store, projects.list_goldens(place.store, place.project_id)[0].golden_id)
     assert frozen.aspects["clarity"].values == (3.67, 4.33, 3.0, 2.67)

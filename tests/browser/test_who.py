@@ -19,7 +19,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from core.jobs import tasks
+from core import projects
 from core.settings import Settings
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -166,8 +166,8 @@ def team(
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """URL of an app where people sign in, and the ids of its projects by their names."""
     home = tmp_path / "home"
-    store = tasks.open_store(Settings.from_environment({"CONCORD_HOME": str(home)}))
-    projects = {name: tasks.create_project(store, name).project_id for name in ("First", "Second & <b>")}
+    store = projects.open_store(Settings.from_environment({"CONCORD_HOME": str(home)}))
+    made = {name: projects.create_project(store, name).project_id for name in ("First", "Second & <b>")}
     store.close()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -181,7 +181,7 @@ client_secret = "secret"
 server_metadata_url = "{issuer}/.well-known/openid-configuration"
 """)
     with serve(home, f"--secrets.files={secrets}", port=port) as url:
-        yield url, projects
+        yield url, made
 
 
 def sign_in(page: Page, settle: Settle) -> None:
@@ -194,8 +194,8 @@ def sign_in(page: Page, settle: Settle) -> None:
 def test_a_deep_link_survives_signing_in_once(
     page: Page, context: BrowserContext, team: tuple[str, dict[str, str]], settle: Settle
 ) -> None:
-    url, projects = team
-    second = projects["Second & <b>"]
+    url, made = team
+    second = made["Second & <b>"]
     page.goto(f"{url}/runs?project={second}&section=log&rater=Eve&next=http://evil.example")
     settle("Sign in to go on.")
     kept(page, f"runs%3Fproject%3D{second}%26section%3Dlog")

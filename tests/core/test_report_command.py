@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from core import projects
 from core.__main__ import main
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
+from core.projects.views import CalibrationRequest
 from core.settings import Settings
 
 PROJECT = "Dialogue <b>"
@@ -27,13 +27,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, repository: Path, drive: Call
     settings = Settings(
         home=folder, worker="external", worker_id="w", database_url=f"sqlite:///{folder}/concord.sqlite"
     )
-    store = tasks.open_store(settings)
-    project = tasks.create_project(store, PROJECT).project_id
-    tasks.create_project(store, "empty")
-    golden_id = tasks.add_golden(store, project, load_golden(repository / "sample_data" / "dialogue.jsonl"))
+    store = projects.open_store(settings)
+    project = projects.create_project(store, PROJECT).project_id
+    projects.create_project(store, "empty")
+    golden_id = projects.add_golden(store, project, load_golden(repository / "sample_data" / "dialogue.jsonl"))
     chosen = CalibrationSettings(preset="quick", resamples=50, rounds=0)
     asked = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen)
-    drive(store, settings, tasks.start_calibration(store, settings, asked))
+    drive(store, settings, projects.start_calibration(store, settings, asked))
     store.close()
     return folder
 

@@ -1,4 +1,4 @@
-"""A stand-in for `core.jobs.tasks`: screens meet every state (running, failed, conflict, …) without a worker.
+"""A stand-in for `core.projects`: screens meet every state (running, failed, conflict, …) without a worker.
 
 The screens call `tasks.<name>`; the `world` fixture puts the methods of a `World` in the place of those functions.
 """
@@ -17,6 +17,7 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing, WorkDone
 from core.data import Table, load_golden, read_upload
@@ -24,8 +25,8 @@ from core.data.labels_needed import few_labels
 from core.data.texts import KnownTexts
 from core.demo.build import do_here
 from core.errors import ConflictError, JobError, NotFoundError
-from core.jobs import tasks
-from core.jobs.views import (
+from core.people import LOCAL, Actor
+from core.projects.views import (
     AspectView,
     CalibrationRequest,
     ChangedItem,
@@ -44,9 +45,8 @@ from core.jobs.views import (
     RunSummary,
     RunView,
 )
-from core.jobs.views.reviews import Review
-from core.jobs.views.workers import WorkerView
-from core.people import LOCAL, Actor
+from core.projects.views.reviews import Review
+from core.projects.views.workers import WorkerView
 from core.records import (
     Alignment,
     AspectLabels,
@@ -110,7 +110,7 @@ class Hands:
 
 
 class World:
-    """Projects, golden sets, runs and criteria in memory, with the faces of `core.jobs.tasks`."""
+    """Projects, golden sets, runs and criteria in memory, with the faces of `core.projects`."""
 
     def __init__(self) -> None:
         self.projects = [ProjectView("p1", "Sample project", NOW, 1, 0), ProjectView("p2", HOSTILE, NOW, 0, 0)]
@@ -218,7 +218,7 @@ class World:
             ),
         )
 
-    # ── the faces of core.jobs.tasks ──
+    # ── the faces of core.projects ──
     def open_store(self, settings: Settings) -> object:
         return Hands()
 
@@ -423,11 +423,11 @@ def somebody(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A world with one sample golden set; caches of the screens are emptied around it."""
     made = World()
-    for name in tasks.__all__:
+    for name in projects.__all__:
         if hasattr(made, name):
-            monkeypatch.setattr(tasks, name, getattr(made, name))
+            monkeypatch.setattr(projects, name, getattr(made, name))
         else:
-            monkeypatch.delattr(tasks, name)
+            monkeypatch.delattr(projects, name)
     st.cache_resource.clear()
     st.cache_data.clear()
     yield made
@@ -501,13 +501,13 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
         environment.setenv("CONCORD_HOME", str(home))
         environment.setenv("CONCORD_WORKER", "external")
         st.cache_resource.clear()
-        store = tasks.open_store(settings)
-        project = tasks.create_project(store, "p").project_id
+        store = projects.open_store(settings)
+        project = projects.create_project(store, "p").project_id
         golden = hostile_golden()
-        golden_id = tasks.add_golden(store, project, golden)
+        golden_id = projects.add_golden(store, project, golden)
         chosen = CalibrationSettings(preset="quick", rounds=1, revisit="full", resamples=50, seed=3)
         asked = CalibrationRequest(project, golden_id, "coherence", "offline", chosen)
-        made = Real(settings, store, project, golden, tasks.start_calibration(store, settings, asked))
+        made = Real(settings, store, project, golden, projects.start_calibration(store, settings, asked))
         made.drive(made.run_id)
         yield made
         store.close()

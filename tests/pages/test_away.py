@@ -9,7 +9,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
+from core import projects
 from core.settings import Settings
 from core.store import patience
 from pages.components import people
@@ -28,7 +28,7 @@ def server(postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         st.cache_resource.clear()
         yield proxy
         st.cache_resource.clear()
-        tasks.open_store(Settings.from_environment()).close()
+        projects.open_store(Settings.from_environment()).close()
 
 
 def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server: GoingAway) -> None:
@@ -40,8 +40,8 @@ def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server:
     back.join()
     assert not screen.exception
     assert "The database does not answer. Waiting for it" in screen.toast[0].value
-    store = tasks.open_store(Settings.from_environment())
-    assert [one.name for one in tasks.list_projects(store)].count("mine") == 1
+    store = projects.open_store(Settings.from_environment())
+    assert [one.name for one in projects.list_projects(store)].count("mine") == 1
 
 
 def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypatch: pytest.MonkeyPatch) -> None:

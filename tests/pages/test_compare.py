@@ -16,9 +16,9 @@ from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
 import core
+from core import projects
 from core.comparison import compare_table, leaderboard_csv
-from core.jobs import tasks
-from core.jobs.views.metrics import MetricsRequest
+from core.projects.views.metrics import MetricsRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating, Scale, Unscored
 from core.settings import Settings
 from core.store.store import Store
@@ -37,7 +37,7 @@ class Shelf:
     def __init__(self, store: Store, raters: int = 0) -> None:
         rng = np.random.default_rng(3)
         self.store = store
-        self.project = tasks.create_project(store, "bench").project_id
+        self.project = projects.create_project(store, "bench").project_id
         self.labels = rng.integers(1, 6, N_SOURCES * N_SYSTEMS).astype(float)
         items = tuple(
             Item(f"i{k}", f"Text {k} <b>bold</b>", f"doc{k // N_SYSTEMS}", f"sys{k % N_SYSTEMS}")
@@ -50,7 +50,7 @@ class Shelf:
             for (rater, k), value in np.ndenumerate(given)
         )
         self.golden = GoldenSet("summeval sample", "single", items, labels, ratings)
-        self.golden_id = tasks.add_golden(store, self.project, self.golden)
+        self.golden_id = projects.add_golden(store, self.project, self.golden)
         self.noise = rng
         self.judges: dict[str, np.ndarray] = {}
 
@@ -63,7 +63,7 @@ class Shelf:
         unscored = tuple(Unscored(f"i{k}", "no verdict", "nothing to read") for k in range(n - unread, n))
         judge = JudgeScores(name, more.pop("kind", "imported"), more.pop("aspect", "coherence"), values, unscored)
         replies = {f"i{k}": (f"Rating: {k} <script>",) for k in range(n)} if judge.kind == "imported" else None
-        return tasks.add_judge(self.store, self.project, self.golden_id, replace(judge, **more), replies)
+        return projects.add_judge(self.store, self.project, self.golden_id, replace(judge, **more), replies)
 
     @property
     def ids(self) -> dict[str, str]:
@@ -74,7 +74,7 @@ class Shelf:
 def shelf(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Shelf]:
     monkeypatch.setenv("CONCORD_WORKER", "external")
     st.cache_resource.clear()
-    store = tasks.open_store(tmp_home)
+    store = projects.open_store(tmp_home)
     yield Shelf(store, getattr(request, "param", 0))
     store.close()
     st.cache_resource.clear()
@@ -97,7 +97,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Shelf, open
     next(one for one in screen.segmented_control if one.label == "Level").set_value("dataset").run()
     table = screen.dataframe[0].value
     assert list(table["judge"]) == ["good", "poor"]
-    good = tasks.list_judges(shelf.store, shelf.project)[0].judge.values[:72]
+    good = projects.list_judges(shelf.store, shelf.project)[0].judge.values[:72]
     assert table["Spearman, dataset"].iloc[0] == pytest.approx(spearmanr(good, shelf.labels[:72]).statistic)
     assert list(table["n"]) == [72, 72]
     assert list(table["no score"]) == [0, 8]
@@ -145,7 +145,7 @@ def test_no_judge_says_what_to_do(shelf: Shelf, open_screen: Open, texts: Texts)
 
 
 def test_no_golden_set_says_what_to_do(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
-    empty = tasks.create_project(shelf.store, "empty").project_id
+    empty = projects.create_project(shelf.store, "empty").project_id
     assert "no golden set yet" in texts(open_screen(SCREEN, project=empty))
 
 
@@ -154,7 +154,9 @@ def test_judges_without_a_common_item_are_told_in_words(shelf: Shelf, open_scree
     for name, at in (("left", slice(0, 40)), ("right", slice(40, 80))):
         values = half.copy()
         values[at] = shelf.labels[at]
-        tasks.add_judge(shelf.store, shelf.project, shelf.golden_id, JudgeScores(name, "imported", "coherence", values))
+        projects.add_judge(
+            shelf.store, shelf.project, shelf.golden_id, JudgeScores(name, "imported", "coherence", values)
+        )
     screen = open_screen(SCREEN, **shelf.ids)
     assert headline(screen) == "Nothing can be compared yet."
     assert "left and right have no common item" in texts(screen)
@@ -182,7 +184,7 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Shelf, ope
     assert board["good"].startswith("above a person, +")
     assert board["poor"].startswith("below a person, −")
     people = choose(screen, "people").dataframe[1].value.set_index("judge")
-    golden, good = tasks.load_golden_set(shelf.store, shelf.golden_id), shelf.judges["good"]
+    golden, good = projects.load_golden_set(shelf.store, shelf.golden_id), shelf.judges["good"]
     scores = dict(zip(golden.item_ids, good.tolist(), strict=True))
     own = core.beside_people(golden, scores, "coherence", level="sample")
     assert people.loc["good", "the judge"] == pytest.approx(own.judge.value)
@@ -254,7 +256,7 @@ def test_a_judge_is_renamed_and_removed(shelf: Shelf, open_screen: Open, texts: 
     assert next(button for button in screen.button if button.label == "Remove").disabled
     screen.checkbox(key=f"form_compare_sure_{gone}").check().run()
     next(button for button in screen.button if button.label == "Remove").click().run()
-    assert [view.name for view in tasks.list_judges(shelf.store, shelf.project)] == ["The first"]
+    assert [view.name for view in projects.list_judges(shelf.store, shelf.project)] == ["The first"]
     assert not screen.exception
 
 
@@ -264,7 +266,7 @@ def test_a_removed_judge_that_was_left_out_leaves_no_trace(shelf: Shelf, open_sc
     gone = shelf.add("c", 1.0)
     screen = open_screen(SCREEN, **shelf.ids)
     screen.multiselect[0].set_value([gone]).run()
-    tasks.remove_judge(shelf.store, shelf.project, gone)
+    projects.remove_judge(shelf.store, shelf.project, gone)
     screen.run()
     assert not screen.exception
     assert sorted(screen.dataframe[0].value["judge"]) == ["a", "b"]
@@ -301,7 +303,7 @@ def test_hostile_names_stay_letters(shelf: Shelf, open_screen: Open) -> None:
 
 def test_the_downloads_are_the_table(shelf: Shelf) -> None:
     shelf.add("a", 1.0)
-    judges = [view.judge for view in tasks.list_judges(shelf.store, shelf.project)]
+    judges = [view.judge for view in projects.list_judges(shelf.store, shelf.project)]
     board = compare_table(shelf.golden, "coherence", judges, statistic="spearman", level="sample", resamples=50)
     (line,) = csv.DictReader(io.StringIO(leaderboard_csv(board)))
     shown = compare_board.board_frame(board, "Spearman, sample")
@@ -340,6 +342,6 @@ def test_calibrate_points_to_compare_for_a_run_of_metrics(
     shelf: Shelf, tmp_home: Settings, open_screen: Open, texts: Texts
 ) -> None:
     request = MetricsRequest(shelf.project, shelf.golden_id, "coherence", ("overlap",))
-    run_id = tasks.start_metrics(shelf.store, tmp_home, request)
+    run_id = projects.start_metrics(shelf.store, tmp_home, request)
     said = texts(open_screen("3_calibrate", project=shelf.project, run=run_id))
     assert "It computed metrics; its result stands in Compare." in said

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs.views import RescoreRequest
+from core.projects.views import RescoreRequest
 from core.records import Criteria, Provenance
 from pages.components import state
 

@@ -12,7 +12,7 @@ import streamlit as st
 from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
+from core import projects
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -30,7 +30,7 @@ class Shelf:
     def __init__(self, store: Store) -> None:
         self.rng = np.random.default_rng(3)
         self.store = store
-        self.project = tasks.create_project(store, "bench").project_id
+        self.project = projects.create_project(store, "bench").project_id
         self.labels = self.rng.integers(1, 6, N_SOURCES * N_SYSTEMS).astype(float)
         items = tuple(
             Item(f"i{k}", f"Text {k} {HOSTILE}", f"doc{k // N_SYSTEMS}", f"sys{k % N_SYSTEMS}")
@@ -38,12 +38,12 @@ class Shelf:
         )
         labels = {"coherence": AspectLabels("coherence", Scale(1, 5, 1.0), tuple(self.labels))}
         self.golden = GoldenSet("summeval sample", "single", items, labels)
-        self.golden_id = tasks.add_golden(store, self.project, self.golden)
+        self.golden_id = projects.add_golden(store, self.project, self.golden)
 
     def add(self, name: str, spread: float, **more: Any) -> str:
         values = self.labels + self.rng.normal(0, spread, self.labels.size)
         judge = JudgeScores(name, more.pop("kind", "metric"), "coherence", values, calls_per_item=0.0)
-        return tasks.add_judge(self.store, self.project, self.golden_id, replace(judge, **more))
+        return projects.add_judge(self.store, self.project, self.golden_id, replace(judge, **more))
 
     @property
     def ids(self) -> dict[str, str]:
@@ -54,7 +54,7 @@ class Shelf:
 def shelf(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
     monkeypatch.setenv("CONCORD_WORKER", "external")
     st.cache_resource.clear()
-    store = tasks.open_store(tmp_home)
+    store = projects.open_store(tmp_home)
     yield Shelf(store)
     store.close()
     st.cache_resource.clear()
@@ -88,11 +88,11 @@ def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: 
     assert set(frame["role"]) == {"fusion", "part", "plain judge"}
     assert len(set(frame["n"])) == 1
     assert [name for name in frame.columns if "Spearman" in name] == ["Spearman, dataset"]
-    listed = {one.name: one for one in tasks.list_judges(full.store, full.project)}
+    listed = {one.name: one for one in projects.list_judges(full.store, full.project)}
     from core.fusion.stack import StackSettings
 
     parts = [one.judge_id for one in listed.values() if one.judge.kind == "metric"]
-    found = tasks.fuse_judges(full.store, full.project, full.golden_id, "coherence", judge_ids=parts,
+    found = projects.fuse_judges(full.store, full.project, full.golden_id, "coherence", judge_ids=parts,
                               settings=StackSettings(method="ridge"))  # fmt: skip
     at = list(found.report)
     for name in ("one", "plain"):
@@ -128,7 +128,7 @@ def test_a_fusion_is_kept_as_a_judge(full: Shelf, open_screen: Open, texts: Text
     next(one for one in screen.button if one.label == "Keep").click().run()
     assert not screen.exception
     assert "Three in one is among the judges now" in texts(screen).replace("\\", "")
-    kept = [one for one in tasks.list_judges(full.store, full.project) if one.judge.kind == "fused"]
+    kept = [one for one in projects.list_judges(full.store, full.project) if one.judge.kind == "fused"]
     assert [one.name for one in kept] == ["Three in one"]
     shelf_table = next(one.value for one in screen.dataframe if "labels seen" in one.value.columns)
     assert not shelf_table.loc[shelf_table["judge"] == "Three in one", "part"].iloc[0]  # no part of itself
@@ -166,11 +166,11 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Shelf, open_scree
     aspects = full.golden.aspects["coherence"]
     labels = {name: replace(aspects, aspect=name) for name in ("coherence", "fluency", "relevance")}
     golden = replace(full.golden, name="three aspects", aspects=labels)
-    golden_id = tasks.add_golden(full.store, full.project, golden)
+    golden_id = projects.add_golden(full.store, full.project, golden)
     for name in ("one", "two"):
         values = full.labels + full.rng.normal(0, 2.0, full.labels.size)
         for aspect in labels:
-            tasks.add_judge(full.store, full.project, golden_id, JudgeScores(name, "metric", aspect, values))
+            projects.add_judge(full.store, full.project, golden_id, JudgeScores(name, "metric", aspect, values))
     ids = full.ids | {"golden": golden_id}
     screen = choose(open_screen(SCREEN, **ids), "Let a model fuse")
     offered = next(one for one in screen.multiselect if one.label.startswith("Rated in each call"))
@@ -186,7 +186,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Shelf, open_scree
     next(one for one in screen.text_input if one.label == "Model").set_value("scripted").run()
     assert "120 calls" in texts(screen)  # no more than for one aspect
     next(one for one in screen.button if one.label == "Keep this version").click().run()
-    kept = tasks.list_plans(full.store, full.project, golden_id)
+    kept = projects.list_plans(full.store, full.project, golden_id)
     assert [one.aspects for one in kept] == [("coherence", "relevance")]
     offered = next(one for one in screen.multiselect if one.label.startswith("Rated in each call"))
     offered.set_value(["fluency"]).run()

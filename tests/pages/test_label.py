@@ -11,10 +11,10 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
-from core.jobs.views.labelling import PassRequest
+from core import projects
 from core.labelling.plan import LabelAspect
 from core.people import Actor
+from core.projects.views.labelling import PassRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -34,9 +34,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """The store that the screen opens; nobody starts a worker, and there is no sample project in it."""
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CONCORD_WORKER", "external")
-    monkeypatch.setattr(tasks, "ensure_sample_project", lambda store: None)
+    monkeypatch.setattr(projects, "ensure_sample_project", lambda store: None)
     st.cache_resource.clear()
-    opened = tasks.open_store(Settings.from_environment())
+    opened = projects.open_store(Settings.from_environment())
     yield opened
     st.cache_resource.clear()
     opened.close()
@@ -45,10 +45,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 @pytest.fixture
 def asked(store: Store) -> PassRequest:
     """A pass to begin: six items with a source, one rater, in the order of the file."""
-    project = tasks.create_project(store, "p")
+    project = projects.create_project(store, "p")
     items = tuple(Item(f"i{k}", text, f"s{k}", "", f"source {k}") for k, text in enumerate(TEXTS))
     golden = GoldenSet("g", "source_target", items, {"clarity": AspectLabels("clarity", FIVE.scale, (3.0,) * 6)})
-    golden_id = tasks.add_golden(store, project.project_id, golden)
+    golden_id = projects.add_golden(store, project.project_id, golden)
     return PassRequest(project.project_id, golden_id, "first", (FIVE,), 1, 6, 1, order="file")
 
 
@@ -71,7 +71,7 @@ def sit(store: Store, asked: PassRequest, open_label: Open) -> Open:
     """Begins a pass and opens its desk for Ann."""
 
     def seated(**changes: object) -> AppTest:
-        pass_id = tasks.start_pass(store, replace(asked, **changes))  # type: ignore[arg-type]
+        pass_id = projects.start_pass(store, replace(asked, **changes))  # type: ignore[arg-type]
         return press(open_label(labelling=pass_id, who="Ann"), "Begin labelling")
 
     return seated
@@ -94,7 +94,7 @@ def strike(screen: AppTest, key: str) -> AppTest:
 
 
 def rows(store: Store, asked: PassRequest, item_id: str = "i0") -> list[tuple[str, str, float | None, str]]:
-    (passed,) = tasks.list_passes(store, asked.project_id)
+    (passed,) = projects.list_passes(store, asked.project_id)
     found = store.labels.history(asked.project_id, passed.pass_id, item_id)
     return [(one.rater, one.aspect, one.value, one.comment) for one in found]
 
@@ -113,7 +113,7 @@ def shown(screen: AppTest) -> label_desk.Shown:
 
 
 def test_a_project_without_items_says_where_they_come_from(store: Store, texts: Texts) -> None:
-    project = tasks.create_project(store, "empty")
+    project = projects.create_project(store, "empty")
     screen = AppTest.from_file(ROOT / "pages" / "2_label.py", default_timeout=20)
     screen.query_params["project"] = project.project_id
     screen.run()
@@ -130,7 +130,7 @@ def test_a_pass_is_begun_from_the_form(store: Store, asked: PassRequest, open_la
     assert "6 items, 8 ratings in all: each of 2 labels 4 at most" in texts(screen).replace("*", "")
     screen.text_input(key="form_label_name").set_value(HOSTILE).run()
     press(screen, "Begin this pass")
-    (view,) = tasks.list_passes(store, asked.project_id)
+    (view,) = projects.list_passes(store, asked.project_id)
     assert (view.name, view.plan.shared, view.plan.n_raters) == (" ".join(HOSTILE.split()), 2, 2)
     assert view.plan.aspects == (LabelAspect("clarity", Scale(1, 5, 1.0, given=True)),)
     assert screen.query_params["labelling"] == view.pass_id
@@ -153,7 +153,7 @@ def test_a_second_pass_takes_earlier_labels_over_by_choice_alone(
     assert (earlier.options, earlier.value) == (["Ann in first: 3 items", "Bo in first: 3 items"], [])
     earlier.set_value([(rated, "Bo")]).run()
     press(screen, "Begin this pass")
-    second = tasks.list_passes(store, asked.project_id)[0]
+    second = projects.list_passes(store, asked.project_id)[0]
     assert second.pass_id != rated
     assert {row.rater for row in store.labels.current(asked.project_id, second.pass_id)} == {"Bo"}
 
@@ -173,31 +173,31 @@ def test_a_scale_is_rated_in_whole_steps_unless_somebody_says_otherwise(scale: S
 
 def test_instructions_are_kept_until_the_pass_begins(store: Store, asked: PassRequest, open_label: Open) -> None:
     ann = store.acting(Actor("Ann"))
-    tasks.keep_draft(ann, asked.project_id, "instructions", f"Read {HOSTILE} first.")
+    projects.keep_draft(ann, asked.project_id, "instructions", f"Read {HOSTILE} first.")
     screen = open_label(who="Ann")
     assert [one.value for one in screen.text_area] == [f"Read {HOSTILE} first."]
     press(screen, "Begin this pass")
-    (begun,) = tasks.list_passes(store, asked.project_id)
+    (begun,) = projects.list_passes(store, asked.project_id)
     assert begun.plan.instructions == f"Read {HOSTILE} first."
-    assert tasks.draft_of(ann, asked.project_id, "instructions") is None
+    assert projects.draft_of(ann, asked.project_id, "instructions") is None
 
 
 def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
-    known = tasks.start_pass(store, asked)
+    known = projects.start_pass(store, asked)
     screen = open_label(labelling="<b>gone</b>", who="Ann")
     assert "There is no labelling pass <b>gone</b> in this project" in texts(screen)
     assert screen.query_params["labelling"] == known
 
 
 def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
-    pass_id = tasks.start_pass(store, asked)
+    pass_id = projects.start_pass(store, asked)
     screen = open_label(labelling=pass_id, who="")
     screen.text_input(key="form_name_typed").set_value(f"  {HOSTILE[:28]} ")
     press(screen, "That is me")
     assert f"You are **{HOSTILE[:28]}**" in texts(screen)
-    assert tasks.get_pass(store, asked.project_id, pass_id).raters == ()  # looking takes no seat
+    assert projects.get_pass(store, asked.project_id, pass_id).raters == ()  # looking takes no seat
     press(screen, "Begin labelling")
-    assert tasks.get_pass(store, asked.project_id, pass_id).raters == (HOSTILE[:28],)
+    assert projects.get_pass(store, asked.project_id, pass_id).raters == (HOSTILE[:28],)
     press(screen, "Somebody else?")
     press(screen, HOSTILE[:28])  # those who were here are one press away
     assert "rater" not in screen.query_params
@@ -206,9 +206,9 @@ def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, op
 def test_a_link_from_a_golden_set_that_nobody_labels_leads_to_a_new_pass(
     store: Store, asked: PassRequest, open_label: Open
 ) -> None:
-    tasks.start_pass(store, asked)
+    projects.start_pass(store, asked)
     bare = GoldenSet("bare", "single", (Item("x", "text"),), {})
-    other = tasks.add_golden(store, asked.project_id, bare)
+    other = projects.add_golden(store, asked.project_id, bare)
     screen = open_label(golden=other)
     assert screen.selectbox(key="form_label_golden").value == other
     assert not any(button.label == "That is me" for button in screen.button)
@@ -281,7 +281,7 @@ def comment_key(screen: AppTest) -> str:
 def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: PassRequest, sit: Open) -> None:
     screen = sit()
     screen.text_input(key=comment_key(screen)).set_value("Ann's").run()
-    tasks.sit_down(store.acting(Actor("Bo")), asked.project_id, shown(screen).pass_id)
+    projects.sit_down(store.acting(Actor("Bo")), asked.project_id, shown(screen).pass_id)
     screen.session_state[state.RATER] = "Bo"
     screen.run()
     assert screen.text_input(key=comment_key(screen)).value == ""
@@ -306,7 +306,7 @@ def test_a_stale_press_sent_twice_counts_once(
 ) -> None:
     """The same form reaches the store twice, as after a lost answer: one row; a press for an item left: none."""
     screen = sit()
-    save = tasks.save_label
+    save = projects.save_label
     forms: list[str] = []
 
     def twice(*args: object, **kwargs: object) -> None:
@@ -314,7 +314,7 @@ def test_a_stale_press_sent_twice_counts_once(
         for _ in range(2):
             save(*args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(tasks, "save_label", twice)
+    monkeypatch.setattr(projects, "save_label", twice)
     press(press(screen, "4"), "4")
     assert rows(store, asked) == [("Ann", "clarity", 4.0, "")]
     press(screen, "5")
@@ -325,8 +325,8 @@ def test_a_stale_press_sent_twice_counts_once(
 def test_a_press_meant_for_the_item_before_changes_nothing(
     store: Store, asked: PassRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pass_id = tasks.start_pass(store, asked)
-    passed = tasks.get_pass(store, asked.project_id, pass_id)
+    pass_id = projects.start_pass(store, asked)
+    passed = projects.get_pass(store, asked.project_id, pass_id)
     seat = label_desk.Seat(store.acting(Actor("Ann", "annotator")), passed)
     session = {state.DESK: label_desk.Shown(pass_id, "Ann", "i0", "form-1")}
     monkeypatch.setattr(label_desk.st, "session_state", session)
@@ -334,7 +334,7 @@ def test_a_press_meant_for_the_item_before_changes_nothing(
     label_desk._answer(seat, "i0", "clarity", 4.0)
     label_desk._answer(seat, "i0", "clarity", 5.0)  # after Enter: meant for the next item, which nobody has seen
     label_desk._answer(seat, "i1", "clarity", 5.0)
-    other = tasks.get_pass(store, asked.project_id, tasks.start_pass(store, replace(asked, name="other")))
+    other = projects.get_pass(store, asked.project_id, projects.start_pass(store, replace(asked, name="other")))
     label_desk._answer(label_desk.Seat(seat.store, other), "i0", "clarity", 5.0)  # of a pass that was left
     label_desk._answer(label_desk.Seat(store.acting(Actor("Bo")), passed), "i0", "clarity", 5.0)
     label_desk._go("i9", "left")
@@ -350,15 +350,15 @@ def test_what_cannot_be_saved_is_said_and_nothing_goes_on(
     from core.errors import StoreError
 
     screen = sit()
-    save = tasks.save_label
+    save = projects.save_label
 
     def fails(*args: object, **kwargs: object) -> None:
         raise StoreError("The database is locked.")
 
-    monkeypatch.setattr(tasks, "save_label", fails)
+    monkeypatch.setattr(projects, "save_label", fails)
     press(screen, "4")
     assert "This was not saved: The database is locked." in texts(screen)
-    monkeypatch.setattr(tasks, "save_label", save)
+    monkeypatch.setattr(projects, "save_label", save)
     press(screen, "4")
     assert "This was not saved" not in texts(screen)
     assert place_of(screen) == "1 of 6 · 1 done"
@@ -440,13 +440,13 @@ def test_every_label_has_a_key_of_its_own(choices: tuple[float, ...], keys: tupl
 @pytest.fixture
 def rated(store: Store, asked: PassRequest) -> str:
     """Ann and Bo have rated two items each; they part on i0."""
-    pass_id = tasks.start_pass(store, replace(asked, n_raters=2))
+    pass_id = projects.start_pass(store, replace(asked, n_raters=2))
     for name, values in (("Ann", (1.0, 4.0, 2.0)), ("Bo", (5.0, 4.0, 3.0))):
         actor = store.acting(Actor(name, "annotator"))
-        tasks.sit_down(actor, asked.project_id, pass_id)
+        projects.sit_down(actor, asked.project_id, pass_id)
         for k, value in enumerate(values):
             where = (actor, asked.project_id, pass_id, f"i{k}")
-            tasks.save_label(*where, {"clarity": value}, comment=f"{name} says", form=f"{name}{k}")
+            projects.save_label(*where, {"clarity": value}, comment=f"{name} says", form=f"{name}{k}")
     return pass_id
 
 
@@ -469,7 +469,7 @@ def test_progress_and_agreement(rated: str, open_label: Open, texts: Texts) -> N
 
 
 def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
-    pass_id = tasks.start_pass(store, asked)
+    pass_id = projects.start_pass(store, asked)
     screen = view(open_label(labelling=pass_id), "Progress")
     assert "Nobody has sat down yet" in texts(screen)
     assert "no labels to freeze yet" in texts(view(screen, "Freeze"))
@@ -504,7 +504,7 @@ def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(
 def test_adjudication_and_freezing(
     store: Store, asked: PassRequest, rated: str, open_label: Open, texts: Texts
 ) -> None:
-    tasks.save_triage(
+    projects.save_triage(
         store.acting(Actor("Tri", "annotator")),
         asked.project_id,
         asked.golden_id,
@@ -528,7 +528,7 @@ def test_adjudication_and_freezing(
     assert "1 item to decide" in texts(screen)
     assert f"Triage by Tri: label wrong: {HOSTILE}" in texts(screen).replace("\u2060", "")
     assert TEXTS[5] in [element.value for element in screen.text]
-    log = tasks.list_events(store, asked.project_id, "adjudicated")
+    log = projects.list_events(store, asked.project_id, "adjudicated")
     assert [(one.actor, one.body["reason"]) for one in log] == [("Rev", "rule 3")]
 
     screen = view(screen, "Freeze")
@@ -544,7 +544,7 @@ def test_adjudication_and_freezing(
     screen.radio[0].set_value("decided").run()
     assert screen.dataframe[0].value.to_numpy().tolist() == [["i0", "clarity", 3.0, 2.0]]
     press(screen, "Freeze these labels")
-    frozen = tasks.load_golden_set(store, tasks.list_goldens(store, asked.project_id)[0].golden_id)
+    frozen = projects.load_golden_set(store, projects.list_goldens(store, asked.project_id)[0].golden_id)
     # the old label of every item is 3; it is kept but for the one that was decided
     assert frozen.aspects["clarity"].values == (2.0, 3.0, 3.0, 3.0, 3.0, 3.0)
     assert "g, first is frozen: 6 items with labels of clarity on 6" in texts(screen)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
-from core.jobs.views import CriteriaSummary, ItemScore
-from core.jobs.views.reviews import Triage
+from core import projects
+from core.projects.views import CriteriaSummary, ItemScore
+from core.projects.views.reviews import Triage
 from core.quotes import Piece
 from pages.components.misaligned_filters import RANKS, STANDARDISED, Sight
 from pages.components.misaligned_item import marked
@@ -24,7 +24,7 @@ ASPECT = "coherence"
 @pytest.fixture(scope="module")
 def listed(real: Any) -> list[CriteriaSummary]:
     """The criteria of the run, those with the highest alignment first."""
-    found = tasks.list_criteria(real.store, real.project_id, ASPECT, real.golden_id)
+    found = projects.list_criteria(real.store, real.project_id, ASPECT, real.golden_id)
 
     def value(one: CriteriaSummary) -> float:
         return max((a.alignment.value or -2 for a in one.alignments if a.side == "calibration"), default=-2)
@@ -34,7 +34,7 @@ def listed(real: Any) -> list[CriteriaSummary]:
 
 @pytest.fixture(scope="module")
 def scored(real: Any, listed: list[CriteriaSummary]) -> tuple[ItemScore, ...]:
-    return tasks.item_scores(real.store, real.run_id, listed[0].criteria_id)
+    return projects.item_scores(real.store, real.run_id, listed[0].criteria_id)
 
 
 @pytest.fixture
@@ -58,14 +58,14 @@ def bare(words: str) -> str:
 
 
 def found(real: Any) -> dict[str, Triage]:
-    return tasks.list_triage(real.store, real.project_id, real.golden_id, ASPECT)
+    return projects.list_triage(real.store, real.project_id, real.golden_id, ASPECT)
 
 
 # ── what is listed ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_empty_project_says_where_misaligned_items_come_from(real: Any, open_screen: Open, texts: Texts) -> None:
-    empty = tasks.create_project(real.store, "empty").project_id
+    empty = projects.create_project(real.store, "empty").project_id
     assert "Nothing has been scored in this project yet" in texts(open_screen(SCREEN, project=empty))
 
 
@@ -80,7 +80,7 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
         .format_func(screen.query_params["criteria"])
         .startswith(f"{best:.3f}")
     )
-    of_screen = tasks.item_scores(real.store, real.run_id, screen.query_params["criteria"])
+    of_screen = projects.item_scores(real.store, real.run_id, screen.query_params["criteria"])
     wrong = [one for one in of_screen if one.gap is not None and abs(one.gap) >= 0.5]
     shown = table(screen)
     assert list(shown["item"]) == [one.item_id for one in wrong]
@@ -92,7 +92,7 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
 
 
 def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open, texts: Texts) -> None:
-    split = tasks.load_calibration(real.store, real.run_id).split
+    split = projects.load_calibration(real.store, real.run_id).split
     held_out = {real.golden.item_ids[k] for k in split.held_out}
     secret = sorted(held_out)[0]
     screen = opened(item=secret)
@@ -110,7 +110,7 @@ def test_a_link_opens_its_item_under_its_criteria(
     real: Any, opened: Open, texts: Texts, listed: list[CriteriaSummary]
 ) -> None:
     other = next(one for one in listed[1:] if one.text)
-    scores = tasks.item_scores(real.store, real.run_id, other.criteria_id)
+    scores = projects.item_scores(real.store, real.run_id, other.criteria_id)
     aligned = next(one for one in scores if one.gap is not None and abs(one.gap) < 0.5)
     screen = opened(run=real.run_id, criteria=other.criteria_id, item=aligned.item_id)
     heading = f"{aligned.item_id} · people {aligned.label:.2f} · judge {aligned.score:.2f}"
@@ -149,7 +149,7 @@ def test_filters_by_side_group_label_and_order(opened: Open, scored: tuple[ItemS
 def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, listed: list[CriteriaSummary]) -> None:
     scored_ids = {one.criteria_id for one in listed}
     child = next(one for one in listed if one.parents and one.parents[0] in scored_ids)
-    changes = tasks.item_changes(real.store, real.run_id, child.criteria_id, child.parents[0])
+    changes = projects.item_changes(real.store, real.run_id, child.criteria_id, child.parents[0])
     screen = opened(criteria=child.criteria_id)
     screen.pills(key="form_misaligned_sides").set_value([]).run()
     screen.pills(key="form_misaligned_changed").set_value("now misaligned").run()
@@ -223,7 +223,7 @@ def test_a_press_keeps_note_and_pick_and_opens_the_next(real: Any, opened: Open,
 def test_a_pick_of_a_triaged_item_is_kept_at_once(real: Any, opened: Open) -> None:
     screen = opened()
     item_id = list(table(screen)["item"])[4]
-    tasks.save_triage(
+    projects.save_triage(
         real.store, real.project_id, real.golden_id, aspect=ASPECT, item_id=item_id, subject_id="c", verdict="ambiguous"
     )
     screen = opened(item=item_id)

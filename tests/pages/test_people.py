@@ -15,8 +15,8 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.runtime.secrets import Secrets
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.errors import AccessError, ConflictError
-from core.jobs import tasks
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
@@ -45,9 +45,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("CONCORD_ROLES", "")  # `account` sets it: without accounts nothing starts with roles
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CONCORD_WORKER", "external")
-    monkeypatch.setattr(tasks, "ensure_sample_project", lambda store: None)
+    monkeypatch.setattr(projects, "ensure_sample_project", lambda store: None)
     st.cache_resource.clear()
-    opened = tasks.open_store(Settings.from_environment())
+    opened = projects.open_store(Settings.from_environment())
     yield opened
     st.cache_resource.clear()
     opened.close()
@@ -56,10 +56,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 @pytest.fixture
 def project(store: Store) -> str:
     """A project with a golden set that can be calibrated on."""
-    project_id = tasks.create_project(store, SECRET).project_id
+    project_id = projects.create_project(store, SECRET).project_id
     items = tuple(Item(f"i{k}", f"text {k}", f"doc{k // 4}", f"sys{k % 4}", f"source {k // 4}") for k in range(120))
     labels = AspectLabels("coherence", Scale(1, 5, 1.0), tuple(float(1 + k * 7 % 5) for k in range(120)))
-    tasks.add_golden(store, project_id, GoldenSet("summaries", "source_target", items, {"coherence": labels}))
+    projects.add_golden(store, project_id, GoldenSet("summaries", "source_target", items, {"coherence": labels}))
     return project_id
 
 
@@ -141,17 +141,17 @@ def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, pro
     golden = store.goldens.all(project)[0].golden_id
     triage = {"aspect": "coherence", "item_id": "i1", "subject_id": "c", "verdict": "judge wrong"}
     for change in (
-        lambda: tasks.save_triage(nobody, project, golden, **triage),
-        lambda: tasks.keep_draft(nobody, project, "criteria:c", "text"),
-        lambda: tasks.add_comment(nobody, project, "c", "text"),
-        lambda: tasks.cast_vote(nobody, project, "m", 0, voter="Ann", choice="yes"),
-        lambda: tasks.save_edit(nobody, project, "c", "text", ""),
-        lambda: tasks.create_project(nobody, "mine"),
+        lambda: projects.save_triage(nobody, project, golden, **triage),
+        lambda: projects.keep_draft(nobody, project, "criteria:c", "text"),
+        lambda: projects.add_comment(nobody, project, "c", "text"),
+        lambda: projects.cast_vote(nobody, project, "m", 0, voter="Ann", choice="yes"),
+        lambda: projects.save_edit(nobody, project, "c", "text", ""),
+        lambda: projects.create_project(nobody, "mine"),
     ):
         with pytest.raises(AccessError, match="Say who you are first"):
             change()
-    assert tasks.list_projects(nobody)
-    tasks.save_triage(store, project, golden, **triage)  # the command line is whoever sits at the machine
+    assert projects.list_projects(nobody)
+    projects.save_triage(store, project, golden, **triage)  # the command line is whoever sits at the machine
 
 
 def test_the_second_verdict_on_an_item_is_told_of_the_first(store: Store, project: str) -> None:
@@ -160,7 +160,7 @@ def test_the_second_verdict_on_an_item_is_told_of_the_first(store: Store, projec
 
     def triage(by: Store, verdict: Any, seen: int, aspect: str = "coherence", form: str = "") -> None:
         about = {"item_id": "i1", "subject_id": "c", "verdict": verdict, "seen": seen, "form": form}
-        tasks.save_triage(by, project, golden, aspect=aspect, **about)
+        projects.save_triage(by, project, golden, aspect=aspect, **about)
 
     triage(ann, "judge wrong", 0, form="one")
     triage(ann, "judge wrong", 0, form="one")  # pressed twice
@@ -168,11 +168,11 @@ def test_the_second_verdict_on_an_item_is_told_of_the_first(store: Store, projec
     for unnamed in (bo, store):
         with pytest.raises(ConflictError, match="Ann said 'judge wrong' of this item while you were looking"):
             triage(unnamed, "label wrong", 0)
-    (found,) = tasks.list_triage(store, project, golden, "coherence").values()
+    (found,) = projects.list_triage(store, project, golden, "coherence").values()
     assert (found.actor, found.verdict) == ("Ann", "judge wrong")
     triage(bo, "label wrong", found.number)
-    assert tasks.list_triage(store, project, golden, "coherence")["i1"].actor == "Bo"
-    triage(store, "ambiguous", tasks.list_triage(store, project, golden, "coherence")["i1"].number)
+    assert projects.list_triage(store, project, golden, "coherence")["i1"].actor == "Bo"
+    triage(store, "ambiguous", projects.list_triage(store, project, golden, "coherence")["i1"].number)
     with pytest.raises(ConflictError, match="Somebody said 'ambiguous'"):
         triage(store, "label wrong", 0)  # two that nobody names are two people
 
@@ -198,10 +198,10 @@ def test_two_sessions_write_under_two_names(store: Store, project: str) -> None:
         screen = type_name(run(prepared("3_calibrate", project=project)), name)
         button(screen, "Start the calibration").click().run()
         assert not screen.exception
-    logged = tasks.list_events(store, project)
+    logged = projects.list_events(store, project)
     started = [one.actor for one in logged if one.sentence == "started a calibration (coherence)"]
     assert started == ["Ada", "Bo"]
-    assert tasks.list_people(store, project) == ["Ada", "Bo"]
+    assert projects.list_people(store, project) == ["Ada", "Bo"]
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_roles_without_accounts_open_no_screen(
 def test_nothing_is_shown_before_somebody_signed_in(
     store: Store, project: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "open_store", lambda settings: pytest.fail("the store was opened"))
+    monkeypatch.setattr(projects, "open_store", lambda settings: pytest.fail("the store was opened"))
     screen = prepared(name, project=project, rater="Ann")
     screen.secrets["auth"] = AUTH
     screen.user = {"is_logged_in": False}
@@ -375,7 +375,7 @@ def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: St
     assert state.NAME_PICKER not in [one.key for one in screen.sidebar.selectbox]
     button(screen, "Start the calibration").click().run()
     assert not screen.exception
-    last = tasks.list_events(store, project)[-1]
+    last = projects.list_events(store, project)[-1]
     assert (last.actor, last.role) == ("Rev (rev@example.org)", "reviewer")
 
 
@@ -425,14 +425,14 @@ def test_a_start_that_is_forced_is_refused_in_words(
     store: Store, project: str, name: str, label: str, texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(people, "gate", lambda *of, **given: {})  # a browser that shows what was off
-    before = len(tasks.list_events(store, project))
+    before = len(projects.list_events(store, project))
     screen = signed_in(name, "vi", project=project)
     button(screen, label).click().run()
     assert not screen.exception
     assert "Vi (vi@example.org) may not do this" in texts(screen).replace("\u2060", "")  # what keeps it from linking
     assert "it needs the role reviewer, and the role here is viewer" in texts(screen)
-    assert len(tasks.list_events(store, project)) == before
-    assert not tasks.list_runs(store, project)
+    assert len(projects.list_events(store, project)) == before
+    assert not projects.list_runs(store, project)
 
 
 def test_a_project_that_is_forced_is_refused_in_words(
@@ -443,7 +443,7 @@ def test_a_project_that_is_forced_is_refused_in_words(
     screen.text_input(key=state.NEW_PROJECT).set_value("mine")
     button(screen, "Create").click().run()
     assert "it needs the role admin, and the role here is reviewer" in texts(screen)
-    assert [one.name for one in tasks.list_projects(store)] == [SECRET]
+    assert [one.name for one in projects.list_projects(store)] == [SECRET]
 
 
 @pytest.mark.parametrize("name", SCREENS)

@@ -12,12 +12,12 @@ import streamlit as st
 from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
+from core import projects
 from core.jobs.documents import RESULT
 from core.jobs.runs.repeval import judge_of
-from core.jobs.views import RunView
-from core.jobs.views.repeval import RepEvalRequest, RepEvalView
 from core.progress import Stage
+from core.projects.views import RunView
+from core.projects.views.repeval import RepEvalRequest, RepEvalView
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, PairRule, RepEvalSettings, States, curve_over_pairs, run, stability
 from core.repeval.states.records import Grid
@@ -47,7 +47,7 @@ class Bench:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store, self.settings = store, settings
-        self.project = tasks.create_project(store, "bench").project_id
+        self.project = projects.create_project(store, "bench").project_id
         self.labels = np.random.default_rng(1).integers(1, 6, N).astype(float)
         items = tuple(
             Item(f"i{k}", f"Text {k} {HOSTILE}", f"s{k // PER_SOURCE}", f"m{k % PER_SOURCE}", "src") for k in range(N)
@@ -57,7 +57,7 @@ class Bench:
             "flat": AspectLabels("flat", Scale(1, 5), (2.0,) * N),
         }
         self.golden = GoldenSet("jokes", "source_target", items, aspects)
-        self.golden_id = tasks.add_golden(store, self.project, self.golden)
+        self.golden_id = projects.add_golden(store, self.project, self.golden)
 
     @property
     def ids(self) -> dict[str, str]:
@@ -69,7 +69,7 @@ class Bench:
 
     def start(self, request: RepEvalRequest | None = None) -> str:
         """A run that a worker has claimed."""
-        run_id = tasks.start_repeval(self.store, self.settings, request or self.request)
+        run_id = projects.start_repeval(self.store, self.settings, request or self.request)
         assert self.store.runs.claim(run_id, self.store.runs.get(run_id).attempt, "w")
         return run_id
 
@@ -88,7 +88,7 @@ class Bench:
         return run_id
 
     def view(self, run_id: str) -> RepEvalView:
-        seen: RunView = tasks.run_view(self.store, run_id)
+        seen: RunView = projects.run_view(self.store, run_id)
         assert isinstance(seen.outcome, RepEvalView)
         return seen.outcome
 
@@ -101,7 +101,7 @@ PAPER = RepEvalSettings(method="paper-pca", pairs=PairRule(n=6), resamples=20, r
 def bench(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setenv("CONCORD_WORKER", "external")
     st.cache_resource.clear()
-    store = tasks.open_store(tmp_home)
+    store = projects.open_store(tmp_home)
     yield Bench(store, replace(tmp_home, worker="external"))
     store.close()
     st.cache_resource.clear()
@@ -125,14 +125,14 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(
     screen = open_screen(SCREEN, **bench.ids)
     said = texts(screen)
     assert "No RepEval has been run" in said
-    told = tasks.estimate_repeval(bench.store, bench.settings, bench.request)
+    told = projects.estimate_repeval(bench.store, bench.settings, bench.request)
     assert f"{N} texts" in said
     assert f"{told.n_train} labels to learn from" in said
     next(one for one in screen.button if one.label == "Read the hidden states").click().run()
     assert not screen.exception
-    (started,) = tasks.list_runs(bench.store, bench.project)
+    (started,) = projects.list_runs(bench.store, bench.project)
     assert screen.query_params["run"] == started.run_id
-    request = tasks.run_view(bench.store, started.run_id).request
+    request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
     assert (request.model.name, request.settings.method, request.extraction) == ("minilm", "ridge", Extraction())
     assert request.stability_seeds == 8
@@ -152,8 +152,8 @@ def test_choices_reach_the_request(bench: Bench, open_screen: Open, texts: Texts
     screen.multiselect[0].set_value(["-2", "-1"]).run()
     next(one for one in screen.button if one.label == "Read the hidden states").click().run()
     assert not screen.exception
-    (started,) = tasks.list_runs(bench.store, bench.project)
-    request = tasks.run_view(bench.store, started.run_id).request
+    (started,) = projects.list_runs(bench.store, bench.project)
+    request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
     assert request.model.name == "some/model"
     assert request.settings.method == "paper-pca"
@@ -260,7 +260,7 @@ def test_sections_without_their_step_say_how_to_get_them(bench: Bench, open_scre
 
 def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench, open_screen: Open) -> None:
     run_id = bench.finished(QUICK, extras=False)
-    (judge,) = tasks.list_judges(bench.store, bench.project, bench.golden_id, "wit")
+    (judge,) = projects.list_judges(bench.store, bench.project, bench.golden_id, "wit")
     assert (judge.judge.kind, judge.judge.run_id) == ("repeval", run_id)
     screen = open_screen(SCREEN, **bench.ids)
     assert not screen.exception
@@ -268,8 +268,8 @@ def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench,
 
 
 def test_a_run_of_another_kind_is_not_shown_here(bench: Bench, open_screen: Open, texts: Texts) -> None:
-    from core.jobs.views.metrics import MetricsRequest
+    from core.projects.views.metrics import MetricsRequest
 
     asked = MetricsRequest(bench.project, bench.golden_id, "wit", ("overlap",))
-    run_id = tasks.start_metrics(bench.store, bench.settings, asked)
+    run_id = projects.start_metrics(bench.store, bench.settings, asked)
     assert "This run is no RepEval" in texts(open_screen(SCREEN, project=bench.project, run=run_id))

@@ -13,11 +13,11 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
 from core.people import Actor
+from core.projects.views import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
 from core.report.headline import headline
 from core.report.limits import limits
@@ -51,16 +51,16 @@ def template(tmp_path_factory: pytest.TempPathFactory, repository: Path, drive: 
     )  # fmt: skip
     home = tmp_path_factory.mktemp("template") / "home"
     settings = kept_in(home)
-    store = tasks.open_store(settings)
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    store = projects.open_store(settings)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     chosen = CalibrationSettings(preset="quick", resamples=50, rounds=0)
-    run_id = tasks.start_calibration(
+    run_id = projects.start_calibration(
         store, settings, CalibrationRequest(project, golden_id, "coherence", "offline", chosen)
     )
     drive(store, settings, run_id)
-    best = tasks.load_calibration(store, run_id).chosen[0].criteria_id
-    edit_id = tasks.save_edit(
+    best = projects.load_calibration(store, run_id).chosen[0].criteria_id
+    edit_id = projects.save_edit(
         store.acting(Actor(HOSTILE, "admin")), project, best, f"Be clear. {HOSTILE}", note=HOSTILE
     )
     store.close()
@@ -76,7 +76,7 @@ def settings(tmp_path: Path, template: Template) -> Settings:
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     st.cache_resource.clear()
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
     st.cache_resource.clear()
@@ -101,7 +101,7 @@ def whole(store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> 
 
     def opened(**ids: str) -> AppTest:
         screen = AppTest.from_file(ROOT / "pages" / "9_report.py", default_timeout=60)
-        project = next(one for one in tasks.list_projects(store) if one.name == "p")
+        project = next(one for one in projects.list_projects(store) if one.name == "p")
         for name, value in ({"project": project.project_id} | ids).items():
             screen.query_params[name] = value
         screen.run()
@@ -115,15 +115,15 @@ def a_page(home: str, component: str, aspect: str) -> None:
     """A screen that holds one component alone."""
     from pathlib import Path
 
-    from core.jobs import tasks
+    from core import projects
     from core.settings import Settings
     from pages.components import report_judge, report_view
     from pages.components.page import Opened
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = tasks.open_store(settings)
-    (project,) = tasks.list_projects(store)
-    (golden,) = tasks.list_goldens(store, project.project_id)
+    store = projects.open_store(settings)
+    (project,) = projects.list_projects(store)
+    (golden,) = projects.list_goldens(store, project.project_id)
     draw = {"report_view": report_view.draw, "report_judge": report_judge.draw}[component]
     draw(Opened(settings, store, project), golden, aspect)
 
@@ -139,9 +139,9 @@ def read(screen: AppTest) -> str:
 
 
 def found_report(store: Store, template: Template) -> Any:
-    (project,) = tasks.list_projects(store)
-    run = tasks.run_view(store, template.run_id)
-    return tasks.report(store, project.project_id, run.golden_id, "coherence")
+    (project,) = projects.list_projects(store)
+    run = projects.run_view(store, template.run_id)
+    return projects.report(store, project.project_id, run.golden_id, "coherence")
 
 
 @pytest.mark.parametrize("component", ["report_view", "report_judge"])
@@ -156,9 +156,9 @@ def test_without_a_calibration_it_says_what_to_do(show: Callable[..., AppTest], 
 def test_a_calibration_that_goes_on_is_told(
     show: Callable[..., AppTest], store: Store, settings: Settings, template: Template
 ) -> None:
-    (project,) = tasks.list_projects(store)
-    golden_id = tasks.run_view(store, template.run_id).golden_id
-    tasks.start_calibration(store, settings, CalibrationRequest(project.project_id, golden_id, HOSTILE))
+    (project,) = projects.list_projects(store)
+    golden_id = projects.run_view(store, template.run_id).golden_id
+    projects.start_calibration(store, settings, CalibrationRequest(project.project_id, golden_id, HOSTILE))
     assert "is going on" in read(show("report_view", HOSTILE))
 
 
@@ -191,11 +191,11 @@ def test_three_files_are_offered(show: Callable[..., AppTest]) -> None:
 
 def test_what_people_do_is_there_at_once(show: Callable[..., AppTest], store: Store, template: Template) -> None:
     assert "Criteria not approved" in read(show())
-    (project,) = tasks.list_projects(store)
-    for one in tasks.load_calibration(store, template.run_id).chosen:
+    (project,) = projects.list_projects(store)
+    for one in projects.load_calibration(store, template.run_id).chosen:
         for state in ("proposed", "approved"):
-            seen = tasks.review_of(store, project.project_id, one.criteria_id).seen
-            tasks.set_state(
+            seen = projects.review_of(store, project.project_id, one.criteria_id).seen
+            projects.set_state(
                 store,
                 project.project_id,
                 one.criteria_id,
@@ -207,18 +207,18 @@ def test_what_people_do_is_there_at_once(show: Callable[..., AppTest], store: St
     again = show()
     assert "Criteria not approved" not in read(again)
     assert "<b>wit" not in written(again)
-    n = len(tasks.load_calibration(store, template.run_id).chosen)
+    n = len(projects.load_calibration(store, template.run_id).chosen)
     assert {one.label: one.value for one in again.metric}["Criteria approved"] == f"{n} of {n}"
 
 
 def test_with_two_calibrations_one_is_chosen(
     show: Callable[..., AppTest], store: Store, settings: Settings, template: Template, drive: Callable[..., str]
 ) -> None:
-    (project,) = tasks.list_projects(store)
-    golden_id = tasks.run_view(store, template.run_id).golden_id
+    (project,) = projects.list_projects(store)
+    golden_id = projects.run_view(store, template.run_id).golden_id
     chosen = CalibrationSettings(preset="quick", resamples=0, rounds=0, seed=5)
     asked = CalibrationRequest(project.project_id, golden_id, "coherence", "offline", chosen)
-    newest = tasks.start_calibration(store, settings, asked)
+    newest = projects.start_calibration(store, settings, asked)
     drive(store, settings, newest)
     screen = show()
     (picker,) = screen.selectbox
@@ -235,7 +235,7 @@ def test_the_judge_file_is_shown_and_offered(show: Callable[..., AppTest], store
     assert button.proto.label == "Download judge.yaml"
     shown = max((str(one.value) for one in screen.code), key=len)
     assert shown.startswith("format: concord-judge")
-    for one in tasks.load_calibration(store, template.run_id).chosen:
+    for one in projects.load_calibration(store, template.run_id).chosen:
         assert one.criteria_id in shown
 
 
@@ -267,7 +267,7 @@ def test_a_link_opens_its_section(whole: Callable[..., AppTest], section: str, s
 
 
 def test_a_project_without_a_golden_set_can_still_bring_one_in(whole: Callable[..., AppTest], store: Store) -> None:
-    empty = tasks.create_project(store, "empty").project_id
+    empty = projects.create_project(store, "empty").project_id
     assert "no golden set yet" in read(whole(project=empty))
     assert "Take this project away" in read(whole(project=empty, section="project"))
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.calibration.settings import OPERATIONS, RoundSettings
-from core.jobs import tasks
-from core.jobs.views import DifferenceView
-from core.jobs.views.rounds import ProposalView, RoundRequest
 from core.people import Actor
+from core.projects.views import DifferenceView
+from core.projects.views.rounds import ProposalView, RoundRequest
 from core.records import Criteria, Interval
 
 Open = Callable[..., AppTest]
@@ -23,20 +23,20 @@ SCREEN, ASPECT = "5_misaligned", "coherence"
 
 @pytest.fixture(scope="module")
 def best(real: Any) -> Criteria:
-    return tasks.load_calibration(real.store, real.run_id).chosen[0]
+    return projects.load_calibration(real.store, real.run_id).chosen[0]
 
 
 @pytest.fixture(scope="module")
 def picks(real: Any, best: Criteria) -> tuple[str, ...]:
     """Three misaligned items of different sources, triaged and picked by Ann."""
     chosen: dict[str, str] = {}
-    for one in tasks.item_scores(real.store, real.run_id, best.criteria_id):
+    for one in projects.item_scores(real.store, real.run_id, best.criteria_id):
         if len(chosen) < 3 and one.source_id not in chosen:
             chosen[one.source_id] = one.item_id
     store = real.store.acting(Actor("Ann"))
     for item_id in chosen.values():
         about = {"aspect": ASPECT, "item_id": item_id, "subject_id": best.criteria_id}
-        tasks.save_triage(store, real.project_id, real.golden_id, **about, verdict="judge wrong", picked=True)
+        projects.save_triage(store, real.project_id, real.golden_id, **about, verdict="judge wrong", picked=True)
     return tuple(chosen.values())
 
 
@@ -44,7 +44,7 @@ def picks(real: Any, best: Criteria) -> tuple[str, ...]:
 def round_id(real: Any, best: Criteria, picks: tuple[str, ...]) -> str:
     where = (real.project_id, real.golden_id, ASPECT, real.run_id)
     asked = RoundRequest(*where, (best.criteria_id,), picks, RoundSettings(sizes=(1, 2), trials=2))
-    run_id = tasks.start_round(real.store, real.settings, asked)
+    run_id = projects.start_round(real.store, real.settings, asked)
     real.drive(run_id)
     return run_id
 
@@ -74,7 +74,7 @@ def press(screen: AppTest, label: str) -> AppTest:
 
 
 def proposals(real: Any, round_id: str) -> list[ProposalView]:
-    return tasks.list_proposals(real.store, round_id)
+    return projects.list_proposals(real.store, round_id)
 
 
 def frame(screen: AppTest, column: str) -> Any:
@@ -93,17 +93,17 @@ def test_a_round_asks_for_what_was_chosen(
     screen.pills(key="form_round_operations").set_value(["add", "modify"]).run()
     screen.pills(key="form_round_sizes").set_value([2]).run()
     screen.number_input(key="form_round_trials").set_value(3).run()
-    calls = tasks.round_cost(real.store, real.run_id, 1, RoundSettings(sizes=(2,), trials=3))
+    calls = projects.round_cost(real.store, real.run_id, 1, RoundSettings(sizes=(2,), trials=3))
     assert f"At most 3 proposals and {calls} calls." in texts(screen)
     press(screen, "Start the round")
-    run = tasks.run_view(real.store, screen.query_params["round"])
+    run = projects.run_view(real.store, screen.query_params["round"])
     request = run.request
     assert isinstance(request, RoundRequest)
     assert (request.parent_ids, request.item_ids, request.run_id) == ((best.criteria_id,), picks, real.run_id)
     assert (request.settings.operations, request.settings.sizes) == (("modify", "add"), (2,))
     assert run.status == "queued"
     assert "Waiting for a worker." in texts(screen)
-    tasks.cancel_run(real.store, run.run_id)
+    projects.cancel_run(real.store, run.run_id)
 
 
 def test_sampled_items_can_be_asked_for_instead(
@@ -112,14 +112,14 @@ def test_sampled_items_can_be_asked_for_instead(
     screen = start()
     screen.radio(key="form_round_items").set_value("a sample of the most misaligned").run()
     press(screen, "Start the round")
-    request = tasks.run_view(real.store, screen.query_params["round"]).request
+    request = projects.run_view(real.store, screen.query_params["round"]).request
     assert isinstance(request, RoundRequest)
     assert (request.item_ids, request.settings.operations) == ((), OPERATIONS)
-    tasks.cancel_run(real.store, screen.query_params["round"])
+    projects.cancel_run(real.store, screen.query_params["round"])
 
 
 def test_few_labels_are_warned_of(real: Any, start: Callable[[], AppTest], texts: Texts) -> None:
-    n = len(tasks.load_calibration(real.store, real.run_id).split.calibration)
+    n = len(projects.load_calibration(real.store, real.run_id).split.calibration)
     assert n < 100
     assert f"{n} calibration labels: 100 are advised" in texts(start())
 
@@ -137,7 +137,7 @@ def test_a_judge_that_cannot_do_it_says_so(
     assert "it cannot paraphrase" in texts(start())
     where = (real.project_id, real.golden_id, ASPECT, real.run_id)
     only_words = RoundSettings(sizes=(1,), trials=1, operations=("paraphrase",))
-    run_id = tasks.start_round(real.store, real.settings, RoundRequest(*where, (best.criteria_id,), (), only_words))
+    run_id = projects.start_round(real.store, real.settings, RoundRequest(*where, (best.criteria_id,), (), only_words))
     real.drive(run_id)
     said = texts(opened(round=run_id))
     assert "1 × the offline judge reads meanings, not words, so a paraphrase would change nothing" in said
@@ -158,7 +158,7 @@ def test_proposals_stand_beside_their_parents(
     for place, one in enumerate(listed):
         ids = (one.criteria.criteria_id, one.parent.criteria_id)
         # of all calibration items, as under the table and on the Items view: one name, one count
-        changed = [each.now for each in tasks.item_changes(real.store, round_id, *ids)]
+        changed = [each.now for each in projects.item_changes(real.store, round_id, *ids)]
         assert shown["now aligned"].iloc[place] == changed.count("mended")
         assert shown["now misaligned"].iloc[place] == changed.count("broken")
     said = texts(screen)
@@ -187,7 +187,7 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
         (tuple(DifferenceView(0.2, Interval(0.1, 0.3), 0.001, 72) for _ in range(2)), "higher on both, beyond chance"),
     ):
         shown = [replace(one, inner=changed[0], calibration=changed[1])]
-        monkeypatch.setattr(tasks, "list_proposals", lambda *_, shown=shown: shown)
+        monkeypatch.setattr(projects, "list_proposals", lambda *_, shown=shown: shown)
         said = texts(opened(round=round_id))
         assert words in said
         assert "better on both" not in said
@@ -203,7 +203,7 @@ def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, texts: T
     press(screen, "Accept")
     kept = next(one for one in proposals(real, round_id) if one.criteria.criteria_id == first)
     assert (kept.state, kept.reason, kept.decided_by) == ("accepted", "says what people reward", "Ann")
-    assert tasks.review_of(real.store, real.project_id, first).state == "proposed"
+    assert projects.review_of(real.store, real.project_id, first).state == "proposed"
     assert "accepted by Ann" in list(frame(screen, "inner fold")["decision"])
 
 
@@ -213,7 +213,7 @@ def test_somebody_who_was_faster_is_named(real: Any, opened: Open, texts: Texts,
     name = one.criteria.criteria_id
     screen.text_input(key=f"form_proposal_{round_id}_{name}_reason").set_value("good").run()
     bo = real.store.acting(Actor("Bo"))
-    tasks.decide_proposal(bo, round_id, name, accepted=False, reason="too narrow", seen=one.seen)
+    projects.decide_proposal(bo, round_id, name, accepted=False, reason="too narrow", seen=one.seen)
     press(screen, "Accept")
     assert "Bo decided on this while you were looking at it" in texts(screen)
     now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == name)
@@ -233,11 +233,11 @@ def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open
     press(screen, "Accept the edited text")
     now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == one.criteria.criteria_id)
     assert now.state == "accepted"
-    edited = tasks.get_criteria(real.store, real.project_id, now.edited_id)
+    edited = projects.get_criteria(real.store, real.project_id, now.edited_id)
     assert edited.text.endswith("Reward texts that are short.")
     assert (edited.parents, edited.author) == ((one.criteria.criteria_id,), "Ann")
-    rescores = [run for run in tasks.list_runs(real.store, real.project_id) if run.kind == "rescore"]
-    assert tasks.run_view(real.store, rescores[0].run_id).request.criteria_id == now.edited_id
+    rescores = [run for run in projects.list_runs(real.store, real.project_id) if run.kind == "rescore"]
+    assert projects.run_view(real.store, rescores[0].run_id).request.criteria_id == now.edited_id
 
 
 def test_its_items_can_be_read_from_here(opened: Open, round_id: str, texts: Texts) -> None:
@@ -261,7 +261,7 @@ def test_the_table_says_what_the_tree_shows(
     screen = opened(criteria=best.criteria_id)
     screen.segmented_control(key="misaligned_view").set_value("Lineage").run()
     assert not screen.exception
-    family = tasks.family_tree(real.store, real.project_id, ASPECT, real.golden_id)
+    family = projects.family_tree(real.store, real.project_id, ASPECT, real.golden_id)
     grown = {one.criteria.criteria_id for one in family if one.children or one.depth}
     shown = frame(screen, "generation")
     assert len(shown) >= len(grown)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.errors import StoreError, UsageError
-from core.jobs import tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENS = {
@@ -86,7 +86,7 @@ def test_a_project_that_cannot_be_made_is_told(
     def refused(store: object, name: str) -> None:
         raise UsageError("A project needs a name.")
 
-    monkeypatch.setattr(tasks, "create_project", refused)
+    monkeypatch.setattr(projects, "create_project", refused)
     screen = open_screen("1_golden_set")
     next(b for b in screen.button if b.label == "Create").click().run()
     assert "A project needs a name." in texts(screen)
@@ -98,5 +98,5 @@ def test_a_store_that_cannot_be_opened_is_told_in_words(
     def closed(settings: object) -> None:
         raise StoreError("The folder /nowhere cannot be written. Set CONCORD_HOME.")
 
-    monkeypatch.setattr(tasks, "open_store", closed)
+    monkeypatch.setattr(projects, "open_store", closed)
     assert "Set CONCORD_HOME." in texts(open_screen("10_runs"))

@@ -10,8 +10,8 @@ from urllib.parse import quote_plus
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
-from core.jobs.views.workers import WorkerView
+from core import projects
+from core.projects.views.workers import WorkerView
 from core.records import Usage
 from pages.components import tables
 from pages.components.screens import plain
@@ -161,7 +161,7 @@ def test_live_workers_are_named_with_what_they_compute_on(
 ) -> None:
     assert "w · cpu" in texts(open_screen(SCREEN))
     two = [WorkerView(name, "here", kind, datetime.now(UTC)) for name, kind in (("a", "cpu"), ("b-1", "cuda"))]
-    monkeypatch.setattr(tasks, "list_workers", lambda store: two)
+    monkeypatch.setattr(projects, "list_workers", lambda store: two)
     shown = texts(open_screen(SCREEN))
     assert "2 workers are alive" in shown
     assert "b-1 · cuda" in shown

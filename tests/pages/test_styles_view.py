@@ -12,15 +12,15 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.data import load_golden
-from core.jobs import tasks
 from core.jobs.documents import RESULT, STANDING
-from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
-from core.jobs.tasks.style_grid.plan import GridStanding
-from core.jobs.tasks.styles import steps_document
-from core.jobs.views import GoldenView
-from core.jobs.views.styles import StepsView, StylesRequest, StylesView, Unfinished
 from core.judging.styles import Style
+from core.projects.style_grid.inline import GridFiles, run_grid
+from core.projects.style_grid.plan import GridStanding
+from core.projects.styles import steps_document
+from core.projects.views import GoldenView
+from core.projects.views.styles import StepsView, StylesRequest, StylesView, Unfinished
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.report.figures.styles import ForecastLine
 from core.settings import Settings
@@ -38,8 +38,8 @@ class Place:
 
     def __init__(self, store: Store, settings: Settings, golden: GoldenSet) -> None:
         self.store, self.settings, self.golden = store, settings, golden
-        self.project = tasks.create_project(store, "p")
-        self.golden_id = tasks.add_golden(store, self.project.project_id, golden)
+        self.project = projects.create_project(store, "p")
+        self.golden_id = projects.add_golden(store, self.project.project_id, golden)
 
     def request(self, *styles: Style, **choices: Any) -> StylesRequest:
         usual = {"aspect": "coherence", "aspects": ("coherence",), "judge_spec": "scripted", "n_items": 24}
@@ -67,13 +67,13 @@ class Place:
 
     def show(self, aspect: str = "coherence") -> AppTest:
         def script(place, aspect):  # type: ignore[no-untyped-def]  # its source runs without these imports
-            from core.jobs import tasks
+            from core import projects
             from pages.components import styles_view
             from pages.components.page import Opened
             from pages.components.screens import draw_notice
 
             draw_notice()
-            golden = tasks.get_golden(place.store, place.golden_id)
+            golden = projects.get_golden(place.store, place.golden_id)
             styles_view.draw(Opened(place.settings, place.store, place.project), golden, aspect)
 
         return AppTest.from_function(script, args=(self, aspect), default_timeout=30).run()
@@ -128,8 +128,8 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Place) -> None
     assert frame["budget"].tolist() == ["within", "left out"]  # the steps are a call, 289 and 288 exceed 400
     assert {metric.label: metric.value for metric in page.metric}["Calls, at most"] == "289"
     page.button(key="form_styles_start").click().run()
-    (run,) = tasks.list_runs(place.store, place.project.project_id)
-    request = tasks.run_view(place.store, run.run_id).request
+    (run,) = projects.list_runs(place.store, place.project.project_id)
+    request = projects.run_view(place.store, run.run_id).request
     assert isinstance(request, StylesRequest)
     assert [style.form for style in request.styles] == ["analyze_rate", "mix"]
     assert (request.auto_steps, request.n_items, request.budget, request.judge_spec) == (True, None, 400, "scripted")
@@ -199,12 +199,12 @@ def test_steps_of_the_last_grid_are_offered_and_edits_kept(place: Place) -> None
     (area,) = page.text_area
     assert area.value == "1. The model's."
     page = area.input("1. Mine.").run()
-    kept = tasks.run_steps(place.store, run_id, "coherence")
+    kept = projects.run_steps(place.store, run_id, "coherence")
     assert kept is not None
     assert (kept.text, kept.edited) == ("1. Mine.", True)
     page.button(key="form_styles_start").click().run()
-    newest = tasks.list_runs(place.store, place.project.project_id)[0]
-    asked = tasks.run_view(place.store, newest.run_id).request
+    newest = projects.list_runs(place.store, place.project.project_id)[0]
+    asked = projects.run_view(place.store, newest.run_id).request
     assert isinstance(asked, StylesRequest)
     assert asked.steps == {"coherence": "1. Mine."}
 
@@ -217,15 +217,15 @@ def test_criteria_of_the_project_can_be_chosen(place: Place) -> None:
     (picker,) = [box for box in page.selectbox if box.label.startswith("Criteria")]
     page = picker.set_value(hostile.criteria_id).run()
     page.button(key="form_styles_start").click().run()
-    (run,) = tasks.list_runs(place.store, place.project.project_id)
-    request = tasks.run_view(place.store, run.run_id).request
+    (run,) = projects.list_runs(place.store, place.project.project_id)
+    request = projects.run_view(place.store, run.run_id).request
     assert isinstance(request, StylesRequest)
     assert request.criteria == {"coherence": hostile.criteria_id}
 
 
 def test_a_golden_set_without_labels(place: Place) -> None:
     labels = AspectLabels("coherence", Scale(1, 5), (None,) * len(place.golden.items))
-    place.golden_id = tasks.add_golden(
+    place.golden_id = projects.add_golden(
         place.store,
         place.project.project_id,
         GoldenSet("bare", place.golden.kind, place.golden.items, {"coherence": labels}),
@@ -272,7 +272,7 @@ def golden_view() -> Callable[[Place], GoldenView]:
         labels = replace(place.golden.aspects["coherence"], aspect=HOSTILE)
         hostile = GoldenSet("hostile", place.golden.kind, place.golden.items, {HOSTILE: labels})
         place.golden = hostile
-        place.golden_id = tasks.add_golden(place.store, place.project.project_id, hostile)
-        return tasks.get_golden(place.store, place.golden_id)
+        place.golden_id = projects.add_golden(place.store, place.project.project_id, hostile)
+        return projects.get_golden(place.store, place.golden_id)
 
     return swap

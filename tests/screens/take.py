@@ -22,8 +22,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 
 from conftest import SETTLED, serving  # noqa: E402
 
-from core.jobs import tasks  # noqa: E402
-from core.jobs.tasks.demo import DEMO_PROJECT  # noqa: E402
+from core import projects  # noqa: E402
+from core.projects.demo import DEMO_PROJECT  # noqa: E402
 from core.settings import Settings  # noqa: E402
 
 WIDTH, HEIGHT, COLOURS, MS = 1440, 900, 128, 90_000
@@ -43,9 +43,9 @@ SCREENS = (
 
 def addresses(home: Path) -> dict[str, str]:
     """What stands behind `?project=…` for a screen that shows most when a finished run is opened on it."""
-    store = tasks.open_store(Settings(home=home, database_url=f"sqlite:///{home / 'concord.sqlite'}"))
+    store = projects.open_store(Settings(home=home, database_url=f"sqlite:///{home / 'concord.sqlite'}"))
     try:
-        newest = {run.kind: run.run_id for run in reversed(tasks.list_runs(store, DEMO_PROJECT))}
+        newest = {run.kind: run.run_id for run in reversed(projects.list_runs(store, DEMO_PROJECT))}
     finally:
         store.close()
     shown = {"calibrate": "calibration", "repeval": "repeval", "fusion": "fusion"}

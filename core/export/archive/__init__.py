@@ -16,6 +16,6 @@ module             does
 ``checking``       all rows of a project: kinds, keys, references, counts
 =================  ============================================================================================
 
-Nothing here touches a store: `core.jobs.tasks.transfer` joins this with `core.store.transfer`.  Where a later version
+Nothing here touches a store: `core.projects.transfer` joins this with `core.store.transfer`.  Where a later version
 changes a column, it raises `manifest.VERSION` and brings the rows of earlier ones up to it on reading.
 """

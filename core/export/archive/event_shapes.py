@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.export.archive.shapes import mismatch
-from core.jobs.views.reviews import Evidence
 from core.labelling.plan import LabelPlan
+from core.projects.views.reviews import Evidence
 
 _AGENDA: Any = tuple[dict[str, Any], ...]
 READ: dict[str, dict[str, Any]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from core.calibration.ablate import Ablation, ablation
 from core.jobs.runs.work import RunWork
-from core.jobs.tasks.runs import load_calibration, load_scores
-from core.jobs.views.analyses import AblationRequest
+from core.projects.runs import load_calibration, load_scores
+from core.projects.views.analyses import AblationRequest
 from core.records import JudgeScores
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from core.calibration.loop import calibration
 from core.calibration.steps import Calibration
 from core.jobs.runs.work import RunWork
-from core.jobs.views import CalibrationRequest
+from core.projects.views import CalibrationRequest
 from core.public import split_for, task_of
 from core.records import Alignment, GoldenSet, JudgeScores, ScoreMatrix
 from core.store.criteria import Stood

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from core.errors import ConcordError, JobError, StoreError
 from core.fusion.assistants import Assistant, AssistantScores, kept, make_assistant, unusable
 from core.jobs.runs.work import RunWork
-from core.jobs.views.metrics import MetricsRequest, MetricsView
 from core.progress import Stage
+from core.projects.views.metrics import MetricsRequest, MetricsView
 from core.records import JudgeScores
 
 

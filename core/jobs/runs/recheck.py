@@ -9,10 +9,10 @@ from core.drift.outcome import Recheck
 from core.drift.recheck import Asked, recheck_scores
 from core.export import CalibratedJudge, final_verdicts, judge_card
 from core.jobs.runs.work import RunWork
-from core.jobs.tasks.runs import load_calibration
-from core.jobs.views.recheck import RecheckRequest
 from core.judge_loading import restored
 from core.progress import Stage
+from core.projects.runs import load_calibration
+from core.projects.views.recheck import RecheckRequest
 from core.records import Criteria, FloatArray, Item, Scored
 
 BATCH = 50

@@ -22,9 +22,9 @@ import numpy as np
 
 from core.errors import JobError
 from core.jobs.runs.work import RunWork
-from core.jobs.tasks.repeval import check_request, split_of
-from core.jobs.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
 from core.progress import Stage
+from core.projects.repeval import check_request, split_of
+from core.projects.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
 from core.records import IntArray, JudgeScores
 from core.repeval import PairPoint, RepEvalResult, Stability, States, curve_over_pairs, run, scorer_of, stability
 from core.repeval.states import Machines, StatePlan, collect

@@ -12,9 +12,9 @@ from core.calibration.refine import standardised_gap
 from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level
 from core.jobs.runs.work import RunWork
-from core.jobs.tasks.convert import calibration_asked
-from core.jobs.views import MOST_CHANGED, ChangedItem, DifferenceView, RescoreRequest, RescoreView
 from core.progress import Stage
+from core.projects.convert import calibration_asked
+from core.projects.views import MOST_CHANGED, ChangedItem, DifferenceView, RescoreRequest, RescoreView
 from core.public import split_for, task_of
 from core.records import Criteria, FloatArray, GoldenSet, Level, ScoreMatrix, Usage
 from core.stats import Difference, paired_difference

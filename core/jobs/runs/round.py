@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from core.calibration.rounds import RoundAsked, RoundResult, refinement_round
 from core.jobs.runs.work import RunWork
-from core.jobs.tasks.convert import calibration_asked
-from core.jobs.views.rounds import RoundRequest
+from core.projects.convert import calibration_asked
+from core.projects.views.rounds import RoundRequest
 from core.public import split_for, task_of
 from core.store.criteria import Stood
 

@@ -12,11 +12,11 @@ from core.calibration.asking import AskedJudge
 from core.errors import JobError
 from core.jobs.documents import JUDGE, JudgeState, kept_judge
 from core.jobs.progress import RunProgress
-from core.jobs.tasks.consent import gate_of
-from core.jobs.tasks.convert import request_of
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.judging.gate import Gate
 from core.judging.registry import make_judge, restore_judge
+from core.projects.consent import gate_of
+from core.projects.convert import request_of
 from core.public import judge_state
 from core.records import Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.settings import Settings

@@ -15,8 +15,8 @@ from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.demo import recorded
 from core.errors import ProviderError
-from core.jobs.tasks.demo import REPLAY_SPEC
 from core.judging.recorded import RecordedJudge
+from core.projects.demo import REPLAY_SPEC
 from core.providers import recorded as provider
 from core.public import split_for, task_of
 from core.records import Criteria, GoldenSet, Provenance

@@ -21,8 +21,8 @@ from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, re
 from core.export.judge_reading import is_as_exported
 from core.export.judge_warnings import label_warnings
 from core.export.run_files import write_text
-from core.jobs.views.reviews import Evidence, Review, ReviewState, StateChange
 from core.judging.parse import PARSER
+from core.projects.views.reviews import Evidence, Review, ReviewState, StateChange
 from core.public import known_of
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored, Unscored
 from core.version import VERSION

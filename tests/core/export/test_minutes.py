@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from core.export.minutes import JOINER, minutes
-from core.jobs.views.meetings import AgendaItem, MeetingView, Point
+from core.projects.views.meetings import AgendaItem, MeetingView, Point
 
 
 def diffed(old: str, new: str) -> str:

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from core.jobs.queue import Queue
 from core.jobs.routing import PATIENCE
-from core.jobs.tasks.opening import open_store
+from core.projects.opening import open_store
 from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.rows import NewRun, RunRow

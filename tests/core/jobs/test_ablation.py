@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core import projects
 from core.calibration.ablate import Ablation, ablate
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.analyses import AblationRequest
 from core.judging.registry import make_judge
 from core.people import Actor
+from core.projects.views import CalibrationRequest
+from core.projects.views.analyses import AblationRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -50,13 +50,13 @@ def golden(repository: Path) -> GoldenSet:
 def finished(tmp_path_factory: pytest.TempPathFactory, golden: GoldenSet) -> Finished:
     """A home with two calibrations, made once; every test works on a copy."""
     settings = Settings(home=tmp_path_factory.mktemp("template") / "home", worker="external", worker_id="w")
-    store = tasks.open_store(settings)
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    store = projects.open_store(settings)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     requests = []
     for spec in ("scripted", "offline"):
         asked = CalibrationRequest(project, golden_id, "coherence", spec, QUICK)
-        run_id = tasks.start_calibration(store, settings, asked)
+        run_id = projects.start_calibration(store, settings, asked)
         drive(store, settings, run_id)
         requests.append(AblationRequest(project, golden_id, "coherence", run_id))
     store.close()
@@ -72,7 +72,7 @@ def settings(tmp_path: Path, finished: Finished) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
@@ -90,22 +90,22 @@ def offline(finished: Finished) -> AblationRequest:
 def test_a_run_gives_what_the_inline_driver_gives(
     store: Store, settings: Settings, scripted: AblationRequest, golden: GoldenSet
 ) -> None:
-    estimate = tasks.estimate_ablation(store, settings, scripted)
-    run_id = tasks.start_ablation(store, settings, scripted)
+    estimate = projects.estimate_ablation(store, settings, scripted)
+    run_id = projects.start_ablation(store, settings, scripted)
     drive(store, settings, run_id)
-    view = tasks.run_view(store, run_id)
+    view = projects.run_view(store, run_id)
     assert (view.kind, view.status, view.standing, view.calibration) == ("ablation", "done", None, None)
     assert view.request == scripted
     found = view.outcome
     assert isinstance(found, Ablation)
-    inline = ablate(tasks.load_calibration(store, scripted.run_id), golden, make_judge("scripted", settings))
+    inline = ablate(projects.load_calibration(store, scripted.run_id), golden, make_judge("scripted", settings))
     assert found.rows == inline.rows
     assert found.steps == inline.steps
     np.testing.assert_array_equal(found.scores.values, inline.scores.values)
     assert found.calls == estimate.calls  # the calibration's scores are found again, in a notebook they are not
     assert inline.calls > found.calls
     assert view.calls == found.calls == view.calls_expected
-    assert found.rows[0].held_out == tasks.load_calibration(store, scripted.run_id).held_out
+    assert found.rows[0].held_out == projects.load_calibration(store, scripted.run_id).held_out
     assert estimate.n_held_out == found.n_held_out == found.rows[0].held_out.n
     assert estimate.prompt_tokens
     assert estimate.cost == 0.0
@@ -114,16 +114,16 @@ def test_a_run_gives_what_the_inline_driver_gives(
 def test_new_variants_stand_on_the_shelf_of_judges(
     store: Store, settings: Settings, scripted: AblationRequest, golden: GoldenSet
 ) -> None:
-    before = {one.judge_id for one in tasks.list_judges(store, scripted.project_id)}
-    run_id = tasks.start_ablation(store, settings, scripted)
+    before = {one.judge_id for one in projects.list_judges(store, scripted.project_id)}
+    run_id = projects.start_ablation(store, settings, scripted)
     drive(store, settings, run_id)
-    found = tasks.run_view(store, run_id).outcome
+    found = projects.run_view(store, run_id).outcome
     assert isinstance(found, Ablation)
-    new = [one for one in tasks.list_judges(store, scripted.project_id) if one.judge_id not in before]
+    new = [one for one in projects.list_judges(store, scripted.project_id) if one.judge_id not in before]
     assert {one.name for one in new} == {
         f"scripted · {row.key}" for row in found.rows if row.key not in ("final", "without criteria")
     }
-    calibration = tasks.load_calibration(store, scripted.run_id)
+    calibration = projects.load_calibration(store, scripted.run_id)
     for one in new:
         judge, key = one.judge, one.name.removeprefix("scripted · ")
         assert (judge.kind, judge.run_id, judge.aspect) == ("calibrated", run_id, "coherence")
@@ -140,11 +140,11 @@ def test_scores_with_other_steps_do_not_pass_for_plain_ones(
 ) -> None:
     """What a run stores by criteria id are scores without other steps, and nothing else."""
     asked = getattr(finished, which)
-    run_id = tasks.start_ablation(store, settings, asked)
+    run_id = projects.start_ablation(store, settings, asked)
     drive(store, settings, run_id)
-    found, calibration = tasks.run_view(store, run_id).outcome, tasks.load_calibration(store, asked.run_id)
+    found, calibration = projects.run_view(store, run_id).outcome, projects.load_calibration(store, asked.run_id)
     assert bool(found.steps) == (which == "scripted")
-    kept = tasks.load_scores(store, run_id)
+    kept = projects.load_scores(store, run_id)
     assert kept.criteria_ids or which == "scripted"  # there, all plain scores were known
     candidates = {one.criteria.criteria_id: one.criteria for one in calibration.candidates}
     judge = make_judge(which, settings).prepare(
@@ -159,9 +159,9 @@ def test_scores_with_other_steps_do_not_pass_for_plain_ones(
 def test_a_look_at_held_out_is_written_down_with_who_asked(
     store: Store, settings: Settings, offline: AblationRequest
 ) -> None:
-    run_id = tasks.start_ablation(store.acting(Actor("Ann", "reviewer")), settings, offline)
+    run_id = projects.start_ablation(store.acting(Actor("Ann", "reviewer")), settings, offline)
     drive(store, settings, run_id)
-    openings = tasks.list_openings(store, offline.project_id, offline.golden_id, "coherence")
+    openings = projects.list_openings(store, offline.project_id, offline.golden_id, "coherence")
     assert [(one.actor, one.why) for one in openings if "ablation" in one.why] == [
         ("Ann", "an ablation measured variants on them")
     ]
@@ -170,38 +170,38 @@ def test_a_look_at_held_out_is_written_down_with_who_asked(
 def test_the_ablation_of_a_calibration_is_found_again(
     store: Store, settings: Settings, offline: AblationRequest, scripted: AblationRequest
 ) -> None:
-    assert tasks.last_ablation(store, offline.run_id) is None
-    run_id = tasks.start_ablation(store, settings, offline)
-    waiting = tasks.last_ablation(store, offline.run_id)
+    assert projects.last_ablation(store, offline.run_id) is None
+    run_id = projects.start_ablation(store, settings, offline)
+    waiting = projects.last_ablation(store, offline.run_id)
     assert waiting is not None
     assert (waiting.run_id, waiting.status) == (run_id, "queued")
     drive(store, settings, run_id)
-    later = tasks.start_ablation(store, settings, offline)
-    tasks.cancel_run(store, later)
-    done = tasks.last_ablation(store, offline.run_id)
+    later = projects.start_ablation(store, settings, offline)
+    projects.cancel_run(store, later)
+    done = projects.last_ablation(store, offline.run_id)
     assert done is not None
     assert (done.run_id, done.status) == (run_id, "done")  # the table that is there, not the attempt that was stopped
-    assert tasks.last_ablation(store, scripted.run_id) is None
-    listed = tasks.calibrations_of(store, offline.project_id, offline.golden_id, "coherence")
+    assert projects.last_ablation(store, scripted.run_id) is None
+    listed = projects.calibrations_of(store, offline.project_id, offline.golden_id, "coherence")
     assert [run.run_id for run in listed] == [offline.run_id, scripted.run_id]
-    assert tasks.calibrations_of(store, offline.project_id, offline.golden_id, "fluency") == []
+    assert projects.calibrations_of(store, offline.project_id, offline.golden_id, "fluency") == []
 
 
 def test_an_offline_judge_has_no_steps_to_switch(store: Store, settings: Settings, offline: AblationRequest) -> None:
-    estimate = tasks.estimate_ablation(store, settings, offline)
+    estimate = projects.estimate_ablation(store, settings, offline)
     assert any("no language model" in note for note in estimate.notes)
-    run_id = tasks.start_ablation(store, settings, offline)
+    run_id = projects.start_ablation(store, settings, offline)
     drive(store, settings, run_id)
-    found = tasks.run_view(store, run_id).outcome
+    found = projects.run_view(store, run_id).outcome
     assert isinstance(found, Ablation)
     assert "no language model" in found.left_out["with evaluation steps"]
     assert found.calls == estimate.calls
 
 
 def test_steps_can_be_left_out_of_the_bill(store: Store, settings: Settings, scripted: AblationRequest) -> None:
-    whole = tasks.estimate_ablation(store, settings, scripted).calls
-    spared = tasks.estimate_ablation(store, settings, replace(scripted, with_steps=False)).calls
-    calibration = tasks.load_calibration(store, scripted.run_id)
+    whole = projects.estimate_ablation(store, settings, scripted).calls
+    spared = projects.estimate_ablation(store, settings, replace(scripted, with_steps=False)).calls
+    calibration = projects.load_calibration(store, scripted.run_id)
     n_members, n_items = len(calibration.chosen), len(calibration.scores.item_ids)
     assert whole - spared == n_members * (1 + n_items)  # the steps once, and every item
 
@@ -217,33 +217,33 @@ def test_steps_can_be_left_out_of_the_bill(store: Store, settings: Settings, scr
 def test_what_cannot_be_started(
     store: Store, settings: Settings, offline: AblationRequest, change: dict[str, str], error: type[Exception]
 ) -> None:
-    for ask in (tasks.start_ablation, tasks.estimate_ablation):
+    for ask in (projects.start_ablation, projects.estimate_ablation):
         with pytest.raises(error):
             ask(store, settings, replace(offline, **change))
-    assert [run.kind for run in tasks.list_runs(store)] == ["calibration", "calibration"]
+    assert [run.kind for run in projects.list_runs(store)] == ["calibration", "calibration"]
 
 
 def test_a_calibration_that_is_not_done_cannot_be_ablated(
     store: Store, settings: Settings, offline: AblationRequest
 ) -> None:
     asked = CalibrationRequest(offline.project_id, offline.golden_id, "coherence", "offline", QUICK)
-    run_id = tasks.start_calibration(store, settings, asked)
+    run_id = projects.start_calibration(store, settings, asked)
     with pytest.raises(JobError, match="no finished calibration"):
-        tasks.start_ablation(store, settings, replace(offline, run_id=run_id))
+        projects.start_ablation(store, settings, replace(offline, run_id=run_id))
     with pytest.raises(JobError, match="no calibration result"):
-        tasks.analyse_candidates(store, run_id)
+        projects.analyse_candidates(store, run_id)
 
 
 def test_analyses_and_the_case_study_come_from_the_store(
     store: Store, settings: Settings, offline: AblationRequest
 ) -> None:
-    whole, common = (tasks.analyse_candidates(store, offline.run_id, scope) for scope in ("complete", "common"))
+    whole, common = (projects.analyse_candidates(store, offline.run_id, scope) for scope in ("complete", "common"))
     assert len(whole.pool.places) < len(common.pool.places) == common.pool.n_candidates
-    listed = tasks.list_refinements(store, offline.run_id)
-    case = tasks.case_study(store, offline.run_id)
+    listed = projects.list_refinements(store, offline.run_id)
+    case = projects.case_study(store, offline.run_id)
     assert case is not None
     assert case.child == listed[0].criteria
     assert listed[0].alignment is not None
     assert case.after["spearman"].value == pytest.approx(listed[0].alignment.value)
     with pytest.raises(NotFoundError):
-        tasks.case_study(store, offline.run_id, "c-none")
+        projects.case_study(store, offline.run_id, "c-none")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core import projects
 from core.errors import AccessError, ConcordError
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.meetings import AgendaItem
 from core.people import ROLES, Actor, Role
+from core.projects.views import CalibrationRequest
+from core.projects.views.meetings import AgendaItem
 from core.records import AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Provenance, Scale
 from core.settings import Settings
 from core.store.rows import NewLabel
@@ -88,13 +88,13 @@ class Untouchable:
 
 
 def test_every_task_says_whom_it_lets_in() -> None:
-    assert set(LEAST) | OPEN == set(tasks.__all__)
+    assert set(LEAST) | OPEN == set(projects.__all__)
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", sorted(LEAST))
 def test_task_by_role(name: str, role: Role) -> None:
-    task = getattr(tasks, name)
+    task = getattr(projects, name)
     needed = list(inspect.signature(task).parameters.values())[1:]
     arguments = {p.name: _anything(p) for p in needed if p.default is p.empty}
     store: Any = Untouchable(Actor("Ann", role))
@@ -119,50 +119,50 @@ def _anything(parameter: inspect.Parameter) -> Any:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = tasks.open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
+    opened = projects.open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
     yield opened
     opened.close()
 
 
 def test_changes_are_logged_with_their_author(store: Store) -> None:
-    project = tasks.create_project(store.acting(Actor("Ada", "admin")), "p")
+    project = projects.create_project(store.acting(Actor("Ada", "admin")), "p")
     golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
     bo = store.acting(Actor("=Bo", "reviewer"))
-    golden_id = tasks.add_golden(bo, project.project_id, golden)
-    tasks.add_judge(bo, project.project_id, golden_id, JudgeScores("j", "imported", "a", np.array([2.0])))
-    tasks.list_goldens(bo, project.project_id)  # looking is not logged
-    logged = [(one.actor, one.role, one.sentence) for one in tasks.list_events(store, project.project_id)]
+    golden_id = projects.add_golden(bo, project.project_id, golden)
+    projects.add_judge(bo, project.project_id, golden_id, JudgeScores("j", "imported", "a", np.array([2.0])))
+    projects.list_goldens(bo, project.project_id)  # looking is not logged
+    logged = [(one.actor, one.role, one.sentence) for one in projects.list_events(store, project.project_id)]
     assert logged == [
         ("Ada", "admin", "made the project"),
         ("=Bo", "reviewer", "added a golden set"),
         ("=Bo", "reviewer", "added a judge"),
     ]
-    rows = list(csv.DictReader(io.StringIO(tasks.log_csv(store, project.project_id))))
+    rows = list(csv.DictReader(io.StringIO(projects.log_csv(store, project.project_id))))
     assert [row["actor"] for row in rows] == ["Ada", "'=Bo", "'=Bo"]
     with pytest.raises(AccessError):
-        tasks.log_csv(bo, project.project_id)
+        projects.log_csv(bo, project.project_id)
 
 
 def test_what_was_refused_changes_nothing(store: Store) -> None:
-    project = tasks.create_project(store, "p")
+    project = projects.create_project(store, "p")
     viewer = store.acting(Actor("Vi", "viewer"))
     with pytest.raises(AccessError, match="Vi may not"):
-        tasks.create_project(viewer, "q")
-    assert [one.project_id for one in tasks.list_projects(viewer)] == [project.project_id]
-    assert len(tasks.list_events(viewer, project.project_id)) == 1
+        projects.create_project(viewer, "q")
+    assert [one.project_id for one in projects.list_projects(viewer)] == [project.project_id]
+    assert len(projects.list_events(viewer, project.project_id)) == 1
 
 
 def test_the_log_in_pages_and_the_names_in_it(store: Store) -> None:
     ada = store.acting(Actor("Ada", "admin"))
-    project_id = tasks.create_project(ada, "p").project_id
+    project_id = projects.create_project(ada, "p").project_id
     golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
-    golden_id = tasks.add_golden(store, project_id, golden)
+    golden_id = projects.add_golden(store, project_id, golden)
     store.labels.add(project_id, golden_id, "l1", "bo", [NewLabel("i", "a", 2.0)], form="f")
-    page = tasks.log_page(store, project_id, limit=1)
+    page = projects.log_page(store, project_id, limit=1)
     assert ([one.sentence for one in page.entries], page.n) == (["added a golden set"], 2)
     assert (page.people, page.kinds) == (("", "Ada"), ("audit",))
-    assert [one.actor for one in tasks.log_page(store, project_id, actor="Ada").entries] == ["Ada"]
-    assert tasks.list_people(store, project_id) == ["Ada", "bo"]
+    assert [one.actor for one in projects.log_page(store, project_id, actor="Ada").entries] == ["Ada"]
+    assert projects.list_people(store, project_id) == ["Ada", "bo"]
 
 
 @pytest.mark.parametrize(
@@ -176,10 +176,10 @@ def test_the_log_in_pages_and_the_names_in_it(store: Store) -> None:
     ],
 )
 def test_the_author_of_an_edit_is_who_acts(store: Store, actor: Actor, named: str, author: str) -> None:
-    project_id = tasks.create_project(store, "p").project_id
+    project_id = projects.create_project(store, "p").project_id
     golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
-    golden_id = tasks.add_golden(store, project_id, golden)
+    golden_id = projects.add_golden(store, project_id, golden)
     parent = Criteria("Reward order.", "a", Provenance("draft"))
     store.criteria.add(project_id, golden_id, [parent])
-    edited = tasks.save_edit(store.acting(actor), project_id, parent.criteria_id, "Reward links.", named)
-    assert tasks.get_criteria(store, project_id, edited).author == author
+    edited = projects.save_edit(store.acting(actor), project_id, parent.criteria_id, "Reward links.", named)
+    assert projects.get_criteria(store, project_id, edited).author == author

@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 import core
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
 from core.data import load_golden
-from core.jobs import tasks
-from core.jobs.views import FINISHED, CalibrationRequest, RescoreRequest, RunView
+from core.projects.views import FINISHED, CalibrationRequest, RescoreRequest, RunView
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -43,7 +43,7 @@ def here(settings: Settings) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     for pid in _workers(opened):
         os.kill(pid, signal.SIGKILL)
@@ -58,8 +58,8 @@ def golden(repository: Path) -> GoldenSet:
 
 @pytest.fixture
 def asked(store: Store, golden: GoldenSet) -> CalibrationRequest:
-    project = tasks.create_project(store, "p")
-    golden_id = tasks.add_golden(store, project.project_id, golden)
+    project = projects.create_project(store, "p")
+    golden_id = projects.add_golden(store, project.project_id, golden)
     return CalibrationRequest(project.project_id, golden_id, next(iter(golden.aspects)), "scripted", QUICK)
 
 
@@ -69,7 +69,7 @@ def _workers(store: Store) -> list[int]:
 
 def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunView:
     until(lambda: store.runs.get(run_id).status in FINISHED, 120)
-    return tasks.run_view(store, run_id)
+    return projects.run_view(store, run_id)
 
 
 def _same(one: Calibration, other: Calibration) -> None:
@@ -85,7 +85,7 @@ def _same(one: Calibration, other: Calibration) -> None:
 def test_a_run_gives_what_the_inline_driver_gives(
     store: Store, settings: Settings, asked: CalibrationRequest, golden: GoldenSet, until: Callable[..., None]
 ) -> None:
-    run_id = tasks.start_calibration(store, settings, asked)
+    run_id = projects.start_calibration(store, settings, asked)
     view = _finished(store, run_id, until)
     assert (view.status, view.error) == ("done", "")
     assert view.calibration is not None
@@ -94,27 +94,27 @@ def test_a_run_gives_what_the_inline_driver_gives(
     _same(view.calibration, inline)
     assert view.calls == view.calibration.calls
     assert view.standing.phase == "done"
-    loaded = tasks.load_calibration(store, run_id)
+    loaded = projects.load_calibration(store, run_id)
     _same(loaded, view.calibration)
-    card = yaml.safe_load(tasks.judge_file(store, run_id))
+    card = yaml.safe_load(projects.judge_file(store, run_id))
     assert card["golden"]["digest"] == golden.digest
     assert card["held_out_opened"] == 1  # the calibration itself
     assert set(card["people"]) == {"raters", "edits", "comments", "decisions"}
-    scores = tasks.load_scores(store, run_id)
+    scores = projects.load_scores(store, run_id)
     best = inline.chosen[0].criteria_id
     labelled = list(inline.split.calibration)
     assert np.isfinite(scores.values[scores.criteria_ids.index(best)][labelled]).all()
-    listed = tasks.list_criteria(store, asked.project_id, run_id=run_id)
+    listed = projects.list_criteria(store, asked.project_id, run_id=run_id)
     assert {row.criteria_id for row in listed} == {c.criteria.criteria_id for c in inline.candidates if c.alignment}
-    best_view = tasks.get_criteria(store, asked.project_id, best)
+    best_view = projects.get_criteria(store, asked.project_id, best)
     stood = {one.side: one.alignment for one in best_view.alignments}
     assert stood["held-out"] == inline.best_single["held_out"]
     assert stood["calibration"].value == inline.best_single["calibration"].value
 
     _leaves_two_judges(store, asked, inline, golden)
-    edit = tasks.save_edit(store, asked.project_id, best, best_view.text + "\nReward brevity.", "Ann")
+    edit = projects.save_edit(store, asked.project_id, best, best_view.text + "\nReward brevity.", "Ann")
     ask = RescoreRequest(asked.project_id, asked.golden_id, asked.aspect, edit, best, run_id, held_out=True)
-    again = _finished(store, tasks.start_rescore(store, settings, ask), until)
+    again = _finished(store, projects.start_rescore(store, settings, ask), until)
     assert (again.status, again.calibration, again.standing) == ("done", None, None)
     assert again.rescore is not None
     assert again.rescore.parent.value == pytest.approx(inline.best_single["calibration"].value, abs=1e-12)
@@ -128,7 +128,7 @@ def test_a_run_gives_what_the_inline_driver_gives(
 
 def _leaves_two_judges(store: Store, asked: CalibrationRequest, inline: Calibration, golden: GoldenSet) -> None:
     """The final judge and the one without criteria, each with the scores whose alignments the result reports."""
-    final, bare = (one.judge for one in tasks.list_judges(store, asked.project_id, asked.golden_id, asked.aspect))
+    final, bare = (one.judge for one in projects.list_judges(store, asked.project_id, asked.golden_id, asked.aspect))
     assert (final.kind, final.seen, bare.kind, bare.seen) == ("calibrated", inline.split.calibration, "no criteria", ())
     held_out = [golden.items[k] for k in inline.split.held_out]
     for judge, reported in ((final, inline.held_out), (bare, inline.no_criteria["held_out"])):
@@ -140,9 +140,9 @@ def _leaves_two_judges(store: Store, asked: CalibrationRequest, inline: Calibrat
 
 def test_a_budget_ends_in_order(store: Store, here: Settings, asked: CalibrationRequest, work_off: WorkOff) -> None:
     request = replace(asked, settings=replace(QUICK, budget=300))
-    run_id = tasks.start_calibration(store, here, request)
+    run_id = projects.start_calibration(store, here, request)
     work_off(store, here)
-    view = tasks.run_view(store, run_id)
+    view = projects.run_view(store, run_id)
     assert view.status == "budget"
     assert view.calibration is not None
     assert view.calibration.stopped_early
@@ -151,10 +151,10 @@ def test_a_budget_ends_in_order(store: Store, here: Settings, asked: Calibration
 
 def test_only_one_worker_per_home(store: Store, settings: Settings, until: Callable[..., None]) -> None:
     for _ in range(3):
-        tasks.ensure_worker(settings)
-    until(lambda: tasks.worker_alive(store))
+        projects.ensure_worker(settings)
+    until(lambda: projects.worker_alive(store))
     (pid,) = _workers(store)
-    tasks.ensure_worker(settings)
+    projects.ensure_worker(settings)
     from core.errors import JobError
     from core.jobs.worker import run_worker
 
@@ -218,9 +218,9 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
 ) -> None:
     url = serve("--fault", "401", "--fault-after", "200")
     request = replace(asked, judge_spec=f"openai:fake-judge@{url}", settings=replace(QUICK, rounds=0, budget=400))
-    run_id = tasks.start_calibration(store, here, request)
+    run_id = projects.start_calibration(store, here, request)
     work_off(store, here)
-    failed = tasks.run_view(store, run_id)
+    failed = projects.run_view(store, run_id)
     assert (failed.status, failed.resumable) == ("failed", True)
     assert "OPENAI_API_KEY" in failed.error
     assert "Traceback" not in failed.error
@@ -228,16 +228,16 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     answered = 200
     serve(port=url.rsplit(":", 1)[1].split("/", maxsplit=1)[0])
     before = _sent(tmp_path).total()
-    tasks.resume_run(store, here, run_id)
+    projects.resume_run(store, here, run_id)
     work_off(store, here)
-    view = tasks.run_view(store, run_id)
+    view = projects.run_view(store, run_id)
     assert (view.status, view.attempt) == ("budget", 2)
     assert view.calibration is not None
     sent = _sent(tmp_path).total()
     assert sent - before <= view.calibration.calls - answered + 1
-    again_id = tasks.start_calibration(store, here, request)
+    again_id = projects.start_calibration(store, here, request)
     work_off(store, here)
     assert _sent(tmp_path).total() == sent  # a second identical run sends nothing
-    again = tasks.run_view(store, again_id).calibration
+    again = projects.run_view(store, again_id).calibration
     assert again is not None
     _same(view.calibration, again)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from core.errors import UsageError
-from core.jobs.tasks import list_runs, list_workers, open_store, run_view
-from core.jobs.tasks.capabilities import capability_of, wants_of
-from core.jobs.views import CalibrationRequest, RunKind
-from core.jobs.views.metrics import MetricsRequest
-from core.jobs.views.repeval import RepEvalRequest
+from core.projects import list_runs, list_workers, open_store, run_view
+from core.projects.capabilities import capability_of, wants_of
+from core.projects.views import CalibrationRequest, RunKind
+from core.projects.views.metrics import MetricsRequest
+from core.projects.views.repeval import RepEvalRequest
 from core.records import GoldenSet, Item
 from core.repeval.states import ModelSpec, devices
 from core.settings import Settings

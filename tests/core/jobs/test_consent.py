@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 
 import core
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AccessError, ConsentError, JudgeError, UsageError
 from core.export.archive.container import Archive, Writer
-from core.jobs import tasks
-from core.jobs.tasks.consent import gate_of
-from core.jobs.views import CalibrationRequest, RescoreRequest
-from core.jobs.views.analyses import AblationRequest
-from core.jobs.views.recheck import RecheckRequest
-from core.jobs.views.rounds import RoundRequest
-from core.jobs.views.styles import StylesRequest
 from core.judging.gate import NAMED
 from core.judging.styles import Style
 from core.people import Actor
+from core.projects.consent import gate_of
+from core.projects.views import CalibrationRequest, RescoreRequest
+from core.projects.views.analyses import AblationRequest
+from core.projects.views.recheck import RecheckRequest
+from core.projects.views.rounds import RoundRequest
+from core.projects.views.styles import StylesRequest
 from core.settings import Settings
 from core.store.store import Store
 
@@ -96,12 +96,12 @@ class Came:
 
     def newer(self) -> str:
         """Id of a golden set of the same labels on texts that are new to every judge."""
-        golden = tasks.load_golden_set(self.store, self.golden_id)
+        golden = projects.load_golden_set(self.store, self.golden_id)
         items = tuple(replace(item, target=f"{item.target} Once more.") for item in golden.items)
-        return tasks.add_golden(self.store, self.project_id, replace(golden, name="newer", items=items))
+        return projects.add_golden(self.store, self.project_id, replace(golden, name="newer", items=items))
 
     def rescore(self) -> RescoreRequest:
-        ids = [one.criteria_id for one in tasks.list_criteria(self.store, self.project_id, ASPECT)]
+        ids = [one.criteria_id for one in projects.list_criteria(self.store, self.project_id, ASPECT)]
         return RescoreRequest(self.project_id, self.golden_id, ASPECT, ids[0], ids[1], self.run_id)
 
 
@@ -123,16 +123,16 @@ def bent(data: bytes, change: Callable[[dict[str, list[Any]]], None]) -> bytes:
 def taken(tmp_path_factory: pytest.TempPathFactory, drive: Drive) -> bytes:
     """The file of a project with a finished calibration by the scripted judge, and a grid of styles nobody finished."""
     settings = Settings(home=tmp_path_factory.mktemp("there"), worker="external", worker_id="w")
-    store = tasks.open_store(settings).acting(ADA)
+    store = projects.open_store(settings).acting(ADA)
     golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
-    project_id = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project_id, golden)
+    project_id = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project_id, golden)
     asked = CalibrationRequest(project_id, golden_id, ASPECT, "scripted", CalibrationSettings("quick", rounds=0))
-    assert drive(store, settings, tasks.start_calibration(store, settings, asked)) == "done"
+    assert drive(store, settings, projects.start_calibration(store, settings, asked)) == "done"
     style = StylesRequest(project_id, golden_id, ASPECT, (ASPECT,), "scripted", (Style("rate_explain"),), n_items=5)
-    tasks.cancel_run(store, tasks.start_styles(store, settings, style))
+    projects.cancel_run(store, projects.start_styles(store, settings, style))
     file = settings.home / "p.zip"
-    tasks.export_project(store, settings, project_id, file)
+    projects.export_project(store, settings, project_id, file)
     store.close()
     return file.read_bytes()
 
@@ -156,38 +156,38 @@ def hostile(taken: bytes, spec: str) -> bytes:
 @pytest.fixture
 def came(taken: bytes, endpoint: Endpoint, tmp_path: Path, drive: Drive) -> Iterator[Came]:
     settings = Settings(home=tmp_path / "home", worker="external", worker_id="w", openai_api_key=KEY)
-    store = tasks.open_store(settings).acting(ADA)
+    store = projects.open_store(settings).acting(ADA)
     data = hostile(taken, f"openai:m@{endpoint.url}")
-    told = tasks.import_project(store, settings, io.BytesIO(data))
+    told = projects.import_project(store, settings, io.BytesIO(data))
     assert [(one.endpoint, one.models) for one in told.endpoints] == [(endpoint.url, ("m",))]
-    run = next(one for one in tasks.list_runs(store, told.project_id) if one.kind == "calibration")
+    run = next(one for one in projects.list_runs(store, told.project_id) if one.kind == "calibration")
     endpoint.seen.clear()
     yield Came(store, settings, told.project_id, run.golden_id, run.run_id, endpoint, drive)
     store.close()
 
 
 def test_the_preview_names_what_would_be_asked(taken: bytes, settings: Settings, store: Store) -> None:
-    told = tasks.preview_project(
+    told = projects.preview_project(
         store, settings, io.BytesIO(hostile(taken, "openai:m@https://api.openai.com/@http://evil.test/v1"))
     )
     assert "http://evil.test" in str(told.endpoints), "a spec that cannot be read is shown as it stands"
-    told = tasks.preview_project(store, settings, io.BytesIO(hostile(taken, "openai:m@http://evil.test/v1")))
+    told = projects.preview_project(store, settings, io.BytesIO(hostile(taken, "openai:m@http://evil.test/v1")))
     assert [(one.endpoint, one.models) for one in told.endpoints] == [("http://evil.test/v1", ("m",))]
-    told = tasks.preview_project(store, settings, io.BytesIO(hostile(taken, "recorded:/etc/passwd")))
+    told = projects.preview_project(store, settings, io.BytesIO(hostile(taken, "recorded:/etc/passwd")))
     assert told.files == ("/etc/passwd",)
 
 
 def test_nothing_is_sent_before_somebody_allows_it(came: Came) -> None:
     where = (came.project_id, came.golden_id, ASPECT)
-    styles = next(one for one in tasks.list_runs(came.store, came.project_id) if one.kind == "styles")
+    styles = next(one for one in projects.list_runs(came.store, came.project_id) if one.kind == "styles")
     starts: dict[str, Callable[[], Any]] = {
-        "resume": lambda: tasks.resume_run(came.store, came.settings, styles.run_id),
-        "rescore": lambda: tasks.start_rescore(came.store, came.settings, came.rescore()),
-        "round": lambda: tasks.start_round(
+        "resume": lambda: projects.resume_run(came.store, came.settings, styles.run_id),
+        "rescore": lambda: projects.start_rescore(came.store, came.settings, came.rescore()),
+        "round": lambda: projects.start_round(
             came.store, came.settings, RoundRequest(*where, came.run_id, (came.rescore().parent_id,))
         ),
-        "ablation": lambda: tasks.start_ablation(came.store, came.settings, AblationRequest(*where, came.run_id)),
-        "recheck": lambda: tasks.start_recheck(
+        "ablation": lambda: projects.start_ablation(came.store, came.settings, AblationRequest(*where, came.run_id)),
+        "recheck": lambda: projects.start_recheck(
             came.store, came.settings, RecheckRequest(came.project_id, came.newer(), ASPECT, came.run_id)
         ),
     }
@@ -196,12 +196,12 @@ def test_nothing_is_sent_before_somebody_allows_it(came: Came) -> None:
             start()
         assert came.endpoint.url in str(told.value), name
     assert came.endpoint.seen == []
-    assert [one.allowed for one in tasks.endpoints_of_run(came.store, came.settings, styles.run_id)] == [False]
+    assert [one.allowed for one in projects.endpoints_of_run(came.store, came.settings, styles.run_id)] == [False]
 
 
 def test_a_worker_that_takes_such_a_run_up_sends_nothing(came: Came) -> None:
     """Whatever put the run in the queue: the gate stands where the provider is made."""
-    for one in tasks.list_runs(came.store, came.project_id):
+    for one in projects.list_runs(came.store, came.project_id):
         if one.kind == "styles":
             came.store.runs.requeue(one.run_id)
             with pytest.raises(ConsentError):
@@ -210,12 +210,12 @@ def test_a_worker_that_takes_such_a_run_up_sends_nothing(came: Came) -> None:
 
 
 def test_a_look_at_an_item_sends_nothing(came: Came) -> None:
-    criteria_id = tasks.load_calibration(came.store, came.run_id).chosen[0].criteria_id
-    item_id = tasks.item_scores(came.store, came.run_id, criteria_id)[0].item_id
-    tasks.allow_endpoint(came.store, came.settings, came.project_id, came.endpoint.url, with_key=True)
-    view = tasks.explain_item(came.store, came.settings, came.run_id, criteria_id, item_id)
+    criteria_id = projects.load_calibration(came.store, came.run_id).chosen[0].criteria_id
+    item_id = projects.item_scores(came.store, came.run_id, criteria_id)[0].item_id
+    projects.allow_endpoint(came.store, came.settings, came.project_id, came.endpoint.url, with_key=True)
+    view = projects.explain_item(came.store, came.settings, came.run_id, criteria_id, item_id)
     assert "looking at it sends nothing" in view.explanation
-    tasks.estimate_ablation(
+    projects.estimate_ablation(
         came.store, came.settings, AblationRequest(came.project_id, came.golden_id, ASPECT, came.run_id)
     )
     assert came.endpoint.seen == []
@@ -223,13 +223,13 @@ def test_a_look_at_an_item_sends_nothing(came: Came) -> None:
 
 @pytest.mark.parametrize("with_key", [False, True])
 def test_what_a_person_allows_is_sent_and_no_more(came: Came, with_key: bool) -> None:
-    tasks.allow_endpoint(came.store.acting(BO), came.settings, came.project_id, came.endpoint.url, with_key=with_key)
-    run_id = tasks.start_rescore(came.store, came.settings, came.rescore())
+    projects.allow_endpoint(came.store.acting(BO), came.settings, came.project_id, came.endpoint.url, with_key=with_key)
+    run_id = projects.start_rescore(came.store, came.settings, came.rescore())
     assert came.drive(came.store, came.settings, run_id) == "done"
     assert {key for key, _ in came.endpoint.seen} == {f"Bearer {KEY if with_key else 'none'}"}
-    (said,) = tasks.endpoints_of_project(came.store, came.settings, came.project_id)
+    (said,) = projects.endpoints_of_project(came.store, came.settings, came.project_id)
     assert (said.endpoint, said.allowed, said.with_key, said.by) == (came.endpoint.url, True, with_key, "Bo")
-    last = [one for one in tasks.list_events(came.store, came.project_id) if "allowed" in one.sentence][-1]
+    last = [one for one in projects.list_events(came.store, came.project_id) if "allowed" in one.sentence][-1]
     assert (last.actor, came.endpoint.url in last.sentence) == ("Bo", True)
     other = came.store.runs.get(came.run_id)
     with pytest.raises(ConsentError):
@@ -237,28 +237,28 @@ def test_what_a_person_allows_is_sent_and_no_more(came: Came, with_key: bool) ->
 
 
 def test_the_word_stays_here_and_no_file_brings_one(came: Came) -> None:
-    tasks.allow_endpoint(came.store, came.settings, came.project_id, came.endpoint.url, with_key=True)
+    projects.allow_endpoint(came.store, came.settings, came.project_id, came.endpoint.url, with_key=True)
     file = came.settings.home / "again.zip"
-    tasks.export_project(came.store, came.settings, came.project_id, file)
-    copy = tasks.import_project(came.store, came.settings, file).project_id
-    assert [one.allowed for one in tasks.endpoints_of_project(came.store, came.settings, copy)] == [False]
+    projects.export_project(came.store, came.settings, came.project_id, file)
+    copy = projects.import_project(came.store, came.settings, file).project_id
+    assert [one.allowed for one in projects.endpoints_of_project(came.store, came.settings, copy)] == [False]
     with pytest.raises(AccessError):
-        tasks.allow_endpoint(came.store.acting(Actor("Cy", "annotator")), came.settings, copy, came.endpoint.url)
+        projects.allow_endpoint(came.store.acting(Actor("Cy", "annotator")), came.settings, copy, came.endpoint.url)
 
 
 def test_whoever_types_a_judge_into_the_form_has_named_it(came: Came) -> None:
     asked = CalibrationRequest(came.project_id, came.golden_id, ASPECT, "openai:other@http://typed.test/v1")
-    tasks.start_calibration(came.store.acting(BO), came.settings, asked)
-    said = {one.endpoint: one for one in tasks.endpoints_of_project(came.store, came.settings, came.project_id)}
+    projects.start_calibration(came.store.acting(BO), came.settings, asked)
+    said = {one.endpoint: one for one in projects.endpoints_of_project(came.store, came.settings, came.project_id)}
     assert (said["http://typed.test/v1"].by, said["http://typed.test/v1"].with_key) == ("Bo", True)
     assert not said[came.endpoint.url].allowed
 
 
 def test_projects_that_were_made_here_and_the_demo_are_not_asked(came: Came) -> None:
-    own = tasks.create_project(came.store, "own").project_id
+    own = projects.create_project(came.store, "own").project_id
     with pytest.raises(UsageError, match="was made here"):
-        tasks.allow_endpoint(came.store, came.settings, own, came.endpoint.url)
-    demo = tasks.ensure_demo(came.store, came.settings)
+        projects.allow_endpoint(came.store, came.settings, own, came.endpoint.url)
+    demo = projects.ensure_demo(came.store, came.settings)
     assert not demo.imported
     row = came.store.runs.all(demo.project_id)[0]
     assert gate_of(came.store, row) is NAMED
@@ -268,10 +268,10 @@ def test_projects_that_were_made_here_and_the_demo_are_not_asked(came: Came) -> 
 def test_an_imported_run_reads_no_file_of_this_machine(
     taken: bytes, settings: Settings, store: Store, drive: Drive, spec: str
 ) -> None:
-    told = tasks.import_project(store.acting(ADA), settings, io.BytesIO(hostile(taken, spec)))
-    for one in tasks.list_runs(store, told.project_id):
+    told = projects.import_project(store.acting(ADA), settings, io.BytesIO(hostile(taken, spec)))
+    for one in projects.list_runs(store, told.project_id):
         if one.kind == "styles":
-            tasks.resume_run(store, settings, one.run_id)
+            projects.resume_run(store, settings, one.run_id)
             with pytest.raises(JudgeError, match="it is not read"):
                 drive(store, settings, one.run_id)
 
@@ -283,6 +283,6 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core import projects
 from core.calibrated import calibrate
 from core.calibration.steps import Calibration
 from core.data import load_golden
@@ -16,12 +17,11 @@ from core.drift.recheck import recheck
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.export import judge_card
 from core.fusion.stack import StackSettings
-from core.jobs import tasks
-from core.jobs.tasks.demo import DEMO_FILE, DEMO_NAME
-from core.jobs.views import GoldenView, RunSummary
-from core.jobs.views.demo import DEMO_PROJECT, is_demo
 from core.judge_loading import restored
 from core.people import Actor
+from core.projects.demo import DEMO_FILE, DEMO_NAME
+from core.projects.views import GoldenView, RunSummary
+from core.projects.views.demo import DEMO_PROJECT, is_demo
 from core.settings import Settings
 from core.store.store import Store
 
@@ -33,7 +33,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
@@ -42,22 +42,22 @@ def store(settings: Settings) -> Iterator[Store]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store with the demo, to be looked at."""
     settings = Settings(home=tmp_path_factory.mktemp("demo") / "home", worker="external", worker_id="w")
-    opened = tasks.open_store(settings)
-    tasks.ensure_demo(opened, settings)
+    opened = projects.open_store(settings)
+    projects.ensure_demo(opened, settings)
     yield opened
     opened.close()
 
 
 @pytest.fixture(scope="module")
 def golden(demo: Store) -> GoldenView:
-    first, *newer = tasks.list_goldens(demo, DEMO_PROJECT)  # the first is the one that screens open on
+    first, *newer = projects.list_goldens(demo, DEMO_PROJECT)  # the first is the one that screens open on
     assert sorted(one.name for one in newer) == sorted(build.NEWER)
     return first
 
 
 @pytest.fixture(scope="module")
 def runs(demo: Store) -> list[RunSummary]:
-    return tasks.list_runs(demo, DEMO_PROJECT)
+    return projects.list_runs(demo, DEMO_PROJECT)
 
 
 def calibration_of(demo: Store, runs: list[RunSummary], aspect: str, spec: str) -> Calibration:
@@ -66,7 +66,7 @@ def calibration_of(demo: Store, runs: list[RunSummary], aspect: str, spec: str) 
         for one in runs
         if one.kind == "calibration" and one.aspect == aspect and one.judge_spec.startswith(spec)
     )
-    return tasks.load_calibration(demo, run_id)
+    return projects.load_calibration(demo, run_id)
 
 
 # ── what it holds ────────────────────────────────────────────────────────────────────────────────────────────
@@ -84,25 +84,25 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenView, run
         "recheck",
     }
     assert {one.status for one in runs} == {"done"}
-    (labelling,) = tasks.list_passes(*where)
-    seen = tasks.harvest(demo, DEMO_PROJECT, labelling.pass_id)
+    (labelling,) = projects.list_passes(*where)
+    seen = projects.harvest(demo, DEMO_PROJECT, labelling.pass_id)
     assert sorted(seen.done.values()) == [build.PASS_ITEMS - build.LEFT_OPEN, build.PASS_ITEMS, build.PASS_ITEMS]
     assert seen.decided
-    assert [one.author for one in tasks.list_criteria(demo, DEMO_PROJECT) if one.author] == [build.CHI]
-    assert any(review.approval for review in tasks.list_reviews(demo, DEMO_PROJECT).values())
-    (meeting,) = tasks.list_meetings(demo, DEMO_PROJECT)
+    assert [one.author for one in projects.list_criteria(demo, DEMO_PROJECT) if one.author] == [build.CHI]
+    assert any(review.approval for review in projects.list_reviews(demo, DEMO_PROJECT).values())
+    (meeting,) = projects.list_meetings(demo, DEMO_PROJECT)
     assert meeting.closed_at is not None
     assert {point.decision.verdict for point in meeting.points if point.decision} >= {"accepted", "rejected"}
     assert all(len(point.votes) == 3 for point in meeting.points)
-    triage = tasks.list_triage(*where, recorded.ASPECT).values()
+    triage = projects.list_triage(*where, recorded.ASPECT).values()
     assert {one.verdict for one in triage} >= {"judge wrong", "label wrong"}
-    kinds = {one.judge.kind for one in tasks.list_judges(*where)}
+    kinds = {one.judge.kind for one in projects.list_judges(*where)}
     assert kinds >= {"calibrated", "no criteria", "metric", "repeval", "fused"}
 
 
 def test_everybody_in_it_is_called_a_demo(demo: Store) -> None:
     assert "simulated" in DEMO_NAME
-    people = tasks.list_people(demo, DEMO_PROJECT)
+    people = projects.list_people(demo, DEMO_PROJECT)
     assert people
     assert all(name.endswith("(demo)") for name in people)
 
@@ -136,12 +136,12 @@ def test_the_recorded_calibration_comes_out_the_same_today(demo: Store, runs: li
 
 def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenView) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id, build.SECOND)
-    judges = tasks.list_judges(*where)
+    judges = projects.list_judges(*where)
     (fused,) = (one for one in judges if one.judge.kind == "fused")
-    kept = tasks.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
+    kept = projects.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
     names = {part.name for part in kept.parts}
     parts = [one.judge_id for one in judges if one.name in names]
-    now = tasks.fuse_judges(*where, judge_ids=parts, settings=StackSettings(method="nnls", level="sample"))
+    now = projects.fuse_judges(*where, judge_ids=parts, settings=StackSettings(method="nnls", level="sample"))
     assert now.fused.value == pytest.approx(kept.told["fused"]["value"], abs=1e-9)
     assert now.fused.n == kept.told["fused"]["n"]
 
@@ -149,7 +149,7 @@ def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenView) ->
 @pytest.mark.parametrize("aspect", [recorded.ASPECT, build.SECOND])
 def test_the_rechecks_come_out_the_same_today(demo: Store, runs: list[RunSummary], aspect: str) -> None:
     card = judge_card(calibration_of(demo, runs, aspect, "offline"))
-    history = tasks.list_rechecks(demo, DEMO_PROJECT, aspect)
+    history = projects.list_rechecks(demo, DEMO_PROJECT, aspect)
     assert [one.outcome.golden_name for one in history] == list(build.NEWER)
     judge = restored(card, Settings(home=Path("none")), None)
     for one in history:
@@ -161,7 +161,7 @@ def test_the_rechecks_come_out_the_same_today(demo: Store, runs: list[RunSummary
 
 
 def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
-    found = [one.outcome for one in tasks.list_rechecks(demo, DEMO_PROJECT, build.SECOND)]
+    found = [one.outcome for one in projects.list_rechecks(demo, DEMO_PROJECT, build.SECOND)]
     assert [one.decision for one in found] == ["cannot be told", "fallen"]
     assert found[1].labels is not None
     assert found[1].labels.narrower  # and it says so beside the fall
@@ -171,63 +171,63 @@ def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
 
 
 def test_a_new_store_is_welcomed_with_it_and_no_other(store: Store, settings: Settings) -> None:
-    tasks.welcome(store, replace(settings, demo=False))
-    assert tasks.list_projects(store) == []
-    tasks.create_project(store, "mine")
-    tasks.welcome(store, settings)  # somebody works here already
-    assert [one.name for one in tasks.list_projects(store)] == ["mine"]
-    demo = tasks.ensure_demo(store, settings)
+    projects.welcome(store, replace(settings, demo=False))
+    assert projects.list_projects(store) == []
+    projects.create_project(store, "mine")
+    projects.welcome(store, settings)  # somebody works here already
+    assert [one.name for one in projects.list_projects(store)] == ["mine"]
+    demo = projects.ensure_demo(store, settings)
     assert (demo.project_id, demo.name) == (DEMO_PROJECT, DEMO_NAME)
-    assert tasks.ensure_demo(store, settings) == demo
+    assert projects.ensure_demo(store, settings) == demo
 
 
 def test_a_new_store_opens_on_the_demo(store: Store, settings: Settings) -> None:
-    tasks.welcome(store, settings)
-    tasks.ensure_sample_project(store)
-    assert [is_demo(one.project_id) for one in tasks.list_projects(store)] == [True, False]
+    projects.welcome(store, settings)
+    projects.ensure_sample_project(store)
+    assert [is_demo(one.project_id) for one in projects.list_projects(store)] == [True, False]
 
 
 def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: Settings) -> None:
-    tasks.ensure_demo(store, settings)
-    mine = tasks.create_project(store, "mine").project_id
+    projects.ensure_demo(store, settings)
+    mine = projects.create_project(store, "mine").project_id
     golden = load_golden(recorded.GOLDEN)
-    tasks.add_golden(store, mine, golden)  # the same set, under the same hash
-    judges = [one.name for one in tasks.list_judges(store, DEMO_PROJECT)]
-    first = tasks.list_judges(store, DEMO_PROJECT)[0]
-    tasks.remove_judge(store, DEMO_PROJECT, first.judge_id)
-    waiting = tasks.start_replay(store, settings)
+    projects.add_golden(store, mine, golden)  # the same set, under the same hash
+    judges = [one.name for one in projects.list_judges(store, DEMO_PROJECT)]
+    first = projects.list_judges(store, DEMO_PROJECT)[0]
+    projects.remove_judge(store, DEMO_PROJECT, first.judge_id)
+    waiting = projects.start_replay(store, settings)
     with pytest.raises(AccessError):
-        tasks.reset_demo(store.acting(Actor("Bo", "reviewer")), settings)
+        projects.reset_demo(store.acting(Actor("Bo", "reviewer")), settings)
     ada = store.acting(Actor("Ada", "admin"))
-    again = tasks.reset_demo(ada, settings)
+    again = projects.reset_demo(ada, settings)
     assert again.project_id == DEMO_PROJECT
-    assert [one.name for one in tasks.list_judges(store, DEMO_PROJECT)] == judges
-    assert len(tasks.list_rechecks(store, DEMO_PROJECT, build.SECOND)) == 2
-    assert waiting not in {one.run_id for one in tasks.list_runs(store, DEMO_PROJECT)}
-    last = tasks.list_events(store, DEMO_PROJECT)[-1]
+    assert [one.name for one in projects.list_judges(store, DEMO_PROJECT)] == judges
+    assert len(projects.list_rechecks(store, DEMO_PROJECT, build.SECOND)) == 2
+    assert waiting not in {one.run_id for one in projects.list_runs(store, DEMO_PROJECT)}
+    last = projects.list_events(store, DEMO_PROJECT)[-1]
     assert (last.actor, last.sentence) == ("Ada", "put the demo back")
-    assert tasks.load_golden_set(store, tasks.list_goldens(store, mine)[0].golden_id) == golden
-    assert [one.name for one in tasks.list_projects(store)] == ["mine", DEMO_NAME]
+    assert projects.load_golden_set(store, projects.list_goldens(store, mine)[0].golden_id) == golden
+    assert [one.name for one in projects.list_projects(store)] == ["mine", DEMO_NAME]
 
 
 def test_a_damaged_file_leaves_the_demo_as_it_is(store: Store, settings: Settings, tmp_path: Path) -> None:
-    tasks.ensure_demo(store, settings)
+    projects.ensure_demo(store, settings)
     broken = tmp_path / "demo.zip"
     broken.write_bytes(DEMO_FILE.read_bytes()[:-2000])
     with pytest.raises(ArchiveError):
-        tasks.reset_demo(store, settings, broken)
-    assert tasks.get_project(store, DEMO_PROJECT).n_runs == 12
+        projects.reset_demo(store, settings, broken)
+    assert projects.get_project(store, DEMO_PROJECT).n_runs == 12
 
 
 def test_the_replay_runs_in_the_demo(
     store: Store, settings: Settings, drive: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(NotFoundError, match="python -m core demo"):
-        tasks.start_replay(store, settings)
-    tasks.ensure_demo(store, settings)
+        projects.start_replay(store, settings)
+    projects.ensure_demo(store, settings)
     monkeypatch.setattr("core.providers.recorded.time.sleep", lambda _: None)
-    run_id = tasks.start_replay(store, settings)
+    run_id = projects.start_replay(store, settings)
     assert drive(store, settings, run_id) == "done"
-    came = next(one for one in tasks.list_runs(store, DEMO_PROJECT) if one.judge_spec.startswith("recorded:"))
+    came = next(one for one in projects.list_runs(store, DEMO_PROJECT) if one.judge_spec.startswith("recorded:"))
     assert came.run_id == run_id  # the newest
-    assert tasks.load_calibration(store, run_id).calls == 1148
+    assert projects.load_calibration(store, run_id).calls == 1148

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from core import projects
 from core.errors import AccessError, ConflictError, StoreError, UsageError
-from core.jobs import tasks
-from core.jobs.tasks.criteria import LONGEST_TEXT
-from core.jobs.views.drafts import Drafting
 from core.people import Actor
+from core.projects.criteria import LONGEST_TEXT
+from core.projects.views.drafts import Drafting
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
 from core.store.store import Store
 
@@ -18,67 +18,67 @@ SUBJECT = f"criteria:{PARENT.criteria_id}"
 
 @pytest.fixture
 def project_id(store: Store) -> str:
-    made = tasks.create_project(store, "p").project_id
+    made = projects.create_project(store, "p").project_id
     golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
-    store.criteria.add(made, tasks.add_golden(store, made, golden), [PARENT])
+    store.criteria.add(made, projects.add_golden(store, made, golden), [PARENT])
     return made
 
 
 def test_a_draft_is_its_authors_alone(store: Store, project_id: str) -> None:
     ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
-    kept = tasks.keep_draft(ann, project_id, SUBJECT, " Reward links.\n", base="h1")
+    kept = projects.keep_draft(ann, project_id, SUBJECT, " Reward links.\n", base="h1")
     assert (kept.author, kept.text, kept.base) == ("Ann", " Reward links.\n", "h1")
-    assert tasks.draft_of(ann, project_id, SUBJECT) == kept
-    assert tasks.draft_of(bo, project_id, SUBJECT) is None
-    assert tasks.draft_of(store, project_id, SUBJECT) is None
-    assert tasks.others_drafting(bo, project_id, SUBJECT) == [Drafting("Ann", kept.began_at)]
-    assert tasks.others_drafting(ann, project_id, SUBJECT) == []
-    tasks.drop_draft(bo, project_id, SUBJECT)
-    assert tasks.draft_of(ann, project_id, SUBJECT) == kept
-    tasks.drop_draft(ann, project_id, SUBJECT)
-    assert tasks.draft_of(ann, project_id, SUBJECT) is None
+    assert projects.draft_of(ann, project_id, SUBJECT) == kept
+    assert projects.draft_of(bo, project_id, SUBJECT) is None
+    assert projects.draft_of(store, project_id, SUBJECT) is None
+    assert projects.others_drafting(bo, project_id, SUBJECT) == [Drafting("Ann", kept.began_at)]
+    assert projects.others_drafting(ann, project_id, SUBJECT) == []
+    projects.drop_draft(bo, project_id, SUBJECT)
+    assert projects.draft_of(ann, project_id, SUBJECT) == kept
+    projects.drop_draft(ann, project_id, SUBJECT)
+    assert projects.draft_of(ann, project_id, SUBJECT) is None
 
 
 def test_a_draft_needs_a_name_at_a_screen(store: Store, project_id: str) -> None:
     with pytest.raises(AccessError, match="Say who you are first"):
-        tasks.keep_draft(store.acting(Actor(at_screen=True)), project_id, SUBJECT, "nameless")
+        projects.keep_draft(store.acting(Actor(at_screen=True)), project_id, SUBJECT, "nameless")
     assert not store.drafts.of(project_id, SUBJECT)
 
 
 def test_a_text_that_could_not_be_saved_is_not_kept(store: Store, project_id: str) -> None:
     longest = "x" * LONGEST_TEXT
-    assert tasks.keep_draft(store, project_id, SUBJECT, f"  {longest}\n").text == f"  {longest}\n"
+    assert projects.keep_draft(store, project_id, SUBJECT, f"  {longest}\n").text == f"  {longest}\n"
     with pytest.raises(UsageError, match="may have 20,000 characters; this one has 20,001"):
-        tasks.keep_draft(store, project_id, SUBJECT, longest + "x")
-    assert tasks.draft_of(store, project_id, SUBJECT) is not None  # the last one that could be kept stays
+        projects.keep_draft(store, project_id, SUBJECT, longest + "x")
+    assert projects.draft_of(store, project_id, SUBJECT) is not None  # the last one that could be kept stays
     for strange in ("", "s" * 201):
         with pytest.raises(UsageError, match="in 1 to 200 characters"):
-            tasks.keep_draft(store, project_id, strange, "x")
+            projects.keep_draft(store, project_id, strange, "x")
     with pytest.raises(StoreError):
-        tasks.keep_draft(store, "p-none", SUBJECT, "x")
+        projects.keep_draft(store, "p-none", SUBJECT, "x")
 
 
 def test_letters_that_cannot_be_sent_back_are_replaced(store: Store, project_id: str) -> None:
-    kept = tasks.keep_draft(store, project_id, SUBJECT, "<b>\x00 🙂 half \ud83d one")
+    kept = projects.keep_draft(store, project_id, SUBJECT, "<b>\x00 🙂 half \ud83d one")
     assert kept.text == "<b>\x00 🙂 half ? one"
-    assert tasks.draft_of(store, project_id, SUBJECT) == kept
+    assert projects.draft_of(store, project_id, SUBJECT) == kept
 
 
 def test_pauses_are_not_logged(store: Store, project_id: str) -> None:
-    before = len(tasks.list_events(store, project_id))
-    tasks.keep_draft(store, project_id, SUBJECT, "one")
-    tasks.drop_draft(store, project_id, SUBJECT)
-    assert len(tasks.list_events(store, project_id)) == before
+    before = len(projects.list_events(store, project_id))
+    projects.keep_draft(store, project_id, SUBJECT, "one")
+    projects.drop_draft(store, project_id, SUBJECT)
+    assert len(projects.list_events(store, project_id)) == before
 
 
 def test_a_draft_from_an_older_head_is_told_when_it_is_saved(store: Store, project_id: str) -> None:
     ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
-    began = tasks.get_criteria(ann, project_id, PARENT.criteria_id).head
-    tasks.keep_draft(ann, project_id, SUBJECT, "Ann's.", base=began)
-    tasks.save_edit(bo, project_id, PARENT.criteria_id, "Bo's.", expected_head=began)
-    found = tasks.draft_of(ann, project_id, SUBJECT)
+    began = projects.get_criteria(ann, project_id, PARENT.criteria_id).head
+    projects.keep_draft(ann, project_id, SUBJECT, "Ann's.", base=began)
+    projects.save_edit(bo, project_id, PARENT.criteria_id, "Bo's.", expected_head=began)
+    found = projects.draft_of(ann, project_id, SUBJECT)
     assert found is not None
     with pytest.raises(ConflictError) as clash:
-        tasks.save_edit(ann, project_id, PARENT.criteria_id, found.text, expected_head=found.base)
+        projects.save_edit(ann, project_id, PARENT.criteria_id, found.text, expected_head=found.base)
     assert (clash.value.theirs, clash.value.yours) == ("Bo's.", "Ann's.")
-    assert tasks.draft_of(ann, project_id, SUBJECT) == found  # still there
+    assert projects.draft_of(ann, project_id, SUBJECT) == found  # still there

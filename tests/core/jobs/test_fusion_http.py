@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from core import projects
 from core.__main__ import main
 from core.data import load_golden
 from core.fusion.assistants import make_assistant
-from core.jobs import tasks
 from core.jobs.runs.metrics import judge_of
-from core.jobs.views.fusion import FusionRequest, FusionRunView
+from core.projects.views.fusion import FusionRequest, FusionRunView
 from core.records import Usage
 from core.settings import Settings
 from core.store.store import Store
@@ -77,13 +77,13 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def asked(store: Store, repository: Path, server: Any) -> FusionRequest:
     golden = load_golden(repository / "sample_data" / "summaries.jsonl")
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     ids = []
     for name in ("overlap", "overlap_pairs"):
         assistant = make_assistant(name)
         scores = assistant.score(golden.items)
-        ids += [tasks.add_judge(store, project, golden_id, judge_of(assistant, scores, one)) for one in ASPECTS]
+        ids += [projects.add_judge(store, project, golden_id, judge_of(assistant, scores, one)) for one in ASPECTS]
     spec = f"openai:fake-judge@{server.base_url}"
     return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), spec, PLAN, n_items=N)
 
@@ -93,9 +93,9 @@ def fuse(store: Store, settings: Settings, drive: Callable[..., str]) -> Fuse:
     """Does a run here; what it came to and what it had used at its end."""
 
     def fused(request: FusionRequest) -> Fused:
-        run_id = tasks.start_fusion(store, settings, request)
+        run_id = projects.start_fusion(store, settings, request)
         drive(store, settings, run_id)
-        view = tasks.run_view(store, run_id)
+        view = projects.run_view(store, run_id)
         assert isinstance(view.outcome, FusionRunView)
         return view.outcome, view.usage
 
@@ -103,7 +103,7 @@ def fuse(store: Store, settings: Settings, drive: Callable[..., str]) -> Fuse:
 
 
 def judge(store: Store, request: FusionRequest, view: FusionRunView, name: str) -> Any:
-    return tasks.get_judge(store, request.project_id, view.judges[name]).judge
+    return projects.get_judge(store, request.project_id, view.judges[name]).judge
 
 
 def without(aspect: str, text: str) -> str:
@@ -119,7 +119,7 @@ def test_one_request_an_item_rates_every_aspect(store: Store, asked: FusionReque
         assert judge(store, asked, view, name).n_scored == N
     prompt = server.fake.bodies[0]["messages"][0]["content"]
     assert all(f"- {aspect}: a number" in prompt for aspect in ASPECTS)
-    replies = tasks.judge_replies(store, asked.project_id, view.judges["fluency"])
+    replies = projects.judge_replies(store, asked.project_id, view.judges["fluency"])
     assert len(replies) == N
     assert all("Explanation:" in texts[0] for texts in replies.values())
 
@@ -164,7 +164,7 @@ def test_what_is_filtered_is_unscored_with_its_reason(
 def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     store: Store, settings: Settings, asked: FusionRequest, server: Any, fuse: Fuse
 ) -> None:
-    estimate = tasks.estimate_fusion(store, settings, asked)
+    estimate = projects.estimate_fusion(store, settings, asked)
     assert (estimate.calls, estimate.n_items) == (N, N)
     assert estimate.cost
     first, usage = fuse(replace(asked, plan=""))

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import yaml
 
+from core import projects
 from core.data import load_golden
 from core.export.fused_file import read_fused
 from core.fusion.assistants import make_assistant
 from core.fusion.stack import StackSettings
-from core.jobs import tasks
 from core.jobs.runs.metrics import judge_of
-from core.jobs.views.repeval import RepEvalRequest, RepEvalView
 from core.judge_loading import restored
+from core.projects.views.repeval import RepEvalRequest, RepEvalView
 from core.records import GoldenSet, Scored
 from core.repeval import Extraction, RepEvalSettings
 from core.settings import Settings
@@ -37,7 +37,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
@@ -56,9 +56,9 @@ def finished(store: Store, settings: Settings, drive: Callable[..., str]) -> Run
     """Does a run here."""
 
     def viewed(request: RepEvalRequest) -> RepEvalView:
-        run_id = tasks.start_repeval(store, settings, request)
+        run_id = projects.start_repeval(store, settings, request)
         drive(store, settings, run_id)
-        found = tasks.run_view(store, run_id).outcome
+        found = projects.run_view(store, run_id).outcome
         assert isinstance(found, RepEvalView)
         return found
 
@@ -69,21 +69,21 @@ def kept_file(store: Store, project: str, golden_id: str, view: RepEvalView) -> 
     """The file of a fusion of overlap and the RepEval score of a run."""
     assistant = make_assistant("overlap")
     golden = store.goldens.load(golden_id)
-    overlap = tasks.add_judge(
+    overlap = projects.add_judge(
         store, project, golden_id, judge_of(assistant, assistant.score(golden.items), view.result.aspect)
     )
     settings = StackSettings(method="ridge", resamples=20)
-    judge_id = tasks.keep_fusion(
+    judge_id = projects.keep_fusion(
         store, project, golden_id, ASPECT, judge_ids=[overlap, view.judge_id], settings=settings, name="Two"
     )
-    return tasks.fused_file(store, project, judge_id)
+    return projects.fused_file(store, project, judge_id)
 
 
 def test_the_file_scores_as_the_shelf_does(
     store: Store, settings: Settings, golden: GoldenSet, tmp_path: Path, finished: Run
 ) -> None:
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     request = RepEvalRequest(
         project,
         golden_id,
@@ -103,14 +103,14 @@ def test_the_file_scores_as_the_shelf_does(
     ]
     found = judge.score(golden, lambda card: restored(card, settings))
     assert found.missing == {}
-    (shelf,) = (one.judge for one in tasks.list_judges(store, project) if one.name == "Two")
+    (shelf,) = (one.judge for one in projects.list_judges(store, project) if one.name == "Two")
     scored = np.array([one.value if isinstance(one, Scored) else np.nan for one in found.verdicts])
     np.testing.assert_allclose(scored, shelf.values, atol=1e-5, rtol=0)
 
 
 def test_a_score_that_is_not_linear_has_to_be_handed_in(store: Store, golden: GoldenSet, finished: Run) -> None:
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     request = RepEvalRequest(
         project,
         golden_id,

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core import projects
 from core.data import load_golden
 from core.errors import CancelledRunError, ConflictError, JudgeError, NotFoundError, UsageError
 from core.fusion.assistants import make_assistant
-from core.jobs import tasks
 from core.jobs.progress import RunProgress
 from core.jobs.runs.metrics import judge_of
-from core.jobs.views.fusion import FusionRequest, FusionRunView
+from core.projects.views.fusion import FusionRequest, FusionRunView
 from core.providers import scripted
 from core.providers.base import Reply, Request
 from core.settings import Settings
@@ -34,13 +34,13 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def asked(store: Store, repository: Path) -> FusionRequest:
     golden = load_golden(repository / "sample_data" / "summaries.jsonl")
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     ids = []
     for name in ("overlap", "overlap_pairs"):
         assistant = make_assistant(name)
         scores = assistant.score(golden.items)
-        ids += [tasks.add_judge(store, project, golden_id, judge_of(assistant, scores, one)) for one in ASPECTS]
+        ids += [projects.add_judge(store, project, golden_id, judge_of(assistant, scores, one)) for one in ASPECTS]
     return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted", PLAN, n_items=30)
 
 
@@ -52,7 +52,7 @@ def fuse(store: Store, settings: Settings, drive: Callable[..., str]) -> Fuse:
     """Does a run here."""
 
     def fused(request: FusionRequest) -> FusionRunView:
-        run_id = tasks.start_fusion(store, settings, request)
+        run_id = projects.start_fusion(store, settings, request)
         drive(store, settings, run_id)
         return outcome(store, run_id)
 
@@ -60,7 +60,7 @@ def fuse(store: Store, settings: Settings, drive: Callable[..., str]) -> Fuse:
 
 
 def outcome(store: Store, run_id: str) -> FusionRunView:
-    found = tasks.run_view(store, run_id).outcome
+    found = projects.run_view(store, run_id).outcome
     assert isinstance(found, FusionRunView)
     return found
 
@@ -71,7 +71,7 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect(
     view = fuse(asked)
     assert set(view.judges) == {*ASPECTS, "overall"}
     golden = store.goldens.load(asked.golden_id)
-    overall = tasks.get_judge(store, asked.project_id, view.judges["overall"]).judge
+    overall = projects.get_judge(store, asked.project_id, view.judges["overall"]).judge
     rated = np.flatnonzero(np.isfinite(overall.values))
     assert view.calls == len(rated) >= 30
     sources = {golden.items[k].source_id for k in rated}
@@ -79,12 +79,12 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect(
         golden.items[k].item_id for k in rated
     }  # whole sources
     for aspect in ASPECTS:
-        judge = tasks.get_judge(store, asked.project_id, view.judges[aspect]).judge
+        judge = projects.get_judge(store, asked.project_id, view.judges[aspect]).judge
         assert (judge.kind, judge.aspect, judge.n_scored) == ("fused", aspect, len(rated))
         assert judge.calls_per_item == 0.5
-    replies = tasks.judge_replies(store, asked.project_id, view.judges["overall"])
+    replies = projects.judge_replies(store, asked.project_id, view.judges["overall"])
     assert len(replies) == len(rated)
-    assert tasks.estimate_fusion(store, settings, asked).calls == len(rated)
+    assert projects.estimate_fusion(store, settings, asked).calls == len(rated)
 
 
 def test_the_model_writes_the_plan_where_none_is_given(asked: FusionRequest, fuse: Fuse) -> None:
@@ -119,7 +119,7 @@ def test_what_was_answered_is_not_asked_again(
 
     monkeypatch.setattr(scripted, "reply_to", noted)
     request = replace(asked, plan="", n_items=None)
-    run_id = tasks.start_fusion(store, settings, request)
+    run_id = projects.start_fusion(store, settings, request)
     with monkeypatch.context() as patched:
         patched.setattr(RunProgress, "advance", cancelled)
         if interrupted_at < 145:
@@ -135,8 +135,10 @@ def test_what_was_answered_is_not_asked_again(
     again = fuse(request)  # a new run finds the replies in the cache
     assert len(requests) == 145
     for name, judge_id in view.judges.items():
-        values = tasks.get_judge(store, asked.project_id, judge_id).judge.values
-        assert values.tobytes() == tasks.get_judge(store, asked.project_id, again.judges[name]).judge.values.tobytes()
+        values = projects.get_judge(store, asked.project_id, judge_id).judge.values
+        assert (
+            values.tobytes() == projects.get_judge(store, asked.project_id, again.judges[name]).judge.values.tobytes()
+        )
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, change: Callable[[int, str], str]) -> None:
@@ -159,9 +161,9 @@ def test_a_missing_aspect_is_unscored_alone(
     answering(monkeypatch, without_relevance)
     view = fuse(replace(asked, n_items=6))
     assert view.unscored == {"relevance": {"no verdict": 3}}
-    judge = tasks.get_judge(store, asked.project_id, view.judges["relevance"]).judge
+    judge = projects.get_judge(store, asked.project_id, view.judges["relevance"]).judge
     assert (judge.n_scored, len(judge.unscored)) == (3, 3)
-    assert tasks.get_judge(store, asked.project_id, view.judges["coherence"]).judge.n_scored == 6
+    assert projects.get_judge(store, asked.project_id, view.judges["coherence"]).judge.n_scored == 6
 
 
 def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
@@ -173,19 +175,19 @@ def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
 
 
 def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, asked: FusionRequest, fuse: Fuse) -> None:
-    proposed = tasks.propose_plan(store, asked)
+    proposed = projects.propose_plan(store, asked)
     assert proposed.origin == "measured"
     assert proposed.seen
     request = replace(asked, plan=proposed.text, plan_seen=proposed.seen)
-    first = tasks.save_plan(store, request, origin="measured", expected=0)
-    second = tasks.save_plan(store, asked, expected=first)
-    listed = tasks.list_plans(store, asked.project_id, asked.golden_id)
+    first = projects.save_plan(store, request, origin="measured", expected=0)
+    second = projects.save_plan(store, asked, expected=first)
+    listed = projects.list_plans(store, asked.project_id, asked.golden_id)
     assert [(one.number, one.origin) for one in listed] == [(second, "person"), (first, "measured")]
     assert listed[1].seen == proposed.seen
     with pytest.raises(ConflictError):
-        tasks.save_plan(store, request, expected=first)
+        projects.save_plan(store, request, expected=first)
     view = fuse(replace(request, n_items=6))
-    entered = tasks.get_judge(store, asked.project_id, view.judges["coherence"]).judge
+    entered = projects.get_judge(store, asked.project_id, view.judges["coherence"]).judge
     assert set(entered.seen) == set(proposed.seen)  # nothing is told where the plan was measured
 
 
@@ -199,11 +201,11 @@ def test_what_is_refused(store: Store, settings: Settings, asked: FusionRequest)
         ({"budget": 0}, UsageError, "at least 1 call"),
     ):
         with pytest.raises(error, match=words):
-            tasks.start_fusion(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
+            projects.start_fusion(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
 
 
 def test_a_fusion_names_no_fault_of_its_numbers(store: Store, asked: FusionRequest, fuse: Fuse) -> None:
     view = fuse(replace(asked, n_items=6))
-    judge = tasks.get_judge(store, asked.project_id, view.judges["coherence"]).judge
+    judge = projects.get_judge(store, asked.project_id, view.judges["coherence"]).judge
     assert np.nanmin(judge.values) >= 1
     assert np.nanmax(judge.values) <= 5

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import spearmanr
 
 import core
+from core import projects
 from core.data import load_golden
 from core.data.verdict_files import ImportChoices
 from core.errors import AspectError, GoldenError, NotFoundError, UsageError
-from core.jobs import tasks
-from core.jobs.views import ProjectView
+from core.projects.views import ProjectView
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
 
@@ -29,57 +29,57 @@ def summeval(shared_data: Path) -> GoldenSet:
 
 @pytest.fixture
 def project(store: Store) -> ProjectView:
-    return tasks.create_project(store, "p")
+    return projects.create_project(store, "p")
 
 
 @pytest.fixture
 def golden_id(store: Store, project: ProjectView) -> str:
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
     golden = GoldenSet("g", "single", items, {"wit": AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))})
-    return tasks.add_golden(store, project.project_id, golden)
+    return projects.add_golden(store, project.project_id, golden)
 
 
 def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: ProjectView, golden_id: str) -> None:
-    preview = tasks.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
+    preview = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
     assert (preview.n_matched, preview.unknown, preview.without_row) == (2, ("x",), ("i2", "i3"))
-    assert tasks.list_judges(store, project.project_id) == [], "a preview stores nothing"
-    judge_id = tasks.import_judge(store, project.project_id, preview, "GPT")
-    judge = tasks.get_judge(store, project.project_id, judge_id).judge
+    assert projects.list_judges(store, project.project_id) == [], "a preview stores nothing"
+    judge_id = projects.import_judge(store, project.project_id, preview, "GPT")
+    judge = projects.get_judge(store, project.project_id, judge_id).judge
     np.testing.assert_array_equal(judge.values, [2, 4, np.nan, np.nan])
     assert (judge.name, judge.kind, judge.on_scale, judge.seen) == ("GPT", "imported", True, ())
-    assert tasks.judge_replies(store, project.project_id, judge_id) == {"i0": ("Score: 2",), "i1": ("Score: 4",)}
+    assert projects.judge_replies(store, project.project_id, judge_id) == {"i0": ("Score: 2",), "i1": ("Score: 4",)}
 
 
 def test_the_same_file_twice_makes_one_judge(store: Store, project: ProjectView, golden_id: str) -> None:
     ids = {
-        tasks.import_judge(
-            store, project.project_id, tasks.preview_import(store, golden_id, "wit", FILE, "r.jsonl"), name
+        projects.import_judge(
+            store, project.project_id, projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl"), name
         )
         for name in ("GPT", "GPT again")
     }
-    (kept,) = tasks.list_judges(store, project.project_id)
+    (kept,) = projects.list_judges(store, project.project_id)
     assert ids == {kept.judge_id}
     own = ImportChoices(scale=Scale(0, 10), take="own")
-    other = tasks.preview_import(store, golden_id, "wit", FILE, "r.jsonl", choices=own)
-    assert tasks.import_judge(store, project.project_id, other, "own scale") not in ids
+    other = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl", choices=own)
+    assert projects.import_judge(store, project.project_id, other, "own scale") not in ids
 
 
 def test_what_cannot_be_added_is_refused_in_words(store: Store, project: ProjectView, golden_id: str) -> None:
-    nothing = tasks.preview_import(store, golden_id, "wit", b'{"id": "x", "score": 1}\n', "r.jsonl")
+    nothing = projects.preview_import(store, golden_id, "wit", b'{"id": "x", "score": 1}\n', "r.jsonl")
     with pytest.raises(UsageError, match=r"r\.jsonl cannot be added: None of the 1 item ids"):
-        tasks.import_judge(store, project.project_id, nothing, "j")
-    good = tasks.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
+        projects.import_judge(store, project.project_id, nothing, "j")
+    good = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
     with pytest.raises(UsageError, match="needs a name"):
-        tasks.import_judge(store, project.project_id, good, "  ")
+        projects.import_judge(store, project.project_id, good, "  ")
     with pytest.raises(NotFoundError):
-        tasks.import_judge(store, "nowhere", good, "j")
+        projects.import_judge(store, "nowhere", good, "j")
     with pytest.raises(GoldenError, match="not JSON"):
-        tasks.preview_import(store, golden_id, "wit", b"{", "r.jsonl")
+        projects.preview_import(store, golden_id, "wit", b"{", "r.jsonl")
     with pytest.raises(AspectError):
-        tasks.preview_import(store, golden_id, "charm", FILE, "r.jsonl")
+        projects.preview_import(store, golden_id, "charm", FILE, "r.jsonl")
     with pytest.raises(NotFoundError):
-        tasks.preview_import(store, "golden:nowhere", "wit", FILE, "r.jsonl")
-    assert tasks.list_judges(store, project.project_id) == []
+        projects.preview_import(store, "golden:nowhere", "wit", FILE, "r.jsonl")
+    assert projects.list_judges(store, project.project_id) == []
 
 
 def test_real_gpt4_replies_on_summeval(
@@ -87,14 +87,14 @@ def test_real_gpt4_replies_on_summeval(
 ) -> None:
     """1,200 of the 1,600 items have a reply; alignment is what `core.align` says of the file, and what scipy says."""
     path = shared_data / "summeval_responses" / "coherence_gpt4_rts.jsonl.gz"
-    golden_id = tasks.add_golden(store, project.project_id, summeval)
-    preview = tasks.preview_import(store, golden_id, "coherence", path.read_bytes(), path.name)
+    golden_id = projects.add_golden(store, project.project_id, summeval)
+    preview = projects.preview_import(store, golden_id, "coherence", path.read_bytes(), path.name)
     assert (preview.n_rows, preview.n_matched, preview.n_scored, preview.n_unknown) == (1200, 1200, 1200, 0)
     assert preview.n_without_row == 400
     extractive = {"M0", "M1", "M2", "M5"}
     assert {item_id.rsplit("-", 1)[1] for item_id in preview.without_row} == extractive
-    judge_id = tasks.import_judge(store, project.project_id, preview, "GPT-4, reason then score")
-    judge = tasks.get_judge(store, project.project_id, judge_id).judge
+    judge_id = projects.import_judge(store, project.project_id, preview, "GPT-4, reason then score")
+    judge = projects.get_judge(store, project.project_id, judge_id).judge
     assert {summeval.items[k].system_id for k in np.flatnonzero(np.isnan(judge.values))} == extractive
     known = {i: float(v) for i, v in zip(summeval.item_ids, judge.values, strict=True) if not np.isnan(v)}
     choice = {"statistic": "spearman", "level": "sample", "bootstrap": 100, "seed": 1}
@@ -107,14 +107,14 @@ def test_real_gpt4_replies_on_summeval(
         if np.ptp(judge.values[rows := (summeval.source_codes == source) & has]) > 0 and np.ptp(labels[rows]) > 0
     ]
     assert of_file.value == pytest.approx(np.mean(of_each), abs=1e-12)
-    assert len(tasks.judge_replies(store, project.project_id, judge_id)) == 1200
+    assert len(projects.judge_replies(store, project.project_id, judge_id)) == 1200
 
 
 def test_real_files_under_other_names_give_the_same_judge(
     shared_data: Path, summeval: GoldenSet, store: Store, project: ProjectView
 ) -> None:
     """The same 1,200 replies as a batch endpoint, a table of samples and an alias file would hold them."""
-    golden_id = tasks.add_golden(store, project.project_id, summeval)
+    golden_id = projects.add_golden(store, project.project_id, summeval)
     with gzip.open(shared_data / "summeval_responses" / "fluency_gpt4_rts.jsonl.gz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     batch = [
@@ -129,7 +129,7 @@ def test_real_files_under_other_names_give_the_same_judge(
     ]
     samples = [{"example_id": row["item_id"], "seed": 0, "completion": row["responses"][0]} for row in rows]
     same = [
-        tasks.preview_import(
+        projects.preview_import(
             store, golden_id, "fluency", "".join(json.dumps(r) + "\n" for r in one).encode(), "f.jsonl"
         )
         for one in (rows, batch, samples)

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
-from core.jobs import tasks
 from core.jobs.documents import JUDGE, JudgeState
-from core.jobs.views import CalibrationRequest
 from core.judging.registry import make_judge
+from core.projects.views import CalibrationRequest
 from core.public import judge_state, split_for, task_of
 from core.records import Criteria, GoldenSet, Unscored
 from core.settings import Settings
@@ -40,12 +40,12 @@ class Scored:
 @pytest.fixture
 def scored(tmp_path: Path, repository: Path) -> Iterator[Scored]:
     settings = Settings(home=tmp_path / "home", worker="external", worker_id="w")
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     golden = load_golden(repository / "sample_data" / "summaries.jsonl")
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     asked = CalibrationRequest(project, golden_id, "relevance", "offline", CalibrationSettings())
-    run_id = tasks.start_calibration(store, settings, asked)
+    run_id = projects.start_calibration(store, settings, asked)
     task, split = task_of(golden, "relevance"), split_for(golden, "relevance", asked.settings)
     items = [golden.items[p] for p in split.calibration]
     judge = make_judge("offline", settings).prepare(task, items)
@@ -62,7 +62,7 @@ def scored(tmp_path: Path, repository: Path) -> Iterator[Scored]:
 
 
 def test_largest_gaps_first_and_unread_last(scored: Scored) -> None:
-    rows = tasks.item_scores(scored.store, scored.run_id, scored.criteria.criteria_id)
+    rows = projects.item_scores(scored.store, scored.run_id, scored.criteria.criteria_id)
     assert {row.item_id for row in rows} == {scored.golden.items[p].item_id for p in scored.positions}
     assert rows[-1].score is None
     assert rows[-1].reason == "no verdict"
@@ -79,9 +79,9 @@ def test_largest_gaps_first_and_unread_last(scored: Scored) -> None:
 
 
 def test_the_offline_judge_names_the_clauses(scored: Scored) -> None:
-    rows = tasks.item_scores(scored.store, scored.run_id, scored.criteria.criteria_id)
+    rows = projects.item_scores(scored.store, scored.run_id, scored.criteria.criteria_id)
     arguments = (scored.store, scored.settings, scored.run_id, scored.criteria.criteria_id)
-    view = tasks.explain_item(*arguments, rows[0].item_id)
+    view = projects.explain_item(*arguments, rows[0].item_id)
     assert view.item.item_id == rows[0].item_id
     assert view.score == rows[0]
     assert "cover the main points of the source" in view.explanation
@@ -91,16 +91,16 @@ def test_held_out_items_are_not_opened(scored: Scored) -> None:
     outside = next(item.item_id for p, item in enumerate(scored.golden.items) if p not in scored.positions)
     arguments = (scored.store, scored.settings, scored.run_id, scored.criteria.criteria_id)
     with pytest.raises(JobError, match="did not score item"):
-        tasks.explain_item(*arguments, outside)
+        projects.explain_item(*arguments, outside)
 
 
 def test_unknown_criteria(scored: Scored) -> None:
     with pytest.raises(NotFoundError, match="no scores of criteria"):
-        tasks.item_scores(scored.store, scored.run_id, "c000000000000")
+        projects.item_scores(scored.store, scored.run_id, "c000000000000")
 
 
 def test_the_gap_in_places_counts_from_the_lowest(scored: Scored) -> None:
-    rows = tasks.item_scores(scored.store, scored.run_id, scored.criteria.criteria_id)
+    rows = projects.item_scores(scored.store, scored.run_id, scored.criteria.criteria_id)
     known = [row for row in rows if row.score is not None]
 
     def place(values: list[float], value: float) -> float:

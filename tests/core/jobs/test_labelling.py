@@ -1,4 +1,4 @@
-"""Labelling passes through the tasks, as the screens use them."""
+"""Labelling passes through `core.projects`, as the screens use them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core import projects
 from core.errors import AccessError, NotFoundError, UsageError
-from core.jobs import tasks
-from core.jobs.views.labelling import OthersSaid, PassRequest, SavedLabel
 from core.labelling.plan import LabelAspect
 from core.people import Actor
+from core.projects.views.labelling import OthersSaid, PassRequest, SavedLabel
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.store.store import Store
 
@@ -22,60 +22,60 @@ FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0), "how good"), LabelAspect("b", Sca
 
 @pytest.fixture
 def request_(store: Store) -> PassRequest:
-    project = tasks.create_project(store, "p")
+    project = projects.create_project(store, "p")
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(12))
     golden = GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5, 1.0), (3.0,) * 12)})
-    golden_id = tasks.add_golden(store, project.project_id, golden)
+    golden_id = projects.add_golden(store, project.project_id, golden)
     return PassRequest(project.project_id, golden_id, " first  pass ", (FIVE, YES), 2, 4, 1, order="file")
 
 
 @pytest.fixture
 def pass_id(store: Store, request_: PassRequest) -> str:
-    return tasks.start_pass(store, request_)
+    return projects.start_pass(store, request_)
 
 
 def test_two_raters_from_sitting_down_to_a_golden_set(store: Store, request_: PassRequest, pass_id: str) -> None:
     project = request_.project_id
     ann, bo = store.acting(Actor("Ann", "annotator")), store.acting(Actor("Bo", "annotator"))
-    desk = tasks.sit_down(ann, project, pass_id)
+    desk = projects.sit_down(ann, project, pass_id)
     assert desk.assigned == ("i0", "i1", "i2", "i3", "i4", "i6", "i8", "i10")
     assert (desk.first_open, desk.n_done, desk.seconds_left) == ("i0", 0, None)
-    assert tasks.sit_down(bo, project, pass_id).assigned == ("i0", "i1", "i2", "i3", "i5", "i7", "i9", "i11")
+    assert projects.sit_down(bo, project, pass_id).assigned == ("i0", "i1", "i2", "i3", "i5", "i7", "i9", "i11")
     for number, item_id in enumerate(desk.assigned[:3]):
-        tasks.save_label(ann, project, pass_id, item_id, {"a": 2.0, "b": 1.0}, comment=" so so ", form=f"f{number}")
-    tasks.save_label(ann, project, pass_id, "i3", {"a": None}, form="half")  # b is open still
-    again = tasks.sit_down(ann, project, pass_id)
+        projects.save_label(ann, project, pass_id, item_id, {"a": 2.0, "b": 1.0}, comment=" so so ", form=f"f{number}")
+    projects.save_label(ann, project, pass_id, "i3", {"a": None}, form="half")  # b is open still
+    again = projects.sit_down(ann, project, pass_id)
     assert (again.first_open, again.n_done) == ("i3", 3)
     assert again.saved["i0"].values == {"a": 2.0, "b": 1.0}
     assert again.saved["i0"].comment == "so so"
     assert again.seconds_left is not None
-    tasks.save_label(bo, project, pass_id, "i0", {"a": 5.0, "b": 1.0}, form="f0")
-    assert tasks.sit_down(ann, project, pass_id).saved["i0"].values["a"] == 2.0  # untouched by Bo's
+    projects.save_label(bo, project, pass_id, "i0", {"a": 5.0, "b": 1.0}, form="f0")
+    assert projects.sit_down(ann, project, pass_id).saved["i0"].values["a"] == 2.0  # untouched by Bo's
 
-    seen = tasks.harvest(store, project, pass_id)
+    seen = projects.harvest(store, project, pass_id)
     assert (seen.done, seen.n_items, seen.n_touched) == ({"Ann": 4, "Bo": 1}, 12, 4)
     assert [(one.item_id, one.aspect, one.steps_apart) for one in seen.queue] == [("i0", "a", 3.0)]
     assert [(one.aspect, one.n_double, one.n_labels) for one in seen.agreement] == [("a", 1, 4), ("b", 1, 4)]
-    tasks.adjudicate(store, project, pass_id, "i0", aspect="a", value=3.0, reason="rule 2", form="d1")
-    assert tasks.harvest(store, project, pass_id).queue == ()
+    projects.adjudicate(store, project, pass_id, "i0", aspect="a", value=3.0, reason="rule 2", form="d1")
+    assert projects.harvest(store, project, pass_id).queue == ()
 
-    replaced = tasks.replaced_labels(store, project, pass_id, "replace")
+    replaced = projects.replaced_labels(store, project, pass_id, "replace")
     assert [(one.item_id, one.before, one.after) for one in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
-    frozen_id = tasks.freeze_labels(store, project, pass_id, name="", combine="replace")
-    frozen = tasks.load_golden_set(store, frozen_id)
+    frozen_id = projects.freeze_labels(store, project, pass_id, name="", combine="replace")
+    frozen = projects.load_golden_set(store, frozen_id)
     assert frozen.name == "g, labelled"
     assert frozen.aspects["a"].values == (3.0, 2.0, 2.0, *(3.0,) * 9)  # decided, Ann's, Ann's, as before
     assert frozen.aspects["b"].values == (1.0, 1.0, 1.0, *(None,) * 9)
-    assert len(tasks.list_goldens(store, project)) == 2
+    assert len(projects.list_goldens(store, project)) == 2
 
 
 def test_a_form_sent_again_and_a_change_of_mind(store: Store, request_: PassRequest, pass_id: str) -> None:
     ann = store.acting(Actor("Ann", "annotator"))
     where = (request_.project_id, pass_id)
-    tasks.sit_down(ann, *where)
+    projects.sit_down(ann, *where)
     for value, form in ((1.0, "f1"), (1.0, "f1"), (4.0, "f2"), (5.0, "f1")):
-        tasks.save_label(ann, *where, "i0", {"a": value, "b": 0.0}, form=form)
-    assert tasks.sit_down(ann, *where).saved["i0"].values["a"] == 4.0
+        projects.save_label(ann, *where, "i0", {"a": value, "b": 0.0}, form=form)
+    assert projects.sit_down(ann, *where).saved["i0"].values["a"] == 4.0
     assert len(store.labels.history(*where, "i0")) == 4  # two forms, two aspects
 
 
@@ -95,13 +95,13 @@ def test_what_is_no_label(
 ) -> None:
     ann = store.acting(Actor("Ann", "annotator"))
     with pytest.raises(UsageError, match=words):
-        tasks.save_label(ann, request_.project_id, pass_id, item_id, values, comment=comment, form="f")
+        projects.save_label(ann, request_.project_id, pass_id, item_id, values, comment=comment, form="f")
     assert store.labels.history(request_.project_id, pass_id, "i0") == []
 
 
 def test_nobody_labels_without_a_name(store: Store, request_: PassRequest, pass_id: str) -> None:
     with pytest.raises(UsageError, match="Say who you are"):
-        tasks.sit_down(store, request_.project_id, pass_id)
+        projects.sit_down(store, request_.project_id, pass_id)
 
 
 def test_a_desk_that_was_seen_comes_back_until_something_is_saved(
@@ -109,34 +109,34 @@ def test_a_desk_that_was_seen_comes_back_until_something_is_saved(
 ) -> None:
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
     where = (request_.project_id, pass_id)
-    desk = tasks.sit_down(ann, *where)
-    seen = (tasks.get_pass(store, *where), desk)
-    assert tasks.sit_down(ann, *where, seen=seen) is desk
-    tasks.sit_down(bo, *where)
-    tasks.save_label(bo, *where, "i0", {"a": 2.0}, form="f1")
-    assert tasks.sit_down(ann, *where, seen=seen) is desk  # another's label moves nothing on this desk
-    tasks.save_label(ann, *where, "i0", {"a": 3.0}, form="f2")
-    now = tasks.sit_down(ann, *where, seen=seen)
-    assert now == tasks.sit_down(ann, *where)
+    desk = projects.sit_down(ann, *where)
+    seen = (projects.get_pass(store, *where), desk)
+    assert projects.sit_down(ann, *where, seen=seen) is desk
+    projects.sit_down(bo, *where)
+    projects.save_label(bo, *where, "i0", {"a": 2.0}, form="f1")
+    assert projects.sit_down(ann, *where, seen=seen) is desk  # another's label moves nothing on this desk
+    projects.save_label(ann, *where, "i0", {"a": 3.0}, form="f2")
+    now = projects.sit_down(ann, *where, seen=seen)
+    assert now == projects.sit_down(ann, *where)
     assert now.said("i0").values == {"a": 3.0}
-    assert tasks.sit_down(bo, *where, seen=seen).rater == "Bo"  # what somebody else saw is not taken
+    assert projects.sit_down(bo, *where, seen=seen).rater == "Bo"  # what somebody else saw is not taken
 
 
 def test_a_desk_brought_up_press_by_press_is_the_desk_read_whole(
     store: Store, request_: PassRequest, pass_id: str
 ) -> None:
     ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
-    seen, desk = tasks.get_pass(store, *where), tasks.sit_down(ann, *where)
+    seen, desk = projects.get_pass(store, *where), projects.sit_down(ann, *where)
     chance, choices = random.Random(5), {"a": (1.0, 4.0), "b": (0.0, 1.0)}
     for k in range(60):
         said = {name: chance.choice([None, *choices[name]]) for name in chance.sample(["a", "b"], chance.randint(0, 2))}
         item_id, comment = chance.choice(desk.assigned), chance.choice(["", "odd"])
         if said:
-            tasks.save_label(ann, *where, item_id, said, comment=comment, form=f"f{k}")
+            projects.save_label(ann, *where, item_id, said, comment=comment, form=f"f{k}")
         else:
-            tasks.save_comment(ann, *where, item_id, comment, form=f"f{k}")
-        desk = tasks.sit_down(ann, *where, seen=(seen, desk))
-    assert desk == tasks.sit_down(ann, *where)
+            projects.save_comment(ann, *where, item_id, comment, form=f"f{k}")
+        desk = projects.sit_down(ann, *where, seen=(seen, desk))
+    assert desk == projects.sit_down(ann, *where)
     rows = store.labels.current(*where, "Ann")
     for item_id in desk.assigned:  # the desk says what the newest rows say
         newest = [row for row in rows if row.item_id == item_id]
@@ -150,50 +150,50 @@ def test_only_a_pass_that_is_not_blind_shows_what_others_said(
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
     project = request_.project_id
     with pytest.raises(AccessError, match="blind"):
-        tasks.others_said(ann, project, pass_id, "i0")
-    seen = tasks.start_pass(store, replace(request_, blind=False))
-    assert tasks.others_said(ann, project, seen, "i0") == OthersSaid((), ())
-    tasks.save_label(bo, project, seen, "i0", {"a": 4.0}, form="b1")
-    tasks.save_label(bo, project, seen, "i0", {"a": 2.0}, form="b2")
-    tasks.save_label(ann, project, seen, "i0", {"a": 1.0}, form="a1")
-    golden = tasks.load_golden_set(store, request_.golden_id)
+        projects.others_said(ann, project, pass_id, "i0")
+    seen = projects.start_pass(store, replace(request_, blind=False))
+    assert projects.others_said(ann, project, seen, "i0") == OthersSaid((), ())
+    projects.save_label(bo, project, seen, "i0", {"a": 4.0}, form="b1")
+    projects.save_label(bo, project, seen, "i0", {"a": 2.0}, form="b2")
+    projects.save_label(ann, project, seen, "i0", {"a": 1.0}, form="a1")
+    golden = projects.load_golden_set(store, request_.golden_id)
     values = np.full(len(golden.items), np.nan)
     values[0] = 3.5
     judge = JudgeScores(name="a judge", kind="imported", aspect="a", values=values)
-    tasks.add_judge(store, project, request_.golden_id, judge)
-    assert tasks.others_said(ann, project, seen, "i0") == OthersSaid((("Bo", "a", 2.0),), (("a judge", "a", 3.5),))
-    assert tasks.others_said(ann, project, seen, "i1").judges == ()
+    projects.add_judge(store, project, request_.golden_id, judge)
+    assert projects.others_said(ann, project, seen, "i0") == OthersSaid((("Bo", "a", 2.0),), (("a judge", "a", 3.5),))
+    assert projects.others_said(ann, project, seen, "i1").judges == ()
 
 
 def test_two_who_sit_down_at_once_get_two_seats(store: Store, request_: PassRequest, pass_id: str) -> None:
     def sit(name: str) -> tuple[str, ...]:
-        return tasks.sit_down(store.acting(Actor(name, "annotator")), request_.project_id, pass_id).assigned
+        return projects.sit_down(store.acting(Actor(name, "annotator")), request_.project_id, pass_id).assigned
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(sit, ["Ann", "Bo"] * 8))
-    assert sorted(tasks.get_pass(store, request_.project_id, pass_id).raters) == ["Ann", "Bo"]
+    assert sorted(projects.get_pass(store, request_.project_id, pass_id).raters) == ["Ann", "Bo"]
     assert sit("Ann") != sit("Bo")
 
 
 def test_first_where_judges_part(store: Store, request_: PassRequest) -> None:
     asked = replace(request_, order="disagreement", limit=2)
     with pytest.raises(UsageError, match="at least two judges"):
-        tasks.start_pass(store, asked)
+        projects.start_pass(store, asked)
     for name, values in (("one", np.arange(12.0)), ("two", np.r_[np.arange(11.0), -50.0])):
-        tasks.add_judge(store, asked.project_id, asked.golden_id, JudgeScores(name, "imported", "a", values))
-    found = tasks.get_pass(store, asked.project_id, tasks.start_pass(store, asked))
+        projects.add_judge(store, asked.project_id, asked.golden_id, JudgeScores(name, "imported", "a", values))
+    found = projects.get_pass(store, asked.project_id, projects.start_pass(store, asked))
     assert found.plan.positions[0] == 11
 
 
 def test_passes_in_a_list(store: Store, request_: PassRequest, pass_id: str) -> None:
-    second = tasks.start_pass(store, replace(request_, name="second"))
-    listed = tasks.list_passes(store, request_.project_id, request_.golden_id)
+    second = projects.start_pass(store, replace(request_, name="second"))
+    listed = projects.list_passes(store, request_.project_id, request_.golden_id)
     assert [(one.pass_id, one.name) for one in listed] == [(second, "second"), (pass_id, "first pass")]
-    assert tasks.list_passes(store, request_.project_id, "golden:other") == []
+    assert projects.list_passes(store, request_.project_id, "golden:other") == []
     with pytest.raises(NotFoundError, match="no labelling pass"):
-        tasks.get_pass(store, request_.project_id, "l-none")
+        projects.get_pass(store, request_.project_id, "l-none")
     with pytest.raises(UsageError, match="a name of 1 to"):
-        tasks.start_pass(store, replace(request_, name=" "))
+        projects.start_pass(store, replace(request_, name=" "))
 
 
 @pytest.mark.parametrize(("value", "reason", "words"), [(9.0, "why", "the scale is 1-5"), (3.0, " ", "needs a reason")])
@@ -201,25 +201,25 @@ def test_decisions_that_are_none(
     store: Store, request_: PassRequest, pass_id: str, value: float, reason: str, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        tasks.adjudicate(store, request_.project_id, pass_id, "i0", aspect="a", value=value, reason=reason, form="d")
+        projects.adjudicate(store, request_.project_id, pass_id, "i0", aspect="a", value=value, reason=reason, form="d")
 
 
 def test_a_comment_alone_and_a_half_answered_item_are_found_again(
     store: Store, request_: PassRequest, pass_id: str
 ) -> None:
     ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
-    tasks.sit_down(ann, *where)
-    tasks.save_comment(ann, *where, "i0", "odd", form="f1")
-    tasks.save_label(ann, *where, "i1", {"a": 2.0}, comment="first", form="f2")
-    tasks.save_comment(ann, *where, "i1", "second", form="f3")
-    desk = tasks.sit_down(ann, *where)
+    projects.sit_down(ann, *where)
+    projects.save_comment(ann, *where, "i0", "odd", form="f1")
+    projects.save_label(ann, *where, "i1", {"a": 2.0}, comment="first", form="f2")
+    projects.save_comment(ann, *where, "i1", "second", form="f3")
+    desk = projects.sit_down(ann, *where)
     assert (desk.first_open, desk.n_done) == ("i0", 0)
     assert (desk.said("i0").values, desk.said("i0").comment) == ({}, "odd")
     assert (desk.said("i1").values, desk.said("i1").comment) == ({"a": 2.0}, "second")
     assert desk.said("i2") == SavedLabel({}, "")
-    tasks.save_comment(ann, *where, "i0", " ", form="f4")  # taken back
-    assert tasks.sit_down(ann, *where).said("i0") == SavedLabel({}, "")
-    assert tasks.harvest(store, *where).done == {"Ann": 1}  # a comment is no label
+    projects.save_comment(ann, *where, "i0", " ", form="f4")  # taken back
+    assert projects.sit_down(ann, *where).said("i0") == SavedLabel({}, "")
+    assert projects.harvest(store, *where).done == {"Ann": 1}  # a comment is no label
 
 
 def test_time_left_counts_items_not_aspects(
@@ -230,17 +230,17 @@ def test_time_left_counts_items_not_aspects(
     ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
     for k in range(3):
         for aspect in ("a", "b"):
-            tasks.save_label(ann, *where, f"i{k}", {aspect: 1.0}, form=f"{k}{aspect}")
+            projects.save_label(ann, *where, f"i{k}", {aspect: 1.0}, form=f"{k}{aspect}")
     monkeypatch.undo()
     # items were finished at 1, 11 and 21 s: ten seconds each, and five of Ann's eight are open
-    assert tasks.sit_down(ann, *where).seconds_left == pytest.approx(50.0)
+    assert projects.sit_down(ann, *where).seconds_left == pytest.approx(50.0)
 
 
 def _rate(store: Store, who: str, where: tuple[str, str], values: dict[str, float]) -> None:
     ann = store.acting(Actor(who, "annotator"))
-    tasks.sit_down(ann, *where)
+    projects.sit_down(ann, *where)
     for item_id, value in values.items():
-        tasks.save_label(ann, *where, item_id, {"a": value}, comment="mine", form=f"{who}{where[1]}{item_id}{value}")
+        projects.save_label(ann, *where, item_id, {"a": value}, comment="mine", form=f"{who}{where[1]}{item_id}{value}")
 
 
 def test_a_second_pass_begins_empty(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -248,19 +248,19 @@ def test_a_second_pass_begins_empty(store: Store, request_: PassRequest, pass_id
     first = (request_.project_id, pass_id)
     _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
     _rate(store, "Bo", first, {"i0": 5.0, "i1": 1.0})
-    second = (request_.project_id, tasks.start_pass(store, replace(request_, aspects=(FIVE,), blind=False)))
-    desk = tasks.sit_down(store.acting(Actor("Ann", "annotator")), *second)
+    second = (request_.project_id, projects.start_pass(store, replace(request_, aspects=(FIVE,), blind=False)))
+    desk = projects.sit_down(store.acting(Actor("Ann", "annotator")), *second)
     assert (desk.n_done, desk.begun, desk.first_open) == (0, {}, "i0")
-    seen = tasks.harvest(store, *second)
+    seen = projects.harvest(store, *second)
     assert (seen.done, seen.n_touched, seen.queue) == ({"Ann": 0}, 0, ())
     assert [(one.alpha, one.n_labels, one.n_double) for one in seen.agreement] == [(None, 0, 0)]
-    assert tasks.others_said(store.acting(Actor("Ann", "annotator")), *second, "i0").raters == ()
+    assert projects.others_said(store.acting(Actor("Ann", "annotator")), *second, "i0").raters == ()
     with pytest.raises(UsageError, match="nothing to freeze"):
-        tasks.freeze_labels(store, *second, name="")
+        projects.freeze_labels(store, *second, name="")
     _rate(store, "Cy", second, {"i0": 2.0})
-    seen = tasks.harvest(store, *second)
+    seen = projects.harvest(store, *second)
     assert (seen.done, seen.agreement[0].n_double) == ({"Ann": 0, "Cy": 1}, 0)
-    assert tasks.harvest(store, *first).done == {"Ann": 2, "Bo": 2}
+    assert projects.harvest(store, *first).done == {"Ann": 2, "Bo": 2}
 
 
 def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -268,27 +268,27 @@ def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, reques
     _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
     _rate(store, "Bo", first, {"i0": 5.0})
     asked = replace(request_, name="second", aspects=(FIVE,), limit=1, shared=1)
-    there = tasks.earlier_labels(store, request_.project_id, request_.golden_id, asked.aspects)
+    there = projects.earlier_labels(store, request_.project_id, request_.golden_id, asked.aspects)
     assert [(one.pass_id, one.rater, one.n_items) for one in there] == [(pass_id, "Ann", 2), (pass_id, "Bo", 1)]
     narrow = (LabelAspect("a", Scale(1, 3, 1.0)),)  # on 1-3 a label of 5 is none
-    assert [one.rater for one in tasks.earlier_labels(store, request_.project_id, request_.golden_id, narrow)] == [
+    assert [one.rater for one in projects.earlier_labels(store, request_.project_id, request_.golden_id, narrow)] == [
         "Ann"
     ]
     with pytest.raises(UsageError, match="Cy gave no labels"):
-        tasks.start_pass(store, replace(asked, take_over=((pass_id, "Cy"),)))
-    second = (request_.project_id, tasks.start_pass(store, replace(asked, take_over=((pass_id, "Ann"),))))
-    seen = tasks.harvest(store, *second)
+        projects.start_pass(store, replace(asked, take_over=((pass_id, "Cy"),)))
+    second = (request_.project_id, projects.start_pass(store, replace(asked, take_over=((pass_id, "Ann"),))))
+    seen = projects.harvest(store, *second)
     assert (seen.done, seen.taken, seen.assigned) == ({"Ann": 1}, {("Ann", pass_id): 1}, {})
     ann = store.acting(Actor("Ann", "annotator"))
-    desk = tasks.sit_down(ann, *second)
+    desk = projects.sit_down(ann, *second)
     assert desk.saved["i0"] == SavedLabel({"a": 1.0}, "mine", {"a": pass_id})
-    tasks.save_comment(ann, *second, "i0", "still", form="c")  # a comment makes nothing hers that was taken over
-    assert tasks.sit_down(ann, *second).saved["i0"] == SavedLabel({"a": 1.0}, "still", {"a": pass_id})
-    tasks.save_label(ann, *second, "i0", {"a": 2.0}, form="n")
-    assert tasks.sit_down(ann, *second).saved["i0"] == SavedLabel({"a": 2.0}, "", {})
-    assert tasks.harvest(store, *second).taken == {}
+    projects.save_comment(ann, *second, "i0", "still", form="c")  # a comment makes nothing hers that was taken over
+    assert projects.sit_down(ann, *second).saved["i0"] == SavedLabel({"a": 1.0}, "still", {"a": pass_id})
+    projects.save_label(ann, *second, "i0", {"a": 2.0}, form="n")
+    assert projects.sit_down(ann, *second).saved["i0"] == SavedLabel({"a": 2.0}, "", {})
+    assert projects.harvest(store, *second).taken == {}
     assert [one.value for one in store.labels.current(*first, "Ann")] == [1.0, 5.0]  # the first pass stays as it was
-    begun = [one.sentence for one in tasks.list_events(store, request_.project_id, "labelling pass")]
+    begun = [one.sentence for one in projects.list_events(store, request_.project_id, "labelling pass")]
     assert begun[-1] == "began the labelling pass second and took over 1 earlier label of Ann"
 
 
@@ -296,32 +296,32 @@ def test_whoever_still_rates_does_not_decide(store: Store, request_: PassRequest
     where, bo = (request_.project_id, pass_id), store.acting(Actor("Bo", "reviewer"))
     _rate(store, "Ann", where, {"i0": 1.0})
     _rate(store, "Bo", where, {"i0": 5.0})
-    other = (request_.project_id, tasks.start_pass(store, replace(request_, name="other", aspects=(YES,))))
+    other = (request_.project_id, projects.start_pass(store, replace(request_, name="other", aspects=(YES,))))
 
     def left(aspects: list[str]) -> list[tuple[str, int]]:
-        rating = tasks.still_rating(bo, request_.project_id, request_.golden_id, aspects)
+        rating = projects.still_rating(bo, request_.project_id, request_.golden_id, aspects)
         return [(one.name, one.n_open) for one in rating]
 
     said = {"aspect": "a", "value": 3.0, "reason": "rule 2", "form": "d"}
     with pytest.raises(AccessError, match="8 items left to rate in first pass"):  # b of i0 is open too
-        tasks.adjudicate(bo, *where, "i0", **said)  # type: ignore[arg-type]
-    tasks.sit_down(bo, *other)
+        projects.adjudicate(bo, *where, "i0", **said)  # type: ignore[arg-type]
+    projects.sit_down(bo, *other)
     assert (left(["a"]), left(["b"])) == ([("first pass", 8)], [("other", 8), ("first pass", 8)])
-    tasks.stop_rating(bo, *where)
-    tasks.stop_rating(bo, *other)
+    projects.stop_rating(bo, *where)
+    projects.stop_rating(bo, *other)
     assert left(["a", "b"]) == []
-    tasks.adjudicate(bo, *where, "i0", **said)  # type: ignore[arg-type]
+    projects.adjudicate(bo, *where, "i0", **said)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="stopped rating in first pass"):
-        tasks.save_label(bo, *where, "i1", {"a": 1.0}, form="late")
-    assert tasks.harvest(store, *where).done["Bo"] == 1
+        projects.save_label(bo, *where, "i1", {"a": 1.0}, form="late")
+    assert projects.harvest(store, *where).done["Bo"] == 1
     with pytest.raises(UsageError, match="Cy does not rate"):
-        tasks.stop_rating(store.acting(Actor("Cy", "reviewer")), *where)
+        projects.stop_rating(store.acting(Actor("Cy", "reviewer")), *where)
 
 
 def test_what_triage_called_mislabelled_joins_the_queue(store: Store, request_: PassRequest, pass_id: str) -> None:
     where = (request_.project_id, pass_id)
     for item_id, verdict in (("i3", "label wrong"), ("i4", "judge wrong")):
-        tasks.save_triage(
+        projects.save_triage(
             store.acting(Actor("Tri", "annotator")),
             request_.project_id,
             request_.golden_id,
@@ -333,15 +333,17 @@ def test_what_triage_called_mislabelled_joins_the_queue(store: Store, request_: 
         )
     for name, value in (("Ann", 1.0), ("Bo", 5.0)):
         actor = store.acting(Actor(name, "annotator"))
-        tasks.sit_down(actor, *where)
+        projects.sit_down(actor, *where)
         for item_id in ("i0", "i3"):
-            tasks.save_label(actor, *where, item_id, {"a": value if item_id == "i0" else 2.0}, form=f"{name}{item_id}")
-    seen = tasks.harvest(store, *where)
+            projects.save_label(
+                actor, *where, item_id, {"a": value if item_id == "i0" else 2.0}, form=f"{name}{item_id}"
+            )
+    seen = projects.harvest(store, *where)
     assert [(one.item_id, one.steps_apart) for one in seen.queue] == [("i0", 4.0), ("i3", 0.0)]
     assert [label.value for label in seen.queue[1].labels] == [2.0, 2.0]
     assert seen.flagged["a", "i3"].note == "it says 3"
     assert seen.assigned == {"Ann": 8, "Bo": 8}
-    tasks.adjudicate(store, *where, "i3", aspect="a", value=2.0, reason="they are right", form="d")
-    assert [one.item_id for one in tasks.harvest(store, *where).queue] == ["i0"]
+    projects.adjudicate(store, *where, "i3", aspect="a", value=2.0, reason="they are right", form="d")
+    assert [one.item_id for one in projects.harvest(store, *where).queue] == ["i0"]
     with pytest.raises(UsageError, match="no part of the golden set"):
-        tasks.adjudicate(store, *where, "gone", aspect="a", value=2.0, reason="x", form="e")
+        projects.adjudicate(store, *where, "gone", aspect="a", value=2.0, reason="x", form="e")

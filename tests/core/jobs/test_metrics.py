@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core import projects
 from core.errors import CancelledRunError, JudgeError, NotFoundError, StoreError, UsageError
 from core.fusion.assistants import Assistant, AssistantScores, make_assistant
 from core.fusion.assistants.base import item_by_item
-from core.jobs import tasks
 from core.jobs.progress import RunProgress
 from core.jobs.runs import metrics
-from core.jobs.views.metrics import MetricsRequest, MetricsView
+from core.projects.views.metrics import MetricsRequest, MetricsView
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.blocks import Blocks
@@ -34,7 +34,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
@@ -68,8 +68,8 @@ def a_golden(n: int = N) -> GoldenSet:
 
 @pytest.fixture
 def request_(store: Store) -> MetricsRequest:
-    project = tasks.create_project(store, "p")
-    golden_id = tasks.add_golden(store, project.project_id, a_golden())
+    project = projects.create_project(store, "p")
+    golden_id = projects.add_golden(store, project.project_id, a_golden())
     return MetricsRequest(project.project_id, golden_id, "wit", ("overlap", "rouge1", "metric_ter", "metric_flat"))
 
 
@@ -78,9 +78,9 @@ def compute(store: Store, settings: Settings, drive: Callable[..., str]) -> Comp
     """Does a run here."""
 
     def computed(request: MetricsRequest) -> MetricsView:
-        run_id = tasks.start_metrics(store, settings, request)
+        run_id = projects.start_metrics(store, settings, request)
         assert drive(store, settings, run_id) == "done"
-        found = tasks.run_view(store, run_id).outcome
+        found = projects.run_view(store, run_id).outcome
         assert isinstance(found, MetricsView)
         return found
 
@@ -88,14 +88,14 @@ def compute(store: Store, settings: Settings, drive: Callable[..., str]) -> Comp
 
 
 def judges(store: Store, request: MetricsRequest, aspect: str) -> dict[str, JudgeScores]:
-    return {v.name: v.judge for v in tasks.list_judges(store, request.project_id, request.golden_id, aspect)}
+    return {v.name: v.judge for v in projects.list_judges(store, request.project_id, request.golden_id, aspect)}
 
 
 def test_metrics_become_judges_of_every_labelled_aspect(
     store: Store, request_: MetricsRequest, compute: Compute
 ) -> None:
     view = compute(request_)
-    (run,) = tasks.list_runs(store)
+    (run,) = projects.list_runs(store)
     assert run.calls == run.calls_expected == N * len(request_.names)
     assert set(view.judges) == {"overlap", "metric_ter"}
     assert view.aspects == ("wit", "charm")
@@ -122,7 +122,7 @@ def test_one_aspect_alone_and_again_the_same_judges(store: Store, request_: Metr
     first, second = compute(alone), compute(alone)
     assert first.aspects == ("charm",)
     assert first.judges == second.judges
-    assert len(tasks.list_judges(store, request_.project_id)) == 1
+    assert len(projects.list_judges(store, request_.project_id)) == 1
 
 
 class KilledError(BaseException):
@@ -156,7 +156,7 @@ def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
     monkeypatch.setattr(importlib.import_module("core.fusion.assistants.kept"), "BLOCK", 4)
     monkeypatch.setattr(RunProgress, "advance", lambda self, done, of: counted.append((done, of)))
     request = replace(request_, names=("overlap", "overlap_pairs"))
-    run_id = tasks.start_metrics(store, settings, request)
+    run_id = projects.start_metrics(store, settings, request)
     with pytest.raises(KilledError):
         drive(store, settings, run_id)
     assert asked == [("overlap", 4), ("overlap", 4)]
@@ -266,5 +266,5 @@ def test_what_cannot_start_is_refused(
     says: str,
 ) -> None:
     with pytest.raises(error, match=says):
-        tasks.start_metrics(store, settings, MetricsRequest(request_.project_id, request_.golden_id, aspect, names))
-    assert tasks.list_runs(store) == []
+        projects.start_metrics(store, settings, MetricsRequest(request_.project_id, request_.golden_id, aspect, names))
+    assert projects.list_runs(store) == []

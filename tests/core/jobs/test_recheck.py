@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import core
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.drift.outcome import Recheck
 from core.drift.recheck import NO_CRITERIA
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.recheck import RecheckRequest
+from core.projects.views import CalibrationRequest
+from core.projects.views.recheck import RecheckRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -39,12 +39,12 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, drive: Drive) -> Iterator[World]:
     settings = Settings(home=tmp_path_factory.mktemp("home"), worker="external", worker_id="w")
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
-    project_id = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project_id, golden)
+    project_id = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project_id, golden)
     chosen = CalibrationSettings(preset="quick", rounds=0, resamples=200)
-    run_id = tasks.start_calibration(
+    run_id = projects.start_calibration(
         store, settings, CalibrationRequest(project_id, golden_id, ASPECT, settings=chosen)
     )
     assert drive(store, settings, run_id) == "done"
@@ -65,15 +65,15 @@ def newer(golden: GoldenSet, name: str = "newer", *, shuffled: bool = False) -> 
 
 def test_a_recheck_equals_the_command_and_enters_the_history(world: World, drive: Drive, tmp_path: Path) -> None:
     fresh = newer(world.golden, shuffled=True)
-    golden_id = tasks.add_golden(world.store, world.project_id, fresh)
+    golden_id = projects.add_golden(world.store, world.project_id, fresh)
     request = RecheckRequest(world.project_id, golden_id, ASPECT, world.run_id)
-    run_id = tasks.start_recheck(world.store, world.settings, request)
+    run_id = projects.start_recheck(world.store, world.settings, request)
     assert drive(world.store, world.settings, run_id) == "done"
-    found = tasks.run_view(world.store, run_id).outcome
+    found = projects.run_view(world.store, run_id).outcome
     assert isinstance(found, Recheck)
     assert found.decision == "fallen"
     file = tmp_path / "judge.yaml"
-    file.write_text(tasks.judge_file(world.store, world.run_id), "utf-8")
+    file.write_text(projects.judge_file(world.store, world.run_id), "utf-8")
     inline = core.recheck(file, fresh, ASPECT, old=world.golden, against=NO_CRITERIA)
     assert (found.now, found.then, found.change, found.against) == (
         inline.now,
@@ -82,11 +82,11 @@ def test_a_recheck_equals_the_command_and_enters_the_history(world: World, drive
         inline.against,
     )
     assert found.scores is not None  # the calibration's own verdicts, which the command would be handed with --before
-    (kept,) = tasks.list_rechecks(world.store, world.project_id, ASPECT)
+    (kept,) = projects.list_rechecks(world.store, world.project_id, ASPECT)
     assert (kept.run_id, kept.calibration_id, kept.golden_id) == (run_id, world.run_id, golden_id)
     assert kept.outcome == found
-    assert tasks.list_rechecks(world.store, world.project_id, ASPECT, "another") == ()
-    assert tasks.list_rechecks(world.store, world.project_id, "relevance") == ()
+    assert projects.list_rechecks(world.store, world.project_id, ASPECT, "another") == ()
+    assert projects.list_rechecks(world.store, world.project_id, "relevance") == ()
 
 
 def test_known_texts_do_not_count_and_the_held_out_ones_stand_beside_their_scores_then(
@@ -95,11 +95,14 @@ def test_known_texts_do_not_count_and_the_held_out_ones_stand_beside_their_score
     fresh = newer(world.golden, "with copies")
     labels = replace(fresh.aspects[ASPECT], values=fresh.aspects[ASPECT].values + world.golden.aspects[ASPECT].values)
     both = replace(fresh, items=(*fresh.items, *world.golden.items), aspects={ASPECT: labels})
-    golden_id = tasks.add_golden(world.store, world.project_id, both)
+    golden_id = projects.add_golden(world.store, world.project_id, both)
     request = RecheckRequest(world.project_id, golden_id, ASPECT, world.run_id, no_criteria=False)
-    run_id = tasks.start_recheck(world.store, world.settings, request)
+    run_id = projects.start_recheck(world.store, world.settings, request)
     assert drive(world.store, world.settings, run_id) == "done"
-    found, split = tasks.run_view(world.store, run_id).outcome, tasks.load_calibration(world.store, world.run_id).split
+    found, split = (
+        projects.run_view(world.store, run_id).outcome,
+        projects.load_calibration(world.store, world.run_id).split,
+    )
     assert isinstance(found, Recheck)
     assert found.left_out == {"calibration": len(split.calibration), "held_out": len(split.held_out)}
     assert found.n_labelled == len(fresh.items)
@@ -109,27 +112,27 @@ def test_known_texts_do_not_count_and_the_held_out_ones_stand_beside_their_score
 
 def test_without_newer_labels_none_is_started(world: World) -> None:
     copies = tuple(replace(one, item_id=f"copy-{one.item_id}") for one in world.golden.items)
-    renamed_id = tasks.add_golden(world.store, world.project_id, replace(world.golden, items=copies, ratings=()))
-    before = len(tasks.list_runs(world.store, world.project_id))
+    renamed_id = projects.add_golden(world.store, world.project_id, replace(world.golden, items=copies, ratings=()))
+    before = len(projects.list_runs(world.store, world.project_id))
     for golden_id in (world.golden_id, renamed_id):
         with pytest.raises(GoldenError, match="no newer labels"):
-            tasks.start_recheck(
+            projects.start_recheck(
                 world.store, world.settings, RecheckRequest(world.project_id, golden_id, ASPECT, world.run_id)
             )
-    assert len(tasks.list_runs(world.store, world.project_id)) == before
+    assert len(projects.list_runs(world.store, world.project_id)) == before
 
 
 def test_what_is_refused(world: World) -> None:
     def start(**changes: object) -> str:
         request = RecheckRequest(world.project_id, world.golden_id, ASPECT, world.run_id)
-        return tasks.start_recheck(world.store, world.settings, replace(request, **changes))  # type: ignore[arg-type]
+        return projects.start_recheck(world.store, world.settings, replace(request, **changes))  # type: ignore[arg-type]
 
-    other = tasks.create_project(world.store, "other").project_id
+    other = projects.create_project(world.store, "other").project_id
     unlabelled = replace(
         newer(world.golden, "bare"), aspects={ASPECT: AspectLabels(ASPECT, world.golden.aspects[ASPECT].scale, (3.0,))}
     )
     unlabelled = replace(unlabelled, items=unlabelled.items[:1])
-    bare_id = tasks.add_golden(world.store, world.project_id, unlabelled)
+    bare_id = projects.add_golden(world.store, world.project_id, unlabelled)
     for error, words, changes in (
         (NotFoundError, "none", {"run_id": "none"}),
         (NotFoundError, "golden", {"golden_id": "none"}),
@@ -141,6 +144,6 @@ def test_what_is_refused(world: World) -> None:
     ):
         with pytest.raises(error, match=words):
             start(**changes)
-    (recheck, *_) = [run for run in tasks.list_runs(world.store, world.project_id) if run.kind == "recheck"]
+    (recheck, *_) = [run for run in projects.list_runs(world.store, world.project_id) if run.kind == "recheck"]
     with pytest.raises(JobError, match="no calibration result"):
         start(run_id=recheck.run_id)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core import projects
 from core.errors import AspectError, CancelledRunError, JobError, NotFoundError, UsageError
-from core.jobs import tasks
 from core.jobs.progress import RunProgress
 from core.jobs.runs import repeval
 from core.jobs.runs.repeval import DOCUMENTS, ReadSoFar
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.repeval import RepEvalRequest, RepEvalView
 from core.progress import Stage
+from core.projects.views import CalibrationRequest
+from core.projects.views.repeval import RepEvalRequest, RepEvalView
 from core.public import split_for
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings, extract, run
@@ -63,15 +63,15 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
 
 @pytest.fixture
 def asked(store: Store) -> RepEvalRequest:
-    project = tasks.create_project(store, "p")
-    golden_id = tasks.add_golden(store, project.project_id, a_golden())
+    project = projects.create_project(store, "p")
+    golden_id = projects.add_golden(store, project.project_id, a_golden())
     return RepEvalRequest(project.project_id, golden_id, "quality", extraction=SMALL, settings=QUICK)
 
 
@@ -138,7 +138,7 @@ def interrupted(store: Store, settings: Settings, watched: Watched, drive: Drive
 
 
 def outcome(store: Store, run_id: str) -> RepEvalView:
-    found = tasks.run_view(store, run_id).outcome
+    found = projects.run_view(store, run_id).outcome
     assert isinstance(found, RepEvalView)
     return found
 
@@ -150,7 +150,7 @@ def states_in(settings: Settings) -> list[Path]:
 def test_a_run_gives_the_result_of_the_library_and_a_judge(
     store: Store, settings: Settings, asked: RepEvalRequest, drive: Drive, watched: Watched
 ) -> None:
-    run_id = tasks.start_repeval(store, settings, replace(asked, stability_seeds=2))
+    run_id = projects.start_repeval(store, settings, replace(asked, stability_seeds=2))
     assert drive(store, settings, run_id) == "done"
     view = outcome(store, run_id)
     golden = a_golden()
@@ -161,7 +161,7 @@ def test_a_run_gives_the_result_of_the_library_and_a_judge(
     assert view.stability is not None
     assert view.stability.seeds == (0, 1)
     assert view.pairs_curve == ()
-    judge = tasks.get_judge(store, asked.project_id, view.judge_id).judge
+    judge = projects.get_judge(store, asked.project_id, view.judge_id).judge
     assert (judge.kind, judge.aspect, judge.on_scale, judge.higher_is_better) == ("repeval", "quality", False, True)
     assert judge.run_id == run_id
     assert judge.seen == tuple(sorted((*expected.parts.train, *expected.parts.validation)))
@@ -189,7 +189,7 @@ def test_a_killed_worker_goes_on_and_reads_no_text_twice(
 ) -> None:
     monkeypatch.setattr(repeval, "BATCHES", 1)
     request = replace(asked, extraction=replace(SMALL, batch_tokens=200), stability_seeds=2)
-    run_id = tasks.start_repeval(store, settings, request)
+    run_id = projects.start_repeval(store, settings, request)
     interrupted(run_id, lambda: watched.is_in("read", 3))  # two parts are read
     assert 0 < len(watched.read) == len(states_in(settings)) < N
     monkeypatch.setattr(repeval, "BATCHES", 3)  # as where the next machine holds more at a time
@@ -204,7 +204,7 @@ def test_a_killed_worker_goes_on_and_reads_no_text_twice(
     pace = [stage.message for stage in watched.stages if "tokens/s" in stage.message]
     assert pace
     assert all("left" in message for message in pace)
-    other = tasks.start_repeval(store, settings, replace(request, settings=replace(QUICK, seed=1)))
+    other = projects.start_repeval(store, settings, replace(request, settings=replace(QUICK, seed=1)))
     drive(store, settings, other)  # another run of the same texts reads nothing
     assert len(watched.read) == N
     assert outcome(store, other).result.states["cached"] == N
@@ -219,7 +219,7 @@ def test_states_that_are_gone_are_read_again(
     watched: Watched,
     interrupted: Callable[..., None],
 ) -> None:
-    run_id = tasks.start_repeval(store, settings, asked)
+    run_id = projects.start_repeval(store, settings, asked)
     interrupted(run_id, lambda: watched.is_in("search"))
     assert len(watched.read) == N
     for file in states_in(settings):
@@ -237,7 +237,7 @@ def test_a_model_that_changed_in_between_is_refused(
     watched: Watched,
     interrupted: Callable[..., None],
 ) -> None:
-    run_id = tasks.start_repeval(store, settings, asked)
+    run_id = projects.start_repeval(store, settings, asked)
     interrupted(run_id, lambda: watched.is_in("search"))
     kept = store.results.document(run_id, "states read")
     assert kept is not None
@@ -252,7 +252,7 @@ def test_a_cancelled_run_stops_between_batches(
     store: Store, settings: Settings, asked: RepEvalRequest, watched: Watched, interrupted: Callable[..., None]
 ) -> None:
     request = replace(asked, extraction=replace(SMALL, batch_tokens=100))
-    interrupted(tasks.start_repeval(store, settings, request), lambda: any(watched.counted))
+    interrupted(projects.start_repeval(store, settings, request), lambda: any(watched.counted))
     assert 0 < watched.counted[-1] < N
     assert len(states_in(settings)) == watched.counted[-1]  # what was read is kept
 
@@ -262,7 +262,7 @@ def test_the_curve_over_pairs_is_drawn_where_it_is_asked_for(
 ) -> None:
     monkeypatch.setattr(repeval, "CURVE_SEEDS", 1)
     paper = replace(QUICK, method="paper-pca", pairs=PairRule(n=5))
-    run_id = tasks.start_repeval(store, settings, replace(asked, settings=paper, pairs_curve=True))
+    run_id = projects.start_repeval(store, settings, replace(asked, settings=paper, pairs_curve=True))
     drive(store, settings, run_id)
     view = outcome(store, run_id)
     assert [point.asked for point in view.pairs_curve] == [2, 5, 10, 20, 50, 100]
@@ -277,19 +277,19 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
     run_id = store.runs.add(NewRun(asked.project_id, asked.golden_id, "calibration", "t", "quality", "offline", body))
     request = replace(asked, split_of=run_id)
     split = split_for(a_golden(), "quality", calibration.settings)
-    told = tasks.estimate_repeval(store, settings, request)
+    told = projects.estimate_repeval(store, settings, request)
     assert told.n_test == len(split.held_out)
-    repeval_id = tasks.start_repeval(store, settings, request)
+    repeval_id = projects.start_repeval(store, settings, request)
     drive(store, settings, repeval_id)
     parts = outcome(store, repeval_id).result.parts
     assert parts.test == split.held_out
     assert sorted((*parts.train, *parts.validation)) == sorted(split.calibration)
     with pytest.raises(UsageError, match="another golden set or aspect"):
-        tasks.start_repeval(store, settings, replace(request, aspect="flat"))
+        projects.start_repeval(store, settings, replace(request, aspect="flat"))
 
 
 def test_the_estimate_counts_texts_parts_and_pairs(store: Store, settings: Settings, asked: RepEvalRequest) -> None:
-    told = tasks.estimate_repeval(store, settings, asked)
+    told = projects.estimate_repeval(store, settings, asked)
     assert told.n_texts == N  # all texts differ
     golden = a_golden()
     assert told.n_words == sum(len(item.target.split()) for item in golden.items)
@@ -297,11 +297,11 @@ def test_the_estimate_counts_texts_parts_and_pairs(store: Store, settings: Setti
     assert told.n_pairs == 0
     assert any("validation labels only" in note for note in told.notes)
     many = replace(asked, settings=replace(QUICK, method="mean-difference", pairs=PairRule(n=500)))
-    told = tasks.estimate_repeval(store, settings, many)
+    told = projects.estimate_repeval(store, settings, many)
     assert 0 < told.n_pairs < 500
     assert any("500 pairs were asked for" in note for note in told.notes)
     joined = replace(asked, extraction=replace(SMALL, texts="joined"))
-    assert tasks.estimate_repeval(store, settings, joined).n_texts == N + 1  # one source text for all
+    assert projects.estimate_repeval(store, settings, joined).n_texts == N + 1  # one source text for all
 
 
 Change = Callable[[RepEvalRequest], RepEvalRequest]
@@ -324,16 +324,16 @@ def test_wrong_requests_are_refused_before_the_start(
     store: Store, settings: Settings, asked: RepEvalRequest, change: Change, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error) as raised:
-        tasks.start_repeval(store, settings, change(asked))
+        projects.start_repeval(store, settings, change(asked))
     assert says in str(raised.value)
-    assert tasks.list_runs(store) == []
+    assert projects.list_runs(store) == []
 
 
 def test_a_missing_model_is_told_of(
     tmp_path: Path, asked: RepEvalRequest, store: Store, settings: Settings, work_off: Callable[..., None]
 ) -> None:
-    run_id = tasks.start_repeval(store, settings, replace(asked, model=ModelSpec(str(tmp_path / "nothing"))))
+    run_id = projects.start_repeval(store, settings, replace(asked, model=ModelSpec(str(tmp_path / "nothing"))))
     work_off(store, settings)
-    failed = tasks.run_view(store, run_id)
+    failed = projects.run_view(store, run_id)
     assert failed.status == "failed"
     assert "There is no model folder" in failed.error

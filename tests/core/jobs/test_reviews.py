@@ -1,4 +1,4 @@
-"""Criteria as reviewed documents, triage, openings and meetings, through the tasks."""
+"""Criteria as reviewed documents, triage, openings and meetings, through `core.projects`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AccessError, ConflictError, CriteriaError, NotFoundError, UsageError
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.meetings import AgendaItem
-from core.jobs.views.reviews import NEXT_STATES, STATES, ReviewState
 from core.people import Actor
+from core.projects.views import CalibrationRequest
+from core.projects.views.meetings import AgendaItem
+from core.projects.views.reviews import NEXT_STATES, STATES, ReviewState
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
 from core.settings import Settings
 from core.store.criteria import Stood
@@ -31,7 +31,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
@@ -41,12 +41,12 @@ def golden_id(store: Store, project: str) -> str:
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 4}") for k in range(48))
     labels = tuple(k % 4 + 1.0 for k in range(48))
     golden = GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5), labels)})
-    return tasks.add_golden(store, project, golden)
+    return projects.add_golden(store, project, golden)
 
 
 @pytest.fixture
 def project(store: Store) -> str:
-    return tasks.create_project(store, "p").project_id
+    return projects.create_project(store, "p").project_id
 
 
 @pytest.fixture
@@ -69,22 +69,22 @@ def run_id(store: Store, project: str, golden_id: str, criteria_id: str) -> str:
 
 def test_from_draft_to_approved_to_retired(store: Store, project: str, criteria_id: str, run_id: str) -> None:
     ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
-    review = tasks.review_of(ann, project, criteria_id)
+    review = projects.review_of(ann, project, criteria_id)
     assert (review.state, review.seen, review.approval) == ("draft", 0, None)
-    tasks.set_state(ann, project, criteria_id, "proposed", reason="ready", seen=0)
-    seen = tasks.review_of(bo, project, criteria_id).seen
-    tasks.set_state(bo, project, criteria_id, "approved", reason=" good ", seen=seen, run_id=run_id)
-    approved = tasks.review_of(store, project, criteria_id)
+    projects.set_state(ann, project, criteria_id, "proposed", reason="ready", seen=0)
+    seen = projects.review_of(bo, project, criteria_id).seen
+    projects.set_state(bo, project, criteria_id, "approved", reason=" good ", seen=seen, run_id=run_id)
+    approved = projects.review_of(store, project, criteria_id)
     approval = approved.approval
     assert approval is not None
     assert (approval.actor, approval.reason) == ("Bo", "good")
     assert approval.evidence is not None
     assert (approval.evidence.run_id, approval.evidence.side) == (run_id, "held-out")
     assert approval.evidence.alignment == HELD_OUT
-    tasks.set_state(ann, project, criteria_id, "retired", reason="new data", seen=approved.seen)
-    final = tasks.review_of(store, project, criteria_id)
+    projects.set_state(ann, project, criteria_id, "retired", reason="new data", seen=approved.seen)
+    final = projects.review_of(store, project, criteria_id)
     assert (final.approval, [one.state for one in final.changes]) == (None, ["proposed", "approved", "retired"])
-    assert tasks.list_reviews(store, project)[criteria_id] == final
+    assert projects.list_reviews(store, project)[criteria_id] == final
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -99,93 +99,93 @@ def test_the_order_of_states(
         "retired": ("proposed", "approved", "retired"),
     }
     for step in way[state]:
-        seen = tasks.review_of(store, project, criteria_id).seen
-        tasks.set_state(store, project, criteria_id, step, reason="r", seen=seen)
-    seen = tasks.review_of(store, project, criteria_id).seen
+        seen = projects.review_of(store, project, criteria_id).seen
+        projects.set_state(store, project, criteria_id, step, reason="r", seen=seen)
+    seen = projects.review_of(store, project, criteria_id).seen
     if to in NEXT_STATES[state]:
-        tasks.set_state(store, project, criteria_id, to, reason="r", seen=seen)
-        assert tasks.review_of(store, project, criteria_id).state == to
+        projects.set_state(store, project, criteria_id, to, reason="r", seen=seen)
+        assert projects.review_of(store, project, criteria_id).state == to
     else:
         with pytest.raises(UsageError, match=f"that are {state} can become"):
-            tasks.set_state(store, project, criteria_id, to, reason="r", seen=seen)
+            projects.set_state(store, project, criteria_id, to, reason="r", seen=seen)
 
 
 def test_who_approves_what_changed_meanwhile_is_told(store: Store, project: str, criteria_id: str, run_id: str) -> None:
-    tasks.set_state(store, project, criteria_id, "proposed", reason="r", seen=0)
-    seen = tasks.review_of(store, project, criteria_id).seen
-    tasks.set_state(store.acting(Actor("Bo")), project, criteria_id, "draft", reason="line 2", seen=seen)
-    tasks.set_state(store, project, criteria_id, "proposed", reason="r", seen=seen + 1)
+    projects.set_state(store, project, criteria_id, "proposed", reason="r", seen=0)
+    seen = projects.review_of(store, project, criteria_id).seen
+    projects.set_state(store.acting(Actor("Bo")), project, criteria_id, "draft", reason="line 2", seen=seen)
+    projects.set_state(store, project, criteria_id, "proposed", reason="r", seen=seen + 1)
     with pytest.raises(ConflictError):
-        tasks.set_state(store, project, criteria_id, "approved", reason="r", seen=seen)
+        projects.set_state(store, project, criteria_id, "approved", reason="r", seen=seen)
 
 
 def test_no_approval_without_evidence_or_reason(store: Store, project: str, criteria_id: str, run_id: str) -> None:
     for one, needs in ((criteria_id, "needs a reason"), (TWO.criteria_id, "No run has measured")):
-        tasks.set_state(store, project, one, "proposed", reason="r", seen=0)
-        seen = tasks.review_of(store, project, one).seen
+        projects.set_state(store, project, one, "proposed", reason="r", seen=0)
+        seen = projects.review_of(store, project, one).seen
         with pytest.raises(UsageError, match=needs):
-            tasks.set_state(store, project, one, "approved", reason="r" if "run" in needs else " ", seen=seen)
+            projects.set_state(store, project, one, "approved", reason="r" if "run" in needs else " ", seen=seen)
 
 
 def test_comments_by_line(store: Store, project: str, criteria_id: str) -> None:
     ann = store.acting(Actor("Ann", "annotator"))
-    tasks.add_comment(ann, project, criteria_id, " why <b>? ", line=2, form="f")
-    tasks.add_comment(ann, project, criteria_id, " why <b>? ", line=2, form="f")
-    tasks.add_comment(ann, project, criteria_id, "all good")
-    first, second = tasks.review_of(store, project, criteria_id).comments
+    projects.add_comment(ann, project, criteria_id, " why <b>? ", line=2, form="f")
+    projects.add_comment(ann, project, criteria_id, " why <b>? ", line=2, form="f")
+    projects.add_comment(ann, project, criteria_id, "all good")
+    first, second = projects.review_of(store, project, criteria_id).comments
     assert (first.line, first.text, first.actor, second.line) == (2, "why <b>?", "Ann", None)
-    tasks.settle_comment(store.acting(Actor("Bo")), project, criteria_id, first.number)
-    tasks.settle_comment(store.acting(Actor("Cy")), project, criteria_id, first.number)
-    assert [one.settled_by for one in tasks.review_of(store, project, criteria_id).comments] == ["Bo", ""]
+    projects.settle_comment(store.acting(Actor("Bo")), project, criteria_id, first.number)
+    projects.settle_comment(store.acting(Actor("Cy")), project, criteria_id, first.number)
+    assert [one.settled_by for one in projects.review_of(store, project, criteria_id).comments] == ["Bo", ""]
     for text, line, words in ((" ", None, "1 to 5,000"), ("x" * 5001, None, "5,001"), ("x", 3, "have 2 lines")):
         with pytest.raises(UsageError, match=words):
-            tasks.add_comment(ann, project, criteria_id, text, line=line)
+            projects.add_comment(ann, project, criteria_id, text, line=line)
     with pytest.raises(UsageError, match="no such comment"):
-        tasks.settle_comment(ann, project, criteria_id, 10_000)
+        projects.settle_comment(ann, project, criteria_id, 10_000)
     with pytest.raises(NotFoundError):
-        tasks.add_comment(ann, project, "c-none", "x")
+        projects.add_comment(ann, project, "c-none", "x")
 
 
 def test_locked_criteria_are_not_edited(store: Store, project: str, criteria_id: str) -> None:
-    tasks.set_lock(store.acting(Actor("Ann")), project, criteria_id, locked=True)
+    projects.set_lock(store.acting(Actor("Ann")), project, criteria_id, locked=True)
     with pytest.raises(CriteriaError, match="Ann locked"):
-        tasks.save_edit(store, project, criteria_id, "other", "Bo")
-    tasks.set_lock(store, project, criteria_id, locked=False)
-    assert tasks.save_edit(store, project, criteria_id, "other", "Bo") != criteria_id
+        projects.save_edit(store, project, criteria_id, "other", "Bo")
+    projects.set_lock(store, project, criteria_id, locked=False)
+    assert projects.save_edit(store, project, criteria_id, "other", "Bo") != criteria_id
 
 
 def test_merging_and_copying(store: Store, project: str, criteria_id: str, golden_id: str) -> None:
-    merged = tasks.merge_criteria(store.acting(Actor("Ann")), project, criteria_id, TWO.criteria_id)
-    view = tasks.get_criteria(store, project, merged)
+    merged = projects.merge_criteria(store.acting(Actor("Ann")), project, criteria_id, TWO.criteria_id)
+    view = projects.get_criteria(store, project, merged)
     assert view.text == "- Be clear.\n- Be <b>brief</b>.\n* Name the source."  # the line both have stands once
     assert (view.parents, view.author) == ((criteria_id, TWO.criteria_id), "Ann")
-    other = tasks.create_project(store, "q").project_id
-    golden = tasks.load_golden_set(store, golden_id)
+    other = projects.create_project(store, "q").project_id
+    golden = projects.load_golden_set(store, golden_id)
     renamed = {"b": AspectLabels("b", Scale(1, 5), golden.aspects["a"].values)}
-    elsewhere = tasks.add_golden(store, other, GoldenSet("h", "single", golden.items, renamed))
-    copy = tasks.copy_criteria(store, project, criteria_id, to_project=other, golden_id=elsewhere, aspect="b")
-    copied = tasks.get_criteria(store, other, copy)
+    elsewhere = projects.add_golden(store, other, GoldenSet("h", "single", golden.items, renamed))
+    copy = projects.copy_criteria(store, project, criteria_id, to_project=other, golden_id=elsewhere, aspect="b")
+    copied = projects.get_criteria(store, other, copy)
     assert (copied.text, copied.criteria.aspect, copied.alignments) == (ONE.text, "b", ())
     assert "measure it here" in copied.note
     with pytest.raises(UsageError, match="no aspect 'a'"):
-        tasks.copy_criteria(store, project, criteria_id, to_project=other, golden_id=elsewhere, aspect="a")
+        projects.copy_criteria(store, project, criteria_id, to_project=other, golden_id=elsewhere, aspect="a")
     with pytest.raises(CriteriaError, match="cannot be merged"):
         store.criteria.add(project, golden_id, [Criteria("x", "b")])
-        tasks.merge_criteria(store, project, criteria_id, Criteria("x", "b").criteria_id)
+        projects.merge_criteria(store, project, criteria_id, Criteria("x", "b").criteria_id)
 
 
 def test_undoing_an_edit_is_one_more_version(store: Store, project: str, criteria_id: str) -> None:
-    edited = tasks.save_edit(store, project, criteria_id, "worse", "Ann")
-    undone = tasks.save_edit(store, project, edited, ONE.text, "Ann", note="undo")
+    edited = projects.save_edit(store, project, criteria_id, "worse", "Ann")
+    undone = projects.save_edit(store, project, edited, ONE.text, "Ann", note="undo")
     assert undone == criteria_id  # the same text is the same criteria, with all its alignments and comments
-    assert tasks.get_criteria(store, project, edited).head == criteria_id
+    assert projects.get_criteria(store, project, edited).head == criteria_id
 
 
 def test_triage(store: Store, project: str, golden_id: str) -> None:
     ann = store.acting(Actor("Ann", "annotator"))
 
     def save(verdict: str, *, picked: bool = False, aspect: str = "a") -> None:
-        tasks.save_triage(
+        projects.save_triage(
             ann,
             project,
             golden_id,
@@ -200,7 +200,7 @@ def test_triage(store: Store, project: str, golden_id: str) -> None:
     save("ambiguous")
     save("judge wrong", picked=True)
     save("label wrong", aspect="b")
-    (found,) = tasks.list_triage(store, project, golden_id, "a").values()
+    (found,) = projects.list_triage(store, project, golden_id, "a").values()
     assert (found.verdict, found.picked, found.note, found.actor) == ("judge wrong", True, "<i>rule</i>", "Ann")
     with pytest.raises(UsageError, match="'nonsense' came"):
         save("nonsense")
@@ -210,40 +210,40 @@ def test_looks_at_held_out_items_are_counted(store: Store, settings: Settings, p
     chosen = CalibrationSettings(preset="quick")
     ann = store.acting(Actor("Ann", "reviewer"))
     request = CalibrationRequest(project, golden_id, "a", "offline", chosen)
-    tasks.start_calibration(ann, settings, request)
-    tasks.start_calibration(ann, settings, request)
-    found = tasks.list_openings(store, project, golden_id, "a")
+    projects.start_calibration(ann, settings, request)
+    projects.start_calibration(ann, settings, request)
+    found = projects.list_openings(store, project, golden_id, "a")
     assert [one.actor for one in found] == ["Ann", "Ann"]
-    assert tasks.list_openings(store, project, golden_id, "b") == []
+    assert projects.list_openings(store, project, golden_id, "b") == []
 
 
 def test_a_meeting_from_agenda_to_minutes(store: Store, project: str, criteria_id: str, golden_id: str) -> None:
-    edit = tasks.save_edit(store, project, criteria_id, "- Be clear.\n- Be *short*.", "Ann")
+    edit = projects.save_edit(store, project, criteria_id, "- Be clear.\n- Be *short*.", "Ann")
     agenda = (
         AgendaItem("change", "Shorter # wording", subject_id=edit, parent_id=criteria_id),
         AgendaItem("disagreement", "i3", item_id="i3", subject_id=criteria_id, text="judge 1, people 4"),
     )
     ann = store.acting(Actor("Ann", "reviewer"))
-    meeting_id = tasks.start_meeting(ann, project, "Review <1>", golden_id=golden_id, aspect="a", agenda=agenda)
+    meeting_id = projects.start_meeting(ann, project, "Review <1>", golden_id=golden_id, aspect="a", agenda=agenda)
     where = (project, meeting_id)
-    tasks.cast_vote(ann, *where, 0, voter="Ann", choice="against")
-    tasks.cast_vote(ann, *where, 0, voter=" Ann ", choice="for", note="changed my mind")
-    tasks.cast_vote(ann, *where, 0, voter="Bo", choice="abstain")
-    meeting = tasks.get_meeting(store, *where)
+    projects.cast_vote(ann, *where, 0, voter="Ann", choice="against")
+    projects.cast_vote(ann, *where, 0, voter=" Ann ", choice="for", note="changed my mind")
+    projects.cast_vote(ann, *where, 0, voter="Bo", choice="abstain")
+    meeting = projects.get_meeting(store, *where)
     assert meeting.points[0].tally == {"for": 1, "against": 0, "abstain": 1}
     assert meeting.first_open == 0
-    tasks.decide(ann, *where, 0, verdict="accepted", reason="clearer")
+    projects.decide(ann, *where, 0, verdict="accepted", reason="clearer")
     with pytest.raises(ConflictError, match="Ann decided"):
-        tasks.decide(store.acting(Actor("Bo")), *where, 0, verdict="rejected", reason="no", seen=-1)
+        projects.decide(store.acting(Actor("Bo")), *where, 0, verdict="rejected", reason="no", seen=-1)
     with pytest.raises(UsageError, match="has been decided"):
-        tasks.cast_vote(ann, *where, 0, voter="Cy", choice="for")
-    assert tasks.get_meeting(store, *where).first_open == 1
-    tasks.close_meeting(ann, *where)
-    tasks.close_meeting(ann, *where)
+        projects.cast_vote(ann, *where, 0, voter="Cy", choice="for")
+    assert projects.get_meeting(store, *where).first_open == 1
+    projects.close_meeting(ann, *where)
+    projects.close_meeting(ann, *where)
     with pytest.raises(UsageError, match="over"):
-        tasks.cast_vote(ann, *where, 1, voter="Cy", choice="for")
-    assert [one.meeting_id for one in tasks.list_meetings(store, project)] == [meeting_id]
-    text = tasks.meeting_minutes(store, *where)
+        projects.cast_vote(ann, *where, 1, voter="Cy", choice="for")
+    assert [one.meeting_id for one in projects.list_meetings(store, project)] == [meeting_id]
+    text = projects.meeting_minutes(store, *where)
     assert "# Review \\<1\\>" in text
     assert "~~\\<b\\>brief\\</b\\>.~~**\\*short\\*.**" in text
     assert "Votes: 1 for, 0 against, 1 abstained." in text
@@ -254,7 +254,7 @@ def test_a_meeting_from_agenda_to_minutes(store: Store, project: str, criteria_i
 
 def test_a_meeting_that_is_none(store: Store, project: str, golden_id: str) -> None:
     def start(name: str, agenda: tuple[AgendaItem, ...]) -> str:
-        return tasks.start_meeting(store, project, name, golden_id=golden_id, aspect="a", agenda=agenda)
+        return projects.start_meeting(store, project, name, golden_id=golden_id, aspect="a", agenda=agenda)
 
     with pytest.raises(UsageError, match="something to talk about"):
         start("m", ())
@@ -262,41 +262,41 @@ def test_a_meeting_that_is_none(store: Store, project: str, golden_id: str) -> N
         start(" ", (AgendaItem("question", "q"),))
     meeting_id = start("m", (AgendaItem("question", "q"),))
     with pytest.raises(UsageError, match="no point 2"):
-        tasks.decide(store, project, meeting_id, 1, verdict="accepted", reason="r")
+        projects.decide(store, project, meeting_id, 1, verdict="accepted", reason="r")
     with pytest.raises(UsageError, match="needs a reason"):
-        tasks.decide(store, project, meeting_id, 0, verdict="accepted", reason=" ")
+        projects.decide(store, project, meeting_id, 0, verdict="accepted", reason=" ")
     with pytest.raises(UsageError, match="needs the name"):
-        tasks.cast_vote(store, project, meeting_id, 0, voter=" ", choice="for")
+        projects.cast_vote(store, project, meeting_id, 0, voter=" ", choice="for")
     with pytest.raises(NotFoundError):
-        tasks.get_meeting(store, project, "m-none")
+        projects.get_meeting(store, project, "m-none")
     signed_in = store.acting(Actor("Ann", "annotator", "ann@example.org"))
     with pytest.raises(AccessError, match="only vote as Ann"):
-        tasks.cast_vote(signed_in, project, meeting_id, 0, voter="Bo", choice="for")
+        projects.cast_vote(signed_in, project, meeting_id, 0, voter="Bo", choice="for")
 
 
 def test_a_meeting_keeps_its_place_its_people_and_its_clock(store: Store, project: str, golden_id: str) -> None:
     agenda = tuple(AgendaItem("question", f"q{k}") for k in range(3))
     ann = store.acting(Actor("Ann", "reviewer"))
-    meeting_id = tasks.start_meeting(ann, project, "m", golden_id=golden_id, aspect="a", agenda=agenda)
+    meeting_id = projects.start_meeting(ann, project, "m", golden_id=golden_id, aspect="a", agenda=agenda)
     where = (project, meeting_id)
-    begun = tasks.get_meeting(store, *where)
+    begun = projects.get_meeting(store, *where)
     assert (begun.at, begun.voters, begun.points[0].opened_at) == (0, (), None)
-    tasks.set_table(ann, *where, [" Ann  Lee ", "", "Bo", "Bo"])
-    tasks.cast_vote(ann, *where, 0, voter="Cy", choice="for")
-    tasks.come_to(ann, *where, 2)
-    now = tasks.get_meeting(store, *where)
+    projects.set_table(ann, *where, [" Ann  Lee ", "", "Bo", "Bo"])
+    projects.cast_vote(ann, *where, 0, voter="Cy", choice="for")
+    projects.come_to(ann, *where, 2)
+    now = projects.get_meeting(store, *where)
     assert (now.at, now.voters) == (2, ("Ann Lee", "Bo", "Cy"))  # who voted sits at the table too
     assert now.points[2].opened_at is not None
     assert now.points[1].opened_at is None
     assert now.newest > begun.newest
     with pytest.raises(UsageError, match="no point 4"):
-        tasks.come_to(ann, *where, 3)
+        projects.come_to(ann, *where, 3)
     with pytest.raises(UsageError, match="80 characters"):
-        tasks.set_table(ann, *where, ["x" * 81])
-    tasks.close_meeting(ann, *where)
+        projects.set_table(ann, *where, ["x" * 81])
+    projects.close_meeting(ann, *where)
     for again in (
-        lambda: tasks.come_to(ann, *where, 0),
-        lambda: tasks.decide(ann, *where, 0, verdict="accepted", reason="r"),
+        lambda: projects.come_to(ann, *where, 0),
+        lambda: projects.decide(ann, *where, 0, verdict="accepted", reason="r"),
     ):
         with pytest.raises(UsageError, match="over"):
             again()
@@ -310,7 +310,7 @@ def test_what_waits_for_a_meeting(store: Store, project: str, golden_id: str) ->
         ("i3", "ambiguous", False),
         ("i4", "label wrong", False),
     ):
-        tasks.save_triage(
+        projects.save_triage(
             ann,
             project,
             golden_id,
@@ -321,8 +321,8 @@ def test_what_waits_for_a_meeting(store: Store, project: str, golden_id: str) ->
             note="<b>",
             picked=picked,
         )
-    found = tasks.suggest_agenda(store, project, golden_id, "a")
+    found = projects.suggest_agenda(store, project, golden_id, "a")
     assert [(one.kind, one.item_id) for one in found] == [("disagreement", i) for i in ("i1", "i3", "i4")]
     assert found[1].title == "Do the criteria need a rule for this?"
     assert found[1].text == "Ann called it ambiguous: <b>"
-    assert tasks.suggest_agenda(store, project, golden_id, "b") == []
+    assert projects.suggest_agenda(store, project, golden_id, "b") == []

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest, RescoreRequest
-from core.jobs.views.rounds import RoundRequest
 from core.people import Actor
+from core.projects.views import CalibrationRequest, RescoreRequest
+from core.projects.views.rounds import RoundRequest
 from core.public import split_for
 from core.settings import Settings
 from core.store.store import Store
@@ -29,7 +29,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
@@ -38,23 +38,23 @@ def store(settings: Settings) -> Iterator[Store]:
 def calibrated(store: Store, settings: Settings) -> CalibrationRequest:
     """A finished calibration of the sample summaries by the offline judge."""
     golden = load_golden(Path(__file__).resolve().parents[3] / "sample_data" / "summaries.jsonl")
-    project = tasks.create_project(store, "p")
-    golden_id = tasks.add_golden(store, project.project_id, golden)
+    project = projects.create_project(store, "p")
+    golden_id = projects.add_golden(store, project.project_id, golden)
     return CalibrationRequest(project.project_id, golden_id, "coherence", "offline", CHOSEN)
 
 
 @pytest.fixture(scope="module")
 def run_id(store: Store, settings: Settings, calibrated: CalibrationRequest, drive: Callable[..., str]) -> str:
-    run_id = tasks.start_calibration(store, settings, calibrated)
+    run_id = projects.start_calibration(store, settings, calibrated)
     assert drive(store, settings, run_id) == "done"
     return run_id
 
 
 @pytest.fixture(scope="module")
 def asked(store: Store, calibrated: CalibrationRequest, run_id: str) -> RoundRequest:
-    best = tasks.load_calibration(store, run_id).chosen
-    split = split_for(tasks.load_golden_set(store, calibrated.golden_id), calibrated.aspect, CHOSEN)
-    golden = tasks.load_golden_set(store, calibrated.golden_id)
+    best = projects.load_calibration(store, run_id).chosen
+    split = split_for(projects.load_golden_set(store, calibrated.golden_id), calibrated.aspect, CHOSEN)
+    golden = projects.load_golden_set(store, calibrated.golden_id)
     picks = tuple(golden.items[k].item_id for k in split.calibration[:3])
     parents = tuple(one.criteria_id for one in best[:2])
     return RoundRequest(calibrated.project_id, calibrated.golden_id, calibrated.aspect, run_id, parents, picks, SMALL)
@@ -62,84 +62,84 @@ def asked(store: Store, calibrated: CalibrationRequest, run_id: str) -> RoundReq
 
 @pytest.fixture(scope="module")
 def round_id(store: Store, settings: Settings, asked: RoundRequest, drive: Callable[..., str]) -> str:
-    round_id = tasks.start_round(store.acting(Actor("Ann", "reviewer")), settings, asked)
+    round_id = projects.start_round(store.acting(Actor("Ann", "reviewer")), settings, asked)
     assert drive(store, settings, round_id) == "done"
     return round_id
 
 
 def test_a_round_ends_in_proposals_that_wait_for_people(store: Store, asked: RoundRequest, round_id: str) -> None:
-    proposals = tasks.list_proposals(store, round_id)
+    proposals = projects.list_proposals(store, round_id)
     assert proposals
     for one in proposals:
         assert (one.state, one.seen, one.decided_by) == ("open", 0, "")
         assert one.parent.criteria_id in asked.parent_ids
         assert set(one.criteria.provenance.item_ids) <= set(asked.item_ids)
-        stood = tasks.get_criteria(store, asked.project_id, one.criteria.criteria_id).alignments
+        stood = projects.get_criteria(store, asked.project_id, one.criteria.criteria_id).alignments
         assert [(each.run_id, each.side) for each in stood] == [(round_id, "calibration")]
-    view = tasks.run_view(store, round_id)
+    view = projects.run_view(store, round_id)
     assert (view.kind, "3 picked items" in view.title) == ("round", True)
-    scores = tasks.item_scores(store, round_id, proposals[0].criteria.criteria_id)
+    scores = projects.item_scores(store, round_id, proposals[0].criteria.criteria_id)
     assert len(scores) == proposals[0].calibration.n
 
 
 def test_a_proposal_is_accepted_once(store: Store, asked: RoundRequest, round_id: str) -> None:
-    one = tasks.list_proposals(store, round_id)[0]
+    one = projects.list_proposals(store, round_id)[0]
     name = one.criteria.criteria_id
     with pytest.raises(UsageError, match="needs a reason"):
-        tasks.decide_proposal(store, round_id, name, accepted=True, reason=" ")
+        projects.decide_proposal(store, round_id, name, accepted=True, reason=" ")
     ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
-    tasks.decide_proposal(ann, round_id, name, accepted=True, reason="clearer")
+    projects.decide_proposal(ann, round_id, name, accepted=True, reason="clearer")
     with pytest.raises(ConflictError, match="Ann decided"):
-        tasks.decide_proposal(bo, round_id, name, accepted=False, reason="no", seen=-1)
-    again = tasks.list_proposals(store, round_id)[0]
+        projects.decide_proposal(bo, round_id, name, accepted=False, reason="no", seen=-1)
+    again = projects.list_proposals(store, round_id)[0]
     assert (again.state, again.reason, again.decided_by) == ("accepted", "clearer", "Ann")
-    assert tasks.review_of(store, asked.project_id, name).state == "proposed"
-    tasks.decide_proposal(bo, round_id, name, accepted=False, reason="on reflection", seen=again.seen)
-    assert tasks.list_proposals(store, round_id)[0].state == "rejected"
+    assert projects.review_of(store, asked.project_id, name).state == "proposed"
+    projects.decide_proposal(bo, round_id, name, accepted=False, reason="on reflection", seen=again.seen)
+    assert projects.list_proposals(store, round_id)[0].state == "rejected"
     with pytest.raises(UsageError, match="did not propose"):
-        tasks.decide_proposal(bo, round_id, "c-none", accepted=True, reason="r")
+        projects.decide_proposal(bo, round_id, "c-none", accepted=True, reason="r")
 
 
 def test_an_edit_can_be_accepted_in_its_place(
     store: Store, settings: Settings, asked: RoundRequest, round_id: str
 ) -> None:
-    one = tasks.list_proposals(store, round_id)[-1]
+    one = projects.list_proposals(store, round_id)[-1]
     name = one.criteria.criteria_id
     ann, words = store.acting(Actor("Ann", "reviewer")), one.criteria.text
     with pytest.raises(UsageError, match="unchanged"):
-        tasks.edit_proposal(ann, settings, round_id, name, f" {words} ", note="clearer so")
+        projects.edit_proposal(ann, settings, round_id, name, f" {words} ", note="clearer so")
     with pytest.raises(UsageError, match="needs a reason"):
-        tasks.edit_proposal(ann, settings, round_id, name, f"{words}\nReward brevity.", note=" ")
-    edited = tasks.edit_proposal(ann, settings, round_id, name, f"{words}\nReward brevity.", note="clearer so")
-    rescored = next(run for run in tasks.list_runs(store, asked.project_id) if run.kind == "rescore")
-    request = tasks.run_view(store, rescored.run_id).request
+        projects.edit_proposal(ann, settings, round_id, name, f"{words}\nReward brevity.", note=" ")
+    edited = projects.edit_proposal(ann, settings, round_id, name, f"{words}\nReward brevity.", note="clearer so")
+    rescored = next(run for run in projects.list_runs(store, asked.project_id) if run.kind == "rescore")
+    request = projects.run_view(store, rescored.run_id).request
     assert isinstance(request, RescoreRequest)
     assert (request.criteria_id, request.parent_id, request.run_id) == (edited, name, asked.run_id)
-    other = tasks.save_edit(store, asked.project_id, asked.parent_ids[0], "Quite another text.", "Ann")
+    other = projects.save_edit(store, asked.project_id, asked.parent_ids[0], "Quite another text.", "Ann")
     accept = {"accepted": True, "reason": "clearer so", "seen": one.seen}
     with pytest.raises(UsageError, match="no edit of this proposal"):
-        tasks.decide_proposal(store, round_id, name, **accept, edited_id=other)
-    tasks.decide_proposal(store, round_id, name, **accept, edited_id=edited)
-    again = next(each for each in tasks.list_proposals(store, round_id) if each.criteria.criteria_id == name)
+        projects.decide_proposal(store, round_id, name, **accept, edited_id=other)
+    projects.decide_proposal(store, round_id, name, **accept, edited_id=edited)
+    again = next(each for each in projects.list_proposals(store, round_id) if each.criteria.criteria_id == name)
     assert (again.state, again.edited_id) == ("accepted", edited)
-    states = [tasks.review_of(store, asked.project_id, each).state for each in (edited, name)]
+    states = [projects.review_of(store, asked.project_id, each).state for each in (edited, name)]
     assert states == ["proposed", "draft"]
 
 
 def test_an_edit_of_a_proposal_is_scored_by_the_judge_of_the_rounds_calibration(
     store: Store, settings: Settings, asked: RoundRequest, round_id: str
 ) -> None:
-    ann, name = store.acting(Actor("Ann", "reviewer")), tasks.list_proposals(store, round_id)[0].criteria.criteria_id
-    edited = tasks.save_edit(ann, asked.project_id, name, "Reward short sentences.", "Ann")
+    ann, name = store.acting(Actor("Ann", "reviewer")), projects.list_proposals(store, round_id)[0].criteria.criteria_id
+    edited = projects.save_edit(ann, asked.project_id, name, "Reward short sentences.", "Ann")
     where = (asked.project_id, asked.golden_id, asked.aspect)
     request = RescoreRequest(*where, criteria_id=edited, parent_id=name, run_id=round_id)
-    kept = tasks.run_view(store, tasks.start_rescore(ann, settings, request)).request
+    kept = projects.run_view(store, projects.start_rescore(ann, settings, request)).request
     assert isinstance(kept, RescoreRequest)
     assert (kept.run_id, kept.criteria_id) == (asked.run_id, edited)
-    rescored = next(run for run in tasks.list_runs(store, asked.project_id) if run.kind == "rescore")
-    second = tasks.save_edit(ann, asked.project_id, edited, "Reward short sentences and words.", "Ann")
+    rescored = next(run for run in projects.list_runs(store, asked.project_id) if run.kind == "rescore")
+    second = projects.save_edit(ann, asked.project_id, edited, "Reward short sentences and words.", "Ann")
     request = RescoreRequest(*where, criteria_id=second, parent_id=edited, run_id=rescored.run_id)
-    kept = tasks.run_view(store, tasks.start_rescore(ann, settings, request)).request  # an edit of an edit
+    kept = projects.run_view(store, projects.start_rescore(ann, settings, request)).request  # an edit of an edit
     assert isinstance(kept, RescoreRequest)
     assert (kept.run_id, kept.criteria_id) == (asked.run_id, second)
 
@@ -149,70 +149,72 @@ def test_a_meeting_decides_on_proposals_and_sees_what_was_decided_elsewhere(
 ) -> None:
     project = asked.project_id
     ann, bo = store.acting(Actor("Ann", "reviewer")), store.acting(Actor("Bo", "reviewer"))
-    agenda = tasks.suggest_agenda(store, project, asked.golden_id, asked.aspect)
-    still_open = {one.criteria.criteria_id for one in tasks.list_proposals(store, round_id) if one.state == "open"}
+    agenda = projects.suggest_agenda(store, project, asked.golden_id, asked.aspect)
+    still_open = {one.criteria.criteria_id for one in projects.list_proposals(store, round_id) if one.state == "open"}
     assert {one.subject_id for one in agenda} == still_open
     assert len(agenda) >= 2, "the round of this module leaves two proposals open"
     first, second = agenda[:2]
     assert first.run_id == round_id
     assert "spearman" in first.text
-    meeting_id = tasks.start_meeting(
+    meeting_id = projects.start_meeting(
         ann, project, "m", golden_id=asked.golden_id, aspect=asked.aspect, agenda=(first, second)
     )
     where = (project, meeting_id)
     with pytest.raises(UsageError, match="needs a reason"):
-        tasks.decide(ann, *where, 0, verdict="accepted", reason=" ")
-    assert tasks.get_meeting(store, *where).first_open == 0
+        projects.decide(ann, *where, 0, verdict="accepted", reason=" ")
+    assert projects.get_meeting(store, *where).first_open == 0
     made_of_it = next(
         one.criteria.text
-        for one in tasks.list_proposals(store, round_id)
+        for one in projects.list_proposals(store, round_id)
         if one.criteria.criteria_id == first.subject_id
     )
-    edited = tasks.edit_proposal(
+    edited = projects.edit_proposal(
         ann, settings, round_id, first.subject_id, f"{made_of_it}\nReward order.", note="clearer"
     )
-    tasks.decide(ann, *where, 0, verdict="accepted", reason="clearer", edited_id=edited)
-    now = {one.criteria.criteria_id: one for one in tasks.list_proposals(store, round_id)}
+    projects.decide(ann, *where, 0, verdict="accepted", reason="clearer", edited_id=edited)
+    now = {one.criteria.criteria_id: one for one in projects.list_proposals(store, round_id)}
     assert (now[first.subject_id].state, now[first.subject_id].decided_by) == ("accepted", "Ann")
     assert now[first.subject_id].edited_id == edited
-    assert tasks.review_of(store, project, edited).state == "proposed"
+    assert projects.review_of(store, project, edited).state == "proposed"
     with pytest.raises(ConflictError, match="Ann decided on this point"):
-        tasks.decide(bo, *where, 0, verdict="rejected", reason="no")
-    assert tasks.list_proposals(store, round_id)[0].reason != "no"
+        projects.decide(bo, *where, 0, verdict="rejected", reason="no")
+    assert projects.list_proposals(store, round_id)[0].reason != "no"
 
-    tasks.decide_proposal(bo, round_id, second.subject_id, accepted=False, reason="too long")
-    point = tasks.get_meeting(store, *where).points[1]
+    projects.decide_proposal(bo, round_id, second.subject_id, accepted=False, reason="too long")
+    point = projects.get_meeting(store, *where).points[1]
     assert point.decision is not None
     assert (point.decision.verdict, point.decision.actor, point.decision.number) == ("rejected", "Bo", 0)
-    assert tasks.get_meeting(store, *where).first_open is None
-    assert "too long" in tasks.meeting_minutes(store, *where)
+    assert projects.get_meeting(store, *where).first_open is None
+    assert "too long" in projects.meeting_minutes(store, *where)
     with pytest.raises(ConflictError, match="Bo decided"):  # Ann's screen showed it open
-        tasks.decide(ann, *where, 1, verdict="accepted", reason="it is fine", proposal_seen=-1)
-    seen = next(one for one in tasks.list_proposals(store, round_id) if one.criteria.criteria_id == second.subject_id)
-    tasks.decide(ann, *where, 1, verdict="accepted", reason="the meeting thinks otherwise", proposal_seen=seen.seen)
-    states = {one.criteria.criteria_id: one.state for one in tasks.list_proposals(store, round_id)}
+        projects.decide(ann, *where, 1, verdict="accepted", reason="it is fine", proposal_seen=-1)
+    seen = next(
+        one for one in projects.list_proposals(store, round_id) if one.criteria.criteria_id == second.subject_id
+    )
+    projects.decide(ann, *where, 1, verdict="accepted", reason="the meeting thinks otherwise", proposal_seen=seen.seen)
+    states = {one.criteria.criteria_id: one.state for one in projects.list_proposals(store, round_id)}
     assert states[second.subject_id] == "accepted"
 
 
 def test_what_a_proposal_fixed_and_broke(store: Store, asked: RoundRequest, round_id: str) -> None:
-    for one in tasks.list_proposals(store, round_id):
+    for one in projects.list_proposals(store, round_id):
         ids = (one.parent.criteria_id, one.criteria.criteria_id)
         before, after = (
-            {each.item_id: abs(each.gap) >= CHOSEN.min_gap for each in tasks.item_scores(store, round_id, name)}
+            {each.item_id: abs(each.gap) >= CHOSEN.min_gap for each in projects.item_scores(store, round_id, name)}
             for name in ids
         )
-        changed = {each.item_id: each.now for each in tasks.item_changes(store, round_id, ids[1], ids[0])}
+        changed = {each.item_id: each.now for each in projects.item_changes(store, round_id, ids[1], ids[0])}
         wanted = {i: "broken" if after[i] else "mended" for i in before if before[i] != after[i]}
         assert changed == wanted
     with pytest.raises(NotFoundError, match="no scores of criteria"):
-        tasks.item_changes(store, round_id, ids[1], "c-none")
+        projects.item_changes(store, round_id, ids[1], "c-none")
 
 
 def test_the_family_tree_puts_parents_first(store: Store, asked: RoundRequest, round_id: str) -> None:
-    tree = tasks.family_tree(store, asked.project_id, asked.aspect, asked.golden_id)
+    tree = projects.family_tree(store, asked.project_id, asked.aspect, asked.golden_id)
     place = {one.criteria.criteria_id: k for k, one in enumerate(tree)}
     depth = {one.criteria.criteria_id: one.depth for one in tree}
-    for one in tasks.list_proposals(store, round_id):
+    for one in projects.list_proposals(store, round_id):
         assert place[one.parent.criteria_id] < place[one.criteria.criteria_id]
         assert depth[one.criteria.criteria_id] == depth[one.parent.criteria_id] + 1
         parent = next(each for each in tree if each.criteria.criteria_id == one.parent.criteria_id)
@@ -222,11 +224,11 @@ def test_the_family_tree_puts_parents_first(store: Store, asked: RoundRequest, r
 def test_a_tree_with_an_undone_edit(store: Store, asked: RoundRequest) -> None:
     """A version that was undone names its parent as its child; the tree still ends."""
     parent = asked.parent_ids[0]
-    text = tasks.get_criteria(store, asked.project_id, parent).text
-    edited = tasks.save_edit(store, asked.project_id, parent, text + "\nBe brief.", "Ann")
-    assert tasks.save_edit(store, asked.project_id, edited, text, "Ann") == parent
+    text = projects.get_criteria(store, asked.project_id, parent).text
+    edited = projects.save_edit(store, asked.project_id, parent, text + "\nBe brief.", "Ann")
+    assert projects.save_edit(store, asked.project_id, edited, text, "Ann") == parent
     names = [
-        one.criteria.criteria_id for one in tasks.family_tree(store, asked.project_id, asked.aspect, asked.golden_id)
+        one.criteria.criteria_id for one in projects.family_tree(store, asked.project_id, asked.aspect, asked.golden_id)
     ]
     assert len(names) == len(set(names))
 
@@ -234,8 +236,8 @@ def test_a_tree_with_an_undone_edit(store: Store, asked: RoundRequest) -> None:
 def test_rounds_that_cannot_start(store: Store, settings: Settings, asked: RoundRequest, round_id: str) -> None:
     from dataclasses import replace
 
-    golden = tasks.load_golden_set(store, asked.golden_id)
-    held_out = tasks.load_calibration(store, asked.run_id).split.held_out[0]
+    golden = projects.load_golden_set(store, asked.golden_id)
+    held_out = projects.load_calibration(store, asked.run_id).split.held_out[0]
     for changes, error, words in (
         ({"parent_ids": ()}, UsageError, "at least one"),
         ({"parent_ids": ("c-none",)}, NotFoundError, "no criteria"),
@@ -244,11 +246,11 @@ def test_rounds_that_cannot_start(store: Store, settings: Settings, asked: Round
         ({"aspect": "fluency"}, UsageError, "must be for fluency"),
     ):
         with pytest.raises(error, match=words):
-            tasks.start_round(store, settings, replace(asked, **changes))
+            projects.start_round(store, settings, replace(asked, **changes))
     with pytest.raises(JobError, match="no refinement round"):
-        tasks.list_proposals(store, asked.run_id)
+        projects.list_proposals(store, asked.run_id)
 
 
 def test_what_a_round_costs_is_known_before(store: Store, asked: RoundRequest) -> None:
-    n = len(tasks.load_calibration(store, asked.run_id).split.calibration)
-    assert tasks.round_cost(store, asked.run_id, 2, SMALL) == 2 * n + 4 * (n + 1)
+    n = len(projects.load_calibration(store, asked.run_id).split.calibration)
+    assert projects.round_cost(store, asked.run_id, 2, SMALL) == 2 * n + 4 * (n + 1)

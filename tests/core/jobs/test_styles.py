@@ -14,12 +14,12 @@ import pytest
 import core
 from core.data import load_golden
 from core.errors import AspectError, UsageError
-from core.jobs.tasks.style_grid.asking import Asker, language_model
-from core.jobs.tasks.style_grid.inline import GridFiles, InlineGrid, run_grid
-from core.jobs.views.styles import StylesRequest
 from core.judging.llm import LLMJudge
 from core.judging.styles import Style, sampling_of
 from core.progress import Silent
+from core.projects.style_grid.asking import Asker, language_model
+from core.projects.style_grid.inline import GridFiles, InlineGrid, run_grid
+from core.projects.views.styles import StylesRequest
 from core.providers.base import Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.public import task_of
@@ -230,7 +230,7 @@ def test_an_estimate_of_many_items_renders_some(
     """A quarter of the prompts tells the tokens of all within a tenth; calls are counted, not estimated."""
     files = GridFiles(golden, request_of(BARE, n_items=None), {}, {})
     whole = files.estimate(settings)
-    monkeypatch.setattr("core.jobs.tasks.style_grid.estimate.RENDERED", 36)
+    monkeypatch.setattr("core.projects.style_grid.estimate.RENDERED", 36)
     some = files.estimate(settings)
     assert some.calls == whole.calls == 144
     assert some.prompt_tokens != whole.prompt_tokens

@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import NotFoundError, UsageError
-from core.jobs import tasks
-from core.jobs.tasks.style_grid.inline import GridFiles, run_grid
-from core.jobs.tasks.style_grid.seen import criteria_saw
-from core.jobs.tasks.styles import steps_document
-from core.jobs.views import CalibrationRequest, RunView
-from core.jobs.views.styles import StyleCell, StylesRequest, StylesView
 from core.judging.styles import Style
+from core.projects.style_grid.inline import GridFiles, run_grid
+from core.projects.style_grid.seen import criteria_saw
+from core.projects.styles import steps_document
+from core.projects.views import CalibrationRequest, RunView
+from core.projects.views.styles import StyleCell, StylesRequest, StylesView
 from core.public import split_for
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
@@ -49,7 +49,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
@@ -57,8 +57,8 @@ def store(settings: Settings) -> Iterator[Store]:
 @pytest.fixture
 def asked(store: Store, golden: GoldenSet) -> StylesRequest:
     """Three styles on two aspects, on 24 of the 144 items: 144 calls."""
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     return StylesRequest(project, golden_id, ASPECTS[0], ASPECTS, "scripted", STYLES, n_items=N, resamples=20)
 
 
@@ -88,9 +88,9 @@ def _sent(tmp_path: Path) -> Counter[str]:
 
 
 def _done(store: Store, settings: Settings, request: StylesRequest, work_off: WorkOff) -> RunView:
-    run_id = tasks.start_styles(store, settings, request)
+    run_id = projects.start_styles(store, settings, request)
     work_off(store, settings)
-    return tasks.run_view(store, run_id)
+    return projects.run_view(store, run_id)
 
 
 def _measured(view: StylesView) -> list[StyleCell]:
@@ -113,20 +113,20 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     The cancel may lose what was in flight (8 at a time) and what arrived just before the next commit, another 8.
     """
     request = replace(asked, judge_spec=f"openai:fake-judge@{serve()}", auto_steps=True)
-    run_id = tasks.start_styles(store, settings, request)
+    run_id = projects.start_styles(store, settings, request)
     work_off(store, settings, wait=False)
-    until(lambda: (seen := tasks.styles_so_far(store, run_id)) is not None and len(seen.cells) >= 1, 60)
-    tasks.cancel_run(store, run_id)
+    until(lambda: (seen := projects.styles_so_far(store, run_id)) is not None and len(seen.cells) >= 1, 60)
+    projects.cancel_run(store, run_id)
     until(lambda: not any(thread.name.startswith(f"work-{run_id}") for thread in threading.enumerate()))
-    stopped = tasks.run_view(store, run_id)
+    stopped = projects.run_view(store, run_id)
     assert (stopped.status, stopped.resumable) == ("cancelled", True)
-    so_far = tasks.styles_so_far(store, run_id)
+    so_far = projects.styles_so_far(store, run_id)
     assert so_far is not None
     assert 1 <= len(so_far.cells) < 6
     assert sum(_sent(tmp_path).values()) < 146
-    tasks.resume_run(store, settings, run_id)
+    projects.resume_run(store, settings, run_id)
     work_off(store, settings)
-    view = tasks.run_view(store, run_id)
+    view = projects.run_view(store, run_id)
     assert (view.status, view.error, view.attempt) == ("done", "", 2)
     assert isinstance(view.outcome, StylesView)
     assert (len(view.outcome.cells), view.outcome.unfinished, view.outcome.calls) == (6, (), 146)
@@ -134,7 +134,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     assert len(sent) == 146
     assert sum(sent.values()) <= 146 + 2 * 8
     assert _measured(view.outcome)[: len(so_far.cells)] == _measured(so_far)
-    shelf = tasks.list_judges(store, asked.project_id, asked.golden_id)
+    shelf = projects.list_judges(store, asked.project_id, asked.golden_id)
     assert [one.judge_id for one in shelf] == [cell.judge_id for cell in view.outcome.cells]
 
     again = _done(store, settings, request, work_off)  # the same grid once more is free
@@ -158,34 +158,34 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
         ("relevance", "score-only · 1 sample at t=0 · steps · weighted")
     ]
     assert view.calls == view.outcome.calls == 2 + N * (3 + 1 + 3)
-    shelf = tasks.list_judges(store, asked.project_id)
+    shelf = projects.list_judges(store, asked.project_id)
     for one, cell, own in zip(shelf, view.outcome.cells, inline.finished, strict=True):
         assert (one.judge.kind, one.judge.aspect, one.judge.run_id) == ("style", cell.aspect, view.run_id)
         assert one.judge.calls_per_item == cell.style.samples
         np.testing.assert_array_equal(one.judge.values, own.judge.values)
-        assert tasks.judge_replies(store, asked.project_id, one.judge_id) == own.replies
+        assert projects.judge_replies(store, asked.project_id, one.judge_id) == own.replies
         assert one.name.endswith("pilot")
-    written = tasks.find_steps(store, asked.project_id, asked.golden_id, "coherence")
+    written = projects.find_steps(store, asked.project_id, asked.golden_id, "coherence")
     assert written is not None
     assert (written.text, written.edited) == (view.outcome.steps["coherence"], False)
 
-    tasks.save_steps(store, view.run_id, "coherence", " 1. Mine. ")
-    edited = tasks.find_steps(store, asked.project_id, asked.golden_id, "coherence")
+    projects.save_steps(store, view.run_id, "coherence", " 1. Mine. ")
+    edited = projects.find_steps(store, asked.project_id, asked.golden_id, "coherence")
     assert edited is not None
     assert (edited.text, edited.edited, edited.run_id) == ("1. Mine.", True, view.run_id)
-    assert tasks.styles_so_far(store, view.run_id) == view.outcome  # what was asked stays as it was asked
-    tasks.save_steps(store, view.run_id, "coherence", "")
-    assert tasks.run_steps(store, view.run_id, "coherence") == written  # back to the model's
+    assert projects.styles_so_far(store, view.run_id) == view.outcome  # what was asked stays as it was asked
+    projects.save_steps(store, view.run_id, "coherence", "")
+    assert projects.run_steps(store, view.run_id, "coherence") == written  # back to the model's
 
 
 def test_steps_saved_before_the_model_is_asked_are_taken(
     store: Store, settings: Settings, asked: StylesRequest, work_off: WorkOff
 ) -> None:
     request = replace(asked, styles=STYLES[:1], auto_steps=True)
-    run_id = tasks.start_styles(store, settings, request)
-    tasks.save_steps(store, run_id, "coherence", "1. Mine.")
+    run_id = projects.start_styles(store, settings, request)
+    projects.save_steps(store, run_id, "coherence", "1. Mine.")
     work_off(store, settings)
-    view = tasks.run_view(store, run_id)
+    view = projects.run_view(store, run_id)
     assert isinstance(view.outcome, StylesView)
     assert view.outcome.steps["coherence"] == "1. Mine."
     assert view.outcome.calls == 1 + 2 * N  # only the other aspect's steps were asked for
@@ -203,7 +203,7 @@ def _calibrated(store: Store, asked: StylesRequest, golden: GoldenSet, settings:
     store.criteria.add(asked.project_id, asked.golden_id, [draft])
     stood = Alignment("spearman", "dataset", 0.5, 72)
     store.criteria.record(asked.project_id, run_id, [Stood(draft.criteria_id, "calibration", "chosen", stood)])
-    return tasks.save_edit(store, asked.project_id, draft.criteria_id, "Reward brevity, always.", "Ann")
+    return projects.save_edit(store, asked.project_id, draft.criteria_id, "Reward brevity, always.", "Ann")
 
 
 def test_criteria_saw_the_calibration_items_of_their_family(
@@ -212,7 +212,7 @@ def test_criteria_saw_the_calibration_items_of_their_family(
     """An edit inherits what its parent's calibration saw, and the items that the draft was shown."""
     chosen = CalibrationSettings(seed=5)
     edit = _calibrated(store, asked, golden, chosen)
-    criteria = tasks.get_criteria(store, asked.project_id, edit).criteria
+    criteria = projects.get_criteria(store, asked.project_id, edit).criteria
     split = split_for(golden, "coherence", chosen)
     saw = {*split.calibration, 0, 1}
     assert set(criteria_saw(store, golden, criteria)) == saw
@@ -220,7 +220,7 @@ def test_criteria_saw_the_calibration_items_of_their_family(
     assert criteria_saw(store, golden, Criteria("", "coherence")) == ()
 
     # A copy in another project, for another aspect and in other white space, has seen what the original saw.
-    other = tasks.create_project(store, "other").project_id
+    other = projects.create_project(store, "other").project_id
     copy = Criteria("Reward  brevity,\nalways.", "fluency", Provenance("given"))
     store.criteria.add(other, asked.golden_id, [copy])
     assert set(criteria_saw(store, golden, copy)) == saw
@@ -235,11 +235,11 @@ def test_a_grid_with_criteria_tells_what_it_will_cost(
 ) -> None:
     edit = _calibrated(store, asked, golden, CalibrationSettings())
     request = replace(asked, criteria={"coherence": edit}, aspects=("coherence",), n_items=None)
-    told, bare = (tasks.estimate_styles(store, settings, one) for one in (request, replace(request, criteria={})))
+    told, bare = (projects.estimate_styles(store, settings, one) for one in (request, replace(request, criteria={})))
     assert (told.calls, told.cells[0].n_items) == (3 * 144, 144)
     assert (told.prompt_tokens or 0) > (bare.prompt_tokens or 0)
     with pytest.raises(UsageError, match="cannot judge 'relevance'"):
-        tasks.estimate_styles(store, settings, replace(asked, criteria={"relevance": edit}))
+        projects.estimate_styles(store, settings, replace(asked, criteria={"relevance": edit}))
 
 
 @pytest.mark.parametrize(
@@ -256,15 +256,15 @@ def test_what_cannot_start_is_refused_before_it_is_queued(
     store: Store, settings: Settings, asked: StylesRequest, changes: dict[str, object], error: type, words: str
 ) -> None:
     with pytest.raises(error, match=words) as raised:
-        tasks.start_styles(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
+        projects.start_styles(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
     assert "secret" not in str(raised.value)
-    assert tasks.list_runs(store) == []
+    assert projects.list_runs(store) == []
 
 
 def test_steps_of_a_run_that_is_no_grid(store: Store, asked: StylesRequest, golden: GoldenSet) -> None:
     _calibrated(store, asked, golden, CalibrationSettings())
-    (run,) = tasks.list_runs(store)
+    (run,) = projects.list_runs(store)
     with pytest.raises(NotFoundError, match="no grid of styles"):
-        tasks.save_steps(store, run.run_id, "coherence", "1. Mine.")
-    assert tasks.find_steps(store, asked.project_id, asked.golden_id, "coherence") is None
+        projects.save_steps(store, run.run_id, "coherence", "1. Mine.")
+    assert projects.find_steps(store, asked.project_id, asked.golden_id, "coherence") is None
     assert steps_document("a", edited=True) != steps_document("a", edited=False) != steps_document("b", edited=False)

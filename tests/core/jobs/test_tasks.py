@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AspectError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
-from core.jobs import launch, tasks
+from core.jobs import launch
 from core.jobs.places import store_url
 from core.jobs.runs.rescore import changed_items
-from core.jobs.views import CalibrationRequest, ProjectView, RescoreRequest
 from core.progress import Stage
+from core.projects.views import CalibrationRequest, ProjectView, RescoreRequest
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.criteria import Stood
@@ -33,14 +34,14 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
 
 @pytest.fixture
 def project(store: Store) -> ProjectView:
-    return tasks.create_project(store, "  Our   project ")
+    return projects.create_project(store, "  Our   project ")
 
 
 @pytest.fixture
@@ -56,130 +57,130 @@ def golden() -> GoldenSet:
 
 @pytest.fixture
 def request_(store: Store, project: ProjectView, golden: GoldenSet) -> CalibrationRequest:
-    golden_id = tasks.add_golden(store, project.project_id, golden)
+    golden_id = projects.add_golden(store, project.project_id, golden)
     return CalibrationRequest(
         project.project_id, golden_id, "a", "offline", CalibrationSettings(preset="quick", seed=3)
     )
 
 
 def test_one_store_per_process(settings: Settings, store: Store) -> None:
-    assert tasks.open_store(settings) is store
-    assert tasks.open_store(replace(settings, database_url=store_url(settings))) is store
+    assert projects.open_store(settings) is store
+    assert projects.open_store(replace(settings, database_url=store_url(settings))) is store
 
 
 def test_projects(store: Store, project: ProjectView) -> None:
     assert project.name == "Our project"
     assert datetime.now(UTC) - project.created_at < timedelta(minutes=1)
-    assert tasks.list_projects(store) == [project]
+    assert projects.list_projects(store) == [project]
     for name in ("", " \n", "x" * 201):
         with pytest.raises(UsageError, match="1 to 200 characters"):
-            tasks.create_project(store, name)
+            projects.create_project(store, name)
     with pytest.raises(NotFoundError, match="CONCORD_HOME"):
-        tasks.get_project(store, "p-none")
+        projects.get_project(store, "p-none")
 
 
 def test_judges_of_a_project(store: Store, request_: CalibrationRequest) -> None:
     judge = JudgeScores("theirs", "imported", "a", np.arange(48.0))
     where = (request_.project_id, request_.golden_id)
-    judge_id = tasks.add_judge(store, *where, judge, {"i0": ["Score: 0"]})
-    assert tasks.add_judge(store, *where, judge) == judge_id
-    (view,) = tasks.list_judges(store, *where, "a")
+    judge_id = projects.add_judge(store, *where, judge, {"i0": ["Score: 0"]})
+    assert projects.add_judge(store, *where, judge) == judge_id
+    (view,) = projects.list_judges(store, *where, "a")
     assert (view.judge_id, view.name, view.golden_id) == (judge_id, "theirs", request_.golden_id)
-    assert tasks.judge_replies(store, request_.project_id, judge_id) == {"i0": ("Score: 0",)}
-    tasks.rename_judge(store, request_.project_id, judge_id, " ours ")
-    assert tasks.get_judge(store, request_.project_id, judge_id).name == "ours"
+    assert projects.judge_replies(store, request_.project_id, judge_id) == {"i0": ("Score: 0",)}
+    projects.rename_judge(store, request_.project_id, judge_id, " ours ")
+    assert projects.get_judge(store, request_.project_id, judge_id).name == "ours"
     for bad in ("", " \n", "x" * 121):
         with pytest.raises(UsageError, match="name"):
-            tasks.rename_judge(store, request_.project_id, judge_id, bad)
+            projects.rename_judge(store, request_.project_id, judge_id, bad)
     with pytest.raises(UsageError, match="no aspect 'b'"):
-        tasks.add_judge(store, *where, replace(judge, aspect="b"))
+        projects.add_judge(store, *where, replace(judge, aspect="b"))
     with pytest.raises(NotFoundError):
-        tasks.add_judge(store, "p-none", request_.golden_id, judge)
-    tasks.remove_judge(store, request_.project_id, judge_id)
-    assert tasks.list_judges(store, request_.project_id) == []
+        projects.add_judge(store, "p-none", request_.golden_id, judge)
+    projects.remove_judge(store, request_.project_id, judge_id)
+    assert projects.list_judges(store, request_.project_id) == []
 
 
 def test_a_run_of_a_kind_from_the_future(store: Store, request_: CalibrationRequest) -> None:
     new = NewRun(request_.project_id, request_.golden_id, "dreams", "t", "a", "offline", "{}")
     with pytest.raises(JobError, match="'dreams', which this version"):
-        tasks.run_view(store, store.runs.add(new))
+        projects.run_view(store, store.runs.add(new))
 
 
 def test_the_sample_project_is_loaded_once(store: Store) -> None:
-    project = tasks.ensure_sample_project(store)
+    project = projects.ensure_sample_project(store)
     assert project.name == "Sample project"
     assert project.n_goldens == 3
-    assert tasks.ensure_sample_project(store) == project
-    kinds = {view.kind for view in tasks.list_goldens(store, project.project_id)}
+    assert projects.ensure_sample_project(store) == project
+    kinds = {view.kind for view in projects.list_goldens(store, project.project_id)}
     assert kinds == {"source_target", "source_context_target", "data_text"}
 
 
 def test_golden_sets(store: Store, project: ProjectView, golden: GoldenSet) -> None:
-    golden_id = tasks.add_golden(store, project.project_id, golden)
-    assert tasks.load_golden_set(store, golden_id) == golden
-    (view,) = tasks.list_goldens(store, project.project_id)
-    assert view == tasks.get_golden(store, golden_id)
+    golden_id = projects.add_golden(store, project.project_id, golden)
+    assert projects.load_golden_set(store, golden_id) == golden
+    (view,) = projects.list_goldens(store, project.project_id)
+    assert view == projects.get_golden(store, golden_id)
     assert (view.n_items, view.n_sources, view.n_systems) == (48, 12, 4)
     aspect = view.aspect("a")
     assert aspect is not None
     assert (aspect.scale, aspect.n_labelled) == (Scale(1, 5), 48)
     assert view.aspect("b") is None
-    page = tasks.golden_page(store, golden_id, 46, 10)
+    page = projects.golden_page(store, golden_id, 46, 10)
     assert ([row.item.item_id for row in page.rows], page.offset, page.total) == (["i46", "i47"], 46, 48)
     assert page.rows[0].labels == {"a": 3.0}
     for offset, limit in ((-1, 5), (0, 0), (0, 2001)):
         with pytest.raises(UsageError):
-            tasks.golden_page(store, golden_id, offset, limit)
+            projects.golden_page(store, golden_id, offset, limit)
     with pytest.raises(NotFoundError):
-        tasks.add_golden(store, "p-none", golden)
+        projects.add_golden(store, "p-none", golden)
 
 
 def test_estimate(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
-    view = tasks.estimate(store, settings, request_)
+    view = projects.estimate(store, settings, request_)
     assert (view.n_calibration, view.n_held_out) == (24, 24)
     assert view.calls > 24
     assert any("no language model" in note for note in view.notes)
     assert "24 calibration labels" in view.few_labels
     budgeted = replace(request_, settings=replace(request_.settings, budget=50))
-    assert tasks.estimate(store, settings, budgeted).calls == 50
+    assert projects.estimate(store, settings, budgeted).calls == 50
     with pytest.raises(AspectError):
-        tasks.estimate(store, settings, replace(request_, aspect="none"))
+        projects.estimate(store, settings, replace(request_, aspect="none"))
 
 
 def test_a_run_is_queued_and_seen(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
-    run_id = tasks.start_calibration(store, settings, request_)
-    view = tasks.run_view(store, run_id)
+    run_id = projects.start_calibration(store, settings, request_)
+    view = projects.run_view(store, run_id)
     assert (view.kind, view.status, view.aspect, view.judge_spec) == ("calibration", "queued", "a", "offline")
     assert view.request == request_
     assert (view.progress, view.seconds_left, view.worker_alive, view.standing, view.calibration) == (None,) * 5
     assert not view.finished
-    assert view.version == tasks.run_version(store, run_id)
-    assert [run.run_id for run in tasks.list_runs(store, request_.project_id)] == [run_id]
-    assert tasks.list_runs(store, "p-other") == []
-    assert not tasks.worker_alive(store)
-    assert tasks.load_scores(store, run_id).values.shape == (0, 48)
+    assert view.version == projects.run_version(store, run_id)
+    assert [run.run_id for run in projects.list_runs(store, request_.project_id)] == [run_id]
+    assert projects.list_runs(store, "p-other") == []
+    assert not projects.worker_alive(store)
+    assert projects.load_scores(store, run_id).values.shape == (0, 48)
     with pytest.raises(JobError, match="has no calibration result"):
-        tasks.load_calibration(store, run_id)
-    tasks.cancel_run(store, run_id)
-    assert tasks.run_view(store, run_id).resumable
-    tasks.resume_run(store, settings, run_id)
-    assert tasks.run_view(store, run_id).status == "queued"
+        projects.load_calibration(store, run_id)
+    projects.cancel_run(store, run_id)
+    assert projects.run_view(store, run_id).resumable
+    projects.resume_run(store, settings, run_id)
+    assert projects.run_view(store, run_id).status == "queued"
 
 
 def test_time_left_is_told_once_there_is_a_pace(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
-    run_id = tasks.start_calibration(store, settings, request_)
+    run_id = projects.start_calibration(store, settings, request_)
     store.workers.enter("w", "here", 1)
     store.runs.claim(run_id, 1, "w")
-    usage = tasks.run_view(store, run_id).usage
+    usage = projects.run_view(store, run_id).usage
     store.runs.progress(run_id, 1, Stage("draft", "", 4, 100, usage), 1)
-    assert tasks.run_view(store, run_id).seconds_left is None  # under a twentieth
+    assert projects.run_view(store, run_id).seconds_left is None  # under a twentieth
     store.runs.progress(run_id, 1, Stage("revisit", "", 50, 100, usage), 2)
-    view = tasks.run_view(store, run_id)
+    view = projects.run_view(store, run_id)
     assert view.progress == 0.5
     assert view.seconds_left is not None
     assert 0.0 < view.seconds_left < 60.0
     assert view.worker_alive
-    assert tasks.worker_alive(store)
+    assert projects.worker_alive(store)
 
 
 @pytest.mark.parametrize(
@@ -195,21 +196,21 @@ def test_what_cannot_be_started(
     store: Store, settings: Settings, request_: CalibrationRequest, change: dict[str, str], error: type[Exception]
 ) -> None:
     with pytest.raises(error) as caught:
-        tasks.start_calibration(store, settings, replace(request_, **change))
+        projects.start_calibration(store, settings, replace(request_, **change))
     assert "secret" not in str(caught.value)
-    assert tasks.list_runs(store) == []
+    assert projects.list_runs(store) == []
 
 
 def test_edits_of_criteria(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
     project_id = request_.project_id
-    run_id = tasks.start_calibration(store, settings, request_)
+    run_id = projects.start_calibration(store, settings, request_)
     parent = Criteria("Reward order.", "a")
     store.criteria.add(project_id, request_.golden_id, [parent])
     alignment = Alignment("spearman", "sample", 0.5, 24, 6)
     store.criteria.record(project_id, run_id, [Stood(parent.criteria_id, "calibration", "chosen", alignment)])
-    before = tasks.get_criteria(store, project_id, parent.criteria_id)
+    before = projects.get_criteria(store, project_id, parent.criteria_id)
     assert (before.text, before.head, before.runs) == ("Reward order.", parent.criteria_id, (run_id,))
-    edit_id = tasks.save_edit(
+    edit_id = projects.save_edit(
         store,
         project_id,
         parent.criteria_id,
@@ -218,7 +219,7 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
         note="shorter",
         expected_head=before.head,
     )
-    edit = tasks.get_criteria(store, project_id, edit_id)
+    edit = projects.get_criteria(store, project_id, edit_id)
     assert (edit.text, edit.author, edit.note, edit.parents) == (
         "Reward order and brevity.",
         "Ann",
@@ -227,27 +228,27 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
     )
     assert edit.provenance.origin == "edit"
     with pytest.raises(ConflictError):
-        tasks.save_edit(store, project_id, parent.criteria_id, "Ben's text", "Ben", expected_head=before.head)
-    assert tasks.get_criteria(store, project_id, parent.criteria_id).edits == (edit_id,)
-    assert tasks.save_edit(store, project_id, parent.criteria_id, "Reward  order.", "Ben") == parent.criteria_id
-    listed = {row.criteria_id: row for row in tasks.list_criteria(store, project_id, aspect="a")}
+        projects.save_edit(store, project_id, parent.criteria_id, "Ben's text", "Ben", expected_head=before.head)
+    assert projects.get_criteria(store, project_id, parent.criteria_id).edits == (edit_id,)
+    assert projects.save_edit(store, project_id, parent.criteria_id, "Reward  order.", "Ben") == parent.criteria_id
+    listed = {row.criteria_id: row for row in projects.list_criteria(store, project_id, aspect="a")}
     assert set(listed) == {parent.criteria_id, edit_id}
     assert listed[parent.criteria_id].alignments[0].alignment == alignment
-    assert [row.criteria_id for row in tasks.list_criteria(store, project_id, run_id=run_id)] == [parent.criteria_id]
+    assert [row.criteria_id for row in projects.list_criteria(store, project_id, run_id=run_id)] == [parent.criteria_id]
     for text in ("  ", "x" * 20_001):
         with pytest.raises(CriteriaError):
-            tasks.save_edit(store, project_id, parent.criteria_id, text, "Ann")
+            projects.save_edit(store, project_id, parent.criteria_id, text, "Ann")
 
 
 def test_rescoring_needs_a_judge(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
-    run_id = tasks.start_calibration(store, settings, request_)
+    run_id = projects.start_calibration(store, settings, request_)
     one = Criteria("Reward order.", "a")
     store.criteria.add(request_.project_id, request_.golden_id, [one])
     ask = RescoreRequest(request_.project_id, request_.golden_id, "a", one.criteria_id, one.criteria_id, run_id)
     with pytest.raises(JobError, match="not come to its judge"):
-        tasks.start_rescore(store, settings, ask)
+        projects.start_rescore(store, settings, ask)
     with pytest.raises(NotFoundError):
-        tasks.start_rescore(store, settings, replace(ask, criteria_id="c-none"))
+        projects.start_rescore(store, settings, replace(ask, criteria_id="c-none"))
 
 
 def test_items_that_changed_sides(golden: GoldenSet) -> None:
@@ -291,7 +292,7 @@ def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
 
 
 def test_an_external_worker_is_not_started(settings: Settings) -> None:
-    tasks.ensure_worker(settings)
+    projects.ensure_worker(settings)
     assert not settings.home.exists()
 
 
@@ -303,10 +304,10 @@ def test_the_web_process_stays_light(repository: Path) -> None:
     """Opening the store, a queued run and a look at it load none of the heavy libraries, nor the job engine."""
     code = """
 import sys, tempfile, pathlib
-from core.jobs import tasks
+from core import projects
 from core.settings import Settings
-store = tasks.open_store(Settings(home=pathlib.Path(tempfile.mkdtemp()), worker="external"))
-tasks.create_project(store, "p"), tasks.list_runs(store), tasks.worker_alive(store)
+store = projects.open_store(Settings(home=pathlib.Path(tempfile.mkdtemp()), worker="external"))
+projects.create_project(store, "p"), projects.list_runs(store), projects.worker_alive(store)
 heavy = {"torch", "transformers", "streamlit", "sklearn", "scipy", "pandas", "openai", "plotly"}
 print(sorted(heavy & {name.split(".")[0] for name in sys.modules}))
 """

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from core import projects
 from core.__main__ import main
 from core.errors import AccessError, ArchiveError, NotFoundError, StoreFullError, UsageError
-from core.jobs import tasks
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
@@ -33,15 +33,15 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
 
 
 @pytest.fixture
 def project(store: Store) -> str:
-    project_id = tasks.create_project(store.acting(ADA), "Summaries").project_id
-    tasks.add_golden(store, project_id, GOLDEN)
+    project_id = projects.create_project(store.acting(ADA), "Summaries").project_id
+    projects.add_golden(store, project_id, GOLDEN)
     return project_id
 
 
@@ -49,14 +49,16 @@ def test_the_log_names_who_took_it_away_and_where_it_came_from(
     store: Store, settings: Settings, project: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "p.zip"
-    told = tasks.export_project(store.acting(ADA), settings, project, file)
-    assert [(one.actor, one.sentence) for one in tasks.list_events(store, project)][-1] == (
+    told = projects.export_project(store.acting(ADA), settings, project, file)
+    assert [(one.actor, one.sentence) for one in projects.list_events(store, project)][-1] == (
         "Ada",
         "exported the project",
     )
-    assert str(tmp_path) not in str(tasks.list_events(store, project)[-1].body)  # where files lie is nobody's business
-    new = tasks.import_project(store.acting(Actor("Bo", "admin")), settings, file).project_id
-    last = tasks.list_events(store, new)[-1]
+    assert str(tmp_path) not in str(
+        projects.list_events(store, project)[-1].body
+    )  # where files lie is nobody's business
+    new = projects.import_project(store.acting(Actor("Bo", "admin")), settings, file).project_id
+    last = projects.list_events(store, new)[-1]
     assert (last.actor, last.role, last.body["digest"]) == ("Bo", "admin", told.digest)
 
 
@@ -65,17 +67,17 @@ def test_admins_only(store: Store, settings: Settings, project: str, tmp_path: P
     file = tmp_path / "p.zip"
     other = store.acting(Actor("Vi", role))
     with pytest.raises(AccessError, match="Vi may not do this"):
-        tasks.export_project(other, settings, project, file)
+        projects.export_project(other, settings, project, file)
     assert not file.exists()
-    tasks.export_project(store, settings, project, file)
-    for task in (tasks.preview_project, tasks.import_project):
+    projects.export_project(store, settings, project, file)
+    for task in (projects.preview_project, projects.import_project):
         with pytest.raises(AccessError, match="Vi may not do this"):
             task(other, settings, file)
 
 
 def test_an_unknown_project_leaves_no_file(store: Store, settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
-        tasks.export_project(store, settings, "none", tmp_path / "p.zip")
+        projects.export_project(store, settings, "none", tmp_path / "p.zip")
     assert list(tmp_path.glob("*.zip*")) == []
 
 
@@ -90,7 +92,7 @@ def test_a_full_disk_in_mid_export_leaves_the_old_file(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ArchiveError, match="disk is full; nothing was changed"):
-        tasks.export_project(store, settings, project, file)
+        projects.export_project(store, settings, project, file)
     assert file.read_bytes() == b"the old one"
     assert [one.name for one in tmp_path.iterdir() if "partial" in one.name] == []
 
@@ -106,7 +108,7 @@ def test_a_store_that_breaks_in_mid_export_leaves_the_old_file(
 
     monkeypatch.setattr(transfer, "encode", broken)
     with pytest.raises(StoreFullError):
-        tasks.export_project(store, settings, project, file)
+        projects.export_project(store, settings, project, file)
     assert file.read_bytes() == b"the old one"
 
 
@@ -116,8 +118,8 @@ def test_a_full_disk_in_mid_import_keeps_nothing(
     """SQLite itself runs out of pages: the import ends, all of it is taken back, the store goes on."""
     file = tmp_path / "p.zip"
     big = GoldenSet("big", "single", tuple(Item(f"i{k}", f"{k} " * 400, f"s{k}") for k in range(300)), {})
-    tasks.add_golden(store, project, big)
-    tasks.export_project(store, settings, project, file)
+    projects.add_golden(store, project, big)
+    projects.export_project(store, settings, project, file)
     with Store(f"sqlite:///{tmp_path / 'small.sqlite'}") as small:
         engine = small.transfers._db.engine
         with engine.connect() as connection:
@@ -130,7 +132,7 @@ def test_a_full_disk_in_mid_import_keeps_nothing(
         engine.dispose()
         sa.event.listen(engine, "connect", bound)
         with pytest.raises(StoreFullError, match="disk is full"):
-            tasks.import_project(small, settings, file)
+            projects.import_project(small, settings, file)
         assert small.projects.all() == []
         assert small.projects.add("goes on")
 
@@ -138,20 +140,20 @@ def test_a_full_disk_in_mid_import_keeps_nothing(
 def test_limits_follow_the_setting(store: Store, project: str, tmp_path: Path) -> None:
     file = tmp_path / "p.zip"
     tight = Settings(home=tmp_path, max_upload_mb=1)
-    tasks.export_project(store, tight, project, file)
+    projects.export_project(store, tight, project, file)
     with file.open("ab") as out:
         out.write(bytes(1_000_000))
     with pytest.raises(ArchiveError, match="1 MB are allowed"):
-        tasks.preview_project(store, tight, file)
+        projects.preview_project(store, tight, file)
 
 
 def test_names(store: Store, settings: Settings, project: str, tmp_path: Path) -> None:
     file = tmp_path / "p.zip"
-    tasks.export_project(store, settings, project, file)
-    assert tasks.import_project(store, settings, file, name="  My   own ").project.name == "My own"
-    assert tasks.import_project(store, settings, file, name="My own").project.name == "My own (2)"
+    projects.export_project(store, settings, project, file)
+    assert projects.import_project(store, settings, file, name="  My   own ").project.name == "My own"
+    assert projects.import_project(store, settings, file, name="My own").project.name == "My own (2)"
     with pytest.raises(UsageError, match="200 characters"):
-        tasks.import_project(store, settings, file, name="x" * 201)
+        projects.import_project(store, settings, file, name="x" * 201)
 
 
 # ── the commands ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,7 +215,7 @@ def test_words_for_people(
 
 
 def test_the_file_may_be_open_already(store: Store, settings: Settings, project: str, tmp_path: Path) -> None:
-    tasks.export_project(store, settings, project, tmp_path / "p.zip")
-    told = tasks.preview_project(store, settings, io.BytesIO((tmp_path / "p.zip").read_bytes()))
+    projects.export_project(store, settings, project, tmp_path / "p.zip")
+    told = projects.preview_project(store, settings, io.BytesIO((tmp_path / "p.zip").read_bytes()))
     assert (told.project, told.golden_names, told.endpoints, told.people) == ("Summaries", ("g",), (), ("Ada",))
     assert told.size == (tmp_path / "p.zip").stat().st_size

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.meetings import AgendaItem
-from core.jobs.views.reports import Report
 from core.people import Actor
+from core.projects.views import CalibrationRequest
+from core.projects.views.meetings import AgendaItem
+from core.projects.views.reports import Report
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
 from core.settings import Settings
 from core.store.store import Store
@@ -77,19 +77,19 @@ def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[.
     """Calibrate, edit, triage, meet and approve; people say `say` wherever they can say something."""
     (aspect,) = golden.aspects
     ann = store.acting(Actor(f"Ann {say}"[:200].strip(), "reviewer"))
-    project = tasks.create_project(store, f"Project {say}"[:200]).project_id
-    golden_id = tasks.add_golden(ann, project, golden)
+    project = projects.create_project(store, f"Project {say}"[:200]).project_id
+    golden_id = projects.add_golden(ann, project, golden)
     chosen = CalibrationSettings(preset="quick", resamples=60, seed=1)
     asked = CalibrationRequest(project, golden_id, aspect, "offline", chosen, f"A definition. {say}".strip())
-    run_id = tasks.start_calibration(ann, settings, asked)
+    run_id = projects.start_calibration(ann, settings, asked)
     assert drive(store, settings, run_id) in ("done", "budget")
-    best = tasks.load_calibration(store, run_id).chosen[0].criteria_id
+    best = projects.load_calibration(store, run_id).chosen[0].criteria_id
     text = store.criteria.get(project, best).criteria.text
-    tasks.save_edit(ann, project, best, f"{text}\n{FENCE}\n{say}", note=f"A note. {say}")
+    projects.save_edit(ann, project, best, f"{text}\n{FENCE}\n{say}", note=f"A note. {say}")
     for one, verdict in zip(
-        tasks.item_scores(store, run_id, best)[:3], ("judge wrong", "label wrong", "ambiguous"), strict=True
+        projects.item_scores(store, run_id, best)[:3], ("judge wrong", "label wrong", "ambiguous"), strict=True
     ):
-        tasks.save_triage(
+        projects.save_triage(
             ann,
             project,
             golden_id,
@@ -99,25 +99,25 @@ def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[.
             verdict=verdict,  # type: ignore[arg-type]
             note=f"Looked at. {say}",
         )
-    first = tasks.item_scores(store, run_id, best)[0].item_id
+    first = projects.item_scores(store, run_id, best)[0].item_id
     agenda = [AgendaItem("disagreement", f"A point? {say}", item_id=first, subject_id=best)]
-    meeting = tasks.start_meeting(ann, project, "Review", golden_id=golden_id, aspect=aspect, agenda=agenda)
-    tasks.cast_vote(ann, project, meeting, 0, voter=f"Bo {say}"[:80], choice="for", note=f"Yes. {say}")
-    tasks.decide(ann, project, meeting, 0, verdict="accepted", reason=f"Because. {say}")
+    meeting = projects.start_meeting(ann, project, "Review", golden_id=golden_id, aspect=aspect, agenda=agenda)
+    projects.cast_vote(ann, project, meeting, 0, voter=f"Bo {say}"[:80], choice="for", note=f"Yes. {say}")
+    projects.decide(ann, project, meeting, 0, verdict="accepted", reason=f"Because. {say}")
     for state in ("proposed", "approved"):
-        seen = tasks.review_of(store, project, best).seen
-        tasks.set_state(ann, project, best, state, reason=f"A reason. {say}", seen=seen, run_id=run_id)  # type: ignore[arg-type]
+        seen = projects.review_of(store, project, best).seen
+        projects.set_state(ann, project, best, state, reason=f"A reason. {say}", seen=seen, run_id=run_id)  # type: ignore[arg-type]
     labels = golden.labels(aspect)
     noise = np.random.default_rng(0).normal(size=labels.size)
     metric = JudgeScores(f"metric {say}"[:120], "metric", aspect, labels + 2 * noise, on_scale=False)
-    tasks.add_judge(ann, project, golden_id, metric)
+    projects.add_judge(ann, project, golden_id, metric)
     return World(store, project, golden_id, aspect, run_id)
 
 
 @pytest.fixture(scope="session")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Settings]]:
     settings = Settings(home=tmp_path_factory.mktemp("report") / "home", worker="external", worker_id="w")
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     yield store, settings
     store.close()
 
@@ -135,7 +135,7 @@ def world(kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[..., 
 @pytest.fixture(scope="session")
 def told(world: World) -> Report:
     """What is known of the plain calibration."""
-    return tasks.report(world.store, world.project_id, world.golden_id, world.aspect)
+    return projects.report(world.store, world.project_id, world.golden_id, world.aspect)
 
 
 @pytest.fixture(scope="session")
@@ -144,5 +144,5 @@ def hostile(kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[...
     golden = made_hostile(sample)
     made = build(*kept, golden, drive, EVIL)
     which = {"aspect": EVIL, "item_id": golden.item_ids[0], "subject_id": EVIL}
-    tasks.save_triage(made.store, made.project_id, made.golden_id, **which, verdict="ambiguous", note=EVIL)
-    return tasks.report(made.store, made.project_id, made.golden_id, made.aspect)
+    projects.save_triage(made.store, made.project_id, made.golden_id, **which, verdict="ambiguous", note=EVIL)
+    return projects.report(made.store, made.project_id, made.golden_id, made.aspect)

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core import projects
 from core.__main__ import main
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
-from core.jobs import tasks
-from core.jobs.tasks.reporting.people import label_bars
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.reports import LabelBar, Report
+from core.projects.reporting.people import label_bars
+from core.projects.views import CalibrationRequest
+from core.projects.views.reports import LabelBar, Report
 from core.public import ceiling
 from core.records import GoldenSet, Scale
 from core.settings import Settings
@@ -30,7 +30,7 @@ from core.store.store import Store
 
 @pytest.fixture(scope="module")
 def run(world: Any) -> Calibration:
-    return tasks.load_calibration(world.store, world.run_id)
+    return projects.load_calibration(world.store, world.run_id)
 
 
 @pytest.fixture(scope="module")
@@ -145,19 +145,19 @@ def test_simulated_labels_are_known_under_any_name(
     labels = sample.aspects["coherence"]
     changed = replace(labels, values=(4.5, *labels.values[1:]))  # one label that a person gave
     golden = replace(sample, name="another", aspects={"coherence": changed}, ratings=())
-    project = tasks.create_project(store, "by people").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    project = projects.create_project(store, "by people").project_id
+    golden_id = projects.add_golden(store, project, golden)
     chosen = CalibrationSettings(preset="quick", resamples=0, rounds=0)
     for seed in (0, 1):
         asked = CalibrationRequest(project, golden_id, "coherence", "offline", replace(chosen, seed=seed))
-        drive(store, settings, tasks.start_calibration(store, settings, asked))
-    newest, older = tasks.calibrations_of(store, project, golden_id, "coherence")
-    found = tasks.report(store, project, golden_id, "coherence")
+        drive(store, settings, projects.start_calibration(store, settings, asked))
+    newest, older = projects.calibrations_of(store, project, golden_id, "coherence")
+    found = projects.report(store, project, golden_id, "coherence")
     assert not found.judged.simulated
     assert found.labelling.ceiling is None and found.labelling.alpha is None and not found.labelling.raters
     assert "one label an item" in found.labelling.ceiling_reason
     assert found.result.run_id == newest.run_id
-    assert tasks.report(store, project, golden_id, "coherence", older.run_id).result.run_id == older.run_id
+    assert projects.report(store, project, golden_id, "coherence", older.run_id).result.run_id == older.run_id
     assert len(found.openings) == 2
     assert found.costs.every[0].n_runs == 2
 
@@ -174,7 +174,7 @@ def test_how_the_criteria_came_about(told: Report, run: Calibration, world: Any)
     assert approved.approval is not None
     assert (approved.approval.actor, approved.approval.reason) == ("Ann", "A reason.")
     assert [change.state for change in approved.changes] == ["proposed", "approved"]
-    listed = tasks.list_criteria(world.store, world.project_id, world.aspect, world.golden_id)
+    listed = projects.list_criteria(world.store, world.project_id, world.aspect, world.golden_id)
     assert sum(history.made.values()) == sum(one.origin != "none" for one in listed)
     (point,) = history.meetings[0].points
     assert [vote.voter for vote in point.votes] == ["Bo"]
@@ -191,7 +191,7 @@ def test_approved_criteria_that_the_judge_does_not_use_are_named(world: Any, tol
         {"to": "approved", "reason": "r", "evidence": None},
         form="approved for a test",
     )
-    again = tasks.report(store, world.project_id, world.golden_id, world.aspect)
+    again = projects.report(store, world.project_id, world.golden_id, world.aspect)
     assert again.others_approved == (edit.criteria_id,)
 
 
@@ -225,12 +225,12 @@ def test_the_command_gets_the_same_again(
 ) -> None:
     store, settings = kept
     file = repository / "sample_data" / "data_to_text.csv"
-    project = tasks.create_project(store, "again").project_id
-    golden_id = tasks.add_golden(store, project, load_golden(file))
+    project = projects.create_project(store, "again").project_id
+    golden_id = projects.add_golden(store, project, load_golden(file))
     chosen = CalibrationSettings(preset="quick", rounds=0, ensemble=2, statistic="kendall", seed=7, resamples=1000)
     asked = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen, "It's fluent; isn't it?")
-    drive(store, settings, tasks.start_calibration(store, settings, asked))
-    found = tasks.report(store, project, golden_id, "naturalness")
+    drive(store, settings, projects.start_calibration(store, settings, asked))
+    found = projects.report(store, project, golden_id, "naturalness")
     words = shlex.split(found.reproduce.command, comments=True)
     assert words[:3] == ["python", "-m", "core"]
     assert main([str(file) if word == "GOLDEN" else word for word in words[3:]] + ["--json"]) == 0
@@ -252,15 +252,15 @@ def test_the_judge_has_a_hash_of_its_own(told: Report, hostile: Report) -> None:
 
 def test_nothing_to_report_is_told(world: Any, kept: tuple[Store, Settings], sample: GoldenSet) -> None:
     store, _ = kept
-    project = tasks.create_project(store, "empty").project_id
-    golden_id = tasks.add_golden(store, project, sample)
+    project = projects.create_project(store, "empty").project_id
+    golden_id = projects.add_golden(store, project, sample)
     with pytest.raises(JobError, match="No calibration of coherence on summaries has come to a result yet"):
-        tasks.report(store, project, golden_id, "coherence")
+        projects.report(store, project, golden_id, "coherence")
     with pytest.raises(JobError, match=r"is no finished calibration of coherence"):
-        tasks.report(store, project, golden_id, "coherence", world.run_id)  # another project's
+        projects.report(store, project, golden_id, "coherence", world.run_id)  # another project's
     with pytest.raises(NotFoundError):
-        tasks.report(store, project, golden_id, "coherence", "r-unknown")
+        projects.report(store, project, golden_id, "coherence", "r-unknown")
     with pytest.raises(NotFoundError):
-        tasks.report(store, "p-unknown", golden_id, "coherence")
+        projects.report(store, "p-unknown", golden_id, "coherence")
     with pytest.raises(NotFoundError):
-        tasks.report(store, project, "golden:unknown", "coherence")
+        projects.report(store, project, "golden:unknown", "coherence")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.jobs.views.reports import BothSides, Report
+from core.projects.views.reports import BothSides, Report
 from core.records import Alignment, Interval
 from core.report.headline import headline
 from core.report.limits import limits

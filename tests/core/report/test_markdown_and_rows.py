@@ -9,7 +9,7 @@ from dataclasses import replace
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from core.jobs.views.reports import Report
+from core.projects.views.reports import Report
 from core.records import Alignment
 from core.report.markdown import fenced, literal, markdown_page
 from core.report.rows import HEADER, figures_csv

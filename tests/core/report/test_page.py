@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from lxml import etree
 
-from core.jobs.views.reports import Report
+from core.projects.views.reports import Report
 from core.records import Alignment
 from core.report.limits import limits
 from core.report.page import html_page

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from lxml import etree
 
-from core.jobs.views.reports import Report
+from core.projects.views.reports import Report
 from core.report import plots
 from core.report.svg import WIDTH, Axis, element, snapped
 from core.report.words import told as in_words

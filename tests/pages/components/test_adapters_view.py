@@ -9,11 +9,11 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.export.adapters import NAMES
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
+from core.projects.views import CalibrationRequest
 from core.settings import Settings
 from core.store.store import Store
 
@@ -23,16 +23,16 @@ class Place:
 
     def __init__(self, store: Store, settings: Settings, source: Path) -> None:
         self.store, self.settings = store, settings
-        self.project = tasks.create_project(store, "p")
-        self.golden_id = tasks.add_golden(store, self.project.project_id, load_golden(source))
+        self.project = projects.create_project(store, "p")
+        self.golden_id = projects.add_golden(store, self.project.project_id, load_golden(source))
 
     def show(self, aspect: str = "coherence") -> AppTest:
         def script(place, aspect):  # type: ignore[no-untyped-def]  # its source runs without these imports
-            from core.jobs import tasks
+            from core import projects
             from pages.components import adapters_view
             from pages.components.page import Opened
 
-            golden = tasks.get_golden(place.store, place.golden_id)
+            golden = projects.get_golden(place.store, place.golden_id)
             adapters_view.draw(Opened(place.settings, place.store, place.project), golden, aspect)
 
         return AppTest.from_function(script, args=(self, aspect), default_timeout=60).run()
@@ -66,7 +66,7 @@ def test_each_tool_with_what_it_keeps_and_what_is_lost(place: Place, drive: Call
         "coherence",
         settings=CalibrationSettings(preset="quick", resamples=20),
     )
-    run_id = tasks.start_calibration(place.store, place.settings, request)
+    run_id = projects.start_calibration(place.store, place.settings, request)
     assert drive(place.store, place.settings, run_id) == "done"
     page = place.show()
     assert not page.exception
@@ -76,7 +76,7 @@ def test_each_tool_with_what_it_keeps_and_what_is_lost(place: Place, drive: Call
         page = _choose(page, name)
         assert not page.exception
         assert words in _texts(page)
-        found = tasks.judge_adapters(place.store, place.project.project_id, place.golden_id, "coherence")
+        found = projects.judge_adapters(place.store, place.project.project_id, place.golden_id, "coherence")
         assert found is not None
         assert found.run.run_id == run_id
         [shown] = page.code
@@ -96,4 +96,4 @@ def _choose(page: AppTest, name: str) -> AppTest:
 
 def test_a_run_of_another_aspect_is_not_taken(place: Place) -> None:
     project_id = place.project.project_id
-    assert tasks.judge_adapters(place.store, project_id, place.golden_id, "relevance", "nothing") is None
+    assert projects.judge_adapters(place.store, project_id, place.golden_id, "relevance", "nothing") is None

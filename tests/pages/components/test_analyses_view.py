@@ -13,11 +13,11 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.demo.build import do_here
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
+from core.projects.views import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -45,13 +45,13 @@ def template(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Temp
     golden = GoldenSet("some", whole.kind, whole.items[:n], {"coherence": labels, HOSTILE: other})
     home = tmp_path_factory.mktemp("template") / "home"
     settings = kept_in(home)
-    store = tasks.open_store(settings)
-    project = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project, golden)
+    store = projects.open_store(settings)
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
     asked = CalibrationRequest(
         project, golden_id, "coherence", "offline", CalibrationSettings(preset="quick", resamples=50)
     )
-    run_id = tasks.start_calibration(store, settings, asked)
+    run_id = projects.start_calibration(store, settings, asked)
     do_here(store, settings, run_id)
     store.close()
     return Template(home, run_id)
@@ -66,7 +66,7 @@ def settings(tmp_path: Path, template: Template) -> Settings:
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     st.cache_resource.clear()
-    opened = tasks.open_store(settings)
+    opened = projects.open_store(settings)
     yield opened
     opened.close()
     st.cache_resource.clear()
@@ -86,16 +86,16 @@ def a_page(home: str, aspect: str) -> None:
     """A screen that holds the component alone."""
     from pathlib import Path
 
-    from core.jobs import tasks
+    from core import projects
     from core.settings import Settings
     from pages.components import analyses_view
     from pages.components.page import Opened
     from pages.components.screens import draw_notice
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = tasks.open_store(settings)
-    (project,) = tasks.list_projects(store)
-    (golden,) = tasks.list_goldens(store, project.project_id)
+    store = projects.open_store(settings)
+    (project,) = projects.list_projects(store)
+    (golden,) = projects.list_goldens(store, project.project_id)
     draw_notice()
     analyses_view.draw(Opened(settings, store, project), golden, aspect)
 
@@ -141,9 +141,9 @@ def test_the_button_starts_a_run_that_is_then_waited_for(
     screen = show()
     button(screen, "Run the ablations").click().run()
     assert not screen.exception
-    (run,) = [run for run in tasks.list_runs(store) if run.kind == "ablation"]
+    (run,) = [run for run in projects.list_runs(store) if run.kind == "ablation"]
     assert run.status == "queued"
-    assert tasks.run_view(store, run.run_id).request.run_id == template.run_id  # type: ignore[attr-defined]
+    assert projects.run_view(store, run.run_id).request.run_id == template.run_id  # type: ignore[attr-defined]
     assert "Waiting for a worker" in told(screen)
     assert button(screen, "Run the ablations") is None
 
@@ -153,10 +153,10 @@ def test_the_table_stands_beside_its_figure_and_says_what_was_opened(
 ) -> None:
     screen = show()
     button(screen, "Run the ablations").click().run()
-    (run,) = [run for run in tasks.list_runs(store) if run.kind == "ablation"]
+    (run,) = [run for run in projects.list_runs(store) if run.kind == "ablation"]
     do_here(store, settings, run.run_id)
     screen = show()
-    found: Any = tasks.run_view(store, run.run_id).outcome
+    found: Any = projects.run_view(store, run.run_id).outcome
     table = next(frame.value for frame in screen.dataframe if "variant" in frame.value.columns)
     assert list(table["variant"])[1:] == [row.key for row in found.rows[1:]]
     assert table["variant"][0].startswith("final judge")
@@ -193,14 +193,14 @@ def test_the_case_study_tells_r_rho_and_tau_before_and_after(
     show: Callable[..., AppTest], store: Store, template: Template
 ) -> None:
     screen = show()
-    case = tasks.case_study(store, template.run_id)
+    case = projects.case_study(store, template.run_id)
     assert case is not None
     table = next(frame.value for frame in screen.dataframe if "before" in frame.value.columns)
     assert list(table["statistic"]) == ["Pearson r", "Spearman rho", "Kendall tau-b"]
     assert list(table["after − before"]) == pytest.approx(
         [case.differences[name].value for name in ("pearson", "spearman", "kendall")]
     )
-    listed = tasks.list_refinements(store, template.run_id)
+    listed = projects.list_refinements(store, template.run_id)
     picker = screen.selectbox[1]
     assert len(picker.options) == len(listed)
     gain = listed[0].inner_gain

@@ -11,9 +11,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import core
+from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
+from core.projects.views import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -32,9 +32,9 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     st.cache_resource.clear()
-    opened = tasks.open_store(settings)
-    project = tasks.create_project(opened, "p")
-    tasks.add_golden(opened, project.project_id, core.load_golden(ROOT / "sample_data" / "summaries.jsonl"))
+    opened = projects.open_store(settings)
+    project = projects.create_project(opened, "p")
+    projects.add_golden(opened, project.project_id, core.load_golden(ROOT / "sample_data" / "summaries.jsonl"))
     yield opened
     opened.close()
 
@@ -43,16 +43,16 @@ def a_page(home: str) -> None:
     """A screen that holds the component alone, about the golden set that came first."""
     from pathlib import Path
 
-    from core.jobs import tasks
+    from core import projects
     from core.settings import Settings
     from pages.components import drift_view
     from pages.components.page import Opened
     from pages.components.screens import draw_notice
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = tasks.open_store(settings)
-    (project,) = tasks.list_projects(store)
-    goldens = {one.name: one for one in tasks.list_goldens(store, project.project_id)}
+    store = projects.open_store(settings)
+    (project,) = projects.list_projects(store)
+    goldens = {one.name: one for one in projects.list_goldens(store, project.project_id)}
     draw_notice()
     drift_view.draw(Opened(settings, store, project), goldens["summaries"], "fluency")
 
@@ -69,19 +69,19 @@ def told(shown: AppTest) -> str:
 
 
 def calibrate(store: Store, settings: Settings, drive: Drive) -> None:
-    (project,) = tasks.list_projects(store)
-    (golden,) = tasks.list_goldens(store, project.project_id)
+    (project,) = projects.list_projects(store)
+    (golden,) = projects.list_goldens(store, project.project_id)
     chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100)
     request = CalibrationRequest(project.project_id, golden.golden_id, ASPECT, settings=chosen)
-    assert drive(store, settings, tasks.start_calibration(store, settings, request)) == "done"
+    assert drive(store, settings, projects.start_calibration(store, settings, request)) == "done"
 
 
 def add_newer(store: Store) -> None:
-    (project,) = tasks.list_projects(store)
+    (project,) = projects.list_projects(store)
     golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
     items = tuple(replace(one, item_id=f"n-{one.item_id}", target=f"{one.target} So it was.") for one in golden.items)
     labels = AspectLabels(ASPECT, golden.aspects[ASPECT].scale, golden.aspects[ASPECT].values)
-    tasks.add_golden(store, project.project_id, GoldenSet(HOSTILE, golden.kind, items, {ASPECT: labels}))
+    projects.add_golden(store, project.project_id, GoldenSet(HOSTILE, golden.kind, items, {ASPECT: labels}))
 
 
 def test_without_a_calibrated_judge_it_says_what_to_do(store: Store, settings: Settings) -> None:
@@ -105,10 +105,10 @@ def test_a_recheck_is_started_and_its_answer_drawn(store: Store, settings: Setti
     (button,) = (one for one in shown.button if one.label == "Recheck")
     button.click().run()
     assert not shown.exception
-    (run,) = (one for one in tasks.list_runs(store) if one.kind == "recheck")
+    (run,) = (one for one in projects.list_runs(store) if one.kind == "recheck")
     assert drive(store, settings, run.run_id) == "done"
     shown = screen(settings)
-    (found,) = tasks.list_rechecks(store, run.project_id, ASPECT)
+    (found,) = projects.list_rechecks(store, run.project_id, ASPECT)
     words = told(shown)
     assert found.outcome.words in words
     assert "The judge minus the judge without criteria, on the same 144 items" in words

@@ -12,8 +12,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
-from core.jobs.views.judges import JudgeView
+from core import projects
+from core.projects.views.judges import JudgeView
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -29,11 +29,11 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(home: Path) -> Iterator[Store]:
     st.cache_resource.clear()
-    opened = tasks.open_store(Settings(home=home, worker="external", worker_id="w"))
-    project = tasks.create_project(opened, "p")
+    opened = projects.open_store(Settings(home=home, worker="external", worker_id="w"))
+    project = projects.create_project(opened, "p")
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
     labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
-    tasks.add_golden(opened, project.project_id, GoldenSet("g", "single", items, {"wit": labels}))
+    projects.add_golden(opened, project.project_id, GoldenSet("g", "single", items, {"wit": labels}))
     yield opened
     opened.close()
 
@@ -54,7 +54,7 @@ def a_page(home: str, role: str = "admin") -> None:
     """A screen that holds the component alone."""
     from pathlib import Path
 
-    from core.jobs import tasks
+    from core import projects
     from core.people import Actor
     from core.settings import Settings
     from pages.components import import_view
@@ -62,9 +62,9 @@ def a_page(home: str, role: str = "admin") -> None:
     from pages.components.screens import draw_notice
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = tasks.open_store(settings)
-    (project,) = tasks.list_projects(store)
-    (golden,) = tasks.list_goldens(store, project.project_id)
+    store = projects.open_store(settings)
+    (project,) = projects.list_projects(store)
+    (golden,) = projects.list_goldens(store, project.project_id)
     draw_notice()
     import_view.draw(Opened(settings, store.acting(Actor("Ann", role)), project), golden, "wit")
 
@@ -94,8 +94,8 @@ def press(screen: AppTest, label: str) -> AppTest:
 
 
 def judges(store: Store) -> list[JudgeView]:
-    (project,) = tasks.list_projects(store)
-    return tasks.list_judges(store, project.project_id)
+    (project,) = projects.list_projects(store)
+    return projects.list_judges(store, project.project_id)
 
 
 def test_it_says_first_what_a_file_should_hold(screen: AppTest) -> None:

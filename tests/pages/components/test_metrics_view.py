@@ -9,8 +9,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
-from core.jobs.views.metrics import MetricsRequest
+from core import projects
+from core.projects.views.metrics import MetricsRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -26,13 +26,13 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     st.cache_resource.clear()
-    opened = tasks.open_store(settings)
-    project = tasks.create_project(opened, "p")
+    opened = projects.open_store(settings)
+    project = projects.create_project(opened, "p")
     items = tuple(Item(f"i{k}", f"red {'blue ' * k}end", f"s{k // 2}", source="red blue green") for k in range(4))
     labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
     metrics = {"ter": (1.0, 2.0, 3.0, 4.0), HOSTILE: (1.0, 1.0, 1.0, 1.0)}
     golden = GoldenSet("g", "source_target", items, {"wit": labels}, metrics=metrics)
-    tasks.add_golden(opened, project.project_id, golden)
+    projects.add_golden(opened, project.project_id, golden)
     yield opened
     opened.close()
 
@@ -41,16 +41,16 @@ def a_page(home: str) -> None:
     """A screen that holds the component alone."""
     from pathlib import Path
 
-    from core.jobs import tasks
+    from core import projects
     from core.settings import Settings
     from pages.components import metrics_view
     from pages.components.page import Opened
     from pages.components.screens import draw_notice
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = tasks.open_store(settings)
-    (project,) = tasks.list_projects(store)
-    (golden,) = tasks.list_goldens(store, project.project_id)
+    store = projects.open_store(settings)
+    (project,) = projects.list_projects(store)
+    (golden,) = projects.list_goldens(store, project.project_id)
     draw_notice()
     metrics_view.draw(Opened(settings, store, project), golden, "wit")
 
@@ -93,9 +93,9 @@ def test_a_choice_is_computed_and_told(
     assert button(screen, "Compute").label == "Compute 3 metrics"
     button(screen, "Compute").click().run()
     assert not screen.exception
-    (run,) = tasks.list_runs(store)
+    (run,) = projects.list_runs(store)
     assert (run.kind, run.status) == ("metrics", "queued")
-    request = tasks.run_view(store, run.run_id).request
+    request = projects.run_view(store, run.run_id).request
     assert isinstance(request, MetricsRequest)
     assert (request.names, request.every_aspect) == (("overlap", "metric_ter", f"metric_{HOSTILE}"), True)
     assert button(screen, "Cancel")
@@ -106,7 +106,7 @@ def test_a_choice_is_computed_and_told(
     assert "Among the judges now on wit: overlap, metric_ter." in told(screen)
     assert f"metric_{HOSTILE} was left out: it gave the same number, 1, to all 4 items it scored." in told(screen)
     assert box(screen, "overlap").label == "overlap \\(among the judges\\)"
-    assert len(tasks.list_judges(store, run.project_id)) == 2
+    assert len(projects.list_judges(store, run.project_id)) == 2
 
 
 def test_another_session_sees_a_running_one_but_no_old_result(
@@ -116,7 +116,7 @@ def test_another_session_sees_a_running_one_but_no_old_result(
     button(screen, "Compute").click().run()
     other = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home),)).run()
     assert button(other, "Cancel")
-    drive(store, settings, tasks.list_runs(store)[0].run_id)
+    drive(store, settings, projects.list_runs(store)[0].run_id)
     other = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home),)).run()
     assert not other.exception
     assert "Among the judges now" not in told(other)
@@ -128,7 +128,7 @@ def test_a_cancelled_run_is_told(screen: AppTest, store: Store) -> None:
     button(screen, "Cancel").click().run()
     assert not screen.exception
     screen.run()
-    assert tasks.list_runs(store)[0].status == "cancelled"
+    assert projects.list_runs(store)[0].status == "cancelled"
     assert "The metrics were not computed" in told(screen)
 
 

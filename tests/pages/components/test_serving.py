@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from core import projects
 from core.errors import StoreError
-from core.jobs import tasks
-from core.jobs.views.demo import DEMO_PROJECT
+from core.projects.views.demo import DEMO_PROJECT
 from core.settings import Settings
 from pages.components import page, serving
 
@@ -29,8 +29,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_demo_is_there_before_anybody_comes(home: Path) -> None:
     serving.get_ready()
-    with tasks.open_store(Settings.from_environment()) as store:
-        assert [one.project_id for one in tasks.list_projects(store)] == [DEMO_PROJECT, "sample"]
+    with projects.open_store(Settings.from_environment()) as store:
+        assert [one.project_id for one in projects.list_projects(store)] == [DEMO_PROJECT, "sample"]
 
 
 def test_a_store_that_cannot_be_opened_stops_no_server(

@@ -9,8 +9,8 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
-from core.jobs.views.demo import DEMO_PROJECT
+from core import projects
+from core.projects.views.demo import DEMO_PROJECT
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import tour
@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         patch.setenv("CONCORD_WORKER", "external")
         patch.setenv("CONCORD_DEMO", "on")
         st.cache_resource.clear()
-        opened = tasks.open_store(Settings.from_environment())
+        opened = projects.open_store(Settings.from_environment())
         yield opened
         st.cache_resource.clear()
         opened.close()
@@ -86,7 +86,7 @@ def test_a_place_that_there_is_not_begins_no_tour(store: Store, said: str) -> No
 
 def test_every_stop_is_a_screen_with_something_of_the_demo(store: Store) -> None:
     assert [step.screen for step in tour.STEPS] == list(SCREENS)  # in the order of the menu, none left out
-    runs = tuple(reversed(tasks.list_runs(store, DEMO_PROJECT)))
+    runs = tuple(reversed(projects.list_runs(store, DEMO_PROJECT)))
     found = tour.Finished(runs[0].golden_id, runs[0].aspect, runs)
     for step in tour.STEPS:
         assert all(step.ids(found).values()), step.screen
@@ -97,5 +97,5 @@ def test_own_data_begin_in_a_new_project(store: Store) -> None:
     screen = opened()
     screen.button(key="form_demo_own").click().run()
     assert not screen.exception
-    assert "My project" in [one.name for one in tasks.list_projects(store)]
+    assert "My project" in [one.name for one in projects.list_projects(store)]
     assert "Take the tour" not in labels(screen)

@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
+from core import projects
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
@@ -28,11 +28,11 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     st.cache_resource.clear()
-    opened = tasks.open_store(settings)
-    project = tasks.create_project(opened, "Mine")
+    opened = projects.open_store(settings)
+    project = projects.create_project(opened, "Mine")
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
     labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
-    tasks.add_golden(opened, project.project_id, GoldenSet("set", "single", items, {"wit": labels}))
+    projects.add_golden(opened, project.project_id, GoldenSet("set", "single", items, {"wit": labels}))
     yield opened
     opened.close()
 
@@ -41,11 +41,11 @@ def store(settings: Settings) -> Iterator[Store]:
 def foreign(tmp_path: Path) -> bytes:
     """The file of somebody else's project."""
     with Store(f"sqlite:///{tmp_path / 'foreign.sqlite'}") as other:
-        project_id = tasks.create_project(other.acting(Actor("Eve", "admin")), HOSTILE).project_id
+        project_id = projects.create_project(other.acting(Actor("Eve", "admin")), HOSTILE).project_id
         golden = GoldenSet("their set", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
-        golden_id = tasks.add_golden(other, project_id, golden)
+        golden_id = projects.add_golden(other, project_id, golden)
         other.runs.add(NewRun(project_id, golden_id, "unknown kind", "t", "a", "openai:m@http://evil.example/v1", "{}"))
-        tasks.export_project(other, Settings(home=tmp_path), project_id, tmp_path / "f.zip")
+        projects.export_project(other, Settings(home=tmp_path), project_id, tmp_path / "f.zip")
     return (tmp_path / "f.zip").read_bytes()
 
 
@@ -53,7 +53,7 @@ def a_page(home: str, role: str) -> None:
     """A screen that holds the component alone."""
     from pathlib import Path
 
-    from core.jobs import tasks
+    from core import projects
     from core.people import Actor
     from core.settings import Settings
     from pages.components import state, transfer_view
@@ -61,10 +61,10 @@ def a_page(home: str, role: str) -> None:
     from pages.components.screens import draw_notice
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = tasks.open_store(settings).acting(Actor("Ann", role))  # type: ignore[arg-type]
-    projects = {one.project_id: one for one in tasks.list_projects(store)}
+    store = projects.open_store(settings).acting(Actor("Ann", role))  # type: ignore[arg-type]
+    offered = {one.project_id: one for one in projects.list_projects(store)}
     draw_notice()
-    chosen = projects.get(state.project() or "") or next(iter(projects.values()))
+    chosen = offered.get(state.project() or "") or next(iter(offered.values()))
     transfer_view.draw(Opened(settings, store, chosen), None, "")
 
 
@@ -106,9 +106,9 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
     button(screen, "Import this project").click().run()
     assert not screen.exception
     assert "Mine was imported as Mine (2), since its name is taken" in told(screen)
-    new = tasks.list_projects(store)[-1]
+    new = projects.list_projects(store)[-1]
     assert screen.query_params["project"] == new.project_id
-    assert [one.name for one in tasks.list_goldens(store, new.project_id)] == ["set"]
+    assert [one.name for one in projects.list_goldens(store, new.project_id)] == ["set"]
 
 
 def test_another_choice_is_another_file(store: Store, settings: Settings) -> None:
@@ -122,7 +122,7 @@ def test_another_choice_is_another_file(store: Store, settings: Settings) -> Non
 
 def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings: Settings, foreign: bytes) -> None:
     screen = upload(opened(settings), foreign)
-    assert len(tasks.list_projects(store)) == 1
+    assert len(projects.list_projects(store)) == 1
     said = told(screen)
     assert HOSTILE in [one.value for one in screen.text]
     for words in ("Golden sets: their set", "People in its log and labels: Eve", "1 run", "Exported 20"):
@@ -151,15 +151,15 @@ def bringing(home: str, role: str) -> None:
     """What the golden set screen shows where a file is brought in."""
     from pathlib import Path
 
-    from core.jobs import tasks
+    from core import projects
     from core.people import Actor
     from core.settings import Settings
     from pages.components import golden_view
     from pages.components.page import Opened
 
     settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = tasks.open_store(settings)
-    golden_view.bring_in(Opened(settings, store.acting(Actor("Ann", role)), tasks.list_projects(store)[0]))
+    store = projects.open_store(settings)
+    golden_view.bring_in(Opened(settings, store.acting(Actor("Ann", role)), projects.list_projects(store)[0]))
 
 
 def test_a_newcomer_finds_it(store: Store, settings: Settings) -> None:

@@ -11,12 +11,12 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.rounds import RoundRequest
 from core.people import Actor
+from core.projects.views import CalibrationRequest
+from core.projects.views.rounds import RoundRequest
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import state
@@ -42,20 +42,20 @@ def reviewed_home(tmp_path_factory: pytest.TempPathFactory, drive: Callable[...,
     """A home with a finished calibration, three triaged items (hostile notes) and a finished round."""
     home = tmp_path_factory.mktemp("reviewed") / "home"
     settings = Settings(home=home, worker="external", worker_id="w")
-    store = tasks.open_store(settings)
+    store = projects.open_store(settings)
     ann = store.acting(Actor("Ann"))
-    project_id = tasks.create_project(store, "p").project_id
-    golden_id = tasks.add_golden(store, project_id, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
+    project_id = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project_id, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
     chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3)
-    run_id = tasks.start_calibration(
+    run_id = projects.start_calibration(
         ann, settings, CalibrationRequest(project_id, golden_id, ASPECT, "offline", chosen)
     )
     drive(store, settings, run_id)
-    best = tasks.load_calibration(store, run_id).chosen[0].criteria_id
-    worst = [one.item_id for one in tasks.item_scores(store, run_id, best)[:3]]
+    best = projects.load_calibration(store, run_id).chosen[0].criteria_id
+    worst = [one.item_id for one in projects.item_scores(store, run_id, best)[:3]]
     verdicts = ("ambiguous", "judge wrong", "label wrong")
     for item_id, verdict in zip(worst, verdicts, strict=True):
-        tasks.save_triage(
+        projects.save_triage(
             ann,
             project_id,
             golden_id,
@@ -68,7 +68,7 @@ def reviewed_home(tmp_path_factory: pytest.TempPathFactory, drive: Callable[...,
         )
     small = RoundSettings(sizes=(2,), trials=1)
     request = RoundRequest(project_id, golden_id, ASPECT, run_id, (best,), tuple(worst), small)
-    round_id = tasks.start_round(ann, settings, request)
+    round_id = projects.start_round(ann, settings, request)
     drive(store, settings, round_id)
     store.close()
     return home, Reviewed(project_id, golden_id, run_id, round_id, best)
@@ -85,9 +85,9 @@ def store(reviewed_home: tuple[Path, Reviewed], tmp_path: Path, monkeypatch: pyt
     shutil.copytree(reviewed_home[0], tmp_path / "home")
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CONCORD_WORKER", "external")
-    monkeypatch.setattr(tasks, "ensure_sample_project", lambda store: None)
+    monkeypatch.setattr(projects, "ensure_sample_project", lambda store: None)
     st.cache_resource.clear()
-    opened = tasks.open_store(Settings.from_environment())
+    opened = projects.open_store(Settings.from_environment())
     yield opened
     st.cache_resource.clear()
     opened.close()

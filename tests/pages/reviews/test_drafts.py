@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
-from core.jobs.tasks.criteria import LONGEST_TEXT
+from core import projects
 from core.people import Actor
+from core.projects.criteria import LONGEST_TEXT
 from core.store.store import Store
 from pages.components import state
 
@@ -41,18 +41,18 @@ def test_an_unsaved_text_is_there_again_and_saving_takes_the_draft_away(
     store: Store, reviewed: Any, subject: str, open_criteria: Open, press: Press, texts: Texts
 ) -> None:
     ann = store.acting(Actor("Ann"))
-    version = tasks.get_criteria(store, reviewed.project_id, reviewed.best)
+    version = projects.get_criteria(store, reviewed.project_id, reviewed.best)
     assert area(open_criteria("Ann", criteria=reviewed.best)).value == version.text
-    tasks.keep_draft(ann, reviewed.project_id, subject, f"{version.text}\n{HOSTILE}", base=version.head)
+    projects.keep_draft(ann, reviewed.project_id, subject, f"{version.text}\n{HOSTILE}", base=version.head)
     screen = open_criteria("Ann", criteria=reviewed.best)
     assert area(screen).value == f"{version.text}\n{HOSTILE}"
     assert "Your unsaved text of " in texts(screen)
     assert "Somebody has saved" not in texts(screen)
     assert area(open_criteria("Bo", criteria=reviewed.best)).value == version.text
     press(screen, "Save and re-score")
-    assert tasks.draft_of(ann, reviewed.project_id, subject) is None
-    edited = tasks.get_criteria(store, reviewed.project_id, reviewed.best).edits
-    assert [tasks.get_criteria(store, reviewed.project_id, one).text for one in edited] == [
+    assert projects.draft_of(ann, reviewed.project_id, subject) is None
+    edited = projects.get_criteria(store, reviewed.project_id, reviewed.best).edits
+    assert [projects.get_criteria(store, reviewed.project_id, one).text for one in edited] == [
         f"{version.text}\n{HOSTILE}".strip()
     ]
     assert "Your unsaved text of " not in texts(screen)
@@ -61,23 +61,23 @@ def test_an_unsaved_text_is_there_again_and_saving_takes_the_draft_away(
 def test_each_pause_is_kept_once(store: Store, reviewed: Any, subject: str, open_criteria: Open) -> None:
     ann = store.acting(Actor("Ann"))
     screen = sends(open_criteria("Ann", criteria=reviewed.best), 7, "First burst.")
-    first = tasks.draft_of(ann, reviewed.project_id, subject)
+    first = projects.draft_of(ann, reviewed.project_id, subject)
     assert first is not None
     assert (first.text, first.base) == ("First burst.", reviewed.best)
     screen.run()  # drawn anew for another reason: what was kept is not kept again
-    assert tasks.draft_of(ann, reviewed.project_id, subject) == first
+    assert projects.draft_of(ann, reviewed.project_id, subject) == first
     sends(screen, 8, "First burst. Second.")
-    second = tasks.draft_of(ann, reviewed.project_id, subject)
+    second = projects.draft_of(ann, reviewed.project_id, subject)
     assert second is not None
     assert (second.text, second.began_at) == ("First burst. Second.", first.began_at)
     for strange in ({"n": 9}, None, 5):
         sends(screen, 9, strange)
-    assert tasks.draft_of(ann, reviewed.project_id, subject) == second
+    assert projects.draft_of(ann, reviewed.project_id, subject) == second
     sends(screen, 10, "x" * (LONGEST_TEXT + 1))
-    assert tasks.draft_of(ann, reviewed.project_id, subject) == second
-    text = tasks.get_criteria(store, reviewed.project_id, reviewed.best).text
+    assert projects.draft_of(ann, reviewed.project_id, subject) == second
+    text = projects.get_criteria(store, reviewed.project_id, reviewed.best).text
     sends(screen, 11, f"{text}\n")  # all of it undone
-    assert tasks.draft_of(ann, reviewed.project_id, subject) is None
+    assert projects.draft_of(ann, reviewed.project_id, subject) is None
 
 
 def test_a_viewer_keeps_nothing(
@@ -85,17 +85,17 @@ def test_a_viewer_keeps_nothing(
 ) -> None:
     monkeypatch.setattr("pages.components.people.Actor", lambda name, **given: Actor(name, "annotator"))
     sends(open_criteria("Ann", criteria=reviewed.best), 1, "typed")
-    assert tasks.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
+    assert projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
 
 
 def test_starting_again_from_the_version(
     store: Store, reviewed: Any, subject: str, open_criteria: Open, press: Press, texts: Texts
 ) -> None:
     ann = store.acting(Actor("Ann"))
-    tasks.keep_draft(ann, reviewed.project_id, subject, "Half a thought", base=reviewed.best)
+    projects.keep_draft(ann, reviewed.project_id, subject, "Half a thought", base=reviewed.best)
     screen = press(open_criteria("Ann", criteria=reviewed.best), "Start again from the version")
-    assert area(screen).value == tasks.get_criteria(store, reviewed.project_id, reviewed.best).text
-    assert tasks.draft_of(ann, reviewed.project_id, subject) is None
+    assert area(screen).value == projects.get_criteria(store, reviewed.project_id, reviewed.best).text
+    assert projects.draft_of(ann, reviewed.project_id, subject) is None
     assert "Your unsaved text of " not in texts(screen)
 
 
@@ -103,25 +103,25 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     store: Store, reviewed: Any, subject: str, open_criteria: Open, press: Press, texts: Texts
 ) -> None:
     ann = store.acting(Actor("Ann"))
-    tasks.keep_draft(ann, reviewed.project_id, subject, "What Ann wants.", base=reviewed.best)
-    tasks.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, "What Bo wants.")
+    projects.keep_draft(ann, reviewed.project_id, subject, "What Ann wants.", base=reviewed.best)
+    projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, "What Bo wants.")
     screen = open_criteria("Ann", criteria=reviewed.best)
     assert "Somebody has saved another version since" in texts(screen)
     press(screen, "Save and re-score")
     assert "What Bo wants." in texts(screen)
-    kept = tasks.draft_of(ann, reviewed.project_id, subject)
+    kept = projects.draft_of(ann, reviewed.project_id, subject)
     assert kept is not None
     assert kept.text == "What Ann wants."
     press(screen, "Save mine as a version of its own")
-    assert tasks.draft_of(ann, reviewed.project_id, subject) is None
-    newest = tasks.get_criteria(store, reviewed.project_id, reviewed.best).head
-    assert tasks.get_criteria(store, reviewed.project_id, newest).text == "What Ann wants."
+    assert projects.draft_of(ann, reviewed.project_id, subject) is None
+    newest = projects.get_criteria(store, reviewed.project_id, reviewed.best).head
+    assert projects.get_criteria(store, reviewed.project_id, newest).text == "What Ann wants."
 
 
 def test_others_see_who_is_at_it_but_not_the_text(
     store: Store, reviewed: Any, subject: str, open_criteria: Open, texts: Texts
 ) -> None:
-    tasks.keep_draft(store.acting(Actor(HOSTILE[:37])), reviewed.project_id, subject, "half a thought")
+    projects.keep_draft(store.acting(Actor(HOSTILE[:37])), reviewed.project_id, subject, "half a thought")
     screen = open_criteria("Bo", criteria=reviewed.best)
     assert f"{HOSTILE[:37]} has unsaved text here since" in texts(screen)
     assert "half a thought" not in texts(screen)
@@ -143,14 +143,14 @@ def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_
     assert [(one.author, one.text) for one in drafts] == [("Ann", "Typed by nobody yet. Now by Ann.")]
     screen.session_state[state.RATER] = "Bo"  # somebody else sits down: the text of Ann is not theirs
     screen.run()
-    assert area(screen).value == tasks.get_criteria(store, reviewed.project_id, reviewed.best).text
+    assert area(screen).value == projects.get_criteria(store, reviewed.project_id, reviewed.best).text
 
 
 def test_a_lock_that_came_in_between_hides_no_text(
     store: Store, reviewed: Any, subject: str, open_criteria: Open, texts: Texts
 ) -> None:
-    tasks.keep_draft(store.acting(Actor("Ann")), reviewed.project_id, subject, "Typed before the lock.")
-    tasks.set_lock(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, locked=True)
+    projects.keep_draft(store.acting(Actor("Ann")), reviewed.project_id, subject, "Typed before the lock.")
+    projects.set_lock(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, locked=True)
     screen = open_criteria("Ann", criteria=reviewed.best)
     assert "Bo locked these criteria" in texts(screen)
     assert "Typed before the lock." in texts(screen)
@@ -166,11 +166,11 @@ def test_a_store_that_fails_is_told_and_asked_again(
 
     screen = open_criteria("Ann", criteria=reviewed.best)
     with monkeypatch.context() as patch:
-        patch.setattr(tasks, "keep_draft", full)
+        patch.setattr(projects, "keep_draft", full)
         sends(screen, 1, "Not yet.")
-    assert tasks.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
+    assert projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
     screen.run()  # the same message once more
-    kept = tasks.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject)
+    kept = projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject)
     assert kept is not None
     assert kept.text == "Not yet."
 
@@ -179,24 +179,24 @@ def test_a_meetings_reason_and_edited_text_are_kept_until_the_decision(
     store: Store, reviewed: Any, open_criteria: Open, press: Press
 ) -> None:
     ann = store.acting(Actor("Ann"))
-    found = tasks.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
+    found = projects.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
     change = next(one for one in found if one.kind == "change")
     where = {"golden_id": reviewed.golden_id, "aspect": "coherence"}
-    meeting = tasks.start_meeting(ann, reviewed.project_id, "m", **where, agenda=(change,))
+    meeting = projects.start_meeting(ann, reviewed.project_id, "m", **where, agenda=(change,))
     reason, text = f"reason:{meeting}:0", f"proposal:{change.run_id}:{change.subject_id}"
-    edited = tasks.get_criteria(store, reviewed.project_id, change.subject_id).text + " Reward links."
-    tasks.keep_draft(ann, reviewed.project_id, reason, "It says what counts.")
-    tasks.keep_draft(ann, reviewed.project_id, text, edited)
+    edited = projects.get_criteria(store, reviewed.project_id, change.subject_id).text + " Reward links."
+    projects.keep_draft(ann, reviewed.project_id, reason, "It says what counts.")
+    projects.keep_draft(ann, reviewed.project_id, text, edited)
     screen = open_criteria("Ann", meeting=meeting)
     values = {one.label: one.value for one in screen.text_area}
     assert values["Decision: the reason, for the minutes"] == "It says what counts."
     assert values["Text"] == edited
     press(screen, "Accept the change")
-    decision = tasks.get_meeting(store, reviewed.project_id, meeting).points[0].decision
+    decision = projects.get_meeting(store, reviewed.project_id, meeting).points[0].decision
     assert decision is not None
     assert (decision.verdict, decision.reason) == ("accepted", "It says what counts.")
     proposal = next(
-        one for one in tasks.list_proposals(store, change.run_id) if one.criteria.criteria_id == change.subject_id
+        one for one in projects.list_proposals(store, change.run_id) if one.criteria.criteria_id == change.subject_id
     )
-    assert tasks.get_criteria(store, reviewed.project_id, proposal.edited_id).text == edited
-    assert [tasks.draft_of(ann, reviewed.project_id, one) for one in (reason, text)] == [None, None]
+    assert projects.get_criteria(store, reviewed.project_id, proposal.edited_id).text == edited
+    assert [projects.draft_of(ann, reviewed.project_id, one) for one in (reason, text)] == [None, None]

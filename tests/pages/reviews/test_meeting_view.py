@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
-from core.jobs.views.meetings import AgendaItem, MeetingView
+from core import projects
 from core.people import Actor
+from core.projects.views.meetings import AgendaItem, MeetingView
 from core.store.store import Store
 from pages.components.meeting_table import HUGE, LARGE, type_for
 from pages.components.meeting_view import as_preview
@@ -39,22 +39,22 @@ def harmless(screen: AppTest) -> None:
 
 
 def the_meeting(store: Store, reviewed: Any, screen: AppTest) -> MeetingView:
-    return tasks.get_meeting(store, reviewed.project_id, screen.query_params["meeting"])
+    return projects.get_meeting(store, reviewed.project_id, screen.query_params["meeting"])
 
 
 @pytest.fixture
 def meeting_id(store: Store, reviewed: Any) -> str:
     """A meeting of a change, a disagreement and a hostile question, with two people."""
     ann = store.acting(Actor("Ann"))
-    found = tasks.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
+    found = projects.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")
     agenda = (
         next(one for one in found if one.kind == "change"),
         next(one for one in found if one.kind == "disagreement"),
         AgendaItem("question", HOSTILE, text=HOSTILE),
     )
     where = {"golden_id": reviewed.golden_id, "aspect": "coherence"}
-    meeting_id = tasks.start_meeting(ann, reviewed.project_id, HOSTILE[:100], **where, agenda=agenda)
-    tasks.set_table(ann, reviewed.project_id, meeting_id, [HOSTILE[:60], "Bo"])
+    meeting_id = projects.start_meeting(ann, reviewed.project_id, HOSTILE[:100], **where, agenda=agenda)
+    projects.set_table(ann, reviewed.project_id, meeting_id, [HOSTILE[:60], "Bo"])
     return meeting_id
 
 
@@ -88,7 +88,7 @@ def test_a_meeting_about_nothing_or_by_nobody(
     assert "something to talk about" in texts(press(screen, "Begin the meeting"))
     screen = open_criteria("", meeting="new", aspect="fluency", golden=reviewed.golden_id)
     assert [one.disabled for one in screen.button if one.label == "Begin the meeting"] == [True]
-    assert tasks.list_meetings(store, reviewed.project_id) == []
+    assert projects.list_meetings(store, reviewed.project_id) == []
 
 
 def test_votes_by_row_and_by_key(
@@ -121,7 +121,7 @@ def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign
     press(write(screen, REASON, HOSTILE), "Accept the change")
     harmless(screen)
     proposal = next(
-        one for one in tasks.list_proposals(store, item.run_id) if one.criteria.criteria_id == item.subject_id
+        one for one in projects.list_proposals(store, item.run_id) if one.criteria.criteria_id == item.subject_id
     )
     assert (proposal.state, proposal.decided_by) == ("accepted", "Ann")
     press(screen, "Sign it off")
@@ -135,11 +135,11 @@ def test_two_who_decide_on_one_point(
 ) -> None:
     screen = open_criteria("Ann", meeting=meeting_id)
     where = (reviewed.project_id, meeting_id)
-    tasks.decide(store.acting(Actor("Bo")), *where, 0, verdict="rejected", reason="too long")
+    projects.decide(store.acting(Actor("Bo")), *where, 0, verdict="rejected", reason="too long")
     press(write(screen, REASON, "clear"), "Accept the change")
     said = texts(screen)
     assert "Bo decided on this point while you were looking at it: rejected, too long" in said
-    decision = tasks.get_meeting(store, *where).points[0].decision
+    decision = projects.get_meeting(store, *where).points[0].decision
     assert decision is not None
     assert (decision.actor, decision.verdict) == ("Bo", "rejected")
 
@@ -147,9 +147,9 @@ def test_two_who_decide_on_one_point(
 def test_what_was_decided_on_the_rounds_screen_is_shown_as_decided(
     store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, texts: Texts
 ) -> None:
-    item = tasks.get_meeting(store, reviewed.project_id, meeting_id).points[0].item
+    item = projects.get_meeting(store, reviewed.project_id, meeting_id).points[0].item
     bo = store.acting(Actor("Bo"))
-    tasks.decide_proposal(bo, item.run_id, item.subject_id, accepted=False, reason="says nothing new")
+    projects.decide_proposal(bo, item.run_id, item.subject_id, accepted=False, reason="says nothing new")
     said = texts(open_criteria("Ann", meeting=meeting_id)).replace("*", "")
     assert "Decided outside this meeting by Bo" in said
     assert "says nothing new" in said
@@ -174,7 +174,7 @@ def test_the_minutes_of_a_closed_meeting(
     store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
 ) -> None:
     screen = press(open_criteria("Ann", meeting=meeting_id), "Close the meeting")
-    assert tasks.get_meeting(store, reviewed.project_id, meeting_id).closed_at is not None
+    assert projects.get_meeting(store, reviewed.project_id, meeting_id).closed_at is not None
     assert not any(one.label in ("For", "Accept the change", "Close the meeting") for one in screen.button)
     press(screen, "Next")  # turns the page here; the meeting itself is over
     assert "Point 2 of 3" in texts(screen)

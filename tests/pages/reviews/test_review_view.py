@@ -11,7 +11,7 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from core.jobs import tasks
+from core import projects
 from core.people import Actor
 from core.store.store import Store
 
@@ -53,33 +53,33 @@ def test_from_draft_to_retired_on_screen(
     (evidence,) = [one for one in screen.selectbox if one.label == "Evidence to approve on"]
     assert evidence.options[0].startswith("held-out ")
     sign(screen, press, "Approve", "it holds on unseen items")
-    review = tasks.review_of(store, reviewed.project_id, reviewed.best)
+    review = projects.review_of(store, reviewed.project_id, reviewed.best)
     assert review.approval is not None
     assert review.approval.evidence is not None
     assert (review.approval.evidence.side, review.approval.evidence.run_id) == ("held-out", reviewed.run_id)
-    told = tasks.load_calibration(store, reviewed.run_id).held_out
+    told = projects.load_calibration(store, reviewed.run_id).held_out
     assert f"n = {review.approval.evidence.alignment.n}" in texts(screen)
     assert review.approval.evidence.alignment.statistic == told.statistic
     assert HOSTILE in texts(screen)  # the proposal's reason, folded under "Before that", as letters
     sign(screen, press, "Retire", "new data")
-    assert tasks.review_of(store, reviewed.project_id, reviewed.best).state == "retired"
+    assert projects.review_of(store, reviewed.project_id, reviewed.best).state == "retired"
     sign(screen, press, "Propose for approval", "again")
     sign(screen, press, "Send back to draft", "line 1 is vague")
-    states = [one.state for one in tasks.review_of(store, reviewed.project_id, reviewed.best).changes]
+    states = [one.state for one in projects.review_of(store, reviewed.project_id, reviewed.best).changes]
     assert states == ["proposed", "approved", "retired", "proposed", "draft"]
 
 
 def test_two_who_decide_at_once(store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     bo = store.acting(Actor("Bo"))
-    tasks.set_state(bo, reviewed.project_id, reviewed.best, "proposed", reason="ready", seen=0)
-    seen = tasks.review_of(store, reviewed.project_id, reviewed.best).seen
-    tasks.set_state(bo, reviewed.project_id, reviewed.best, "draft", reason="not yet", seen=seen)
+    projects.set_state(bo, reviewed.project_id, reviewed.best, "proposed", reason="ready", seen=0)
+    seen = projects.review_of(store, reviewed.project_id, reviewed.best).seen
+    projects.set_state(bo, reviewed.project_id, reviewed.best, "draft", reason="not yet", seen=seen)
     sign(screen, press, "Propose for approval", "mine")
     said = texts(screen)
     assert "Bo decided on this while you were looking at it" in said
     assert "not yet" in said
-    assert [one.actor for one in tasks.review_of(store, reviewed.project_id, reviewed.best).changes] == ["Bo", "Bo"]
+    assert [one.actor for one in projects.review_of(store, reviewed.project_id, reviewed.best).changes] == ["Bo", "Bo"]
 
 
 def test_what_sign_off_refuses(store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts) -> None:
@@ -87,14 +87,14 @@ def test_what_sign_off_refuses(store: Store, reviewed: Any, open_criteria: Open,
     assert "needs a reason" in texts(sign(screen, press, "Propose for approval", " "))
     screen = open_criteria("", run=reviewed.run_id, criteria=reviewed.best)
     assert [one.disabled for one in screen.button if one.label == "Propose for approval"] == [True]
-    assert tasks.review_of(store, reviewed.project_id, reviewed.best).state == "draft"
+    assert projects.review_of(store, reviewed.project_id, reviewed.best).state == "draft"
 
 
 def test_what_nobody_measured_cannot_be_approved(
     store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
 ) -> None:
-    edit = tasks.save_edit(store.acting(Actor("Ann")), reviewed.project_id, reviewed.best, "Other.", "Ann")
-    tasks.set_state(store, reviewed.project_id, edit, "proposed", reason="r", seen=0)
+    edit = projects.save_edit(store.acting(Actor("Ann")), reviewed.project_id, reviewed.best, "Other.", "Ann")
+    projects.set_state(store, reviewed.project_id, edit, "proposed", reason="r", seen=0)
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=edit)
     assert "No run has measured this version" in texts(screen)
     assert next(one for one in screen.button if one.label == "Approve").disabled
@@ -112,14 +112,14 @@ def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
     store: Store, reviewed: Any, open_criteria: Open, press: Press
 ) -> None:
     before = download_label(reviewed)
-    card = yaml.safe_load(tasks.judge_file(store, reviewed.run_id))
+    card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
     assert card["approved"] is False
     assert any("Nobody has approved" in one for one in card["warnings"])
     for one in card["approvals"]:
         screen = open_criteria("Ann", run=reviewed.run_id, criteria=one["criteria"])
         sign(screen, press, "Propose for approval", "ready")
         sign(screen, press, "Approve", "it holds")
-    card = yaml.safe_load(tasks.judge_file(store, reviewed.run_id))
+    card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
     assert card["approved"] is True
     assert {(one["state"], one["by"]) for one in card["approvals"]} == {("approved", "Ann")}
     sides = [one["evidence"]["side"] for one in card["approvals"]]
@@ -132,14 +132,14 @@ def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open, pres
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     next(one for one in screen.selectbox if one.label == "On").set_value(1)
     press(write(screen, "Comment", HOSTILE), "Add comment")
-    (kept,) = tasks.review_of(store, reviewed.project_id, reviewed.best).comments
+    (kept,) = projects.review_of(store, reviewed.project_id, reviewed.best).comments
     assert (kept.line, kept.text, kept.actor) == (1, HOSTILE, "Ann")
     assert HOSTILE in [one.value for one in screen.text]
     assert any("1 open comment" in one.value for one in screen.markdown)
     harmless(screen)
     assert next(one for one in screen.text_input if one.label == "Comment").value == ""
     press(screen, "Settle")
-    assert [one.settled_by for one in tasks.review_of(store, reviewed.project_id, reviewed.best).comments] == ["Ann"]
+    assert [one.settled_by for one in projects.review_of(store, reviewed.project_id, reviewed.best).comments] == ["Ann"]
     assert not any("open comment" in one.value for one in screen.markdown)
     assert "1 to 5,000" in texts(press(screen, "Add comment"))
 
@@ -166,25 +166,27 @@ def test_empty_and_endless_criteria_are_refused_in_words(
 def test_undo_restores_the_parent_and_keeps_what_was_undone(
     store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
 ) -> None:
-    edit = tasks.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, f"Worse.\n{HOSTILE}", "Bo")
+    edit = projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, f"Worse.\n{HOSTILE}", "Bo")
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=edit)
     assert "What made this version" in texts(screen)
     harmless(screen)
     press(screen, "Restore the parent's text")
     assert screen.query_params["criteria"] == reviewed.best
-    assert tasks.get_criteria(store, reviewed.project_id, edit).head == reviewed.best
-    assert edit in [one.criteria_id for one in tasks.list_criteria(store, reviewed.project_id)]
+    assert projects.get_criteria(store, reviewed.project_id, edit).head == reviewed.best
+    assert edit in [one.criteria_id for one in projects.list_criteria(store, reviewed.project_id)]
 
 
 def test_a_refined_version_stands_beside_the_items_it_was_shown(
     store: Store, reviewed: Any, open_criteria: Open, texts: Texts
 ) -> None:
-    one = tasks.list_proposals(store, reviewed.round_id)[0]
+    one = projects.list_proposals(store, reviewed.round_id)[0]
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=one.criteria.criteria_id)
     assert "The misaligned items it was shown" in texts(screen)
     shown = next(frame.value for frame in screen.dataframe if "under the parent" in frame.value)
     assert shown["item"].tolist() == list(one.criteria.provenance.item_ids)
-    scores = {each.item_id: each.score for each in tasks.item_scores(store, reviewed.round_id, one.parent.criteria_id)}
+    scores = {
+        each.item_id: each.score for each in projects.item_scores(store, reviewed.round_id, one.parent.criteria_id)
+    }
     assert shown["under the parent"].tolist() == pytest.approx([scores[name] for name in shown["item"]])
 
 
@@ -198,8 +200,8 @@ def test_any_two_versions_word_by_word_and_merged(
     store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
 ) -> None:
     ann = store.acting(Actor("Ann"))
-    one = tasks.save_edit(ann, reviewed.project_id, reviewed.best, f"- Be clear.\n- {HOSTILE}", "Ann")
-    two = tasks.save_edit(ann, reviewed.project_id, reviewed.best, "- Be clear.\n- Be brief.", HOSTILE)
+    one = projects.save_edit(ann, reviewed.project_id, reviewed.best, f"- Be clear.\n- {HOSTILE}", "Ann")
+    two = projects.save_edit(ann, reviewed.project_id, reviewed.best, "- Be clear.\n- Be brief.", HOSTILE)
     screen = to_versions(open_criteria("Ann", run=reviewed.run_id, criteria=two))
     screen.selectbox(key="form_versions_from").set_value(one).run()
     screen.selectbox(key="form_versions_to").set_value(two).run()
@@ -207,7 +209,7 @@ def test_any_two_versions_word_by_word_and_merged(
     assert ":green-background[**Be brief" in said
     harmless(screen)
     press(screen, "Merge the two into a new version")
-    merged = tasks.get_criteria(store, reviewed.project_id, screen.query_params["criteria"])
+    merged = projects.get_criteria(store, reviewed.project_id, screen.query_params["criteria"])
     assert merged.text == f"- Be clear.\n- {HOSTILE}\n- Be brief."
     assert (merged.parents, merged.author) == ((one, two), "Ann")
     assert "Merged into a new version" in texts(screen)
@@ -225,8 +227,8 @@ def test_a_copy_for_another_aspect(
     aspects.set_value("fluency").run()
     press(screen, "Copy")
     assert "Measure it there before you trust it" in texts(screen)
-    (copy,) = tasks.list_criteria(store, reviewed.project_id, aspect="fluency")
-    best = tasks.get_criteria(store, reviewed.project_id, reviewed.best)
+    (copy,) = projects.list_criteria(store, reviewed.project_id, aspect="fluency")
+    best = projects.get_criteria(store, reviewed.project_id, reviewed.best)
     assert (copy.text, copy.author, copy.alignments) == (best.text, "Ann", ())
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.export.archive.container import Archive, Writer
-from core.jobs import tasks
-from core.jobs.views import CalibrationRequest
-from core.jobs.views.labelling import PassRequest
-from core.jobs.views.meetings import AgendaItem
 from core.labelling.plan import LabelAspect
 from core.people import Actor
+from core.projects.views import CalibrationRequest
+from core.projects.views.labelling import PassRequest
+from core.projects.views.meetings import AgendaItem
 from core.records import (
     Alignment,
     AspectLabels,
@@ -59,13 +59,13 @@ REPLY = json.dumps({"text": "4 \x00", "finish": "stop", "usage": {"requests": 1,
 
 
 def _fill(store: Store, name: str = "Project ä") -> str:
-    project_id = tasks.create_project(store.acting(Actor("Ada", "admin")), name).project_id
-    golden_id = tasks.add_golden(store, project_id, GOLDEN)
+    project_id = projects.create_project(store.acting(Actor("Ada", "admin")), name).project_id
+    golden_id = projects.add_golden(store, project_id, GOLDEN)
     run_id = _run(store, project_id, golden_id)
     _criteria(store, project_id, golden_id, run_id)
     values = np.array([3.0, np.nan, 4.25])
     judge = JudgeScores("judge", "calibrated", "coherence", values, (Unscored("b", "empty"),), (0,), run_id=run_id)
-    tasks.add_judge(store, project_id, golden_id, judge, {"a": ["3", "3 \x00"]})
+    projects.add_judge(store, project_id, golden_id, judge, {"a": ["3", "3 \x00"]})
     _people(store, project_id, golden_id, run_id)
     return project_id
 
@@ -92,32 +92,34 @@ def _criteria(store: Store, project_id: str, golden_id: str, run_id: str) -> Non
     store.criteria.add(project_id, golden_id, [one])
     found = Alignment("spearman", "dataset", 0.5, 2, interval=Interval(0.1, 0.9, 0.95, "bootstrap"))
     store.criteria.record(project_id, run_id, [Stood(one.criteria_id, "calibration", "kept", found)])
-    edited = tasks.save_edit(store.acting(ANN), project_id, one.criteria_id, "Reward order and links.", note="why \x00")
-    tasks.save_edit(store.acting(BO), project_id, edited, "Reward links.")
+    edited = projects.save_edit(
+        store.acting(ANN), project_id, one.criteria_id, "Reward order and links.", note="why \x00"
+    )
+    projects.save_edit(store.acting(BO), project_id, edited, "Reward links.")
 
 
 def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     ann, bo = store.acting(Actor("Ann", "annotator")), store.acting(BO)
     criteria_id = Criteria("Reward order.", "coherence").criteria_id
-    tasks.add_comment(ann, project_id, criteria_id, "Unclear <b>", line=1)
-    tasks.add_comment(ann, project_id, criteria_id, "Second")
-    (first, _) = tasks.review_of(store, project_id, criteria_id).comments
-    tasks.settle_comment(bo, project_id, criteria_id, first.number)
-    tasks.set_state(bo, project_id, criteria_id, "proposed", reason="good", seen=0)
-    seen = tasks.review_of(store, project_id, criteria_id).seen
-    tasks.set_state(bo, project_id, criteria_id, "approved", reason="good", seen=seen, run_id=run_id)
+    projects.add_comment(ann, project_id, criteria_id, "Unclear <b>", line=1)
+    projects.add_comment(ann, project_id, criteria_id, "Second")
+    (first, _) = projects.review_of(store, project_id, criteria_id).comments
+    projects.settle_comment(bo, project_id, criteria_id, first.number)
+    projects.set_state(bo, project_id, criteria_id, "proposed", reason="good", seen=0)
+    seen = projects.review_of(store, project_id, criteria_id).seen
+    projects.set_state(bo, project_id, criteria_id, "approved", reason="good", seen=seen, run_id=run_id)
     aspect = LabelAspect("coherence", SCALE)
-    pass_id = tasks.start_pass(bo, PassRequest(project_id, golden_id, "pass", (aspect,)))
-    tasks.sit_down(ann, project_id, pass_id)
+    pass_id = projects.start_pass(bo, PassRequest(project_id, golden_id, "pass", (aspect,)))
+    projects.sit_down(ann, project_id, pass_id)
     for k, value in enumerate((2.0, 3.0, None)):
-        tasks.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")
+        projects.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")
     taking = ((pass_id, "Ann"),)
-    tasks.start_pass(bo, PassRequest(project_id, golden_id, "second pass", (aspect,), take_over=taking))
+    projects.start_pass(bo, PassRequest(project_id, golden_id, "second pass", (aspect,), take_over=taking))
     agenda = [AgendaItem("change", "Take it?", subject_id=criteria_id, run_id="")]
-    meeting = tasks.start_meeting(bo, project_id, "m", golden_id=golden_id, aspect="coherence", agenda=agenda)
-    tasks.cast_vote(bo, project_id, meeting, 0, voter="Cy", choice="for")
-    tasks.decide(bo, project_id, meeting, 0, verdict="accepted", reason="fine")
-    tasks.save_triage(
+    meeting = projects.start_meeting(bo, project_id, "m", golden_id=golden_id, aspect="coherence", agenda=agenda)
+    projects.cast_vote(bo, project_id, meeting, 0, voter="Cy", choice="for")
+    projects.decide(bo, project_id, meeting, 0, verdict="accepted", reason="fine")
+    projects.save_triage(
         ann, project_id, golden_id, aspect="coherence", item_id="a", subject_id="", verdict="ambiguous", note="n",
         picked=True,
     )  # fmt: skip
@@ -146,7 +148,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The file of a filled project."""
     folder = tmp_path_factory.mktemp("exported")
     with Store(f"sqlite:///{folder / 's.sqlite'}") as store:
-        tasks.export_project(store, Settings(home=folder), _fill(store), folder / "p.zip")
+        projects.export_project(store, Settings(home=folder), _fill(store), folder / "p.zip")
     return (folder / "p.zip").read_bytes()
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from core import projects
 from core.errors import ArchiveError, StoreError
-from core.jobs import tasks
 from core.records import Criteria, GoldenSet, Item
 from core.settings import Settings
 from core.store.store import Store
@@ -179,20 +179,20 @@ def test_refused(name: str, bent: Bent, elsewhere: Store, settings: Settings) ->
     change, words = HARM[name]
     data = bent(change)
     with pytest.raises(ArchiveError, match=words):
-        tasks.preview_project(elsewhere, settings, io.BytesIO(data))
+        projects.preview_project(elsewhere, settings, io.BytesIO(data))
     with pytest.raises(ArchiveError, match=words):
-        tasks.import_project(elsewhere, settings, io.BytesIO(data))
+        projects.import_project(elsewhere, settings, io.BytesIO(data))
     assert elsewhere.projects.all() == []
 
 
 def test_an_unchanged_file_passes(bent: Bent, elsewhere: Store, settings: Settings) -> None:
-    tasks.import_project(elsewhere, settings, io.BytesIO(bent(lambda tables: None)))
+    projects.import_project(elsewhere, settings, io.BytesIO(bent(lambda tables: None)))
 
 
 def test_rows_with_one_key_are_taken_back(bent: Bent, elsewhere: Store, settings: Settings) -> None:
     for table in ("run_documents", "labels", "judges", "run_scores"):
         with pytest.raises(StoreError, match="same key"):
-            tasks.import_project(elsewhere, settings, io.BytesIO(bent(_again(table))))
+            projects.import_project(elsewhere, settings, io.BytesIO(bent(_again(table))))
     assert elsewhere.projects.all() == []
     assert elsewhere.runs.all() == []
 
@@ -206,7 +206,7 @@ def test_nobody_reads_a_golden_set_by_knowing_its_hash(bent: Bent, elsewhere: St
         tables["project_goldens"].append({"golden_id": secret, "name": "mine now", "created_at": 1.0})
 
     with pytest.raises(ArchiveError, match="which is not in the file"):
-        tasks.import_project(elsewhere, settings, io.BytesIO(bent(name_it)))
+        projects.import_project(elsewhere, settings, io.BytesIO(bent(name_it)))
 
 
 def test_a_forged_author_is_marked(bent: Bent, elsewhere: Store, settings: Settings) -> None:
@@ -216,8 +216,8 @@ def test_a_forged_author_is_marked(bent: Bent, elsewhere: Store, settings: Setti
         for row in tables["events"]:
             row |= {"actor": "Ada", "role": "admin"}
 
-    new = tasks.import_project(elsewhere, settings, io.BytesIO(bent(forge))).project_id
-    assert {one.role for one in tasks.list_events(elsewhere, new)[:-1]} == {"admin (imported)"}
+    new = projects.import_project(elsewhere, settings, io.BytesIO(bent(forge))).project_id
+    assert {one.role for one in projects.list_events(elsewhere, new)[:-1]} == {"admin (imported)"}
 
 
 def test_text_of_any_kind_survives(bent: Bent, elsewhere: Store, settings: Settings) -> None:
@@ -229,7 +229,7 @@ def test_text_of_any_kind_survives(bent: Bent, elsewhere: Store, settings: Setti
         _event(tables, "comment")["body"]["text"] = text
         tables["run_documents"][0]["body"]["state"]["note"] = text
 
-    new = tasks.import_project(elsewhere, settings, io.BytesIO(bent(write))).project_id
+    new = projects.import_project(elsewhere, settings, io.BytesIO(bent(write))).project_id
     assert elsewhere.runs.all(new)[0].title == text
     criteria_id = Criteria("Reward order.", "coherence").criteria_id
-    assert tasks.review_of(elsewhere, new, criteria_id).comments[0].text == text
+    assert projects.review_of(elsewhere, new, criteria_id).comments[0].text == text

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from core import projects
 from core.errors import ArchiveError
 from core.export.archive.container import Archive, Limits, Writer
-from core.jobs import tasks
 from core.settings import Settings
 from core.store.schema import HEAD
 from core.store.store import Store
@@ -247,10 +247,10 @@ def test_nothing_is_kept_of_a_refused_file(store: Store, settings: Settings, mem
     path = tmp_path / "p.zip"
     path.write_bytes(_zipped(members | {"tables/labels.jsonl": members["tables/labels.jsonl"][::-1]}))
     with pytest.raises(ArchiveError):
-        tasks.import_project(store, settings, path)
+        projects.import_project(store, settings, path)
     assert store.projects.all() == []
     with pytest.raises(ArchiveError, match="cannot be read"):
-        tasks.import_project(store, settings, tmp_path / "none.zip")
+        projects.import_project(store, settings, tmp_path / "none.zip")
 
 
 def test_nothing_is_written_that_no_import_would_take() -> None:
@@ -261,9 +261,9 @@ def test_nothing_is_written_that_no_import_would_take() -> None:
 def test_a_large_upload_is_checked_elsewhere_and_the_same(
     monkeypatch: pytest.MonkeyPatch, exported: bytes, elsewhere: Store, settings: Settings
 ) -> None:
-    here = tasks.preview_project(elsewhere, settings, io.BytesIO(exported))
-    assert tasks.preview_upload(elsewhere, settings, exported) == here
-    monkeypatch.setattr("core.jobs.tasks.transfer._SMALL", 0)
-    assert tasks.preview_upload(elsewhere, settings, exported) == here
+    here = projects.preview_project(elsewhere, settings, io.BytesIO(exported))
+    assert projects.preview_upload(elsewhere, settings, exported) == here
+    monkeypatch.setattr("core.projects.transfer._SMALL", 0)
+    assert projects.preview_upload(elsewhere, settings, exported) == here
     with pytest.raises(ArchiveError, match="cut short"):
-        tasks.preview_upload(elsewhere, settings, exported[:-9])
+        projects.preview_upload(elsewhere, settings, exported[:-9])

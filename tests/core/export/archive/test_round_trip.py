@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from core import projects
 from core.export.archive.manifest import VERSION
-from core.jobs import tasks
 from core.people import Actor
 from core.providers.cached import reply_from_json
 from core.records import Criteria, content_digest
@@ -53,9 +53,9 @@ def test_what_comes_in_is_what_went_out(
 ) -> None:
     here, there = stores
     first, second = tmp_path / "1.zip", tmp_path / "2.zip"
-    told = tasks.export_project(here, settings, fill(here), first)
-    came = tasks.import_project(there.acting(ADA), settings, first)
-    again = tasks.export_project(there, settings, came.project_id, second)
+    told = projects.export_project(here, settings, fill(here), first)
+    came = projects.import_project(there.acting(ADA), settings, first)
+    again = projects.export_project(there, settings, came.project_id, second)
     one, two = tables_of(first.read_bytes()), tables_of(second.read_bytes())
     assert _without_marks(two.pop("events")) == one.pop("events")
     assert one == two
@@ -68,8 +68,8 @@ def test_every_shelf_reads_the_same_afterwards(
     store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
 ) -> None:
     old = fill(store)
-    tasks.export_project(store, settings, old, tmp_path / "p.zip")
-    new = tasks.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
+    projects.export_project(store, settings, old, tmp_path / "p.zip")
+    new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     assert new != old
     for shelf in (_goldens, _criteria, _judges, _labels, _reviews, _meetings, _runs):
         assert shelf(elsewhere, new) == shelf(store, old)
@@ -99,25 +99,25 @@ def _judges(store: Store, project_id: str) -> Any:
 
 
 def _labels(store: Store, project_id: str) -> Any:
-    passes = [one.pass_id for one in tasks.list_passes(store, project_id)]
+    passes = [one.pass_id for one in projects.list_passes(store, project_id)]
     assert len(passes) == 2
     return [(store.labels.history(project_id, one, "a"), store.labels.current(project_id, one)) for one in passes]
 
 
 def _reviews(store: Store, project_id: str) -> Any:
-    review = tasks.review_of(store, project_id, Criteria("Reward order.", "coherence").criteria_id)
+    review = projects.review_of(store, project_id, Criteria("Reward order.", "coherence").criteria_id)
     remarks = [(one.text, one.line, one.actor, one.at, one.settled_by) for one in review.comments]
     return remarks, [(one.state, one.actor, one.at, one.evidence) for one in review.changes]
 
 
 def _meetings(store: Store, project_id: str) -> Any:
-    (meeting,) = tasks.list_meetings(store, project_id)
-    return tasks.meeting_minutes(store, project_id, meeting.meeting_id)
+    (meeting,) = projects.list_meetings(store, project_id)
+    return projects.meeting_minutes(store, project_id, meeting.meeting_id)
 
 
 def _runs(store: Store, project_id: str) -> Any:
     (run,) = store.runs.all(project_id)
-    request = tasks.run_view(store, run.run_id).request
+    request = projects.run_view(store, run.run_id).request
     assert request.project_id == project_id
     step = store.results.document(run.run_id, "search")
     scores = store.results.scores(run.run_id, ["a", "b", "ä"])
@@ -132,13 +132,13 @@ def test_numbers_of_events_follow(
     other = elsewhere.projects.add("other")
     for _ in range(20):
         elsewhere.events.add(other, "comment", "c", ADA, {"text": "", "line": None})
-    tasks.export_project(store, settings, fill(store), tmp_path / "p.zip")
-    new = tasks.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
-    review = tasks.review_of(elsewhere, new, Criteria("Reward order.", "coherence").criteria_id)
+    projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
+    review = projects.review_of(elsewhere, new, Criteria("Reward order.", "coherence").criteria_id)
     assert [(one.text, one.settled_by) for one in review.comments] == [("Unclear <b>", "Bo \x00"), ("Second", "")]
     assert min(one.number for one in review.comments) > 20
-    tasks.settle_comment(elsewhere, new, review.criteria_id, review.comments[1].number)
-    again = tasks.review_of(elsewhere, new, review.criteria_id).comments
+    projects.settle_comment(elsewhere, new, review.criteria_id, review.comments[1].number)
+    again = projects.review_of(elsewhere, new, review.criteria_id).comments
     assert all(one.settled_by for one in again)
 
 
@@ -146,38 +146,40 @@ def test_an_import_beside_the_original_changes_nothing_of_it(
     store: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
 ) -> None:
     old = fill(store)
-    tasks.export_project(store, settings, old, tmp_path / "1.zip")
-    copy = tasks.import_project(store.acting(ADA), settings, tmp_path / "1.zip")
-    third = tasks.import_project(store, settings, tmp_path / "1.zip")
+    projects.export_project(store, settings, old, tmp_path / "1.zip")
+    copy = projects.import_project(store.acting(ADA), settings, tmp_path / "1.zip")
+    third = projects.import_project(store, settings, tmp_path / "1.zip")
     assert (copy.project.name, third.project.name, copy.renamed) == ("Project ä (2)", "Project ä (3)", True)
     (run,) = store.runs.all(copy.project_id)
     (original,) = store.runs.all(old)
     assert (copy.runs_renamed, run.run_id == original.run_id) == (1, False)
-    tasks.export_project(store, settings, old, tmp_path / "2.zip")  # and logs that it did, behind what was there
+    projects.export_project(store, settings, old, tmp_path / "2.zip")  # and logs that it did, behind what was there
     one, two = (tables_of((tmp_path / f"{k}.zip").read_bytes()) for k in (1, 2))
     assert two.pop("events")[: len(one["events"])] == one.pop("events")
     assert one == two
-    tasks.export_project(store, settings, copy.project_id, tmp_path / "3.zip")
+    projects.export_project(store, settings, copy.project_id, tmp_path / "3.zip")
     three = tables_of((tmp_path / "3.zip").read_bytes())
     del three["events"]
     assert json.loads(json.dumps(three).replace(run.run_id, original.run_id)) == one  # every reference followed
     assert original.run_id not in json.dumps(three)
-    evidence = tasks.review_of(store, copy.project_id, Criteria("Reward order.", "coherence").criteria_id).changes[-1]
+    evidence = projects.review_of(store, copy.project_id, Criteria("Reward order.", "coherence").criteria_id).changes[
+        -1
+    ]
     assert evidence.evidence is not None and evidence.evidence.run_id == run.run_id
 
 
 def test_the_log_says_what_was_done_here_and_what_came(
     store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
 ) -> None:
-    told = tasks.export_project(store, settings, fill(store), tmp_path / "p.zip")
-    new = tasks.import_project(elsewhere.acting(ADA), settings, tmp_path / "p.zip", name=" Theirs ").project_id
-    *came, own = tasks.list_events(elsewhere, new)
+    told = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    new = projects.import_project(elsewhere.acting(ADA), settings, tmp_path / "p.zip", name=" Theirs ").project_id
+    *came, own = projects.list_events(elsewhere, new)
     assert {one.role for one in came} == {f"{role} (imported)" for role in ("annotator", "reviewer", "admin")}
     assert (own.actor, own.role, own.sentence) == ("Ada", "admin", "imported the project Project ä")
     assert own.body["digest"] == told.digest
-    tasks.export_project(elsewhere, settings, new, tmp_path / "q.zip")
-    third = tasks.import_project(elsewhere, settings, tmp_path / "q.zip").project_id
-    *came, own = tasks.list_events(elsewhere, third)
+    projects.export_project(elsewhere, settings, new, tmp_path / "q.zip")
+    third = projects.import_project(elsewhere, settings, tmp_path / "q.zip").project_id
+    *came, own = projects.list_events(elsewhere, third)
     assert all(one.role.endswith(" (imported)") and one.role.count("(") == 1 for one in came)
 
 
@@ -187,9 +189,9 @@ def test_the_log_says_what_was_done_here_and_what_came(
 def test_paid_replies_come_along_and_serve_that_project_alone(
     store: Store, elsewhere: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
 ) -> None:
-    told = tasks.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    told = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
     assert (told.holds.replies, told.replies_without_run) == (1, 1)
-    new = tasks.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
+    new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     (run,) = elsewhere.runs.all(new)
     found = elsewhere.replies.of_run(run.run_id, new).get_replies(["reply:1", "reply:2"])
     assert {key: reply_from_json(body) for key, body in found.items()} == {
@@ -203,10 +205,10 @@ def test_paid_replies_come_along_and_serve_that_project_alone(
 def test_without_replies(
     store: Store, elsewhere: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
 ) -> None:
-    told = tasks.export_project(store, settings, fill(store), tmp_path / "p.zip", replies=False)
+    told = projects.export_project(store, settings, fill(store), tmp_path / "p.zip", replies=False)
     tables = tables_of((tmp_path / "p.zip").read_bytes())
     assert (told.holds.replies, tables["replies"], tables["run_replies"]) == (None, [], [])
-    assert tasks.import_project(elsewhere, settings, tmp_path / "p.zip").holds.replies is None
+    assert projects.import_project(elsewhere, settings, tmp_path / "p.zip").holds.replies is None
 
 
 # ── runs that are not over ───────────────────────────────────────────────────────────────────────────────────
@@ -218,10 +220,10 @@ def test_a_run_that_is_not_over_leaves_as_cancelled_and_can_be_resumed(
     old = fill(store)
     (run,) = store.runs.all(old)
     store.runs.requeue(run.run_id)
-    told = tasks.export_project(store, settings, old, tmp_path / "p.zip")
+    told = projects.export_project(store, settings, old, tmp_path / "p.zip")
     assert told.unfinished == 1
     assert store.runs.get(run.run_id).status == "queued"
-    new = tasks.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
+    new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     (came,) = elsewhere.runs.all(new)
     assert (came.status, came.worker_id, came.snapshots) == ("cancelled", "", 0)
     assert "not over" in came.message
@@ -250,5 +252,5 @@ def test_the_form_is_pinned() -> None:
 
 
 def test_a_file_is_bytes_or_a_path(store: Store, settings: Settings, exported: bytes) -> None:
-    assert tasks.preview_project(store, settings, io.BytesIO(exported)).project == "Project ä"
+    assert projects.preview_project(store, settings, io.BytesIO(exported)).project == "Project ä"
     assert store.projects.all() == []

@@ -86,8 +86,8 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
 
     from core.data import load_golden
     from core.jobs.runs import do_run
-    from core.jobs.views.repeval import RepEvalRequest
     from core.progress import Silent
+    from core.projects.views.repeval import RepEvalRequest
     from core.repeval import Extraction, RepEvalSettings, extract
     from core.repeval.states.shards import survey
     from core.settings import Settings

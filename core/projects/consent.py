@@ -1,0 +1,173 @@
+"""Imported projects ask no endpoint until a person here has allowed it.
+
+What came in a zip was written by somebody else: its runs name endpoints, and resuming one, or scoring anew with its
+judge, would send texts there, and the key.  So every judge of an imported project is made behind a gate that knows
+what people here have said of each endpoint.  They say it for a project and a base URL; it is kept in the store, is no
+part of what a project hands on, and stands in the log.  Projects that were made here are not concerned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from core.errors import ConsentError, UsageError
+from core.jobs.documents import JUDGE, RESULT
+from core.projects.access import AUDIT, requires
+from core.projects.convert import moment
+from core.projects.views.consent import AskedEndpoint
+from core.settings import Settings
+from core.store.rows import RunRow
+from core.store.store import Store
+
+if TYPE_CHECKING:
+    from core.judging.gate import Gate
+
+REFUSED = (
+    "Nothing was sent. This project was imported, and what came with it would send texts of its items to {endpoint} "
+    '({models}). If you trust that endpoint, allow it: press "Allow" beside the run on the screen Runs, or run '
+    "python -m core allow-endpoint PROJECT {endpoint}"
+)
+
+
+@requires("viewer")
+def endpoints_of_run(store: Store, settings: Settings, run_id: str) -> tuple[AskedEndpoint, ...]:
+    """Every endpoint that the judges of this run ask, by URL; () for a run of a project that was made here."""
+    run = store.runs.get(run_id)
+    if store.projects.get(run.project_id).imported_at is None:
+        return ()
+    return _asked(store, settings, run.project_id, _specs_of(store, run))
+
+
+@requires("viewer")
+def endpoints_of_project(store: Store, settings: Settings, project_id: str) -> tuple[AskedEndpoint, ...]:
+    """Every endpoint that a run of an imported project asks, and every one that was allowed; () for one made here."""
+    if store.projects.get(project_id).imported_at is None:
+        return ()
+    specs = {spec for run in store.runs.all(project_id) for spec in _specs_of(store, run)}
+    return _asked(store, settings, project_id, specs, every=True)
+
+
+@requires("reviewer")
+def allow_endpoint(
+    store: Store, settings: Settings, project_id: str, endpoint: str, *, with_key: bool = False
+) -> AskedEndpoint:
+    """Let an imported project ask `endpoint` (a base URL); returns what is now said of it.
+
+    The key of this installation goes along where it may go anyway (`AskedEndpoint.trusted`), and elsewhere only
+    `with_key`.  UsageError for what is no base URL, or for a project that was made here.
+    """
+    from core.providers.endpoints import checked_base_url, trusted_with_the_key
+
+    if store.projects.get(project_id).imported_at is None:
+        raise UsageError("This project was made here: its judges ask the endpoints that people here name.")
+    base_url = checked_base_url(endpoint)
+    with_key = with_key or trusted_with_the_key(base_url, settings.openai_base_url)
+    store.consents.give(project_id, base_url, store.actor, with_key=with_key)
+    did = f"allowed this project to ask {base_url}, {'with' if with_key else 'without'} the key"
+    store.events.add(project_id, AUDIT, base_url, store.actor, {"did": did})
+    (said,) = _asked(store, settings, project_id, [f"openai:-@{base_url}"])
+    return said
+
+
+def gate_of(store: Store, run: RunRow, *, sends: bool = True) -> Gate:
+    """The gate for the judges of a run: as people here allowed where a project was imported, else open.
+
+    Not `sends`: for a look at what is kept; nothing is sent, whoever has allowed it.
+    """
+    from core.judging.gate import NAMED, SILENT, Gate
+
+    whose = {run.project_id} | {store.runs.get(run_id).project_id for run_id in _judge_runs(run)}
+    imported = [project_id for project_id in sorted(whose) if store.projects.get(project_id).imported_at is not None]
+
+    def key_for(base_url: str, settings: Settings) -> str | None:
+        key = settings.openai_api_key
+        for project_id in imported:
+            said = store.consents.all(project_id).get(base_url)
+            if said is None:
+                models = ", ".join(one.models[0] for one in _asked(store, settings, project_id, _specs_of(store, run))
+                                   if one.endpoint == base_url)  # fmt: skip
+                raise ConsentError(REFUSED.format(endpoint=base_url, models=models or "its model"), base_url)
+            key = key if said.with_key else None
+        return key
+
+    if not sends:
+        return Gate(SILENT.key_for, files=not imported)
+    return Gate(key_for, files=False) if imported else NAMED
+
+
+def require_consent(store: Store, settings: Settings, run_id: str) -> None:
+    """ConsentError where this run, or one with its judge, would ask an endpoint that nobody here has allowed."""
+    for one in endpoints_of_run(store, settings, run_id):
+        if not one.allowed:
+            raise ConsentError(REFUSED.format(endpoint=one.endpoint, models=", ".join(one.models)), one.endpoint)
+
+
+def allow_named(store: Store, settings: Settings, project_id: str, spec: str) -> None:
+    """Whoever types a judge into a form of an imported project and presses Start has allowed its endpoint."""
+    if store.projects.get(project_id).imported_at is None:
+        return
+    for one in _asked(store, settings, project_id, [spec]):
+        if not one.with_key:
+            allow_endpoint(store, settings, project_id, one.endpoint, with_key=True)
+
+
+# ── what a run asks ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _judge_runs(run: RunRow) -> list[str]:
+    """The run whose judge this one scores with, if it is another."""
+    named = json.loads(run.request).get("run_id")
+    return [named] if named and isinstance(named, str) else []
+
+
+def _specs_of(store: Store, run: RunRow) -> set[str]:
+    """Every judge spec in what is kept of a run, and of the run whose judge it scores with.
+
+    Not only those that are asked as things stand: what is kept came from elsewhere, and a document that is read may say
+    another one than the request.
+    """
+    from core.judging.spec import specs_in
+
+    return {
+        spec
+        for one in (run, *(store.runs.get(run_id) for run_id in _judge_runs(run)))
+        for text in _texts_of(store, one)
+        if "openai:" in text or "\\u" in text  # a backslash may spell any letter
+        for spec in specs_in(json.loads(text))
+    } | set(specs_in(run.judge_spec))
+
+
+def _texts_of(store: Store, run: RunRow) -> Iterator[str]:
+    yield run.request
+    yield from (found.body for name in (JUDGE, RESULT) if (found := store.results.document(run.run_id, name)))
+
+
+def _asked(
+    store: Store, settings: Settings, project_id: str, specs: Iterable[str], *, every: bool = False
+) -> tuple[AskedEndpoint, ...]:
+    """The endpoints of `specs` with what was said of them; with `every`, also allowed ones that none of them names."""
+    from core.judging.registry import endpoint_of
+    from core.judging.spec import parse_spec
+    from core.providers.endpoints import trusted_with_the_key
+
+    said = store.consents.all(project_id)
+    models: dict[str, set[str]] = {endpoint: set() for endpoint in said} if every else {}
+    for spec in specs:
+        try:
+            parsed = parse_spec(spec)
+            if parsed.kind == "openai":
+                models.setdefault(endpoint_of(parsed, settings), set()).add(parsed.model)
+        except UsageError:
+            continue  # of no known form: no judge is made of it either
+    found = []
+    for endpoint, names in sorted(models.items()):
+        word, trusted = said.get(endpoint), trusted_with_the_key(endpoint, settings.openai_base_url)
+        told = AskedEndpoint(endpoint, tuple(sorted(names)), trusted)
+        if word is not None:
+            told = AskedEndpoint(
+                endpoint, told.models, trusted, True, word.with_key, word.actor, moment(word.created_at)
+            )
+        found.append(told)
+    return tuple(found)

@@ -1,0 +1,83 @@
+"""The demo: a finished project that comes with Concord as a file, a calibration to replay, the way back."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from core.errors import JobError, NotFoundError
+from core.projects.access import requires
+from core.projects.calibration import start_calibration
+from core.projects.project_list import get_project
+from core.projects.transfer import import_project, preview_project
+from core.projects.views import CalibrationRequest, ProjectView
+from core.projects.views.demo import DEMO_PROJECT
+from core.settings import Settings
+from core.store.store import Store
+
+DEMO_NAME = "Demo project (simulated labels)"
+_SAMPLES = Path(__file__).parents[2] / "sample_data"
+DEMO_FILE = _SAMPLES / "demo_project.zip"
+REPLAY_SPEC = "recorded:sample_data/recorded/consistency_session.jsonl"
+REPLAYED_ON = "summaries"
+"""The golden set that the recorded calibration asked about."""
+_STOP_SECONDS = 8.0
+
+
+def ensure_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectView:
+    """The demo project, brought in from `file` where it is not there yet; a second call changes nothing.
+
+    ArchiveError where the file is missing or damaged.
+    """
+    if any(row.project_id == DEMO_PROJECT for row in store.projects.all()):
+        return get_project(store, DEMO_PROJECT)
+    return import_project(store, settings, file, name=DEMO_NAME, project_id=DEMO_PROJECT).project
+
+
+def welcome(store: Store, settings: Settings) -> None:
+    """At the start of a screen's process: a new store gets the demo, unless `CONCORD_DEMO` is off."""
+    if settings.demo and not store.projects.all():
+        ensure_demo(store, settings)
+
+
+@requires("admin", "put the demo back")
+def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectView:
+    """The demo project as it came, whatever was done in it; its runs are stopped, other projects are left alone.
+
+    ArchiveError, before anything is removed, where the file is missing or damaged; JobError where a run does not stop.
+    """
+    preview_project(store, settings, file)
+    _stop_runs(store)
+    store.projects.remove(DEMO_PROJECT)
+    return ensure_demo(store, settings, file)
+
+
+def replay_request(golden_id: str) -> CalibrationRequest:
+    """The recorded calibration: with any other settings it would ask for replies that nobody has written."""
+    from core.demo.recorded import ASPECT, CHOSEN, DEFINITION
+
+    return CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
+
+
+@requires("reviewer")
+def start_replay(store: Store, settings: Settings) -> str:
+    """Start the recorded calibration in the demo project and return the run's id; no key, no network, 46 seconds.
+
+    NotFoundError where there is no demo project.
+    """
+    goldens = store.goldens.all(DEMO_PROJECT)
+    request = next((replay_request(one.golden_id) for one in goldens if one.name == REPLAYED_ON), None)
+    if request is None:
+        raise NotFoundError("There is no demo project here. `python -m core demo` brings it in.")
+    return start_calibration(store, settings, request)
+
+
+def _stop_runs(store: Store) -> None:
+    """Ask the demo's runs to stop, and wait until they have."""
+    end = time.monotonic() + _STOP_SECONDS
+    while going := [row.run_id for row in store.runs.all(DEMO_PROJECT) if row.status in ("queued", "running")]:
+        for run_id in going:
+            store.runs.request_cancel(run_id)
+        if time.monotonic() > end:
+            raise JobError(f"{len(going)} runs of the demo go on, and were told to stop. Try again in a moment.")
+        time.sleep(0.2)

@@ -1,0 +1,50 @@
+"""Projects, and the sample project of the first start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.errors import UsageError
+from core.projects.access import requires
+from core.projects.convert import project_view
+from core.projects.views import ProjectView
+from core.store.store import Store
+
+SAMPLE_PROJECT = "sample"
+"""Id of the sample project."""
+_SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
+_LONGEST_NAME = 200
+
+
+@requires("viewer")
+def list_projects(store: Store) -> list[ProjectView]:
+    """Every project, oldest first."""
+    return [project_view(row) for row in store.projects.all()]
+
+
+@requires("admin", "made the project")
+def create_project(store: Store, name: str) -> ProjectView:
+    """A new, empty project.  UsageError for an empty or overlong name."""
+    trimmed = " ".join(name.split())
+    if not 1 <= len(trimmed) <= _LONGEST_NAME:
+        raise UsageError(f"A project's name has 1 to {_LONGEST_NAME} characters, not {len(trimmed)}.")
+    return get_project(store, store.projects.add(trimmed))
+
+
+@requires("viewer")
+def get_project(store: Store, project_id: str) -> ProjectView:
+    """NotFoundError for an unknown id."""
+    return project_view(store.projects.get(project_id))
+
+
+def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectView:
+    """The project "Sample project" with the golden sets of sample_data/; a second call changes nothing."""
+    known = {row.project_id: row for row in store.projects.all()}
+    files = sorted(file for file in folder.iterdir() if file.suffix in (".jsonl", ".csv"))
+    if SAMPLE_PROJECT not in known or known[SAMPLE_PROJECT].n_goldens < len(files):
+        from core.data import load_golden
+
+        store.projects.add("Sample project", SAMPLE_PROJECT)
+        for file in files:
+            store.goldens.add(SAMPLE_PROJECT, load_golden(file))
+    return get_project(store, SAMPLE_PROJECT)

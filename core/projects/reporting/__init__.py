@@ -1,0 +1,1 @@
+"""The parts of a report, each gathered from the store on its own; `core.projects.reports` joins them."""
