@@ -46,6 +46,36 @@ def test_what_screens_import_is_light(module: str) -> None:
     assert not loaded_after(f"import {module}") & (WEB_HEAVY | {"streamlit"})
 
 
+def test_every_package_can_be_the_first_that_is_imported() -> None:
+    """No circle of imports works only because something else was imported before: each package in a fork of its own."""
+    modules = [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "core").rglob("*.py")
+        if path.name == "__init__.py" or path.parent.name == "core"
+    ]
+    code = """
+import importlib, json, os, sys, traceback
+import numpy, pydantic, sqlalchemy, typer, yaml
+failed = []
+for name in json.loads(sys.argv[1]):
+    child = os.fork()
+    if not child:
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(name)
+print(json.dumps(failed))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(sorted(modules))], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert json.loads(run.stdout) == [], run.stderr[-2000:]
+
+
 def test_the_web_process_stays_light() -> None:
     """Everything the screens import, loaded together as in one server process."""
     lines = web_imports()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from core.export.archive.shapes import mismatch
 from core.labelling.plan import LabelPlan
-from core.projects.views.reviews import Evidence
 
 _AGENDA: Any = tuple[dict[str, Any], ...]
 READ: dict[str, dict[str, Any]] = {
@@ -29,7 +29,12 @@ READ: dict[str, dict[str, Any]] = {
     "fusion plan": {"text": str, "origin": str, "seen": tuple[int, ...]},
 }
 
-_PACKED: dict[str, dict[str, Any]] = {"labelling pass": {"plan": LabelPlan}, "state": {"evidence": Evidence}}
+
+@cache
+def _packed() -> dict[str, dict[str, Any]]:
+    from core.projects.views.reviews import Evidence  # here, since what joins store and algorithms imports us
+
+    return {"labelling pass": {"plan": LabelPlan}, "state": {"evidence": Evidence}}
 
 
 def event_problem(kind: str, body: Mapping[str, Any]) -> str:
@@ -44,7 +49,7 @@ def event_problem(kind: str, body: Mapping[str, Any]) -> str:
 
 def packed_problem(kind: str, body: Mapping[str, Any]) -> str:
     """What is wrong with a record that an entry (which `event_problem` let pass) holds as JSON text; "" for nothing."""
-    for name, wanted in _PACKED.get(kind, {}).items():
+    for name, wanted in _packed().get(kind, {}).items():
         if (text := body[name]) is not None and (problem := _packed_problem(wanted, text, name)):
             return problem
     return ""
