@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.commands import JsonFlag, project_named, tell
+from core.cli.options import JsonFlag, project_named
+from core.cli.words import tell
 
 if TYPE_CHECKING:
     from core.projects.views.consent import AskedEndpoint
 
-moving = typer.Typer(add_completion=False)
+commands = typer.Typer(add_completion=False)
 
 
-@moving.command("export-project")
+@commands.command("export-project")
 def export_project(
     project: Annotated[str, typer.Argument(help="The project's name, or its id.")],
     out: Annotated[Path, typer.Option(help="The zip to write.")],
@@ -46,7 +47,7 @@ def export_project(
     tell(body, as_json, lambda _: lines)
 
 
-@moving.command("import-project")
+@commands.command("import-project")
 def import_project(
     file: Annotated[Path, typer.Argument(help="A zip that export-project wrote.")],
     name: Annotated[str, typer.Option(help="The project's name here; default: the name it had.")] = "",
@@ -78,7 +79,7 @@ def import_project(
     tell(body, as_json, lambda _: lines)
 
 
-@moving.command("allow-endpoint")
+@commands.command("allow-endpoint")
 def allow_endpoint(
     project: Annotated[str, typer.Argument(help="The imported project's name, or its id.")],
     endpoint: Annotated[str, typer.Argument(help="A base URL; without one, those that its runs ask are listed.")] = "",

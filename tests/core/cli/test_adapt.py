@@ -14,7 +14,7 @@ from core.data import load_golden
 from core.export import judge_yaml
 from core.export.adapters import NAMES
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

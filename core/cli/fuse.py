@@ -1,4 +1,4 @@
-"""The command that joins several judges and metrics into one (fuse), and scoring with what it wrote."""
+"""The command that joins several judges and metrics into one: fuse."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.commands import (
+from core.cli.options import (
     AspectOption,
     BootstrapOption,
     Golden,
@@ -16,23 +16,22 @@ from core.commands import (
     SeedOption,
     StatisticOption,
     chosen_level,
-    number,
-    tell,
+    reply_cache,
     text_file,
 )
+from core.cli.words import alignment_line, number, tell
 
 if TYPE_CHECKING:
-    from core.providers.base import ReplyStore
-    from core.settings import Settings
+    pass
 
-fusing = typer.Typer(add_completion=False)
+commands = typer.Typer(add_completion=False)
 WITH = (
     "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rouge, chrf, similarity, metric_<name>, "
     "judge:FILE, replies:FILE, nli:MODEL, …"
 )
 
 
-@fusing.command()
+@commands.command()
 def fuse(
     golden: Golden,
     *,
@@ -61,7 +60,6 @@ def fuse(
     from core.data import load_golden
     from core.fused import fuse as join
     from core.projects.fusion_inline import MODEL_WRITES
-    from core.settings import Settings
 
     loaded = load_golden(golden)
     fused = join(
@@ -78,40 +76,26 @@ def fuse(
         calibration_share=share,
         bootstrap=bootstrap,
         seed=seed,
-        replies=_replies(judge, Settings.from_environment()),
+        replies=reply_cache(judge),
         on_part=lambda name: typer.echo(f"{name} …", err=True),
     )
     tell(fused.save(out), as_json, _words)
 
 
-def _replies(spec: str, settings: Settings) -> ReplyStore | None:
-    """The store as reply cache for a judge whose calls cost something; None for any other."""
-    if not spec.startswith("openai:"):
-        return None
-    from core import projects
-
-    return projects.open_store(settings).replies
-
-
 def _words(body: dict[str, Any]) -> list[str]:
     from core.stats import p_figure
-
-    def line(name: str, one: dict[str, Any], said: str = "") -> str:
-        ends = f" [{one['interval'][0]:.3f}, {one['interval'][1]:.3f}]" if one["interval"] else ""
-        unread = f", {one['n_unscored']} unscored" if one["n_unscored"] else ""
-        return f"  {name:<28}{number(one['value'])}{ends}, n = {one['n']}{unread}{said}"
 
     fused, best, test = body["fused"], body["best_part"], body["against_best"]
     lines = [
         f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items; weights and choice on "
         f"{body['n_fit']} calibration items",
-        line(f"fusion, {body['method']}", fused),
+        alignment_line(f"fusion, {body['method']}", fused),
     ]
     for name, one in sorted(body["parts"].items(), key=lambda pair: -(pair[1]["value"] or -2)):
-        lines.append(line(name, one, ", left out" if name in body["left_out"] else ""))
+        lines.append(alignment_line(name, one, ", left out" if name in body["left_out"] else ""))
     if test is not None and test["value"] is not None:
         lines.append(f"fusion minus {best}, the best part on calibration: {test['value']:+.3f}, {p_figure(test['p'])}")
-    lines += [line(f"{one}, in the same calls", told) for one, told in body.get("also", {}).items()]
+    lines += [alignment_line(f"{one}, in the same calls", told) for one, told in body.get("also", {}).items()]
     if "requests" in body:
         price = "" if body["cost"] is None else f", ${body['cost']:,.2f}"
         asked = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
@@ -119,41 +103,3 @@ def _words(body: dict[str, Any]) -> list[str]:
     lines += [f"without {one}: {number(told['value'])}" for one, told in body["without"].items()]
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     return [*lines, *(f"Note: {note}" for note in body["notes"]), f"Written to {body['out']}"]
-
-
-def score_fused(golden: Path, judge_file: Path, out: Path, *, accept_edited: bool = False, as_json: bool) -> None:
-    """`score` with a fused judge: verdicts into `out` with the judge's marks, and which parts were missing."""
-    from core.data import load_items
-    from core.export import write_text
-    from core.export.fused_judge import LoadedFusion
-    from core.public import load_judge
-    from core.scoring.batch import form_of, header_of, written
-
-    judge = load_judge(judge_file, accept_edited=accept_edited)
-    assert isinstance(judge, LoadedFusion)
-    items = load_items(golden)
-    try:
-        verdicts = judge.score(items.items, metrics=items.metrics)
-    finally:
-        judge.close()
-    found = written(verdicts, judge.marks, form_of(out))
-    write_text(out, header_of(form_of(out)) + found.text)
-    body = {
-        "n_items": len(items.items),
-        "n_scored": found.n_scored,
-        "n_unscored": found.n_items - found.n_scored,
-        "used": [part.name for part in judge.fused.parts if part.name not in judge.missing],
-        "missing": dict(judge.missing),
-        "marks": list(judge.marks),
-        "out": str(out),
-    }
-    tell(body, as_json, _words_of_scores)
-
-
-def _words_of_scores(body: dict[str, Any]) -> list[str]:
-    lines = [f"{body['n_scored']} of {body['n_items']} items scored, {body['n_unscored']} unscored: {body['out']}"]
-    lines.append(f"computed: {', '.join(body['used'])}")
-    lines += [f"missing: {name}: {reason}" for name, reason in body["missing"].items()]
-    if body["missing"]:
-        lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
-    return lines

@@ -14,7 +14,7 @@ import pytest
 import core
 from core.__main__ import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SUMMARIES = str(ROOT / "sample_data" / "summaries.jsonl")
 ASK = ("styles", SUMMARIES, "--aspect", "coherence", "--judge", "scripted", "--bootstrap", "50")
 

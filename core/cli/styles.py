@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.commands import (
+from core.cli.options import (
     BootstrapOption,
     Golden,
     JsonFlag,
@@ -20,26 +19,23 @@ from core.commands import (
     SeedOption,
     StatisticOption,
     chosen_level,
-    in_words,
-    number,
-    tell,
+    reply_cache,
     text_file,
 )
+from core.cli.progress import calls_shown
+from core.cli.words import in_words, number, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
     from core.judging.styles import Style
     from core.projects.style_grid.inline import FinishedStyle, GridFiles, InlineGrid
-    from core.projects.style_grid.plan import GridStanding
     from core.projects.views.styles import StyleCell, StyleForecast, StylesEstimate
-    from core.providers.base import ReplyStore
     from core.records import Criteria, GoldenSet
-    from core.settings import Settings
 
-styling = typer.Typer(add_completion=False)
+commands = typer.Typer(add_completion=False)
 
 
-@styling.command()
+@commands.command()
 def styles(
     golden: Golden,
     *,
@@ -69,7 +65,6 @@ def styles(
 ) -> None:
     """Ask a language model in several styles and align each with the people."""
     from core.data import load_golden
-    from core.progress import Shown
     from core.projects.style_grid.inline import GridFiles, run_grid
     from core.projects.views.styles import StylesRequest
     from core.settings import Settings
@@ -96,8 +91,8 @@ def styles(
     files = GridFiles(loaded, request, given.criteria, given.seen, given.notes)
     settings = Settings.from_environment()
     typer.echo("\n".join(_words_of_estimate(files.estimate(settings))), err=True)
-    with _progress() as show:
-        found = run_grid(files, settings, _replies(judge, settings), Shown(show))
+    with calls_shown() as progress:
+        found = run_grid(files, settings, reply_cache(judge), progress)
     body = _body(found, files, out)
     tell(body, as_json, lambda _: _words(found, body))
 
@@ -171,15 +166,6 @@ def _criteria_of_card(card: dict[str, Any], golden: GoldenSet, aspect: str, path
     seen = split_for(golden, aspect, chosen).calibration
     notes.append(f"Measured without the {len(seen)} items that the criteria were calibrated on.")
     return _Given({aspect: first}, {aspect: seen}, tuple(notes))
-
-
-def _replies(spec: str, settings: Settings) -> ReplyStore | None:
-    """The store as reply cache for a judge whose calls cost something; None for a stand-in."""
-    if not spec.startswith("openai:"):
-        return None
-    from core import projects
-
-    return projects.open_store(settings).replies
 
 
 # ── what came out ────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,15 +299,3 @@ def _words_of_forecast(told: StyleForecast) -> list[str]:
 
 def _price(cost: float | None) -> str:
     return f", about ${cost:,.2f}" if cost else ""
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[GridStanding], None]]:
-    """A progress bar on standard error, fed with standings."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} calls"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        job = bar.add_task("starting", total=None)
-        yield lambda s: bar.update(job, description=s.message, completed=s.view.calls, total=s.calls_expected)

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.commands import AspectOption, JsonFlag, project_named, tell
+from core.cli.options import AspectOption, JsonFlag, project_named
+from core.cli.words import tell
 from core.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from core.projects.views import GoldenView, ProjectView
     from core.store.store import Store
 
-reporting = typer.Typer(add_completion=False)
+commands = typer.Typer(add_completion=False)
 
 
-@reporting.command()
+@commands.command()
 def report(
     *,
     project: Annotated[str, typer.Option("--project", help="The project's name, or its id.")],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -10,25 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.commands import (
-    AspectOption,
-    BootstrapOption,
-    Golden,
-    JsonFlag,
-    SeedOption,
-    in_words,
-    probability,
-    tell,
-)
+from core.cli.options import AspectOption, BootstrapOption, Golden, JsonFlag, SeedOption, reply_cache
+from core.cli.progress import progress_bar
+from core.cli.words import in_words, probability, tell
 from core.errors import ConcordError, UsageError
 
 if TYPE_CHECKING:
     from core.drift.outcome import Recheck
     from core.providers.base import ReplyStore
     from core.records import Finding
-    from core.scoring import Pace, ScoredFile
+    from core.scoring import ScoredFile
 
-scoring = typer.Typer(add_completion=False)
+commands = typer.Typer(add_completion=False)
 
 Items = Annotated[Path, typer.Argument(help="Items: CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")]
 JudgeSpec = Annotated[str, typer.Option("--judge", help="Score with another judge than the one calibrated with.")]
@@ -37,7 +30,7 @@ _TOLD = 20
 _SHOWN = 5
 
 
-@scoring.command()
+@commands.command()
 def score(
     golden: Items,
     judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml or fused.yaml.")],
@@ -57,23 +50,23 @@ def score(
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
     from core.export.fused_file import is_fused_file
-    from core.fusion_commands import score_fused
     from core.scoring import ScoreRequest, score_file
 
     if is_fused_file(judge_file):
         if judge or budget is not None:
             raise UsageError(f"{judge_file}: is a fused judge, which takes no --judge and no --budget.")
-        score_fused(golden, judge_file, out, accept_edited=accept_edited, as_json=as_json)
+        _score_fused(golden, judge_file, out, accept_edited=accept_edited, as_json=as_json)
         return
     request = ScoreRequest(golden, judge_file, out, judge, accept_edited, explain, budget, again, workers)
-    with _progress() as show, _notes_shown():
-        found = score_file(request, replies=_replies(judge_file, judge, accept_edited=accept_edited), on_pace=show)
+    cache = _cache_for(judge_file, judge, accept_edited=accept_edited)
+    with progress_bar("items") as show, _notes_shown():
+        found = score_file(request, replies=cache, on_pace=lambda pace: show(pace.phase, pace.done, pace.total))
     for line in _words_of_findings(found.findings):
         typer.echo(line, err=True)
     tell(_body(found, out), as_json, _words)
 
 
-@scoring.command()
+@commands.command()
 def recheck(
     judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml or fused.yaml.")],
     golden: Golden,
@@ -121,7 +114,7 @@ def recheck(
         asked=Asked(statistic, level, alpha, fall, bootstrap, seed),
         model=judge or None,
         accept_edited=accept_edited,
-        replies=None if verdicts is not None else _replies(judge_file, judge, accept_edited=accept_edited),
+        replies=None if verdicts is not None else _cache_for(judge_file, judge, accept_edited=accept_edited),
     )
     tell(found.as_json(), as_json, lambda _: _words_of_recheck(found))
     if found.decision == "fallen" or (strict and found.decision == "cannot be told"):
@@ -213,64 +206,49 @@ def _notes_shown() -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[Pace], None]]:
-    """A bar on standard error: items done, items a second, time left; plain lines now and then where no one looks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _lines()
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} items"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        job = bar.add_task("reading", total=None)
-
-        def show(pace: Pace) -> None:
-            told = f"{pace.phase}, {pace.per_second:,.0f} items/s" if pace.per_second else pace.phase
-            bar.update(job, description=told, completed=pace.done, total=pace.total)
-
-        yield show
-
-
-def _lines() -> Callable[[Pace], None]:
-    """A line every half minute, for logs."""
-    import time
-
-    last = time.monotonic()
-
-    def show(pace: Pace) -> None:
-        nonlocal last
-        if time.monotonic() - last < 30:
-            return
-        last = time.monotonic()
-        typer.echo(_line(pace), err=True)
-
-    return show
-
-
-def _line(pace: Pace) -> str:
-    """E.g. ``scoring: 120,000 of 1,000,000 items, 1,650 items/s, 8 min 53 s left``."""
-    total = "" if pace.total is None else f" of {pace.total:,}"
-    line = f"{pace.phase}: {pace.done:,}{total} items"
-    if pace.per_second and pace.total is not None:
-        seconds = round((pace.total - pace.done) / pace.per_second)
-        line += f", {pace.per_second:,.0f} items/s, {seconds // 60} min {seconds % 60} s left"
-    return line
-
-
-def _replies(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
-    """The store as reply cache for a judge whose calls cost something; None for one that computes, or a fused one."""
+def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
+    """The reply cache for the judge of a file; None for a fused one, which asks no endpoint."""
     from core.export.fused_file import is_fused_file
     from core.export.judge_file import open_file
-    from core.settings import Settings
 
     if is_fused_file(judge_file):
         return None
-    spec = judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"])
-    if not spec.startswith("openai:"):
-        return None
-    from core import projects
+    return reply_cache(judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"]))
 
-    return projects.open_store(Settings.from_environment()).replies
+
+def _score_fused(golden: Path, judge_file: Path, out: Path, *, accept_edited: bool = False, as_json: bool) -> None:
+    """`score` with a fused judge: verdicts into `out` with the judge's marks, and which parts were missing."""
+    from core.data import load_items
+    from core.export import write_text
+    from core.export.fused_judge import LoadedFusion
+    from core.public import load_judge
+    from core.scoring.batch import form_of, header_of, written
+
+    judge = load_judge(judge_file, accept_edited=accept_edited)
+    assert isinstance(judge, LoadedFusion)
+    items = load_items(golden)
+    try:
+        verdicts = judge.score(items.items, metrics=items.metrics)
+    finally:
+        judge.close()
+    found = written(verdicts, judge.marks, form_of(out))
+    write_text(out, header_of(form_of(out)) + found.text)
+    body = {
+        "n_items": len(items.items),
+        "n_scored": found.n_scored,
+        "n_unscored": found.n_items - found.n_scored,
+        "used": [part.name for part in judge.fused.parts if part.name not in judge.missing],
+        "missing": dict(judge.missing),
+        "marks": list(judge.marks),
+        "out": str(out),
+    }
+    tell(body, as_json, _words_of_fused_scores)
+
+
+def _words_of_fused_scores(body: dict[str, Any]) -> list[str]:
+    lines = [f"{body['n_scored']} of {body['n_items']} items scored, {body['n_unscored']} unscored: {body['out']}"]
+    lines.append(f"computed: {', '.join(body['used'])}")
+    lines += [f"missing: {name}: {reason}" for name, reason in body["missing"].items()]
+    if body["missing"]:
+        lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
+    return lines

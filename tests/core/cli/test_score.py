@@ -13,10 +13,8 @@ import pytest
 import core
 from core.__main__ import main
 from core.export import judge_yaml
-from core.score_commands import _line
-from core.scoring import Pace
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SUMMARIES = ROOT / "sample_data" / "summaries.jsonl"
 ASPECT = "relevance"
 Run = Callable[..., tuple[int, dict[str, Any]]]
@@ -152,9 +150,3 @@ def test_rechecks_that_are_put_wrongly(
     found, body = run("recheck", judge_file, newer, "--aspect", ASPECT, *more)
     assert found == code
     assert words in body["error"]["message"]
-
-
-def test_the_line_for_logs() -> None:
-    line = _line(Pace("scoring", 120_000, 1_000_000, 1_650.0))
-    assert line == "scoring: 120,000 of 1,000,000 items, 1,650 items/s, 8 min 53 s left"  # 880,000 / 1,650 = 533 s
-    assert _line(Pace("reading", 5_000, None)) == "reading: 5,000 items"

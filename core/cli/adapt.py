@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.commands import JsonFlag, tell
+from core.cli.options import JsonFlag
+from core.cli.words import tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
     from core.export.adapters import Adapter
 
-adapting = typer.Typer(add_completion=False)
+commands = typer.Typer(add_completion=False)
 
 
-@adapting.command()
+@commands.command()
 def adapt(
     judge: Annotated[Path, typer.Argument(help="A judge.yaml.")],
     *,

@@ -1,18 +1,18 @@
-"""The command that brings data in from the web: fetch."""
+"""The commands about golden files: check one, fetch a public one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from core.commands import JsonFlag, tell
+from core.cli.options import Golden, JsonFlag
+from core.cli.progress import progress_bar
+from core.cli.words import tell
 from core.errors import UsageError
 
-bringing = typer.Typer(add_completion=False)
+commands = typer.Typer(add_completion=False)
 
 _WORDS_OF_CHECK = {
     "catalogue": "equal to the catalogue's",
@@ -20,7 +20,18 @@ _WORDS_OF_CHECK = {
 }
 
 
-@bringing.command()
+@commands.command()
+def check(golden: Golden, as_json: JsonFlag = False) -> None:
+    """Findings on a golden file: counts, scales, groups, ids, labels."""
+    from core.data import check_file
+
+    report = check_file(golden)
+    tell(report, as_json, _words_of_check)
+    if any(finding["severity"] == "error" for finding in report["findings"]):
+        raise typer.Exit(1)
+
+
+@commands.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="The set, such as summeval; --list shows all.")] = "",
     *,
@@ -44,14 +55,14 @@ def fetch(
         raise UsageError(f"Name the set to fetch: {known}. --list tells more.")
     benchmark = find_benchmark(name)
     record = Settings.from_environment().home / "benchmarks" / f"{benchmark.name}.json"
-    with _progress() as told:
+    with progress_bar("MB") as bar:
         found = fetch_benchmark(
             benchmark,
             out or Path(f"{benchmark.name}.jsonl"),
             record=record,
             files=files or (),
             force=force,
-            progress=told,
+            progress=lambda file, done, of: bar(file, done / 1e6, None if of is None else of / 1e6),
         )
     tell(found.as_json(), as_json, _words_of_fetched)
 
@@ -94,19 +105,11 @@ def _words_of_file(file: dict[str, Any]) -> str:
     return f"{file['file']}: {size} {known}{pinned} ({file['address']})"
 
 
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A progress bar on standard error, fed with the bytes of a file."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def told(file: str, done: int, total: int | None) -> None:
-            if file not in tasks:
-                tasks[file] = bar.add_task(file, total=total)
-            bar.update(tasks[file], completed=done, total=total)
-
-        yield told
+def _words_of_check(report: dict[str, Any]) -> list[str]:
+    lines = [f"{report['n_items']} items, {report['n_sources']} sources, {report['n_systems']} systems"]
+    for aspect, told in report["aspects"].items():
+        lines.append(f"  {aspect}: {told['n_labelled']} labels on {told['scale'][0]:g} to {told['scale'][1]:g}")
+    for finding in report["findings"]:
+        where = ", ".join(f"{part} {finding[part]}" for part in ("row", "column") if finding[part] is not None)
+        lines.append(f"{finding['severity']}: {finding['message']}{f' ({where})' if where else ''}")
+    return lines

@@ -1,45 +1,37 @@
-"""The commands that measure (align, compare, ceiling, read-ratings); options, words and look-ups that all share."""
+"""The commands that measure: align, compare, ceiling, read-ratings."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.errors import NotFoundError, UsageError
+from core.cli.options import (
+    VERDICTS,
+    AspectOption,
+    BootstrapOption,
+    Golden,
+    JsonFlag,
+    LevelOption,
+    SeedOption,
+    StatisticOption,
+    chosen_level,
+    read_scale,
+)
+from core.cli.words import in_words, number, probability, tell
 
 if TYPE_CHECKING:
     from core.export import VerdictTable
-    from core.projects.views import ProjectView
-    from core.records import Alignment, GoldenSet, Level, Scale
+    from core.records import GoldenSet
     from core.stats import Ceiling, Comparison, WholeTable
-    from core.store.store import Store
-
-Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
-AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]
-LevelOption = Annotated[
-    Literal["auto", "dataset", "sample", "system"],
-    typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0)]
-BootstrapOption = Annotated[
-    int,
-    typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
-]
-_LONGEST_TEXT = 1_000_000
-VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
-
-measuring = typer.Typer(add_completion=False)
 
 
-@measuring.command()
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
 def align(
     golden: Golden,
     verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
@@ -74,7 +66,7 @@ def align(
     tell(found.as_json() | body, as_json, lambda _: [in_words(found), *left_out])
 
 
-@measuring.command("read-ratings")
+@commands.command("read-ratings")
 def read_ratings(
     replies: Annotated[Path, typer.Argument(help="JSONL (.gz): item_id and responses, a list of texts, a line.")],
     *,
@@ -94,7 +86,7 @@ def read_ratings(
     tell(body, as_json, _words_of_readings)
 
 
-@measuring.command()
+@commands.command()
 def compare(
     golden: Golden,
     verdicts_a: Annotated[Path, typer.Argument(help=VERDICTS)],
@@ -124,7 +116,7 @@ def compare(
     tell(found.as_json(), as_json, lambda _: _words_of_comparison(found))
 
 
-@measuring.command()
+@commands.command()
 def ceiling(
     golden: Golden,
     *,
@@ -223,70 +215,6 @@ def _beside(golden: GoldenSet, verdicts: VerdictTable, found: Ceiling, chosen: _
 # ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
-    """The level asked for, None for auto."""
-    return None if level == "auto" else level
-
-
-def tell(body: dict[str, Any], as_json: bool, words: Callable[[dict[str, Any]], list[str]]) -> None:
-    """Print `body` as one JSON object, or the lines of `words`, on standard output."""
-    if as_json:
-        typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False))
-    else:
-        typer.echo("\n".join(words(body)))
-
-
-def project_named(store: Store, wanted: str) -> ProjectView:
-    """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
-    from core import projects
-
-    listed = projects.list_projects(store)
-    found = [one for one in listed if one.project_id == wanted] or [one for one in listed if one.name == wanted]
-    if not found:
-        known = ", ".join(repr(one.name) for one in listed[:20]) or "none"
-        raise NotFoundError(f"There is no project {wanted[:80]!r} here; there is {known}.")
-    if len(found) > 1:
-        ids = ", ".join(one.project_id for one in found)
-        raise UsageError(f"{len(found)} projects are called {wanted[:80]!r}. Name one by its id: {ids}.")
-    return found[0]
-
-
-def in_words(found: Alignment) -> str:
-    """An alignment on one line, with everything that belongs to the number."""
-    value = number(found.value)
-    interval = f" [{found.interval.low:.3f}, {found.interval.high:.3f}]" if found.interval else ""
-    groups = f" in {found.n_groups} groups, {found.n_left_out} left out" if found.level == "sample" else ""
-    unread = f", {found.n_unscored} unscored" if found.n_unscored else ""
-    reason = f" ({found.reason})" if found.value is None and found.reason else ""
-    made = f"; interval: {found.interval.method}" if found.interval and found.level == "system" else ""
-    return f"{found.statistic}, {found.level} level: {value}{interval}, n = {found.n}{groups}{unread}{reason}{made}"
-
-
-def number(value: float | None) -> str:
-    """Three digits, or a dash for what is undefined."""
-    return "—" if value is None else f"{value:.3f}"
-
-
-def probability(value: float | None) -> str:
-    """``"p = 0.012"``; small ones as ``"p < 0.001"``."""
-    if value is None:
-        return "p = —"
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
-
-
-def text_file(path: Path, option: str) -> str:
-    """The text of a small file that `option` names.  UsageError for one that cannot be read, or is none of words."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LONGEST_TEXT + 1)
-        text = data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option}: {path} cannot be read as text ({error}).") from error
-    if len(data) > _LONGEST_TEXT:
-        raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, as no such text is.")
-    return text
-
-
 def _words_of_unknown(n_unknown: int, n_rows: int) -> list[str]:
     """A note on verdicts whose items the golden set does not have; empty where there is none."""
     return [f"Left out: {n_unknown:,} of {n_rows:,} verdicts, for items that are not in the golden set"] * bool(
@@ -340,16 +268,6 @@ def _words_of_ceiling(found: Ceiling) -> list[str]:
 
 def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
-
-
-def read_scale(text: str) -> Scale:
-    """``"1-5"`` or ``"0-1"`` as a scale that a person has given; UsageError for anything else."""
-    from core.records import Scale
-
-    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
-    if found is None or float(found[1]) >= float(found[2]):
-        raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; {text!r} came.")
-    return Scale(float(found[1]), float(found[2]), given=True)
 
 
 def _words_of_readings(body: dict[str, Any]) -> list[str]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.commands import (
+from core.cli.options import (
     AspectOption,
     BootstrapOption,
     Golden,
@@ -18,18 +16,17 @@ from core.commands import (
     SeedOption,
     StatisticOption,
     chosen_level,
-    number,
-    tell,
 )
+from core.cli.progress import progress_bar
+from core.cli.words import in_words, number, tell
 
 if TYPE_CHECKING:
     from core.repeval import RepEvalResult
 
-reading = typer.Typer(add_completion=False)
-Progress = Callable[[int, int], None]
+commands = typer.Typer(add_completion=False)
 
 
-@reading.command()
+@commands.command()
 def repeval(
     golden: Golden,
     *,
@@ -62,7 +59,7 @@ def repeval(
     from core.fitted import fit_repeval
 
     loaded = load_golden(golden)
-    with _progress() as show:
+    with progress_bar("texts") as show:
         fitted = fit_repeval(
             loaded,
             aspect,
@@ -81,14 +78,13 @@ def repeval(
             level=chosen_level(level),
             bootstrap=bootstrap,
             seed=seed,
-            on_progress=show,
+            on_progress=lambda done, of: show("reading texts", done, of),
         )
     body = fitted.save(out)
     tell(body, as_json, lambda _: _words(fitted.result, body))
 
 
 def _words(result: RepEvalResult, body: dict[str, Any]) -> list[str]:
-    from core.commands import in_words
 
     k = f", k {result.chosen.k}" if result.chosen.k else ""
     several = f"mean of {len(result.members)} cells, the best at " if len(result.members) > 1 else ""
@@ -110,16 +106,3 @@ def _words(result: RepEvalResult, body: dict[str, Any]) -> list[str]:
         pace = result.states["tokens"] / max(result.states["seconds"], 1e-9)
         lines.append(f"{result.states['tokens']:,} tokens read on {result.states['device']}, {pace:,.0f} tokens/s")
     return [*lines, *(f"Note: {one}" for one in result.warnings), f"Written to {body['out']}"]
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A bar on standard error, in texts."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("reading texts"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        job = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(job, completed=done, total=total)

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.commands import JsonFlag, tell
+from core.cli.options import JsonFlag
+from core.cli.words import in_words, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
     from core.calibration.steps import Calibration, Standing
 
-showing = typer.Typer(add_completion=False)
-_ROOT = Path(__file__).parents[1]
+commands = typer.Typer(add_completion=False)
+_ROOT = Path(__file__).parents[2]
 _SHOWN = 8
 _WIDTH = 60
 
 
-@showing.command()
+@commands.command()
 def demo(
     reset: Annotated[bool, typer.Option("--reset", help="Put the demo project back as it came.")] = False,
     replay: Annotated[
@@ -98,7 +99,6 @@ def _ranking(now: Standing) -> Any:
 
 
 def _words_of(result: Calibration) -> list[str]:
-    from core.commands import in_words
     from core.stats import gain_words
 
     return [

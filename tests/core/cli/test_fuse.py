@@ -14,7 +14,7 @@ from core.__main__ import main
 from core.data import load_golden
 from core.export import read_verdicts
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SUMMARIES = str(ROOT / "sample_data" / "summaries.jsonl")
 ASK = ("fuse", SUMMARIES, "--aspect", "coherence", "--bootstrap", "50")
 PARTS = ("--with", "overlap,overlap_pairs")

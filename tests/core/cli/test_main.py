@@ -12,7 +12,7 @@ import yaml
 
 from core.__main__ import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SUMMARIES = str(ROOT / "sample_data" / "summaries.jsonl")
 ALIGNMENT_KEYS = {"statistic", "level", "value", "n", "n_groups", "n_left_out", "n_unscored", "interval"}
 

@@ -1,0 +1,92 @@
+"""The command line: ``python -m core COMMAND`` (DESIGN §3).
+
+Every command takes ``--json``: one JSON object on standard output and nothing else there; progress and words for
+people go to standard error.  Exit 0 done, 1 the input or the result is unusable, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from core.cli import adapt, calibrate, data, demo, fuse, measure, repeval, report, score, styles, transfer
+from core.cli.options import JsonFlag
+from core.cli.words import tell
+from core.errors import ConcordError, UsageError
+from core.private import make_private, secure_home
+from core.settings import Settings, capability_named, home_of
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Concord makes LLM judges agree with people.",
+)
+
+
+for group in (data, calibrate, score, measure, styles, fuse, repeval, adapt, demo, transfer, report):
+    app.add_typer(group.commands)
+
+
+@app.command()
+def worker(
+    capability: Annotated[
+        str, typer.Option(help="What it computes on: cpu, gpu, cuda or mps.  Empty: what this machine has.")
+    ] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Run the worker that takes runs from the store, until it is stopped."""
+    from core.jobs.worker import run_worker
+
+    settings = Settings.from_environment()
+    asked = capability_named(capability, "--capability")
+    run_worker(replace(settings, capability=asked or settings.capability))
+    tell({"stopped": True}, as_json, lambda _: ["worker stopped"])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit code; errors become one line or one JSON object."""
+    given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in given
+    try:
+        outcome = app(args=given, standalone_mode=False, prog_name="python -m core")
+    except ConcordError as error:
+        return _fail(error.kind, str(error), error.exit_code, as_json)
+    except TyperException as error:  # the parser's own: a missing option, an unknown command
+        words = f"{error.format_message()} Try 'python -m core --help'."
+        return _fail(UsageError.__name__, words, UsageError.exit_code, as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail(
+            "Interrupted", "interrupted; what was paid for is kept, the same command goes on from there", 1, as_json
+        )
+    except Exception as error:  # a fault of ours: the trace goes to a file, the person gets a sentence
+        return _fail("InternalError", f"{error!r} is a fault in Concord; {_keep_trace()}", 1, as_json)
+    finally:
+        secure_home(home_of())
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _keep_trace() -> str:
+    """Write the current traceback to `CONCORD_HOME/errors.log`; says where, or shows it when that cannot be written."""
+    trace = traceback.format_exc()
+    path = home_of() / "errors.log"
+    try:
+        make_private(path.parent)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(trace)
+    except OSError:
+        return trace
+    return f"please report it with the trace in {path}."
+
+
+def _fail(kind: str, message: str, code: int, as_json: bool) -> int:
+    if as_json:
+        typer.echo(json.dumps({"error": {"type": kind, "message": message}}, ensure_ascii=False))
+    else:
+        typer.echo(f"{kind}: {message}", err=True)
+    return code

@@ -1,0 +1,86 @@
+"""Options that several commands take, and how what they name is looked up."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from core.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from core.projects.views import ProjectView
+    from core.providers.base import ReplyStore
+    from core.records import Level, Scale
+    from core.store.store import Store
+
+Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
+AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]
+LevelOption = Annotated[
+    Literal["auto", "dataset", "sample", "system"],
+    typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0)]
+BootstrapOption = Annotated[
+    int,
+    typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
+]
+_LONGEST_TEXT = 1_000_000
+VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
+
+
+def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
+    """The level asked for, None for auto."""
+    return None if level == "auto" else level
+
+
+def read_scale(text: str) -> Scale:
+    """``"1-5"`` or ``"0-1"`` as a scale that a person has given; UsageError for anything else."""
+    from core.records import Scale
+
+    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
+    if found is None or float(found[1]) >= float(found[2]):
+        raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; {text!r} came.")
+    return Scale(float(found[1]), float(found[2]), given=True)
+
+
+def text_file(path: Path, option: str) -> str:
+    """The text of a small file that `option` names.  UsageError for one that cannot be read, or is none of words."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LONGEST_TEXT + 1)
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option}: {path} cannot be read as text ({error}).") from error
+    if len(data) > _LONGEST_TEXT:
+        raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, as no such text is.")
+    return text
+
+
+def project_named(store: Store, wanted: str) -> ProjectView:
+    """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
+    from core import projects
+
+    listed = projects.list_projects(store)
+    found = [one for one in listed if one.project_id == wanted] or [one for one in listed if one.name == wanted]
+    if not found:
+        known = ", ".join(repr(one.name) for one in listed[:20]) or "none"
+        raise NotFoundError(f"There is no project {wanted[:80]!r} here; there is {known}.")
+    if len(found) > 1:
+        ids = ", ".join(one.project_id for one in found)
+        raise UsageError(f"{len(found)} projects are called {wanted[:80]!r}. Name one by its id: {ids}.")
+    return found[0]
+
+
+def reply_cache(spec: str) -> ReplyStore | None:
+    """The store as reply cache for a judge whose calls cost something; None for one that computes or a stand-in."""
+    if not spec.startswith("openai:"):
+        return None
+    from core import projects
+    from core.settings import Settings
+
+    return projects.open_store(Settings.from_environment()).replies

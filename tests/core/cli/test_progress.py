@@ -1,0 +1,25 @@
+"""What a command says of how far it is where nobody looks at a terminal."""
+
+import pytest
+
+from core.cli import progress
+
+
+def test_a_log_gets_a_line_every_half_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with progress.progress_bar("items") as show:  # pytest's standard error is no terminal
+        show("scoring", 20_000, 1_000_000)  # 20,000 are there from an earlier call: no part of the pace
+        for now in (10.0, 29.0, 50.0, 60.0):
+            show("scoring", 20_000 + 2_000 * now, 1_000_000)
+        now = 100.0
+        show("reading", 5_000, None)
+    captured = capsys.readouterr()
+    # 880,000 items are left at 2,000 a second: 440 s.  The next line is due at 80 s; then 5,000 is below the start.
+    assert captured.err.splitlines() == [
+        "scoring: 120,000 of 1,000,000 items, 2,000 items/s, 7 min 20 s left",
+        "reading: 5,000 items",
+    ]
+    assert not captured.out
