@@ -39,12 +39,14 @@ def _keys(run_id: str) -> tuple[str, str]:
 
 
 def picked(view: RunView, result: RepEvalResult) -> Place:
-    """The cell a person looks at: clicked on the map or chosen in the boxes; at first the best one."""
+    """The cell a person looks at, as the two boxes say it; a click on the map sets them, at first they say the best.
+
+    A redrawing writes nothing: it would take back what was chosen in a box meanwhile.
+    """
     layer_key, token_key = _keys(view.run_id)
-    layer = st.session_state.get(layer_key, result.chosen.layer)
-    token = st.session_state.get(token_key, result.chosen.token)
-    st.session_state[layer_key], st.session_state[token_key] = layer, token
-    return layer, token
+    st.session_state.setdefault(layer_key, result.chosen.layer)
+    st.session_state.setdefault(token_key, result.chosen.token)
+    return st.session_state[layer_key], st.session_state[token_key]
 
 
 def pick_point(run_id: str, result: RepEvalResult) -> None:

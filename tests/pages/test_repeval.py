@@ -228,6 +228,16 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench, open_sc
     assert screen.dataframe[0].value["value"].iloc[1].startswith("—")
 
 
+def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench, open_screen: Open) -> None:
+    """What a run writes into a box takes back what a person chose there while it was drawn."""
+    screen = open_screen(SCREEN, project=bench.project, run=bench.finished(QUICK, extras=False))
+    choose(screen, "Layer", 0)
+    section(screen, "Against random directions")
+    boxes = {one.label: one for one in screen.selectbox if one.label in ("Layer", "Token")}
+    assert {label: box.value for label, box in boxes.items()} == {"Layer": 0, "Token": "-1"}
+    assert not any(box.proto.set_value for box in boxes.values())
+
+
 def test_every_section_draws(bench: Bench, open_screen: Open, texts: Texts) -> None:
     run_id = bench.finished(PAPER)
     screen = open_screen(SCREEN, project=bench.project, run=run_id)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Place = tuple[int, str]
 LINES = ("#0B5CAD", "#B45309", "#0F766E", "#7C3AED", "#BE185D", "#4D7C0F", "#0E7490", "#6B7280")
 SCALE = [[0.0, "#DB9B55"], [0.5, "#FFFFFF"], [1.0, "#6BA0D8"]]  # light enough for dark numbers
+SQUARES_WIDTH = 400  # px that a row of clicked squares takes: in a chart as narrow as that, none lies over another
 WRITTEN_LAYERS = 20  # with more, numbers in the cells would not be readable
 
 
@@ -37,9 +38,10 @@ class Heat:
 
 
 def heat_figure(heat: Heat, *, measure: str) -> Figure:
-    """Layers across, tokens down; every cell can be clicked (`customdata` is layer and token).
+    """Layers across, tokens down; every cell can be clicked all over (`customdata` is layer and token).
 
-    A heat map gives no clicks, so invisible squares lie over it; undefined cells are grey and hatched.
+    A heat map gives no clicks, so invisible squares lie over it, and a click goes to the nearest one however far it
+    is: between the middles of cells, the nearest is the cell's own.  Undefined cells are grey and hatched.
     """
     import plotly.graph_objects as go
 
@@ -72,7 +74,8 @@ def heat_figure(heat: Heat, *, measure: str) -> Figure:
     )
     figure.add_trace(_squares(heat))
     _style_cells(figure, heat.layers, heat.tokens, key="heat", height=130 + 44 * max(n_tokens, 3))
-    figure.update_layout(clickmode="event+select", dragmode=False, hovermode="closest", shapes=_shapes(heat))
+    figure.update_layout(clickmode="event+select", dragmode=False, hovermode="closest", hoverdistance=-1)
+    figure.update_layout(shapes=_shapes(heat))
     return figure
 
 
@@ -105,7 +108,7 @@ def _squares(heat: Heat) -> Any:
         x=[i for i, _ in places],
         y=[j for _, j in places],
         mode="markers",
-        marker={"symbol": "square", "size": max(12, min(40, 640 // len(heat.layers))), "opacity": 0},
+        marker={"symbol": "square", "size": min(40.0, SQUARES_WIDTH / len(heat.layers)), "opacity": 0},
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
         customdata=[[heat.layers[i], heat.tokens[j]] for i, j in places],

@@ -55,6 +55,14 @@ def test_every_cell_can_be_clicked_undefined_ones_too() -> None:
         assert state.marker.opacity == 0  # clicked squares stay invisible
 
 
+@pytest.mark.parametrize("n_layers", [1, 7, 33, 81])
+def test_a_cell_answers_all_over_and_no_square_lies_over_the_next(n_layers: int) -> None:
+    layers, width = tuple(range(n_layers)), 400
+    figure = heat_figure(Heat(layers, ("-1",), np.zeros((n_layers, 1)), chosen=(0, "-1")), measure=MEASURE)
+    assert (figure.layout.hovermode, figure.layout.hoverdistance) == ("closest", -1)  # -1: however far
+    assert 0 < figure.data[1].marker.size <= width / n_layers
+
+
 def test_undefined_cells_are_hatched_and_the_best_is_framed() -> None:
     shapes = heat_figure(HEAT, measure=MEASURE).layout.shapes
     hatches = [one for one in shapes if one.type == "path"]
