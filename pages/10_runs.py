@@ -5,8 +5,8 @@ from typing import Any
 import streamlit as st
 
 from core import projects
-from core.projects.views import RunSummary
-from core.projects.views.recheck import RecheckRequest
+from core.kept import Run
+from core.projects.recheck import RecheckRequest
 from pages.components import consent, live, log_view, run_view, state, tables
 from pages.components.page import Opened, link_to, open_page
 from pages.components.screens import plain
@@ -15,7 +15,7 @@ RUNS, LOG = "Runs", "Log"
 LOOK_SECONDS = 2.0
 
 
-def draw(page: Opened, runs: list[RunSummary]) -> None:
+def draw(page: Opened, runs: list[Run]) -> None:
     draw_worker(page)
     if not runs:
         st.info("Nothing has been run in this project yet.", icon=":material/list_alt:")
@@ -70,7 +70,7 @@ def draw_worker(page: Opened) -> None:
             st.text("Workers run elsewhere (CONCORD_WORKER=external). Start one with: python -m core worker")
 
 
-def draw_picked(page: Opened, run: RunSummary) -> None:
+def draw_picked(page: Opened, run: Run) -> None:
     with st.container(border=True):
         st.text(run.title)
         run_view.draw_status(page, run)
@@ -91,7 +91,7 @@ def draw_picked(page: Opened, run: RunSummary) -> None:
             link_to("compare", "Compare its judges", icon=":material/leaderboard:", **compare)
 
 
-def _link_to_drift(page: Opened, run: RunSummary) -> None:
+def _link_to_drift(page: Opened, run: Run) -> None:
     """To the history of the judge that was rechecked, which stands with the golden set it was calibrated on."""
     asked = run_view.read_run(page, run.run_id).request
     if isinstance(asked, RecheckRequest):

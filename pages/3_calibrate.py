@@ -6,7 +6,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import CalibrationRequest, RunKind, RunView
+from core.kept import RunKind
+from core.projects.calibration import CalibrationRequest
+from core.projects.kinds import RunDetail
 from pages.components import forms, live, people, run_view, state
 from pages.components.page import Opened, link_to, open_page, stop_with
 from pages.components.screens import SCREENS, Screen, plain
@@ -39,7 +41,7 @@ def show_run(page: Opened, run_id: str) -> None:
     live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
 
 
-def point_elsewhere(view: RunView) -> NoReturn:
+def point_elsewhere(view: RunDetail) -> NoReturn:
     """A run of another kind: what it did, and the screen where its result stands."""
     did, screen, named = ELSEWHERE.get(view.kind, ("did something else", "runs", ("run",)))
     known = {"rescore": view.run_id, "round": view.run_id, "run": view.run_id}
@@ -49,7 +51,7 @@ def point_elsewhere(view: RunView) -> NoReturn:
     stop_with("This run is no calibration.", f"It {did}; its result stands in {title}.")
 
 
-def draw(page: Opened, view: RunView) -> None:
+def draw(page: Opened, view: RunDetail) -> None:
     run_view.draw_status(page, view)
     if view.calibration is not None:
         run_view.draw_result(page, view, view.calibration)

@@ -4,7 +4,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import CriteriaView, RescoreRequest, RunView
+from core.kept import CriteriaEntry
+from core.projects.kinds import RunDetail
+from core.projects.rescore import RescoreRequest
 from pages.components import (
     criteria_list,
     criteria_view,
@@ -43,7 +45,7 @@ def show_rescore(page: Opened, rescore_id: str) -> None:
         st.error(plain(str(error)), title="This re-scoring cannot be shown", icon=":material/error:")
         return
 
-    def draw(now: RunView) -> None:
+    def draw(now: RunDetail) -> None:
         if now.status != "done":
             run_view.draw_status(page, now)
         criteria_view.draw_rescore(page, now)
@@ -102,7 +104,7 @@ def show(page: Opened) -> None:
         read_and_edit(page, view, run_id, rescore_id)
 
 
-def read_and_edit(page: Opened, view: CriteriaView, run_id: str, rescore_id: str | None) -> None:
+def read_and_edit(page: Opened, view: CriteriaEntry, run_id: str, rescore_id: str | None) -> None:
     review = projects.review_of(page.store, page.project.project_id, view.criteria_id)
     if rescore_id:
         show_rescore(page, rescore_id)

@@ -5,8 +5,7 @@ import streamlit as st
 from core import projects
 from core.comparison import Published
 from core.errors import ConcordError
-from core.projects.views import GoldenView
-from core.projects.views.judges import JudgeView
+from core.kept import GoldenSummary, JudgeEntry
 from pages.components import (
     analyses_view,
     chosen,
@@ -53,7 +52,7 @@ def show(page: Opened) -> None:
         stop_with("These judges cannot be compared.", str(error))
 
 
-def show_table(page: Opened, golden: GoldenView, aspect: str, judges: list[JudgeView], choice: Choice) -> None:
+def show_table(page: Opened, golden: GoldenSummary, aspect: str, judges: list[JudgeEntry], choice: Choice) -> None:
     compared = compare_view.compare(page, golden, aspect, choice)
     compare_view.draw_finding(compared)
     if aside := compare_view.narrow_words(judges, choice):

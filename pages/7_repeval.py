@@ -4,8 +4,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import RunView
-from core.projects.views.repeval import RepEvalRequest, RepEvalView
+from core.projects.kinds import RunDetail
+from core.projects.repeval import RepEvalOutcome, RepEvalRequest
 from pages.components import chosen, live, people, repeval_form, repeval_view, run_view, state
 from pages.components.page import Opened, link_to, open_page, stop_with
 from pages.components.screens import plain
@@ -28,8 +28,8 @@ def show_run(page: Opened, run_id: str) -> None:
     live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
 
 
-def draw(page: Opened, view: RunView) -> None:
-    if isinstance(view.outcome, RepEvalView):
+def draw(page: Opened, view: RunDetail) -> None:
+    if isinstance(view.outcome, RepEvalOutcome):
         repeval_view.draw_result(page, view, view.outcome)
     else:
         repeval_view.draw_status(page, view)

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views.judges import JudgeView
+from core.kept import JudgeEntry
 from pages.components import chosen, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to, open_page
@@ -46,7 +46,7 @@ def show(page: Opened) -> None:
     show_fusion(page, fused, judges)
 
 
-def show_fusion(page: Opened, fused: Fused, judges: list[JudgeView]) -> None:
+def show_fusion(page: Opened, fused: Fused, judges: list[JudgeEntry]) -> None:
     fusion_view.draw_finding(fused)
     fusion_view.draw_table(fused)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):

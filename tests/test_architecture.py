@@ -44,7 +44,7 @@ PREVIEWS = (
     "core.report",
 )  # pure
 SCREENS = (
-    *("core.projects", "core.projects.views", "core.store", "core.report.figures", "core.settings", "core.people"),
+    *("core.projects", "core.kept", "core.store", "core.report.figures", "core.settings", "core.people"),
     *CHOICES,
     *PREVIEWS,
 )
@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.version": (),
     "core.__main__": ("core.cli",),
     "core.cli": (
-        *("core.cli", "core.public", "core.calibrated", "core.fitted", "core.fused", "core.projects"),
+        *("core.cli", "core.public", "core.calibrated", "core.fitted", "core.fused", "core.kept", "core.projects"),
         *("core.calibration", "core.data", "core.demo", "core.drift", "core.export", "core.judging.styles"),
         *("core.providers.base", "core.repeval", "core.report", "core.scoring", "core.stats", "core.store"),
         *("core.jobs.worker", "core.private", "core.settings"),
@@ -134,7 +134,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.data.verdict_files": ("core.data", "core.judging.parse"),
     "core.stats": (),
     "core.report.figures": ("core.report.figures",),
-    "core.store": ("core.people", "core.version"),
+    "core.kept": (),
+    "core.store": ("core.kept", "core.people", "core.version"),
     "core.export.archive": (
         "core.export.archive",
         "core.export.documents",
@@ -174,6 +175,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "core.demo": EVERYTHING,  # makes a project as a person would: over `core.projects`
     "core.jobs": (
+        "core.kept",
         "core.store",
         "core.settings",
         "core.version",
@@ -182,11 +184,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),  # the queue knows no domain
     "core.jobs.runs": EVERYTHING,
     "core.projects.views": (
-        *("core.projects.views", "core.drift.outcome", "core.labelling", "core.repeval", "core.stats"),
+        *("core.projects.views", "core.kept", "core.labelling", "core.stats"),
         *CHOICES,
     ),
     "core.projects": EVERYTHING,
-    "core.jobs.worker": ("core.jobs", "core.projects", "core.store", "core.settings"),
+    "core.jobs.worker": ("core.jobs", "core.projects", "core.repeval.states.devices", "core.store", "core.settings"),
 }
 
 # Third-party modules and the only places that may import them (anywhere in the file).

@@ -11,7 +11,7 @@ import typer
 from core.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from core.projects.views import ProjectView
+    from core.kept import ProjectSummary
     from core.providers.base import ReplyStore
     from core.records import Level, Scale
     from core.store.store import Store
@@ -61,7 +61,7 @@ def text_file(path: Path, option: str) -> str:
     return text
 
 
-def project_named(store: Store, wanted: str) -> ProjectView:
+def project_named(store: Store, wanted: str) -> ProjectSummary:
     """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
     from core import projects
 

@@ -12,7 +12,7 @@ from core.cli.words import tell
 from core.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from core.projects.views import GoldenView, ProjectView
+    from core.kept import GoldenSummary, ProjectSummary
     from core.store.store import Store
 
 commands = typer.Typer(add_completion=False)
@@ -72,7 +72,7 @@ def report(
     tell(body, as_json, lambda b: [*lines, f"Written: {', '.join(b['files'].values())}"])
 
 
-def _golden(store: Store, project: ProjectView, wanted: str, aspect: str) -> GoldenView:
+def _golden(store: Store, project: ProjectSummary, wanted: str, aspect: str) -> GoldenSummary:
     """The golden set of that id or name; without one the newest that has a finished calibration of the aspect."""
     from core import projects
 

@@ -18,20 +18,22 @@ from core.demo import recorded
 from core.errors import JobError
 from core.fusion.stack import StackSettings
 from core.jobs.progress import RunProgress
-from core.jobs.runs import do_run
+from core.kept import DEMO_PROJECT
 from core.labelling.plan import LabelAspect
 from core.people import Actor
+from core.projects.analyses import AblationRequest
+from core.projects.calibration import CalibrationRequest
 from core.projects.demo import DEMO_NAME, replay_request
-from core.projects.views import CalibrationRequest, ItemScore, RescoreRequest
-from core.projects.views.analyses import AblationRequest
-from core.projects.views.demo import DEMO_PROJECT
+from core.projects.items import ItemScore
+from core.projects.kinds import do_run
+from core.projects.metrics import MetricsRequest
+from core.projects.recheck import RecheckRequest
+from core.projects.repeval import RepEvalRequest
+from core.projects.rescore import RescoreRequest
+from core.projects.rounds import ListedProposal, RoundRequest
 from core.projects.views.labelling import PassRequest
 from core.projects.views.meetings import AgendaItem, Choice, Verdict
-from core.projects.views.metrics import MetricsRequest
-from core.projects.views.recheck import RecheckRequest
-from core.projects.views.repeval import RepEvalRequest
 from core.projects.views.reviews import ReviewState, TriageVerdict
-from core.projects.views.rounds import ProposalView, RoundRequest
 from core.records import GoldenSet, Scale
 from core.repeval.settings import RepEvalSettings
 from core.settings import Settings
@@ -244,7 +246,7 @@ def _meet(made: Build) -> None:
     projects.close_meeting(ada, DEMO_PROJECT, meeting)
 
 
-def _said(item: AgendaItem, proposals: list[ProposalView]) -> tuple[tuple[Choice, Choice, Choice], Verdict, str]:
+def _said(item: AgendaItem, proposals: list[ListedProposal]) -> tuple[tuple[Choice, Choice, Choice], Verdict, str]:
     """Votes and decision on a point: a change is taken when it gained, which is what the meeting goes by."""
     if item.kind == "question":
         return ("for", "against", "for"), "accepted", "For a reader both are false; the criteria treat them alike."

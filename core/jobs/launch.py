@@ -20,7 +20,6 @@ from typing import ClassVar
 
 from core.errors import JobError
 from core.jobs.filelock import FileLock
-from core.jobs.places import lock_file, log_file, watch_file
 from core.private import make_private
 from core.settings import Settings
 
@@ -28,6 +27,16 @@ log = logging.getLogger("concord.jobs")
 _STARTING_SECONDS = 20.0
 _KEPT_LOG_BYTES = 2_000_000
 _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from core.jobs.worker import main; main()"
+
+
+def lock_file(settings: Settings) -> Path:
+    """Held by the one worker of this `CONCORD_HOME` for as long as it lives."""
+    return settings.home.absolute() / "worker.lock"
+
+
+def watch_file(settings: Settings) -> Path:
+    """Process id of the web process that last asked for a worker."""
+    return settings.home.absolute() / "worker.watch"
 
 
 class _Child:
@@ -99,7 +108,7 @@ def _just_started(settings: Settings) -> bool:
 
 def _start(settings: Settings) -> None:
     """Settings go through a pipe: the key stands neither in the process list nor in a file."""
-    file = log_file(settings)
+    file = settings.home.absolute() / "worker.log"  # tracebacks of failed runs among it
     if file.exists() and file.stat().st_size > _KEPT_LOG_BYTES:
         file.replace(file.with_suffix(".old.log"))
     root = Path(__file__).parents[2]

@@ -17,10 +17,9 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from core.errors import CancelledRunError, ConcordError, LostRunError
-from core.jobs.documents import STANDING
+from core.kept import Run
 from core.progress import Snapshot, Stage
-from core.store.codec import pack
-from core.store.rows import RunRow
+from core.store.results import SNAPSHOT
 from core.store.store import Store
 
 T = TypeVar("T")
@@ -31,7 +30,7 @@ _GRACE = 1.0  # seconds that work gets to notice the stop by itself
 class RunProgress:
     """Use as a context manager around the work of one run."""
 
-    def __init__(self, store: Store, run: RunRow, worker_stops: threading.Event) -> None:
+    def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:
         self._store, self._run_id, self._attempt = store, run.run_id, run.attempt
         self._worker_stops = worker_stops
         self._shown_before, self._published = run.snapshots, 0
@@ -119,7 +118,7 @@ class RunProgress:
             stage, snapshot, self._snapshot = self._stage, self._snapshot, None
             shown = max(self._published, self._shown_before)
         if snapshot is not None:
-            self._store.results.put_document(self._run_id, STANDING, pack(snapshot), attempt=self._attempt)
+            self._store.results.put_document(self._run_id, SNAPSHOT, snapshot, attempt=self._attempt)
         if stage != self._written or snapshot is not None:
             self._store.runs.progress(self._run_id, self._attempt, stage, shown)
             self._written = stage

@@ -2,7 +2,7 @@
 
 The queue is the table of runs itself: a worker takes a queued run by an update that only one can win, calls the
 function of its kind, and stores the result or why there is none.  A run that is taken up again is called again: what
-it was answered, and what it stored, it finds (`core.jobs.runs`).
+it was answered, and what it stored, it finds (`core.projects.kinds`).
 
 ::
 
@@ -25,18 +25,17 @@ from dataclasses import dataclass
 from core.errors import CallAgainError, CancelledRunError, ConcordError, LostRunError
 from core.jobs.progress import RunProgress
 from core.jobs.routing import PATIENCE, Wants, takes
-from core.store.rows import RunRow, WorkerRow
+from core.kept import Run, Worker
 from core.store.store import Store
-from core.store.workers import ALIVE_SECONDS
 from core.version import VERSION
 
 RUNS_AT_ONCE: dict[Wants, int] = {"any": 4, "gpu": 1}
 """Of one worker, by what they want: two models at once would have to share the memory of one GPU."""
 _STOP_SECONDS = 3.0
 
-Work = Callable[[RunRow, RunProgress], str]
+Work = Callable[[Run, RunProgress], str]
 """Does a run, stores its result, and returns its final status ("done", "budget")."""
-WantsOf = Callable[[RunRow], Wants]
+WantsOf = Callable[[Run], Wants]
 log = logging.getLogger("concord.jobs")
 
 
@@ -99,19 +98,22 @@ class Queue:
         """Whether no run is queued or running anywhere."""
         return not self._store.runs.active()
 
-    def _pass_on_if_lost(self, run: RunRow) -> None:
-        lost = run.beat_at is None or run.now - run.beat_at > ALIVE_SECONDS
-        if lost and run.worker_id != self._worker_id and self._store.runs.pass_on(run.run_id, run.attempt):
+    def _pass_on_if_lost(self, run: Run) -> None:
+        if (
+            run.worker_alive is False
+            and run.worker_id != self._worker_id
+            and self._store.runs.pass_on(run.run_id, run.attempt)
+        ):
             log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id)
 
-    def _has_room_for(self, run: RunRow, workers: Sequence[WorkerRow]) -> bool:
+    def _has_room_for(self, run: Run, workers: Sequence[Worker]) -> bool:
         wants = self._wants(run)
         with self._changed:
             room = run.run_id not in self._active  # the attempt before, just cancelled, may still be ending
             room = room and list(self._active.values()).count(wants) < RUNS_AT_ONCE[wants]
         return room and takes(self._capability, wants, workers, self._patience)
 
-    def _take(self, run: RunRow) -> None:
+    def _take(self, run: Run) -> None:
         message = "going on where it stopped" if run.snapshots else "starting"
         if run.begun_by not in ("", VERSION):
             message = f"begun by Concord {run.begun_by}, going on with {VERSION}: it may take another way"
@@ -124,7 +126,7 @@ class Queue:
 
     # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _do(self, run: RunRow) -> None:
+    def _do(self, run: Run) -> None:
         try:
             ending = self._to_the_end(run)
             if ending.status:
@@ -137,7 +139,7 @@ class Queue:
                 del self._active[run.run_id]
                 self._changed.notify_all()
 
-    def _to_the_end(self, run: RunRow) -> _Ending:
+    def _to_the_end(self, run: Run) -> _Ending:
         """Every error becomes an ending; only its message is kept, its traceback goes to the log."""
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"work-{run.run_id}")
         try:

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from core.store.rows import WorkerRow
-from core.store.workers import ALIVE_SECONDS
+from core.kept import ALIVE_SECONDS, Run, Worker
 
 Wants = Literal["any", "gpu"]
 GPU_CAPABILITIES = ("cuda", "mps", "gpu")
@@ -29,30 +28,32 @@ def has_gpu(capability: str) -> bool:
     return capability in GPU_CAPABILITIES
 
 
-def takes(capability: str, wants: Wants, workers: Sequence[WorkerRow], patience: float = PATIENCE) -> bool:
+def takes(capability: str, wants: Wants, workers: Sequence[Worker], patience: float = PATIENCE) -> bool:
     """Whether a worker of this capability takes such a run now; `workers` is everybody who ever signed on."""
-    return wants == "any" or has_gpu(capability) or not _within(workers, patience)
+    return wants == "any" or has_gpu(capability) or not _heard_within(patience, workers)
 
 
-def waiting_words(wants: Wants, workers: Sequence[WorkerRow], patience: float = PATIENCE) -> str:
+def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
+    """Why a queued run waits, or what is to be said of the worker that has it; "" for nothing."""
+    if run.status == "queued":
+        return waiting_words(wants, workers)
+    if wants == "gpu" and run.capability and not has_gpu(run.capability):
+        return "on a worker without a GPU, because none with a GPU was there"
+    return ""
+
+
+def waiting_words(wants: Wants, workers: Sequence[Worker], patience: float = PATIENCE) -> str:
     """Why a queued run waits, for people."""
-    if alive := _within(workers, ALIVE_SECONDS) if wants == "gpu" else []:
-        names = ", ".join(f"{row.worker_id} ({row.capability})" for row in alive)
+    if alive := _heard_within(ALIVE_SECONDS, workers) if wants == "gpu" else []:
+        names = ", ".join(f"{worker.worker_id} ({worker.capability})" for worker in alive)
         return f"waiting for a GPU worker: {names} takes it when free"
-    if lost := _within(workers, patience) if wants == "gpu" else []:
-        left = max(patience - (row.now - row.beat_at) for row in lost)
+    if lost := _heard_within(patience, workers) if wants == "gpu" else []:
+        left = patience - (lost[0].silent_for or 0.0)
         return f"waiting for a GPU worker: {lost[0].worker_id} is lost; any worker takes the run in {left:.0f} s"
     return "waiting for a worker"
 
 
-def taken_words(wants: Wants, capability: str) -> str:
-    """What is to be said of the worker that has a run: "" unless the run wanted a GPU and got none."""
-    if wants != "gpu" or has_gpu(capability):
-        return ""
-    return "on a worker without a GPU, because none with a GPU was there"
-
-
-def _within(workers: Sequence[WorkerRow], seconds: float) -> list[WorkerRow]:
+def _heard_within(seconds: float, workers: Sequence[Worker]) -> list[Worker]:
     """Workers with a GPU whose last sign of life is at most so old, the latest first."""
-    found = [row for row in workers if has_gpu(row.capability) and row.now - row.beat_at <= seconds]
-    return sorted(found, key=lambda row: -row.beat_at)
+    heard = [worker for worker in workers if has_gpu(worker.capability) and worker.heard_within(seconds)]
+    return sorted(heard, key=lambda worker: worker.silent_for or 0.0)

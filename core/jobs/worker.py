@@ -24,13 +24,11 @@ from types import FrameType
 
 from core.errors import ConcordError, JobError
 from core.jobs.filelock import FileLock
-from core.jobs.launch import settings_from_json
-from core.jobs.places import lock_file, watch_file
+from core.jobs.launch import lock_file, settings_from_json, watch_file
 from core.jobs.queue import Queue
-from core.jobs.runs import do_run
 from core.private import owner_only, secure_home
-from core.projects.capabilities import capability_of, wants_of
-from core.projects.opening import open_store
+from core.projects.kinds import do_run, wants_of
+from core.projects.project_list import open_store
 from core.settings import Settings
 from core.store.store import Store
 
@@ -58,6 +56,13 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
             _Worker(settings, store, linger).run()
     finally:
         lock.release()
+
+
+def capability_of(settings: Settings) -> str:
+    """What `settings` say this worker can do, else what its machine shows: cuda, mps, gpu or cpu."""
+    from core.repeval.states.devices import find_capability
+
+    return settings.capability or find_capability()
 
 
 class _Worker:

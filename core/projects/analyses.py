@@ -1,29 +1,29 @@
-"""Ablations and analyses of finished calibrations: what one will cost, its start, and what the candidates tell.
-
-The records come from `core.calibration`; screens, which do not reach into the algorithms, take their names from here.
-"""
+"""Ablations and analyses of finished calibrations: what each part of a judge brings, and what the candidates tell."""
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses, ByPattern, BySize, CaseStudy, Line, Place, Scope, Trend
 from core.calibration.steps import Candidate, Estimate
 from core.errors import JobError
-from core.jobs.documents import kept_judge
+from core.kept import WITH_RESULT, Run
 from core.projects.access import requires
 from core.projects.consent import gate_of
-from core.projects.convert import request_of, run_summary
-from core.projects.runs import load_calibration, load_scores, start_run
-from core.projects.triage import record_opening
-from core.projects.views import FINISHED, RunSummary
-from core.projects.views.analyses import AblationRequest
+from core.projects.runs import load_calibration, load_scores, require_judge, start_run
+from core.records import JudgeScores
 from core.settings import Settings
+from core.store.codec import unpack
 from core.store.store import Store
 
-__all__ = [
+if TYPE_CHECKING:
+    from core.projects.work import RunWork
+
+__all__ = [  # with the records that screens, which do not reach into the algorithms, take from here
     "Ablation",
+    "AblationRequest",
     "AblationRow",
     "Analyses",
     "ByPattern",
@@ -34,25 +34,27 @@ __all__ = [
     "Scope",
     "Trend",
     "analyse_candidates",
-    "calibrations_of",
     "case_study",
     "estimate_ablation",
     "last_ablation",
     "list_refinements",
+    "run_ablation",
     "start_ablation",
 ]
 
-_COMPLETE = ("done", "budget")
 
+@dataclass(frozen=True, slots=True)
+class AblationRequest:
+    """The ablation table of the finished calibration `run_id`.
 
-@requires("viewer")
-def calibrations_of(store: Store, project_id: str, golden_id: str, aspect: str) -> list[RunSummary]:
-    """The project's calibrations of that aspect that came to a result, newest first."""
-    return [
-        run_summary(row)
-        for row in store.runs.all(project_id)
-        if row.kind == "calibration" and row.golden_id == golden_id and row.aspect == aspect and row.status in _COMPLETE
-    ]
+    `with_steps` False leaves the variant with other evaluation steps out: for a language model it costs most.
+    """
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+    with_steps: bool = True
 
 
 @requires("viewer")
@@ -101,10 +103,8 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     _require_calibration(store, request)
     calibration = load_calibration(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
-    state = kept_judge(store, request.run_id)
-    assert state is not None
     gate = gate_of(store, store.runs.get(request.run_id), sends=False)
-    judge = restore_judge(state, settings, store.replies, gate=gate)
+    judge = restore_judge(require_judge(store, request.run_id), settings, store.replies, gate=gate)
     try:
         steps = steps_in_force(judge)
         plan = plan_of(
@@ -131,27 +131,66 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 def start_ablation(store: Store, settings: Settings, request: AblationRequest) -> str:
     """Put the ablation of a finished calibration in the queue, see to a worker, and return the run's id.
 
-    `run_view(...).outcome` is then an `Ablation`; its new variants enter the shelf of judges, and the look at held-out
-    items is written down (`list_openings`).  NotFoundError for an
-    unknown run; JobError for a run that is no finished calibration of this golden set and aspect.
+    `run_view(...).outcome` is then an `Ablation`; its new variants enter the project's judges, and the look at held-out
+    items is written down (`list_openings`).  NotFoundError for an unknown run; JobError for a run that is no finished
+    calibration of this golden set and aspect.
     """
     _require_calibration(store, request)
-    run = store.runs.get(request.run_id)
-    title = f"{request.aspect} · ablation · {run.judge_spec}"
-    run_id = start_run(store, settings, "ablation", request, title=title, judge_spec=run.judge_spec)
-    record_opening(store, request, "an ablation measured variants on them", run_id=run_id)
-    return run_id
+    spec = store.runs.get(request.run_id).judge_spec
+    return start_run(
+        *(store, settings, "ablation", request),
+        title=f"{request.aspect} · ablation · {spec}",
+        judge_spec=spec,
+        opens="an ablation measured variants on them",
+    )
+
+
+def run_ablation(work: RunWork) -> Ablation:
+    """Score what is missing for the table, and enter the variants that are new among the judges."""
+    from core.calibration.ablate import ablation
+
+    request = work.request(AblationRequest)
+    calibration = load_calibration(work.store, request.run_id)
+    with work.asking(require_judge(work.store, request.run_id), calibration.task) as asked:
+        scores = load_scores(work.store, request.run_id)
+        result = ablation(asked, calibration, scores, with_steps=request.with_steps)
+    for judge in judges_of(result, work.run.run_id):
+        work.add_judge(judge)
+    return result
+
+
+def judges_of(result: Ablation, run_id: str) -> list[JudgeScores]:
+    """The ablated variants as judges; the final judge and the one without criteria stand there since the calibration.
+
+    Each has seen the labels of the calibration items: they chose its criteria.
+    """
+    rows = dict(zip(result.scores.criteria_ids, result.scores.values, strict=True))
+    return [
+        JudgeScores(
+            name=f"{result.judge_spec} · {row.key}",
+            kind="calibrated",
+            aspect=result.task.aspect,
+            values=rows[row.key],
+            unscored=result.scores.unscored.get(row.key, ()),
+            seen=result.calibration_positions,
+            note=f"{row.what} The judge {result.judge_spec}, from an ablation of its calibration.",
+            run_id=run_id,
+            calls_per_item=float(len(row.criteria_ids)),
+        )
+        for row in result.rows
+        if row.key not in ("final", "without criteria")
+    ]
 
 
 @requires("viewer")
-def last_ablation(store: Store, run_id: str) -> RunSummary | None:
+def last_ablation(store: Store, run_id: str) -> Run | None:
     """The newest ablation of a calibration: one that is going on or done before one that failed; None without any."""
     found = [
-        run_summary(row)
-        for row in store.runs.all(store.runs.get(run_id).project_id)
-        if row.kind == "ablation" and cast(AblationRequest, request_of(row)).run_id == run_id
+        run
+        for run in store.runs.all(store.runs.get(run_id).project_id)
+        if run.kind == "ablation" and unpack(AblationRequest, run.request_json).run_id == run_id
     ]
-    usable = [one for one in found if one.status not in FINISHED or one.status in _COMPLETE]
+    usable = [run for run in found if not run.finished or run.status in WITH_RESULT]
     return next(iter(usable or found), None)
 
 
@@ -159,7 +198,7 @@ def _require_calibration(store: Store, request: AblationRequest) -> None:
     store.projects.get(request.project_id)
     run = store.runs.get(request.run_id)
     ours = (run.project_id, run.golden_id, run.aspect) == (request.project_id, request.golden_id, request.aspect)
-    if run.kind != "calibration" or run.status not in _COMPLETE or not ours:
+    if run.kind != "calibration" or run.status not in WITH_RESULT or not ours:
         raise JobError(
             f"Run {request.run_id} ({run.kind} of {run.aspect}, {run.status}) is no finished calibration of "
             f"{request.aspect} on this golden set. Run a calibration to its end first."

@@ -1,24 +1,56 @@
-"""Calibrations: what one will cost, and its start."""
+"""Calibrations: what is asked for, what one will cost, its start, the run, and the judge that it hands on."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from core.calibration.steps import Estimate
-from core.errors import NotFoundError, UsageError
+import numpy as np
+
+from core.calibration.settings import CalibrationSettings
+from core.calibration.steps import Calibration, Estimate
+from core.errors import JobError, UsageError
+from core.kept import WITH_RESULT, CriteriaAlignment, Run
 from core.projects.access import requires
 from core.projects.criteria import list_criteria
+from core.projects.goldens import require_aspect
 from core.projects.reviews import list_reviews
-from core.projects.runs import load_calibration, start_run
-from core.projects.triage import list_openings, record_opening
-from core.projects.views import CalibrationRequest
-from core.projects.views.reviews import Review
-from core.records import GoldenSet
+from core.projects.runs import judge_run, load_calibration, start_run
+from core.projects.triage import list_openings
+from core.records import GoldenSet, JudgeScores, Scale, ScoreMatrix, Split, Task
 from core.settings import Settings
+from core.store.codec import unpack
 from core.store.store import Store
 
-__all__ = ["estimate", "judge_file", "load_calibration", "start_calibration"]
+if TYPE_CHECKING:
+    from core.export.adapters import Adapter
+    from core.projects.work import RunWork
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationRequest:
+    """What a person asks for.  `scale` None takes the aspect's own; `definition` may be empty."""
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    judge_spec: str = "offline"
+    settings: CalibrationSettings = field(default_factory=CalibrationSettings)
+    definition: str = ""
+    scale: Scale | None = None
+
+    def task(self, golden: GoldenSet) -> Task:
+        """What the judge is asked to do.  AspectError for labels that cannot rank anything."""
+        from core.public import task_of
+
+        return task_of(golden, self.aspect, self.definition, self.scale)
+
+    def split(self, golden: GoldenSet) -> Split:
+        """The calibration and held-out items of `golden`."""
+        from core.public import split_for
+
+        return split_for(golden, self.aspect, self.settings)
 
 
 @requires("viewer")
@@ -30,11 +62,9 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     """
     from core.calibration.estimate import estimate as estimate_of
     from core.judging.registry import make_judge
-    from core.public import split_for, task_of
 
     golden = store.goldens.load(request.golden_id)
-    task = task_of(golden, request.aspect, request.definition, request.scale)
-    split = split_for(golden, request.aspect, request.settings)
+    task, split = request.task(golden), request.split(golden)
     judge = make_judge(request.judge_spec, settings, store.replies)
     try:
         return estimate_of(golden, task, split, request.settings, judge)
@@ -46,19 +76,119 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 def start_calibration(store: Store, settings: Settings, request: CalibrationRequest) -> str:
     """Put a calibration in the queue, see to a worker, and return the run's id.
 
-    NotFoundError for an unknown project or golden set or a golden set without that aspect.
+    NotFoundError for an unknown project or golden set or a golden set without that aspect; UsageError for a judge whose
+    URL holds a password.
     """
-    _refuse_secrets(request.judge_spec)
+    if re.search(r"://[^/\s]*@", request.judge_spec):  # specs are stored and shown
+        raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
     store.projects.get(request.project_id)
-    golden = store.goldens.get(request.golden_id)
-    known = [one.aspect for one in golden.aspects]
-    if request.aspect not in known:
-        raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}; it has {', '.join(known) or 'none'}.")
-    title = f"{request.aspect} · {golden.name} · {request.judge_spec}"
-    run_id = start_run(store, settings, "calibration", request, title=title, judge_spec=request.judge_spec)
-    why = "a calibration reports its winner on them"
-    record_opening(store, request, why, run_id=run_id)
-    return run_id
+    golden, _ = require_aspect(store, request.golden_id, request.aspect)
+    return start_run(
+        *(store, settings, "calibration", request),
+        title=f"{request.aspect} · {golden.name} · {request.judge_spec}",
+        judge_spec=request.judge_spec,
+        opens="a calibration reports its winner on them",
+    )
+
+
+# ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_calibration(work: RunWork) -> Calibration:
+    """Calibrate, and enter the criteria, their alignments, and the judges."""
+    from core.calibration.loop import calibration
+
+    request, golden = work.request(CalibrationRequest), work.golden
+    task, split = request.task(golden), request.split(golden)
+    state = work.prepared(request.judge_spec, task, split.calibration)
+    with work.asking(state, task) as asked:
+        result = calibration(asked, split, request.settings, judge_state=state)
+    every = {one.criteria.criteria_id: one.criteria for one in result.candidates}
+    every |= {one.criteria_id: one for one in result.chosen}
+    work.add_criteria(list(every.values()))
+    work.add_alignments(_alignments(work, result))
+    bare = [one.criteria.criteria_id for one in result.candidates if one.status == "baseline"]
+    for judge in judges_of(result, golden, work.run.run_id, work.scores(bare)):
+        work.add_judge(judge)
+    return result
+
+
+def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMatrix) -> list[JudgeScores]:
+    """The judges that a calibration leaves to be compared: the final one, and the same without criteria.
+
+    The final judge has seen the labels of the calibration items; the one without criteria has seen none.
+    """
+    spec, aspect = str(result.judge_state.get("spec", "judge")), result.task.aspect
+    at = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    values = np.full(len(golden.items), np.nan)
+    values[[at[item_id] for item_id in result.scores.item_ids]] = result.scores.values[0]
+    members = "one criteria" if len(result.chosen) == 1 else f"the mean of {len(result.chosen)} criteria"
+    final = JudgeScores(
+        name=f"{spec} · calibrated",
+        kind="calibrated",
+        aspect=aspect,
+        values=values,
+        unscored=result.scores.unscored.get("final", ()),
+        seen=result.split.calibration,
+        note=f"The judge {spec} with {members}, calibrated on {len(result.split.calibration)} items.",
+        run_id=run_id,
+        calls_per_item=float(len(result.chosen)),
+    )
+    plain = [
+        JudgeScores(
+            name=f"{spec} · no criteria",
+            kind="no criteria",
+            aspect=aspect,
+            values=row,
+            unscored=bare.unscored.get(name, ()),
+            note=f"The judge {spec} that knows the name of the aspect and no criteria.",
+            run_id=run_id,
+            calls_per_item=1.0,
+        )
+        for name, row in zip(bare.criteria_ids, bare.values, strict=True)
+    ]
+    return [final, *plain]
+
+
+def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
+    """Of all candidates on calibration, of the best single one and the baseline on held-out too."""
+    found = [
+        work.alignment(one.criteria.criteria_id, "calibration", one.alignment, one.status)
+        for one in result.candidates
+        if one.alignment is not None
+    ]
+    best = result.chosen[0]
+    if best.text:
+        found.append(work.alignment(best.criteria_id, "held-out", result.best_single["held_out"], "chosen"))
+    bare = [one.criteria.criteria_id for one in result.candidates if one.status == "baseline"]
+    without = result.no_criteria["held_out"]
+    return found + [work.alignment(criteria_id, "held-out", without, "baseline") for criteria_id in bare]
+
+
+# ── finished calibrations ────────────────────────────────────────────────────────────────────────────────────
+
+
+def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
+    """What the calibration `run_id` was asked for.  JobError for a run of another kind."""
+    run = store.runs.get(run_id)
+    if run.kind != "calibration":
+        raise JobError(f"Run {run_id} is no calibration; name the calibration whose judge is meant.")
+    return unpack(CalibrationRequest, run.request_json)
+
+
+def scored_as(store: Store, run_id: str) -> CalibrationRequest:
+    """What the calibration was asked for whose judge scored in this run (a calibration, a re-scoring or a round)."""
+    return calibration_asked(store, judge_run(store, run_id))
+
+
+@requires("viewer")
+def calibrations_of(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
+    """The project's calibrations of that aspect that came to a result, newest first."""
+    return [
+        run
+        for run in store.runs.all(project_id)
+        if (run.kind, run.golden_id, run.aspect) == ("calibration", golden_id, aspect) and run.status in WITH_RESULT
+    ]
 
 
 @requires("viewer")
@@ -75,28 +205,45 @@ def judge_file(store: Store, run_id: str) -> str:
     calibration, run = load_calibration(store, run_id), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
     reviews = list_reviews(store, run.project_id)
+    about = list_criteria(store, run.project_id, aspect)
+    ours = [reviews[one.criteria_id] for one in about if one.criteria_id in reviews]
     known = known_of(golden, calibration)
     known["reviews"] = reviews
     known["held_out_opened"] = len(list_openings(store, run.project_id, run.golden_id, aspect))
-    known["people"] = _people(store, run.project_id, golden, aspect, reviews)
-    return judge_yaml(calibration, **known)
-
-
-def _people(
-    store: Store, project_id: str, golden: GoldenSet, aspect: str, reviews: Mapping[str, Review]
-) -> dict[str, int]:
-    """How much people did for the criteria of an aspect."""
-    about = list_criteria(store, project_id, aspect)
-    ours = [reviews[one.criteria_id] for one in about if one.criteria_id in reviews]
-    return {
+    known["people"] = {
         "raters": len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}),
         "edits": sum(one.origin == "edit" for one in about),
         "comments": sum(len(one.comments) for one in ours),
         "decisions": sum(len(one.changes) for one in ours),
     }
+    return judge_yaml(calibration, **known)
 
 
-def _refuse_secrets(spec: str) -> None:
-    """Specs are stored and shown, so they must not hold a password."""
-    if re.search(r"://[^/\s]*@", spec):
-        raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
+@dataclass(frozen=True, slots=True)
+class JudgeAdapters:
+    """The calibration that the files are from, its judge.yaml, and the adapters."""
+
+    run: Run
+    judge_file: str
+    adapters: tuple[Adapter, ...]
+
+
+@requires("viewer")
+def judge_adapters(
+    store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None
+) -> JudgeAdapters | None:
+    """The judge as files for other tools: of the calibration `run_id`, else of the newest of `aspect` with a result.
+
+    None where there is none; a `run_id` that is no such calibration counts as none given.  JudgeError when the judge
+    cannot be handed on.
+    """
+    import yaml
+
+    from core.export.adapters import adapters
+
+    runs = calibrations_of(store, project_id, golden_id, aspect)
+    if not runs:
+        return None
+    run = next((one for one in runs if one.run_id == run_id), runs[0])
+    text = judge_file(store, run.run_id)
+    return JudgeAdapters(run, text, adapters(yaml.safe_load(text)))

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from core.errors import ConsentError, UsageError
-from core.jobs.documents import JUDGE, RESULT
+from core.kept import Run, moment
 from core.projects.access import AUDIT, requires
-from core.projects.convert import moment
 from core.projects.views.consent import AskedEndpoint
 from core.settings import Settings
-from core.store.rows import RunRow
+from core.store.results import JUDGE, RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def allow_endpoint(
     return said
 
 
-def gate_of(store: Store, run: RunRow, *, sends: bool = True) -> Gate:
+def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
     """The gate for the judges of a run: as people here allowed where a project was imported, else open.
 
     Not `sends`: for a look at what is kept; nothing is sent, whoever has allowed it.
@@ -116,13 +115,13 @@ def allow_named(store: Store, settings: Settings, project_id: str, spec: str) ->
 # ── what a run asks ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _judge_runs(run: RunRow) -> list[str]:
+def _judge_runs(run: Run) -> list[str]:
     """The run whose judge this one scores with, if it is another."""
-    named = json.loads(run.request).get("run_id")
+    named = json.loads(run.request_json).get("run_id")
     return [named] if named and isinstance(named, str) else []
 
 
-def _specs_of(store: Store, run: RunRow) -> set[str]:
+def _specs_of(store: Store, run: Run) -> set[str]:
     """Every judge spec in what is kept of a run, and of the run whose judge it scores with.
 
     Not only those that are asked as things stand: what is kept came from elsewhere, and a document that is read may say
@@ -139,8 +138,8 @@ def _specs_of(store: Store, run: RunRow) -> set[str]:
     } | set(specs_in(run.judge_spec))
 
 
-def _texts_of(store: Store, run: RunRow) -> Iterator[str]:
-    yield run.request
+def _texts_of(store: Store, run: Run) -> Iterator[str]:
+    yield run.request_json
     yield from (found.body for name in (JUDGE, RESULT) if (found := store.results.document(run.run_id, name)))
 
 

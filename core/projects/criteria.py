@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from core.errors import CriteriaError
+from core.kept import CriteriaEntry
 from core.projects.access import requires
-from core.projects.convert import criteria_alignment, moment
 from core.projects.reviews import review_of
-from core.projects.views import CriteriaAlignment, CriteriaSummary, CriteriaView
 from core.records import Criteria, Provenance
 from core.store.store import Store
 
@@ -21,44 +20,15 @@ def list_criteria(
     aspect: str | None = None,
     golden_id: str | None = None,
     run_id: str | None = None,
-) -> list[CriteriaSummary]:
+) -> list[CriteriaEntry]:
     """The project's criteria, newest first; of one aspect, golden set or finished run when named."""
-    rows = store.criteria.all(project_id, aspect=aspect, golden_id=golden_id, run_id=run_id)
-    stood: dict[str, list[CriteriaAlignment]] = {}
-    for found in store.criteria.alignments(project_id):
-        stood.setdefault(found.criteria_id, []).append(criteria_alignment(found))
-    return [
-        CriteriaSummary(
-            criteria_id=row.criteria.criteria_id,
-            project_id=row.project_id,
-            aspect=row.criteria.aspect,
-            text=row.criteria.text,
-            origin=row.criteria.provenance.origin,
-            parents=row.criteria.provenance.parents,
-            author=row.criteria.provenance.author,
-            note=row.criteria.provenance.note,
-            created_at=moment(row.created_at),
-            alignments=tuple(stood.get(row.criteria.criteria_id, ())),
-        )
-        for row in rows
-    ]
+    return store.criteria.all(project_id, aspect=aspect, golden_id=golden_id, run_id=run_id)
 
 
 @requires("viewer")
-def get_criteria(store: Store, project_id: str, criteria_id: str) -> CriteriaView:
-    """Criteria whole, with its edits and how it stood.  NotFoundError for an unknown id."""
-    row = store.criteria.get(project_id, criteria_id)
-    edits = tuple(store.criteria.edits(project_id, criteria_id))
-    stood = store.criteria.alignments(project_id, criteria_id)
-    return CriteriaView(
-        criteria=row.criteria,
-        project_id=project_id,
-        golden_id=row.golden_id,
-        created_at=moment(row.created_at),
-        alignments=tuple(criteria_alignment(one) for one in stood),
-        edits=edits,
-        head=edits[-1] if edits else criteria_id,
-    )
+def get_criteria(store: Store, project_id: str, criteria_id: str) -> CriteriaEntry:
+    """Criteria whole, with their edits and alignments.  NotFoundError for an unknown id."""
+    return store.criteria.get(project_id, criteria_id)
 
 
 @requires("reviewer", "edited criteria")
@@ -74,7 +44,7 @@ def save_edit(
 ) -> str:
     """Save `text` as a new version of the criteria `parent_id` and return its id; the parent stays as it is.
 
-    With `expected_head` (`CriteriaView.head` as the author saw it) ConflictError, with both texts, when somebody
+    With `expected_head` (`CriteriaEntry.head` as the author saw it) ConflictError, with both texts, when somebody
     else saved another edit of the same parent since.  CriteriaError for an empty or overlong text or a
     locked parent, NotFoundError for an unknown one.  A text equal to the parent's gives the parent's id.
     The author is whoever acts where nobody else is named; who signed in is always the author.

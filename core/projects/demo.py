@@ -6,12 +6,11 @@ import time
 from pathlib import Path
 
 from core.errors import JobError, NotFoundError
+from core.kept import DEMO_PROJECT, ProjectSummary
 from core.projects.access import requires
-from core.projects.calibration import start_calibration
+from core.projects.calibration import CalibrationRequest, start_calibration
 from core.projects.project_list import get_project
 from core.projects.transfer import import_project, preview_project
-from core.projects.views import CalibrationRequest, ProjectView
-from core.projects.views.demo import DEMO_PROJECT
 from core.settings import Settings
 from core.store.store import Store
 
@@ -24,7 +23,7 @@ REPLAYED_ON = "summaries"
 _STOP_SECONDS = 8.0
 
 
-def ensure_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectView:
+def ensure_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
     """The demo project, brought in from `file` where it is not there yet; a second call changes nothing.
 
     ArchiveError where the file is missing or damaged.
@@ -41,7 +40,7 @@ def welcome(store: Store, settings: Settings) -> None:
 
 
 @requires("admin", "put the demo back")
-def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectView:
+def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
     """The demo project as it came, whatever was done in it; its runs are stopped, other projects are left alone.
 
     ArchiveError, before anything is removed, where the file is missing or damaged; JobError where a run does not stop.
@@ -75,7 +74,7 @@ def start_replay(store: Store, settings: Settings) -> str:
 def _stop_runs(store: Store) -> None:
     """Ask the demo's runs to stop, and wait until they have."""
     end = time.monotonic() + _STOP_SECONDS
-    while going := [row.run_id for row in store.runs.all(DEMO_PROJECT) if row.status in ("queued", "running")]:
+    while going := [run.run_id for run in store.runs.all(DEMO_PROJECT) if not run.finished]:
         for run_id in going:
             store.runs.request_cancel(run_id)
         if time.monotonic() > end:

@@ -7,8 +7,8 @@ text (its *subject*, such as ``criteria:ID``), and saving or dropping the text t
 from __future__ import annotations
 
 from core.errors import UsageError
+from core.kept import moment
 from core.projects.access import requires
-from core.projects.convert import moment
 from core.projects.criteria import LONGEST_TEXT
 from core.projects.views.drafts import Drafting, DraftView
 from core.store.rows import DraftRow

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
+from core.kept import JudgeEntry
 from core.projects.access import requires
 from core.projects.views.fusion import KeptFusion, KeptPart
 from core.records import GoldenSet, JudgeScores
-from core.store.rows import JudgeRow
 from core.store.store import Store
 
 if TYPE_CHECKING:
@@ -159,21 +159,21 @@ def _recipe(store: Store, part: KeptPart) -> PartRecipe:
 
 def _fitted(store: Store, run_id: str) -> Mapping[str, Any] | None:
     """The RepEval score of a run as a file holds it; None where the run kept none (the SVM, or an older run)."""
-    from core.projects.runs import run_view
-    from core.projects.views.repeval import RepEvalView
+    from core.projects.kinds import run_view
+    from core.projects.repeval import RepEvalOutcome
 
     try:
         found = run_view(store, run_id).outcome
     except NotFoundError:
         return None
-    if not isinstance(found, RepEvalView) or found.result.scorer is None:
+    if not isinstance(found, RepEvalOutcome) or found.result.scorer is None:
         return None
     return found.result.scorer.as_json()
 
 
 def _rows(
     store: Store, project_id: str, golden_id: str, aspect: str, judge_ids: Sequence[str]
-) -> tuple[GoldenSet, list[JudgeRow]]:
+) -> tuple[GoldenSet, list[JudgeEntry]]:
     rows = [store.judges.get(project_id, judge_id) for judge_id in judge_ids]
     for row in rows:
         if row.golden_id != golden_id or row.judge.aspect != aspect:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from core.data import Table
 from core.data import read_upload as read_table_sent
 from core.data.files import MAX_GOLDEN_ROWS
-from core.errors import UsageError
+from core.errors import NotFoundError, UsageError
+from core.kept import AspectSummary, GoldenPage, GoldenSummary
 from core.projects.access import requires
-from core.projects.convert import golden_view
-from core.projects.views import GoldenPage, GoldenRow, GoldenView
 from core.records import GoldenSet
 from core.store.store import Store
 
@@ -35,16 +34,16 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
 
 
 @requires("viewer")
-def list_goldens(store: Store, project_id: str) -> list[GoldenView]:
+def list_goldens(store: Store, project_id: str) -> list[GoldenSummary]:
     """The project's golden sets, newest first.  NotFoundError for an unknown project."""
     store.projects.get(project_id)
-    return [golden_view(row) for row in store.goldens.all(project_id)]
+    return store.goldens.all(project_id)
 
 
 @requires("viewer")
-def get_golden(store: Store, golden_id: str) -> GoldenView:
+def get_golden(store: Store, golden_id: str) -> GoldenSummary:
     """NotFoundError for an unknown id."""
-    return golden_view(store.goldens.get(golden_id))
+    return store.goldens.get(golden_id)
 
 
 @requires("viewer")
@@ -59,5 +58,14 @@ def golden_page(store: Store, golden_id: str, offset: int, limit: int) -> Golden
     if offset < 0 or not 1 <= limit <= _MOST_ROWS:
         raise UsageError(f"A page starts at 0 or later and has 1 to {_MOST_ROWS} rows, not {limit} from {offset}.")
     total = store.goldens.get(golden_id).n_items
-    rows = store.goldens.page(golden_id, offset, limit)
-    return GoldenPage(tuple(GoldenRow(r.position, r.item, r.labels) for r in rows), offset, total)
+    return GoldenPage(tuple(store.goldens.page(golden_id, offset, limit)), offset, total)
+
+
+def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSummary, AspectSummary]:
+    """The golden set and its aspect.  NotFoundError where there is no such golden set, or it has no such aspect."""
+    golden = store.goldens.get(golden_id)
+    summary = golden.aspect(aspect)
+    if summary is None:
+        known = ", ".join(one.aspect for one in golden.aspects) or "none"
+        raise NotFoundError(f"{golden.name} has no aspect {aspect!r}; it has {known}.")
+    return golden, summary

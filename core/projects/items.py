@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+
+import numpy as np
 
 from core.errors import ConsentError, JobError, NotFoundError
-from core.jobs.documents import kept_judge
 from core.projects.access import requires
+from core.projects.calibration import scored_as
 from core.projects.consent import gate_of
-from core.projects.convert import judge_run, request_of
-from core.projects.views import CalibrationRequest, ChangedItem, ItemScore, ItemView
-from core.records import Scored
+from core.projects.rescore import ChangedItem, changed_items
+from core.projects.runs import judge_run, kept_judge
+from core.records import Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScore:
+    """What criteria gave one calibration item, beside the people.
+
+    `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.
+    `rank_gap` is the place of the score minus the place of the label among the items that have a score, both from
+    the lowest, ties at their middle.  `score` and the gaps are None where the reply could not be read; `reason` then
+    says why.
+    """
+
+    item_id: str
+    source_id: str
+    system_id: str
+    label: float
+    score: float | None
+    gap: float | None
+    reason: str = ""
+    rank_gap: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedItem:
+    """One item in full with the judge's words: reasons, or the clauses that moved the score; `raw` are the replies."""
+
+    item: Item
+    score: ItemScore
+    explanation: str
+    raw: tuple[str, ...]
 
 
 @requires("viewer")
@@ -22,19 +54,14 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     Held-out items are left out on purpose: looking at them one by one would end their being held out.  NotFoundError
     for an unknown run, or criteria that it did not score.
     """
-    import numpy as np
-
     from core.calibration.refine import rank_gap, standardised_gap
-    from core.public import split_for
 
-    asked = _asked_for(store, run_id)
+    asked = scored_as(store, run_id)
     golden = store.goldens.load(asked.golden_id)
-    found = store.results.scores(run_id, golden.item_ids, [criteria_id])
-    if not found.criteria_ids:
-        raise NotFoundError(f"Run {run_id} has no scores of criteria {criteria_id}.")
-    at = np.asarray(split_for(golden, asked.aspect, asked.settings).calibration, dtype=np.intp)
-    scores, labels = found.values[0, at], golden.labels(asked.aspect)[at]
-    reasons = {one.item_id: one.reason for one in found.unscored.get(criteria_id, ())}
+    matrix = _scores(store, run_id, golden.item_ids, criteria_id)
+    at = np.asarray(asked.split(golden).calibration, dtype=np.intp)
+    scores, labels = matrix.values[0, at], golden.labels(asked.aspect)[at]
+    reasons = {one.item_id: one.reason for one in matrix.unscored.get(criteria_id, ())}
     gaps, places = standardised_gap(scores, labels), rank_gap(scores, labels)
     rows = []
     for k in np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable"):
@@ -55,32 +82,26 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
     An item is misaligned where its |gap| reaches the calibration's `min_gap`.  Those whose gap moved most come first;
     items that either left unscored are no part.  NotFoundError where the run did not score both.
     """
-    least = _asked_for(store, run_id).settings.min_gap
-    before = {one.item_id: one for one in item_scores(store, run_id, parent_id)}
-    changed = []
-    for new in item_scores(store, run_id, criteria_id):
-        old = before.get(new.item_id)
-        if old is None or old.gap is None or new.gap is None or old.score is None or new.score is None:
-            continue
-        if (abs(old.gap) >= least) != (abs(new.gap) >= least):
-            now: Literal["mended", "broken"] = "broken" if abs(new.gap) >= least else "mended"
-            changed.append(ChangedItem(new.item_id, new.label, old.score, new.score, old.gap, new.gap, now))
-    return tuple(sorted(changed, key=lambda one: -abs(abs(one.parent_gap) - abs(one.new_gap))))
+    asked = scored_as(store, run_id)
+    golden = store.goldens.load(asked.golden_id)
+    matrix = _scores(store, run_id, golden.item_ids, parent_id, criteria_id)
+    at = asked.split(golden).calibration
+    parent, new = matrix.values[:, list(at)]
+    labels = golden.labels(asked.aspect)[list(at)]
+    return changed_items(golden, at, labels, parent=parent, new=new, min_gap=asked.settings.min_gap)
 
 
 @requires("viewer")
-def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ItemView:
+def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ExplainedItem:
     """One item with what the judge of the run says of it under these criteria.
 
     An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store, and where it is
     not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
     """
     from core.judging.registry import restore_judge
-    from core.public import task_of
 
     score = next((one for one in item_scores(store, run_id, criteria_id) if one.item_id == item_id), None)
-    asked = _asked_for(store, run_id)
-    of = judge_run(store, run_id)
+    asked, of = scored_as(store, run_id), judge_run(store, run_id)
     state = kept_judge(store, of)
     if score is None or state is None:
         raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
@@ -88,21 +109,22 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     item = golden.items[golden.item_ids.index(item_id)]
     project_id = store.runs.get(run_id).project_id
     criteria = store.criteria.get(project_id, criteria_id).criteria
-    task = task_of(golden, asked.aspect, asked.definition, asked.scale)
     replies = store.replies.of_run(run_id, project_id)
     judge = restore_judge(state, settings, replies, gate=gate_of(store, store.runs.get(of), sends=False))
     try:
-        (verdict,) = judge.explain(task, [item], criteria)
+        (verdict,) = judge.explain(asked.task(golden), [item], criteria)
     except ConsentError as error:  # a remote judge's reply that is not kept here
-        return ItemView(item, score, str(error), ())
+        return ExplainedItem(item, score, str(error), ())
     finally:
         judge.close()
     words = verdict.explanation if isinstance(verdict, Scored) else verdict.detail
-    return ItemView(item, score, words, verdict.raw)
+    return ExplainedItem(item, score, words, verdict.raw)
 
 
-def _asked_for(store: Store, run_id: str) -> CalibrationRequest:
-    request = request_of(store.runs.get(judge_run(store, run_id)))
-    if not isinstance(request, CalibrationRequest):
-        raise JobError(f"Run {run_id} names no calibration.")
-    return request
+def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids: str) -> ScoreMatrix:
+    """(n_criteria, n_items), one row for each of `criteria_ids`.  NotFoundError where the run did not score one."""
+    matrix = store.results.scores(run_id, item_ids, criteria_ids)
+    for criteria_id in criteria_ids:
+        if criteria_id not in matrix.criteria_ids:
+            raise NotFoundError(f"Run {run_id} has no scores of criteria {criteria_id}.")
+    return matrix

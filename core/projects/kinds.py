@@ -1,39 +1,145 @@
-"""What each kind of run is asked for with, and what it leaves behind."""
+"""The kinds of runs: what each is asked for with, what it leaves, the function that does it; runs read by their kind.
+
+The function of a kind is called again when its run is taken up again.  It finds what was paid for: the run's own
+answers, criteria, judges, scores and documents, hidden states on disk.  What it does again is arithmetic.  So its
+inputs are pinned, and requests, seeds and tie-breaks come in a fixed order.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from core.calibration.ablate import Ablation
 from core.calibration.rounds import RoundResult
-from core.calibration.steps import Calibration
+from core.calibration.steps import Calibration, Standing
 from core.drift.outcome import Recheck
-from core.projects.views import CalibrationRequest, RescoreRequest, RescoreView, RunKind, RunRequest
-from core.projects.views.analyses import AblationRequest
+from core.errors import ConcordError, JobError
+from core.jobs.progress import RunProgress
+from core.jobs.routing import Wants, placement
+from core.jobs.runs.fusion import run_fusion
+from core.jobs.runs.styles import run_styles
+from core.kept import Run, RunRequest, Worker
+from core.projects.access import requires
+from core.projects.analyses import AblationRequest, run_ablation
+from core.projects.calibration import CalibrationRequest, run_calibration
+from core.projects.metrics import MetricsRequest, MetricsResult, names_a_model, run_metrics
+from core.projects.recheck import RecheckRequest, run_recheck
+from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval
+from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore
+from core.projects.rounds import RoundRequest, run_round
+from core.projects.style_grid.plan import GridStanding
 from core.projects.views.fusion import FusionRequest, FusionRunView
-from core.projects.views.metrics import MetricsRequest, MetricsView
-from core.projects.views.recheck import RecheckRequest
-from core.projects.views.repeval import RepEvalRequest, RepEvalView
-from core.projects.views.rounds import RoundRequest
 from core.projects.views.styles import StylesRequest, StylesView
+from core.projects.work import RunWork
+from core.settings import Settings
+from core.store.codec import unpack
+from core.store.results import RESULT, SNAPSHOT
+from core.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Records of one kind of run, by which what was stored is read again."""
+    """One kind of run.
+
+    `documents` are the records it keeps on its way, by name; `wants_gpu` says of a request whether its work is a model
+    in the worker (all other models are behind an endpoint, or small).
+    """
 
     request: type[RunRequest]
     result: type
+    run: Callable[[RunWork], Any]
+    documents: Mapping[str, type] = field(default_factory=dict)
+    wants_gpu: Callable[[Any], bool] = lambda request: False
 
 
-KINDS: dict[RunKind, Kind] = {
-    "calibration": Kind(CalibrationRequest, Calibration),
-    "rescore": Kind(RescoreRequest, RescoreView),
-    "round": Kind(RoundRequest, RoundResult),
-    "ablation": Kind(AblationRequest, Ablation),
-    "fusion": Kind(FusionRequest, FusionRunView),
-    "metrics": Kind(MetricsRequest, MetricsView),
-    "recheck": Kind(RecheckRequest, Recheck),
-    "repeval": Kind(RepEvalRequest, RepEvalView),
-    "styles": Kind(StylesRequest, StylesView),
+KINDS: dict[str, Kind] = {
+    "calibration": Kind(CalibrationRequest, Calibration, run_calibration, {SNAPSHOT: Standing}),
+    "rescore": Kind(RescoreRequest, RescoreResult, run_rescore),
+    "round": Kind(RoundRequest, RoundResult, run_round),
+    "ablation": Kind(AblationRequest, Ablation, run_ablation),
+    "fusion": Kind(FusionRequest, FusionRunView, run_fusion),
+    "metrics": Kind(MetricsRequest, MetricsResult, run_metrics, wants_gpu=names_a_model),
+    "recheck": Kind(RecheckRequest, Recheck, run_recheck),
+    "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, DOCUMENTS, reads_a_model),
+    "styles": Kind(StylesRequest, StylesView, run_styles, {SNAPSHOT: GridStanding}),
 }
+
+
+def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) -> str:
+    """Do a run and keep its result; "done", or "budget" where the budget ended it.
+
+    JobError for a kind that this version does not know; NotFoundError or AspectError where the request no longer fits
+    what is stored.
+    """
+    if run.kind not in KINDS:
+        raise JobError(f"This worker knows no runs of kind {run.kind!r}; update it.")
+    work = RunWork(store, settings, run, progress)
+    result = KINDS[run.kind].run(work)
+    work.keep(RESULT, result)
+    return "budget" if getattr(result, "stopped_early", "") else "done"
+
+
+def wants_of(run: Run) -> Wants:
+    """What a run wants of a worker: "gpu" where its work is a model in the worker, else "any"."""
+    kind = KINDS.get(run.kind)
+    try:
+        return "gpu" if kind is not None and kind.wants_gpu(unpack(kind.request, run.request_json)) else "any"
+    except (ConcordError, TypeError, ValueError, KeyError, AttributeError):  # of another version: its worker says so
+        return "any"
+
+
+# ── runs, as people see them ─────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class RunDetail(Run):
+    """A run with what was asked for and, as far as it came, what it left.
+
+    `standing` is the latest leaderboard (calibrations only; it outlives a failed or cancelled run), `outcome` the
+    result, the record that its kind names in `KINDS`.
+    """
+
+    request: RunRequest = field(kw_only=True)
+    standing: Standing | None = None
+    outcome: object | None = None
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The result of a finished calibration."""
+        return self.outcome if isinstance(self.outcome, Calibration) else None
+
+    @property
+    def rescore(self) -> RescoreResult | None:
+        """The result of a finished re-scoring."""
+        return self.outcome if isinstance(self.outcome, RescoreResult) else None
+
+
+@requires("viewer")
+def list_runs(store: Store, project_id: str | None = None) -> list[Run]:
+    """All runs, or one project's, newest first."""
+    workers = store.workers.all()
+    return [_placed(run, workers) for run in store.runs.all(project_id)]
+
+
+@requires("viewer")
+def run_view(store: Store, run_id: str) -> RunDetail:
+    """One run whole, with its latest leaderboard and, when done, its result.
+
+    NotFoundError for an unknown id, JobError for a kind that this version does not know.
+    """
+    run = _placed(store.runs.get(run_id), store.workers.all())
+    kind = KINDS.get(run.kind)
+    if kind is None:
+        raise JobError(f"Run {run.run_id} is of kind {run.kind!r}, which this version of Concord does not know.")
+    return RunDetail(
+        **vars(run),
+        request=unpack(kind.request, run.request_json),
+        standing=store.results.read(run_id, SNAPSHOT, Standing) if run.kind == "calibration" else None,
+        outcome=store.results.read(run_id, RESULT, kind.result),
+    )
+
+
+def _placed(run: Run, workers: Sequence[Worker]) -> Run:
+    return replace(run, placement=placement(run, wants_of(run), workers))

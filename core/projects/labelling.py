@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from core.errors import AccessError, NotFoundError, UsageError
+from core.kept import moment
 from core.labelling.harvest import Label, ratings_of
 from core.labelling.plan import LabelPlan, item_order
 from core.projects.access import requires
-from core.projects.convert import moment
 from core.projects.earlier_labels import chosen_labels
 from core.projects.views.labelling import OthersSaid, PassRequest, PassView, StillRating
 from core.records import GoldenSet

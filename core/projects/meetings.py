@@ -8,9 +8,9 @@ from dataclasses import asdict
 from textwrap import shorten
 
 from core.errors import AccessError, ConflictError, NotFoundError, UsageError
+from core.kept import moment
 from core.projects.access import requires
-from core.projects.convert import moment
-from core.projects.rounds import PROPOSAL, decide_proposal, list_proposals
+from core.projects.rounds import PROPOSAL, ListedProposal, decide_proposal, list_proposals
 from core.projects.triage import list_triage
 from core.projects.views.meetings import (
     CHOICES,
@@ -24,7 +24,6 @@ from core.projects.views.meetings import (
     Vote,
 )
 from core.projects.views.reviews import Triage
-from core.projects.views.rounds import ProposalView
 from core.store.rows import EventRow
 from core.store.store import Store
 from core.wording import word_diff
@@ -155,7 +154,7 @@ def decide(
     """Record what was decided on a point, and why; `seen` is the number of the decision it replaces, 0 for none.
 
     A proposal of a round that is accepted or rejected here is decided on there too (`decide_proposal`);
-    `proposal_seen` is its `ProposalView.seen` as the meeting saw it, `edited_id` the text that the meeting made of it
+    `proposal_seen` is its `ListedProposal.seen` as the meeting saw it, `edited_id` the text that the meeting made of it
     and accepts in its place (`edit_proposal`).  UsageError without a reason or once the meeting
     is over, ConflictError when somebody else has decided on this point or its proposal meanwhile; nothing is written
     then.
@@ -208,7 +207,7 @@ def meeting_minutes(store: Store, project_id: str, meeting_id: str) -> str:
     return minutes(meeting, texts)
 
 
-def _change_title(one: ProposalView) -> str:
+def _change_title(one: ListedProposal) -> str:
     """The change in a few words: what comes in, else what goes."""
     pieces = word_diff(one.parent.text, one.criteria.text)
     for change, verb in (("added", "Add"), ("removed", "Leave out")):
@@ -218,7 +217,7 @@ def _change_title(one: ProposalView) -> str:
     return "Take this change of the criteria?"
 
 
-def _change_text(store: Store, project_id: str, one: ProposalView) -> str:
+def _change_text(store: Store, project_id: str, one: ListedProposal) -> str:
     """How the proposal did against its parent, for the minutes; the screen shows the same as it stands."""
     found, stood = one.inner, store.criteria.alignments(project_id, one.criteria.criteria_id)
     measure = f" ({stood[0].alignment.statistic}, {stood[0].alignment.level} level)" if stood else ""

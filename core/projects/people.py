@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from core.kept import moment
 from core.projects.access import requires
-from core.projects.convert import moment
 from core.projects.views.people import Entry, LogPage
 from core.spreadsheets import csv_text
 from core.store.rows import EventRow

@@ -1,29 +1,44 @@
-"""Projects, and the sample project of the first start."""
+"""The store of this process, its projects, and the sample project of the first start."""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from core.errors import UsageError
+from core.kept import ProjectSummary
 from core.projects.access import requires
-from core.projects.convert import project_view
-from core.projects.views import ProjectView
+from core.settings import Settings
 from core.store.store import Store
 
 SAMPLE_PROJECT = "sample"
 """Id of the sample project."""
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 _LONGEST_NAME = 200
+_lock = threading.Lock()
+_stores: dict[str, Store] = {}
+
+
+def open_store(settings: Settings) -> Store:
+    """The store that `settings` name: one per process, made and migrated at the first call.
+
+    StoreError when it cannot be opened or was written by a newer Concord.
+    """
+    url = settings.database_url or f"sqlite:///{settings.home.absolute() / 'concord.sqlite'}"
+    with _lock:
+        if url not in _stores:
+            _stores[url] = Store(url)
+        return _stores[url]
 
 
 @requires("viewer")
-def list_projects(store: Store) -> list[ProjectView]:
+def list_projects(store: Store) -> list[ProjectSummary]:
     """Every project, oldest first."""
-    return [project_view(row) for row in store.projects.all()]
+    return store.projects.all()
 
 
 @requires("admin", "made the project")
-def create_project(store: Store, name: str) -> ProjectView:
+def create_project(store: Store, name: str) -> ProjectSummary:
     """A new, empty project.  UsageError for an empty or overlong name."""
     trimmed = " ".join(name.split())
     if not 1 <= len(trimmed) <= _LONGEST_NAME:
@@ -32,12 +47,12 @@ def create_project(store: Store, name: str) -> ProjectView:
 
 
 @requires("viewer")
-def get_project(store: Store, project_id: str) -> ProjectView:
+def get_project(store: Store, project_id: str) -> ProjectSummary:
     """NotFoundError for an unknown id."""
-    return project_view(store.projects.get(project_id))
+    return store.projects.get(project_id)
 
 
-def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectView:
+def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectSummary:
     """The project "Sample project" with the golden sets of sample_data/; a second call changes nothing."""
     known = {row.project_id: row for row in store.projects.all()}
     files = sorted(file for file in folder.iterdir() if file.suffix in (".jsonl", ".csv"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.errors import CriteriaError, UsageError
+from core.kept import moment
 from core.projects.access import requires
-from core.projects.convert import moment
 from core.projects.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
 from core.records import Criteria, Provenance
 from core.store.codec import Packed, pack, unpack

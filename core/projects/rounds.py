@@ -1,49 +1,94 @@
-"""Refinement rounds: what one costs, its start, its proposals and what people decide on them; the family tree."""
+"""Refinement rounds: what one costs, its start, the run, what people decide on its proposals; the family tree."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 
 from core.calibration.rounds import RoundResult
 from core.calibration.settings import RoundSettings
 from core.errors import JobError, UsageError
-from core.jobs.documents import JUDGE, RESULT
+from core.kept import CriteriaEntry, moment
 from core.projects.access import requires
-from core.projects.convert import calibration_asked, moment, request_of
-from core.projects.criteria import list_criteria
-from core.projects.reviews import list_reviews
-from core.projects.runs import start_run
-from core.projects.views import CriteriaSummary, DifferenceView, RescoreRequest
-from core.projects.views.rounds import ProposalState, ProposalView, Relative, RoundRequest
+from core.projects.calibration import calibration_asked
+from core.projects.criteria import list_criteria, save_edit
+from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
+from core.projects.reviews import list_reviews, review_of, set_state
+from core.projects.runs import require_judge, start_run
+from core.projects.views.reviews import ReviewState
+from core.records import Criteria
 from core.settings import Settings
 from core.stats import Difference, holm
 from core.store.codec import unpack
-from core.store.rows import EventRow
+from core.store.results import RESULT
 from core.store.store import Store
 
-__all__ = [
-    "PROPOSAL",
-    "RoundResult",
-    "decide_proposal",
-    "edit_proposal",
-    "family_tree",
-    "list_proposals",
-    "round_cost",
-    "start_round",
-]
+if TYPE_CHECKING:
+    from core.projects.work import RunWork
 
 PROPOSAL = "proposal"
+"""Kind of the events that say what was decided on a proposal."""
+ProposalState = Literal["open", "accepted", "rejected"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRequest:
+    """Refine `parent_ids` with the judge of calibration `run_id`.
+
+    `item_ids` are the calibration items to learn from; empty to sample each parent's most misaligned ones.
+    """
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+    parent_ids: tuple[str, ...]
+    item_ids: tuple[str, ...] = ()
+    settings: RoundSettings = field(default_factory=RoundSettings)
+
+
+@dataclass(frozen=True)
+class ListedProposal:
+    """A proposal beside its parent: differences proposal minus parent, on calibration and on the inner fold.
+
+    Their p values are corrected (Holm) over the proposals of the round.
+
+    `seen` is the number of the decision in the log (0 for none): hand it back to `decide_proposal`.  `edited_id` is
+    the edit of it that was accepted in its place, if any.
+    """
+
+    run_id: str
+    criteria: Criteria
+    parent: Criteria
+    calibration: PairedDifference
+    inner: PairedDifference
+    state: ProposalState = "open"
+    reason: str = ""
+    decided_by: str = ""
+    decided_at: datetime | None = None
+    seen: int = 0
+    edited_id: str = ""
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A version in the family tree: `depth` steps from its oldest ancestor, `children` the versions made from it."""
+
+    criteria: CriteriaEntry
+    depth: int
+    children: tuple[str, ...]
+    review: ReviewState
 
 
 @requires("viewer")
 def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSettings) -> int:
     """Calls of a round at most, before it starts; replies that are stored already cost nothing."""
     from core.calibration.rounds import round_calls
-    from core.public import split_for
 
     asked = calibration_asked(store, run_id)
-    split = split_for(store.goldens.load(asked.golden_id), asked.aspect, asked.settings)
-    return round_calls(len(split.calibration), n_parents, settings)
+    return round_calls(len(asked.split(store.goldens.load(asked.golden_id)).calibration), n_parents, settings)
 
 
 @requires("reviewer", "started a refinement round")
@@ -54,7 +99,6 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     calibration has no judge yet; NotFoundError for unknown criteria or runs.
     """
     from core.calibration.rounds import require_affordable
-    from core.public import split_for
 
     if not request.parent_ids:
         raise UsageError("Choose at least one criteria to refine.")
@@ -62,10 +106,9 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     if any(parent.aspect != request.aspect for parent in parents):
         raise UsageError(f"All criteria of a round must be for {request.aspect}.")
     asked = calibration_asked(store, request.run_id)
-    if store.results.document(request.run_id, JUDGE) is None:
-        raise JobError(f"Run {request.run_id} has not come to its judge yet; wait for its first candidates.")
+    require_judge(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
-    split = split_for(golden, asked.aspect, asked.settings)
+    split = asked.split(golden)
     require_affordable(len(split.calibration), len(parents), request.settings)
     allowed = {golden.items[k].item_id for k in split.calibration}
     strange = [item_id for item_id in request.item_ids if item_id not in allowed]
@@ -80,41 +123,69 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     return start_run(store, settings, "round", request, title=title, judge_spec=spec)
 
 
+def run_round(work: RunWork) -> RoundResult:
+    """Ask for proposals, and enter them and their alignments."""
+    from core.calibration.rounds import RoundAsked, refinement_round
+
+    request, golden = work.request(RoundRequest), work.golden
+    of = calibration_asked(work.store, request.run_id)
+    task, split = of.task(golden), of.split(golden)
+    parents = tuple(work.store.criteria.get(request.project_id, one).criteria for one in request.parent_ids)
+    position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    wanted = RoundAsked(
+        parents,
+        tuple(position.get(item_id, -1) for item_id in request.item_ids),
+        1 + max(parent.provenance.round for parent in parents),
+        request.settings,
+    )
+    with work.asking(require_judge(work.store, request.run_id), task) as asked:
+        result = refinement_round(asked, split, of.settings, wanted)
+    work.add_criteria([proposal.criteria for proposal in result.proposals])
+    alignments = {
+        one.parent_id: work.alignment(one.parent_id, "calibration", one.calibration.b) for one in result.proposals
+    }
+    alignments |= {
+        one.criteria.criteria_id: work.alignment(one.criteria.criteria_id, "calibration", one.calibration.a, "proposed")
+        for one in result.proposals
+    }
+    work.add_alignments(list(alignments.values()))
+    return result
+
+
+# ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 @requires("viewer")
-def list_proposals(store: Store, run_id: str) -> list[ProposalView]:
+def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
     """The proposals of a finished round with what was decided on each; empty before its end.
 
     The largest difference on the inner fold comes first.  p is corrected over the proposals.
     """
     run = store.runs.get(run_id)
-    kept = store.results.document(run_id, RESULT)
     if run.kind != "round":
         raise JobError(f"Run {run_id} is no refinement round.")
-    if kept is None:
+    result = store.results.read(run_id, RESULT, RoundResult)
+    if result is None:
         return []
-    decided = {event.subject: event for event in store.events.all(run.project_id, PROPOSAL)}
-    views = []
-    proposals = unpack(RoundResult, kept).proposals
+    proposals = result.proposals
     inner, whole = _corrected([one.inner for one in proposals]), _corrected([one.calibration for one in proposals])
+    decided = {event.subject: event for event in store.events.all(run.project_id, PROPOSAL)}
+    listed = []
     for one, on_inner, on_whole in zip(proposals, inner, whole, strict=True):
-        event = decided.get(f"{run_id}:{one.criteria.criteria_id}")
         parent = store.criteria.get(run.project_id, one.parent_id).criteria
-        views.append(
-            ProposalView(
-                run_id=run_id,
-                criteria=one.criteria,
-                parent=parent,
-                calibration=on_whole,
-                inner=on_inner,
-                state=_state(event),
-                reason="" if event is None else str(event.body["reason"]),
-                decided_by="" if event is None else event.actor,
-                decided_at=None if event is None else moment(event.created_at),
-                seen=0 if event is None else event.number,
-                edited_id="" if event is None else str(event.body.get("edited_id", "")),
+        proposal = ListedProposal(run_id, one.criteria, parent, on_whole, on_inner)
+        if event := decided.get(f"{run_id}:{one.criteria.criteria_id}"):
+            proposal = replace(
+                proposal,
+                state="accepted" if event.body["to"] == "accepted" else "rejected",
+                reason=str(event.body["reason"]),
+                decided_by=event.actor,
+                decided_at=moment(event.created_at),
+                seen=event.number,
+                edited_id=str(event.body.get("edited_id", "")),
             )
-        )
-    return views
+        listed.append(proposal)
+    return listed
 
 
 @requires("reviewer")
@@ -124,18 +195,13 @@ def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: st
     Hand the id to `decide_proposal` to accept it in the proposal's place.  UsageError without a note, for an unchanged
     text or for what the round did not propose; CriteriaError for an empty or overlong one.
     """
-    from core.projects.criteria import save_edit
-    from core.projects.rescore import start_rescore
-
     run = store.runs.get(run_id)
-    asked = request_of(run)
-    found = next((one for one in list_proposals(store, run_id) if one.criteria.criteria_id == criteria_id), None)
-    if found is None or not isinstance(asked, RoundRequest):
-        raise UsageError("The round did not propose these criteria.")
+    proposal = _proposal(store, run_id, criteria_id)
     if not note.strip():
         raise UsageError("A decision needs a reason, so that people can follow it later.")
-    if text.strip() == found.criteria.text.strip():
+    if text.strip() == proposal.criteria.text.strip():
         raise UsageError("The text is unchanged; accept the proposal as it stands.")
+    asked = unpack(RoundRequest, run.request_json)
     edited_id = save_edit(store, run.project_id, criteria_id, text, store.actor.name, note=note.strip())
     request = RescoreRequest(
         run.project_id, asked.golden_id, asked.aspect, criteria_id=edited_id, parent_id=criteria_id, run_id=asked.run_id
@@ -154,11 +220,8 @@ def decide_proposal(
     it (`edited_id`) that people made before they accepted.  UsageError without a reason, for what the round did not
     propose or for an edit of something else; ConflictError when somebody else has decided meanwhile.
     """
-    from core.projects.reviews import review_of, set_state
-
     run = store.runs.get(run_id)
-    if all(one.criteria.criteria_id != criteria_id for one in list_proposals(store, run_id)):
-        raise UsageError("The round did not propose these criteria.")
+    _proposal(store, run_id, criteria_id)
     if not reason.strip():
         raise UsageError("A decision needs a reason, so that people can follow it later.")
     wanted = edited_id or criteria_id
@@ -196,7 +259,7 @@ def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> l
     ]
 
 
-def _depths(listed: dict[str, CriteriaSummary], children: dict[str, list[str]]) -> dict[str, int]:
+def _depths(listed: dict[str, CriteriaEntry], children: dict[str, list[str]]) -> dict[str, int]:
     """Steps from the oldest ancestor, each version reached once (two texts may name each other as parents)."""
     roots = [name for name, one in listed.items() if not any(parent in listed for parent in one.parents)]
     depth = dict.fromkeys(roots, 0)
@@ -210,16 +273,18 @@ def _depths(listed: dict[str, CriteriaSummary], children: dict[str, list[str]]) 
     return {name: depth.get(name, 0) for name in listed}
 
 
-def _corrected(found: Sequence[Difference]) -> list[DifferenceView]:
+def _proposal(store: Store, run_id: str, criteria_id: str) -> ListedProposal:
+    """UsageError for what the round did not propose."""
+    for proposal in list_proposals(store, run_id):
+        if proposal.criteria.criteria_id == criteria_id:
+            return proposal
+    raise UsageError("The round did not propose these criteria.")
+
+
+def _corrected(differences: Sequence[Difference]) -> list[PairedDifference]:
     """The differences with p corrected after Holm; None stays None and does not count."""
-    raised = holm([float("nan") if one.p is None else one.p for one in found]).tolist()
+    raised = holm([float("nan") if one.p is None else one.p for one in differences]).tolist()
     return [
-        DifferenceView(one.value, one.interval, None if one.p is None else p, one.n)
-        for one, p in zip(found, raised, strict=True)
+        replace(PairedDifference.of(one), p=None if one.p is None else p)
+        for one, p in zip(differences, raised, strict=True)
     ]
-
-
-def _state(event: EventRow | None) -> ProposalState:
-    if event is None:
-        return "open"
-    return "accepted" if event.body["to"] == "accepted" else "rejected"

@@ -6,16 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from core.errors import NotFoundError, UsageError
-from core.jobs.documents import RESULT, STANDING
 from core.judging.styles import MOST_STEPS
+from core.kept import Run
 from core.projects.access import requires
-from core.projects.convert import request_of
 from core.projects.runs import start_run
 from core.projects.views.styles import StepsView, StylesEstimate, StylesRequest, StylesView
 from core.records import Criteria, GoldenSet, Provenance, content_digest
 from core.settings import Settings
 from core.store.codec import pack, unpack
-from core.store.rows import RunRow
+from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def styles_so_far(store: Store, run_id: str) -> StylesView | None:
 
     if (result := store.results.document(run_id, RESULT)) is not None:
         return unpack(StylesView, result)
-    snapshot = store.results.document(run_id, STANDING)
+    snapshot = store.results.document(run_id, SNAPSHOT)
     return None if snapshot is None else unpack(GridStanding, snapshot).view
 
 
@@ -142,8 +141,7 @@ def _criteria_of(store: Store, request: StylesRequest, aspect: str) -> Criteria:
     return found
 
 
-def _styles_request(run: RunRow) -> StylesRequest:
-    request = request_of(run)
-    if not isinstance(request, StylesRequest):
+def _styles_request(run: Run) -> StylesRequest:
+    if run.kind != "styles":
         raise NotFoundError(f"Run {run.run_id} is no grid of styles.")
-    return request
+    return unpack(StylesRequest, run.request_json)

@@ -16,20 +16,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from core.calibration.steps import Standing
 from core.confined.asking import Allowance, Reader, RefusedError
 from core.confined.serving import Job
 from core.errors import ArchiveError, UsageError
 from core.export.archive.checking import Contents, Shapes, check_rows
 from core.export.archive.container import Archive, Limits, Writer, whole_file
 from core.export.archive.manifest import Manifest
-from core.jobs.documents import JUDGE, RESULT, STANDING, JudgeState
+from core.kept import moment
 from core.projects.access import requires
-from core.projects.convert import moment, project_view
 from core.projects.kinds import KINDS
+from core.projects.runs import JudgeState
 from core.projects.views.transfer import Arriving, Exported, Holdings, Imported, NamedEndpoint
 from core.settings import Settings
 from core.store.codec import Packed, pack, unpack
+from core.store.results import JUDGE, RESULT
 from core.store.schema import HEAD
 from core.store.store import Store
 from core.store.transfer import UNFINISHED, Arrival
@@ -56,7 +56,9 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
         with closing(store.transfers.dump(project_id, replies=replies)) as tables:
             for table, rows in tables:
                 writer.add(table, rows)
-        manifest = Manifest(project.name, project.created_at, exported, VERSION, HEAD, replies, tuple(writer.files))
+        manifest = Manifest(
+            project.name, project.created_at.timestamp(), exported, VERSION, HEAD, replies, tuple(writer.files)
+        )
         writer.finish(manifest)
         size = file.tell()
     without = store.transfers.without_run() if replies else 0
@@ -143,7 +145,7 @@ def import_project(
         arrival = Arrival(chosen, store.actor, log, runs, project_id)
         tables = ((one.table, (row for _, row in archive.rows(one.table))) for one in manifest.files)
         project_id = store.transfers.restore(arrival, tables)
-    view = project_view(store.projects.get(project_id))
+    view = store.projects.get(project_id)
     return Imported(view, _holdings(manifest), chosen != wanted, len(runs), manifest.digest, _endpoints(contents))
 
 
@@ -164,15 +166,11 @@ def _opened(file: Path | IO[bytes], max_mb: int) -> Iterator[Archive]:
 
 def _shapes() -> Shapes:
     """Requests, results and other documents of the kinds of runs that this version knows."""
-    from core.jobs.runs import repeval
-    from core.projects.style_grid.plan import GridStanding
-
-    requests: dict[tuple[str, str], Any] = {(kind, "request"): known.request for kind, known in KINDS.items()}
-    results: dict[tuple[str, str], Any] = {(kind, RESULT): known.result for kind, known in KINDS.items()}
-    judges: dict[tuple[str, str], Any] = {(kind, JUDGE): JudgeState for kind in KINDS}
-    steps: dict[tuple[str, str], Any] = {("repeval", name): record for name, record in repeval.DOCUMENTS.items()}
-    snapshots = {("calibration", STANDING): Standing, ("styles", STANDING): GridStanding}
-    return {**requests, **results, **judges, **steps, **snapshots}
+    shapes: dict[tuple[str, str], Any] = {}
+    for name, kind in KINDS.items():
+        kept = {"request": kind.request, RESULT: kind.result, JUDGE: JudgeState, **kind.documents}
+        shapes |= {(name, document): record for document, record in kept.items()}
+    return shapes
 
 
 def _endpoints(contents: Contents) -> tuple[NamedEndpoint, ...]:

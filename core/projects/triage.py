@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.errors import ConflictError, UsageError
+from core.kept import RunRequest, moment
 from core.projects.access import requires
-from core.projects.convert import moment
-from core.projects.views import RunRequest
 from core.projects.views.reviews import TRIAGE_VERDICTS, Opening, Triage, TriageVerdict
 from core.store.store import Store
 

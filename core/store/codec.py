@@ -39,9 +39,10 @@ def pack(value: Any) -> Packed:
     return Packed(body, b"".join(chunks))
 
 
-def unpack(kind: type[T], packed: Packed) -> T:
-    """The record of type `kind` that `pack` was given; equal to it, arrays bit for bit."""
+def unpack(kind: type[T], packed: Packed | str) -> T:
+    """The record of type `kind` that `pack` was given; equal to it, arrays bit for bit.  Text alone has no arrays."""
     hashable: Any = kind
+    packed = Packed(packed) if isinstance(packed, str) else packed
     value: T = _reader(hashable)(json.loads(packed.body), memoryview(packed.blob))
     return value
 

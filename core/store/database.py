@@ -17,6 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import LostConnectionError, StoreError, StoreFullError
+from core.kept import moment
 from core.private import make_private
 from core.store.patience import is_lost, number_of, say_in_log, was_committed
 from core.store.schema import HEAD
@@ -40,6 +41,14 @@ def sqlalchemy_url(url: str) -> sa.URL:
     if dialect in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     raise StoreError(f"The database URL names {dialect!r}; sqlite and postgresql are supported.")
+
+
+def fields_of(row: sa.Row[Any]) -> dict[str, Any]:
+    """A row's columns by name, as the fields of a record: seconds since 1970 become UTC, 0 (signed off) None."""
+    return {
+        name: (moment(value) if value else None) if name.endswith("_at") else value
+        for name, value in row._mapping.items()
+    }
 
 
 class Database:

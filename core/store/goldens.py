@@ -15,11 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import NotFoundError
+from core.kept import AspectSummary, GoldenItem, GoldenSummary
 from core.records import AspectLabels, GoldenSet, Item, Rating
-from core.store.codec import Packed, pack, unpack
-from core.store.database import Database
+from core.store.codec import pack, unpack
+from core.store.database import Database, fields_of
 from core.store.patience import Part
-from core.store.rows import AspectRow, GoldenItemRow, GoldenRow
 from core.store.schema import golden_items, goldens, project_goldens
 
 
@@ -34,7 +34,7 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class _Aspects:
-    rows: tuple[AspectRow, ...]
+    rows: tuple[AspectSummary, ...]
 
 
 _KEPT = 4  # loaded golden sets held in memory per process; one of 1,600 items and 38,000 ratings takes some 15 MB
@@ -58,14 +58,14 @@ class Goldens(Part):
             connection.execute(self._db.insert_new(project_goldens), link)
         return golden.digest
 
-    def all(self, project_id: str) -> list[GoldenRow]:
+    def all(self, project_id: str) -> list[GoldenSummary]:
         """The project's golden sets, newest first."""
         query = _summary().where(project_goldens.c.project_id == project_id)
         query = query.order_by(project_goldens.c.created_at.desc(), project_goldens.c.golden_id)
         with self._db.read() as connection:
             return [_row(found) for found in connection.execute(query)]
 
-    def get(self, golden_id: str) -> GoldenRow:
+    def get(self, golden_id: str) -> GoldenSummary:
         """NotFoundError for an unknown id.  The name is the one it was first linked under."""
         with self._db.read() as connection:
             return _row(_one(connection, golden_id))
@@ -89,12 +89,12 @@ class Goldens(Part):
                 .order_by(golden_items.c.position)
             ).scalars()
             items = _items(bodies.all())
-        body = unpack(_Body, Packed(head.body))
+        body = unpack(_Body, head.body)
         golden = GoldenSet(name, head.kind, items, body.aspects, _ratings(head.ratings), body.metrics, body.given_split)
         golden.__dict__["digest"] = golden_id  # it is stored under its own hash: no need to compute it again
         return golden
 
-    def page(self, golden_id: str, offset: int, limit: int) -> list[GoldenItemRow]:
+    def page(self, golden_id: str, offset: int, limit: int) -> list[GoldenItem]:
         """Items at positions `offset` … `offset + limit - 1`, with their labels.  NotFoundError for an unknown id."""
         with self._db.read() as connection:
             _one(connection, golden_id)
@@ -106,9 +106,9 @@ class Goldens(Part):
                 .order_by(golden_items.c.position)
             ).scalars()
             items = _items(bodies.all())
-        aspects = unpack(_Body, Packed(body)).aspects
+        aspects = unpack(_Body, body).aspects
         return [
-            GoldenItemRow(position, item, {name: labels.values[position] for name, labels in aspects.items()})
+            GoldenItem(position, item, {name: labels.values[position] for name, labels in aspects.items()})
             for position, item in enumerate(items, start=offset)
         ]
 
@@ -127,9 +127,8 @@ def _one(connection: sa.Connection, golden_id: str) -> sa.Row[Any]:
     return row
 
 
-def _row(found: sa.Row[Any]) -> GoldenRow:
-    values = dict(found._mapping)
-    return GoldenRow(**{**values, "aspects": unpack(_Aspects, Packed(values["aspects"])).rows})
+def _row(found: sa.Row[Any]) -> GoldenSummary:
+    return GoldenSummary(**fields_of(found) | {"aspects": unpack(_Aspects, found.aspects).rows})
 
 
 def rebuilt(head: Mapping[str, Any], item_bodies: Sequence[str]) -> GoldenSet:
@@ -137,14 +136,14 @@ def rebuilt(head: Mapping[str, Any], item_bodies: Sequence[str]) -> GoldenSet:
 
     KeyError, TypeError, ValueError or IndexError for rows that this module did not write.
     """
-    body = unpack(_Body, Packed(head["body"]))
+    body = unpack(_Body, head["body"])
     ratings = _ratings(head["ratings"])
     return GoldenSet("", head["kind"], _items(item_bodies), body.aspects, ratings, body.metrics, body.given_split)
 
 
 def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
     """The row of `goldens` for a golden set."""
-    aspects = _Aspects(tuple(AspectRow(a, labels.scale, labels.n_labelled) for a, labels in golden.aspects.items()))
+    aspects = _Aspects(tuple(AspectSummary(a, labels.scale, labels.n_labelled) for a, labels in golden.aspects.items()))
     return {
         "golden_id": golden.digest,
         "kind": golden.kind,

@@ -17,15 +17,15 @@ import numpy as np
 import sqlalchemy as sa
 
 from core.errors import NotFoundError, StoreError
+from core.kept import JudgeEntry, moment
 from core.records import JudgeScores, content_digest
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
 from core.store.patience import Part
-from core.store.rows import JudgeRow
 from core.store.schema import goldens, judges
 
 
-class JudgeShelf(Part):
+class Judges(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -54,7 +54,7 @@ class JudgeShelf(Part):
             connection.execute(self._db.insert_new(judges), row)
         return judge_id
 
-    def all(self, project_id: str, golden_id: str | None = None, aspect: str | None = None) -> list[JudgeRow]:
+    def all(self, project_id: str, golden_id: str | None = None, aspect: str | None = None) -> list[JudgeEntry]:
         """The project's judges (of a golden set, of an aspect), oldest first."""
         query = _columns().where(judges.c.project_id == project_id)
         if golden_id is not None:
@@ -65,7 +65,7 @@ class JudgeShelf(Part):
             found = connection.execute(query.order_by(judges.c.created_at, judges.c.judge_id)).all()
         return [_row(one) for one in found]
 
-    def get(self, project_id: str, judge_id: str) -> JudgeRow:
+    def get(self, project_id: str, judge_id: str) -> JudgeEntry:
         """NotFoundError for an unknown id."""
         with self._db.read() as connection:
             found = connection.execute(_columns().where(_is(project_id, judge_id))).one_or_none()
@@ -90,7 +90,7 @@ class JudgeShelf(Part):
             raise _unknown(judge_id)
 
     def remove(self, project_id: str, judge_id: str) -> None:
-        """Take a judge off the shelf; nothing happens when it is gone already."""
+        """Remove a judge; nothing happens when it is gone already."""
         with self._db.write() as connection:
             connection.execute(sa.delete(judges).where(_is(project_id, judge_id)))
 
@@ -110,9 +110,9 @@ def _is(project_id: str, judge_id: str) -> sa.ColumnElement[bool]:
     return sa.and_(judges.c.project_id == project_id, judges.c.judge_id == judge_id)
 
 
-def _row(found: sa.Row[Any]) -> JudgeRow:
+def _row(found: sa.Row[Any]) -> JudgeEntry:
     judge = replace(unpack(JudgeScores, Packed(found.body, found.blob)), name=found.name)
-    return JudgeRow(found.judge_id, found.project_id, found.golden_id, judge, found.created_at)
+    return JudgeEntry(found.judge_id, found.project_id, found.golden_id, judge, moment(found.created_at))
 
 
 def _packed_replies(replies: Mapping[str, Sequence[str]] | None) -> bytes | None:

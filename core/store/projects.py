@@ -7,9 +7,9 @@ import uuid
 import sqlalchemy as sa
 
 from core.errors import NotFoundError
-from core.store.database import Database
+from core.kept import ProjectSummary
+from core.store.database import Database, fields_of
 from core.store.patience import Part
-from core.store.rows import ProjectRow
 from core.store.schema import (
     alignments,
     consents,
@@ -48,11 +48,11 @@ class Projects(Part):
             connection.execute(self._db.insert_new(projects), row)
         return identity
 
-    def all(self) -> list[ProjectRow]:
+    def all(self) -> list[ProjectSummary]:
         """Every project, oldest first."""
         with self._db.read() as connection:
             found = connection.execute(_counted().order_by(projects.c.created_at, projects.c.project_id))
-            return [ProjectRow(**row._mapping) for row in found]
+            return [ProjectSummary(**fields_of(row)) for row in found]
 
     def remove(self, project_id: str) -> None:
         """Take a project out with all that belongs to it alone; golden sets stay, other projects may share them."""
@@ -63,13 +63,13 @@ class Projects(Part):
             for table in _OF_PROJECT:
                 connection.execute(sa.delete(table).where(table.c.project_id == project_id))
 
-    def get(self, project_id: str) -> ProjectRow:
+    def get(self, project_id: str) -> ProjectSummary:
         """NotFoundError for an unknown id."""
         with self._db.read() as connection:
             row = connection.execute(_counted().where(projects.c.project_id == project_id)).one_or_none()
         if row is None:
             raise NotFoundError(f"There is no project {project_id!r}. It may have been made in another CONCORD_HOME.")
-        return ProjectRow(**row._mapping)
+        return ProjectSummary(**fields_of(row))
 
 
 def _counted() -> sa.Select[tuple[str, str, float, float | None, int, int]]:

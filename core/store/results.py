@@ -1,14 +1,14 @@
 """What runs leave behind: named documents (snapshot, judge, result) and scores.
 
-Scores are kept per run and criteria as one
-float64 BLOB over all items of the golden set, in the golden set's order, NaN where there is none.
+Scores are kept per run and criteria as one float64 BLOB over all items of the golden set, in the golden set's order,
+NaN where there is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -18,8 +18,15 @@ from core.records import FloatArray, ScoreMatrix, Unscored
 from core.store.codec import Packed, pack, unpack
 from core.store.database import Database
 from core.store.patience import Part
-from core.store.rows import CriteriaScores
 from core.store.schema import documents, goldens, runs, scores
+
+T = TypeVar("T")
+SNAPSHOT = "standing"
+"""Name of the document with the latest snapshot: a leaderboard, or a grid of styles."""
+JUDGE = "judge"
+"""Name of the document with the judge made ready (`core.projects.work.JudgeState`)."""
+RESULT = "result"
+"""Name of the document with the run's result (`core.projects.kinds`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +41,51 @@ class Results(Part):
     # ── documents ────────────────────────────────────────────────────────────────────────────────────────────
 
     def document(self, run_id: str, name: str) -> Packed | None:
-        """The run's document of that name, or None."""
+        """The run's document of that name as it is stored, or None."""
         query = sa.select(documents.c.body, documents.c.blob).where(documents.c.run_id == run_id)
         with self._db.read() as connection:
-            found = connection.execute(query.where(documents.c.name == name)).one_or_none()
-        return None if found is None else Packed(found.body, found.blob)
+            row = connection.execute(query.where(documents.c.name == name)).one_or_none()
+        return None if row is None else Packed(row.body, row.blob)
 
-    def put_document(self, run_id: str, name: str, document: Packed, *, attempt: int | None = None) -> None:
-        """Store or overwrite; a screen that polls the run's version sees it.
+    def read(self, run_id: str, name: str, kind: type[T]) -> T | None:
+        """The record of type `kind` in the run's document of that name, or None."""
+        stored = self.document(run_id, name)
+        return None if stored is None else unpack(kind, stored)
+
+    def put_document(self, run_id: str, name: str, document: object, *, attempt: int | None = None) -> None:
+        """Store a record or overwrite the one there; a screen that polls the run's version sees it.
 
         LostRunError, and nothing is stored, where the run is no longer at work in this `attempt`.
         """
+        packed = document if isinstance(document, Packed) else pack(document)
         with self._db.write() as connection:
-            row = {"run_id": run_id, "name": name, "body": document.body, "blob": document.blob}
+            row = {"run_id": run_id, "name": name, "body": packed.body, "blob": packed.blob}
             connection.execute(self._db.insert_or_replace(documents), row)
             _touch(connection, run_id, attempt)
 
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def add_scores(self, run_id: str, new: Sequence[CriteriaScores], *, attempt: int | None = None) -> None:
-        """Write scores over those at the same positions; a repetition changes nothing.  `attempt` as above."""
+    def add_scores(
+        self, run_id: str, positions: Sequence[int], new: ScoreMatrix, *, attempt: int | None = None
+    ) -> None:
+        """Write scores of the items at `positions` of the golden set, the columns of `new`, over those there already.
+
+        A repetition changes nothing.  `attempt` as above.
+        """
         with self._db.write() as connection:
             _touch(connection, run_id, attempt)
-            n_items = _n_items(connection, run_id)
-            known = {row.criteria_id: row for row in _score_rows(connection, run_id, [s.criteria_id for s in new])}
-            rows = [_merged(run_id, n_items, known.get(one.criteria_id), one) for one in new]
+            query = sa.select(goldens.c.n_items).join(runs, runs.c.golden_id == goldens.c.golden_id)
+            n_items = int(connection.execute(query.where(runs.c.run_id == run_id)).scalar_one())
+            known = {row.criteria_id: row for row in _score_rows(connection, run_id, new.criteria_ids)}
+            rows = []
+            for criteria_id, given in zip(new.criteria_ids, new.values, strict=True):
+                row = known.get(criteria_id)
+                values = np.full(n_items, np.nan) if row is None else _values(row.blob, n_items)
+                values[list(positions)] = given
+                reasons = {} if row is None else {u.item_id: u for u in unpack(_Reasons, row.body).unscored}
+                reasons |= {unscored.item_id: unscored for unscored in new.unscored.get(criteria_id, ())}
+                body, blob = pack(_Reasons(tuple(reasons.values()))).body, values.astype("<f8").tobytes()
+                rows.append({"run_id": run_id, "criteria_id": criteria_id, "body": body, "blob": blob})
             if rows:
                 connection.execute(self._db.insert_or_replace(scores), rows)
 
@@ -68,10 +95,10 @@ class Results(Part):
         `item_ids` are the golden set's.  Criteria without any score are absent.
         """
         with self._db.read() as connection:
-            found = {row.criteria_id: row for row in _score_rows(connection, run_id, criteria_ids)}
-        names = [name for name in (found if criteria_ids is None else criteria_ids) if name in found]
-        values = np.array([_values(found[name].blob, len(item_ids)) for name in names], dtype=np.float64)
-        reasons = {name: unpack(_Reasons, Packed(found[name].body)).unscored for name in names}
+            rows = {row.criteria_id: row for row in _score_rows(connection, run_id, criteria_ids)}
+        names = [name for name in (rows if criteria_ids is None else criteria_ids) if name in rows]
+        values = np.array([_values(rows[name].blob, len(item_ids)) for name in names], dtype=np.float64)
+        reasons = {name: unpack(_Reasons, rows[name].body).unscored for name in names}
         return ScoreMatrix(
             tuple(names),
             tuple(item_ids),
@@ -88,17 +115,11 @@ def _touch(connection: sa.Connection, run_id: str, attempt: int | None) -> None:
         raise LostRunError("Another worker has the run.")
 
 
-def _n_items(connection: sa.Connection, run_id: str) -> int:
-    query = sa.select(goldens.c.n_items).join(runs, runs.c.golden_id == goldens.c.golden_id)
-    return int(connection.execute(query.where(runs.c.run_id == run_id)).scalar_one())
-
-
 def _score_rows(connection: sa.Connection, run_id: str, criteria_ids: Sequence[str] | None) -> Sequence[Any]:
     query = sa.select(scores.c.criteria_id, scores.c.body, scores.c.blob).where(scores.c.run_id == run_id)
     if criteria_ids is not None:
         query = query.where(scores.c.criteria_id.in_(list(criteria_ids)))
-    found: Sequence[Any] = connection.execute(query.order_by(scores.c.criteria_id)).all()
-    return found
+    return connection.execute(query.order_by(scores.c.criteria_id)).all()
 
 
 def _values(blob: bytes, n_items: int) -> FloatArray:
@@ -106,16 +127,3 @@ def _values(blob: bytes, n_items: int) -> FloatArray:
     if len(values) != n_items:
         raise StoreError(f"Stored scores are of {len(values)} items and the golden set has {n_items}.")
     return values
-
-
-def _merged(run_id: str, n_items: int, known: Any, new: CriteriaScores) -> dict[str, Any]:
-    values = np.full(n_items, np.nan) if known is None else _values(known.blob, n_items)
-    values[list(new.positions)] = new.values
-    reasons = {} if known is None else {u.item_id: u for u in unpack(_Reasons, Packed(known.body)).unscored}
-    reasons.update((one.item_id, one) for one in new.unscored)
-    return {
-        "run_id": run_id,
-        "criteria_id": new.criteria_id,
-        "body": pack(_Reasons(tuple(reasons.values()))).body,
-        "blob": values.astype("<f8").tobytes(),
-    }

@@ -7,65 +7,58 @@ Every change bumps `version`, so that a screen polls one small number.  Each tim
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from core.errors import JobError, NotFoundError
+from core.kept import RESUMABLE, Run, moment
 from core.progress import Snapshot
 from core.records import Usage
-from core.store.codec import Packed, pack, unpack
-from core.store.database import Database
+from core.store.codec import pack, unpack
+from core.store.database import Database, fields_of
 from core.store.patience import Part
-from core.store.rows import NewRun, RunRow
 from core.store.schema import runs, workers
-from core.store.workers import ALIVE_SECONDS
 from core.version import VERSION
-
-ACTIVE = ("queued", "running")
-RESUMABLE = ("failed", "cancelled")
 
 
 class Runs(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, new: NewRun) -> str:
-        """Enter a run as queued; returns its id."""
+    def add(  # noqa: PLR0917 - the row, column by column
+        self, project_id: str, golden_id: str, kind: str, title: str, aspect: str, judge_spec: str, request: str
+    ) -> str:
+        """Enter a run as queued; returns its id.  `request` is JSON text that the store does not read."""
         run_id = f"r{uuid.uuid4().hex[:12]}"
         with self._db.write() as connection:
             now = self._db.now(connection)
             row = {
-                **{name: getattr(new, name) for name in NewRun.__slots__},
-                **{"run_id": run_id, "status": "queued", "phase": "", "message": "waiting for a worker", "error": ""},
-                **{
-                    "calls": 0,
-                    "calls_expected": 0,
-                    "usage": pack(Usage()).body,
-                    "attempt": 1,
-                    "snapshots": 0,
-                    "not_before": 0.0,
-                    "begun_by": "",
-                },
+                **{"run_id": run_id, "project_id": project_id, "golden_id": golden_id, "kind": kind, "title": title},
+                **{"aspect": aspect, "judge_spec": judge_spec, "request": request},
+                **{"status": "queued", "phase": "", "message": "waiting for a worker", "error": ""},
+                **{"calls": 0, "calls_expected": 0, "usage": pack(Usage()).body},
+                **{"attempt": 1, "snapshots": 0, "not_before": 0.0, "begun_by": ""},
                 **{"cancel_requested": False, "worker_id": "", "version": 1, "created_at": now, "updated_at": now},
             }
             connection.execute(sa.insert(runs), row)
         return run_id
 
-    def get(self, run_id: str) -> RunRow:
+    def get(self, run_id: str) -> Run:
         """NotFoundError for an unknown id."""
         found = self._select(runs.c.run_id == run_id)
         if not found:
             raise NotFoundError(f"There is no run {run_id!r}. It may have been made in another CONCORD_HOME.")
         return found[0]
 
-    def all(self, project_id: str | None = None) -> list[RunRow]:
+    def all(self, project_id: str | None = None) -> list[Run]:
         """Every run, or the project's, newest first."""
         return self._select(sa.true() if project_id is None else runs.c.project_id == project_id)
 
-    def active(self) -> list[RunRow]:
+    def active(self) -> list[Run]:
         """Runs that are queued or running."""
-        return self._select(runs.c.status.in_(ACTIVE))
+        return self._select(runs.c.status.in_(("queued", "running")))
 
     def version(self, run_id: str) -> int:
         """A number that grows with every change.  NotFoundError for an unknown id."""
@@ -83,34 +76,23 @@ class Runs(Part):
         Nothing happens to a finished run.  NotFoundError for an unknown id.
         """
         run = self.get(run_id)
-        lost = run.beat_at is None or run.now - run.beat_at > ALIVE_SECONDS
-        idle = sa.or_(runs.c.status == "queued", sa.and_(runs.c.status == "running", sa.literal(lost)))
+        lost = sa.and_(runs.c.status == "running", sa.literal(run.worker_alive is False))
+        idle = sa.and_(sa.or_(runs.c.status == "queued", lost), runs.c.worker_id == run.worker_id)
         with self._db.write() as connection:
-            now = self._db.now(connection)
-            ended = {"status": "cancelled", "message": "cancelled", "finished_at": now, "cancel_requested": False}
-            self._update(connection, run_id, now, sa.and_(idle, runs.c.worker_id == run.worker_id), **ended)
-            working = runs.c.status == "running"
-            self._update(connection, run_id, now, working, cancel_requested=True, message="cancelling")
+            ended = {"status": "cancelled", "message": "cancelled", "cancel_requested": False}
+            self._update(connection, run_id, idle, **ended, finished_at=self._db.now(connection))
+            self._update(connection, run_id, runs.c.status == "running", cancel_requested=True, message="cancelling")
 
     def requeue(self, run_id: str) -> None:
         """Set a failed or cancelled run going again; what it was answered is kept.  JobError for any other."""
         status = self.get(run_id).status
+        again = {
+            **{"status": "queued", "attempt": runs.c.attempt + 1, "cancel_requested": False, "worker_id": ""},
+            **{"error": "", "message": "waiting for a worker", "not_before": 0.0},
+            **{"started_at": None, "finished_at": None},
+        }
         with self._db.write() as connection:
-            now = self._db.now(connection)
-            changed = self._update(
-                connection,
-                run_id,
-                now,
-                runs.c.status.in_(RESUMABLE),
-                **{"status": "queued", "attempt": runs.c.attempt + 1, "cancel_requested": False, "worker_id": ""},
-                **{
-                    "error": "",
-                    "message": "waiting for a worker",
-                    "finished_at": None,
-                    "started_at": None,
-                    "not_before": 0.0,
-                },
-            )
+            changed = self._update(connection, run_id, runs.c.status.in_(RESUMABLE), **again)
         if not changed:
             raise JobError(f"Run {run_id} is {status}; only a failed or cancelled run can be resumed.")
 
@@ -119,21 +101,13 @@ class Runs(Part):
     def claim(self, run_id: str, attempt: int, worker_id: str, message: str = "starting") -> bool:
         """Begin this attempt as `worker_id`; False when another worker was faster, or it was cancelled or is over."""
         with self._db.write() as connection:
-            now = self._db.now(connection)
             free = sa.and_(runs.c.status == "queued", runs.c.attempt == attempt)
-            started = sa.func.coalesce(runs.c.started_at, now)
-            return self._update(
-                connection,
-                run_id,
-                now,
-                free,
-                status="running",
-                worker_id=worker_id,
-                started_at=started,
-                message=message,
-                not_before=0.0,
-                begun_by=sa.case((runs.c.begun_by == "", VERSION), else_=runs.c.begun_by),
-            )
+            taken = {
+                **{"status": "running", "worker_id": worker_id, "message": message, "not_before": 0.0},
+                "started_at": sa.func.coalesce(runs.c.started_at, self._db.now(connection)),
+                "begun_by": sa.case((runs.c.begun_by == "", VERSION), else_=runs.c.begun_by),
+            }
+            return self._update(connection, run_id, free, **taken)
 
     def pass_on(
         self, run_id: str, attempt: int, message: str = "passed on from a lost worker", *, after: float = 0.0
@@ -143,23 +117,22 @@ class Runs(Part):
         False when somebody was faster.
         """
         with self._db.write() as connection:
-            now = self._db.now(connection)
-            still = sa.and_(runs.c.status == "running", runs.c.attempt == attempt)
-            values = {"status": "queued", "attempt": attempt + 1, "worker_id": "", "not_before": now + after}
-            return self._update(connection, run_id, now, still, **values, message=message)
+            not_before = self._db.now(connection) + after
+            again = {"status": "queued", "attempt": attempt + 1, "worker_id": "", "not_before": not_before}
+            return self._update(connection, run_id, _at_work(attempt), **again, message=message)
 
     def progress(self, run_id: str, attempt: int, snapshot: Snapshot, snapshots: int) -> bool:
         """Write where the run is, and how many snapshots it has published; False when the attempt is over."""
+        stage = {name: getattr(snapshot, name) for name in ("phase", "message", "calls", "calls_expected")}
         with self._db.write() as connection:
-            values = _columns(snapshot) | {"snapshots": snapshots}
-            return self._update(connection, run_id, self._db.now(connection), _at_work(attempt), **values)
+            usage = pack(snapshot.usage).body
+            return self._update(connection, run_id, _at_work(attempt), **stage, usage=usage, snapshots=snapshots)
 
     def finish(self, run_id: str, attempt: int, status: str, *, message: str = "", error: str = "") -> bool:
         """End the run; False when the attempt is over."""
         with self._db.write() as connection:
-            now = self._db.now(connection)
-            values = {"status": status, "message": message, "error": error, "finished_at": now}
-            return self._update(connection, run_id, now, _at_work(attempt), **values, cancel_requested=False)
+            values = {"status": status, "message": message, "error": error, "finished_at": self._db.now(connection)}
+            return self._update(connection, run_id, _at_work(attempt), **values, cancel_requested=False)
 
     def must_stop(self, run_id: str, attempt: int) -> str:
         """ "cancelled" when a person asked, "lost" when another attempt is under way, else ""."""
@@ -172,35 +145,25 @@ class Runs(Part):
 
     # ── SQL ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _update(
-        self, connection: sa.Connection, run_id: str, now: float, where: sa.ColumnElement[bool], **values: Any
-    ) -> bool:
+    def _update(self, connection: sa.Connection, run_id: str, where: sa.ColumnElement[bool], **values: Any) -> bool:
         change = sa.update(runs).where(runs.c.run_id == run_id, where)
-        result = connection.execute(change.values(**values, updated_at=now, version=runs.c.version + 1))
-        return result.rowcount == 1
+        bumped = {"updated_at": self._db.now(connection), "version": runs.c.version + 1}
+        return connection.execute(change.values(**values, **bumped)).rowcount == 1
 
-    def _select(self, where: sa.ColumnElement[bool]) -> list[RunRow]:
-        query = sa.select(runs, workers.c.beat_at).outerjoin(workers, workers.c.worker_id == runs.c.worker_id)
+    def _select(self, where: sa.ColumnElement[bool]) -> list[Run]:
+        query = sa.select(runs, workers.c.beat_at, sa.func.coalesce(workers.c.capability, "").label("capability"))
+        query = query.outerjoin(workers, workers.c.worker_id == runs.c.worker_id).where(where)
         with self._db.read() as connection:
-            now = self._db.now(connection)
-            found = connection.execute(query.where(where).order_by(runs.c.created_at.desc(), runs.c.run_id)).all()
-        return [_row(row, now) for row in found]
+            now = moment(self._db.now(connection))
+            rows = connection.execute(query.order_by(runs.c.created_at.desc(), runs.c.run_id)).all()
+        return [_run(row, now) for row in rows]
+
+
+def _run(row: sa.Row[Any], now: datetime) -> Run:
+    fields = fields_of(row)
+    fields |= {"usage": unpack(Usage, row.usage), "not_before": moment(row.not_before)}
+    return Run(request_json=fields.pop("request"), now=now, **fields)
 
 
 def _at_work(attempt: int) -> sa.ColumnElement[bool]:
     return sa.and_(runs.c.status == "running", runs.c.attempt == attempt)
-
-
-def _columns(snapshot: Snapshot) -> dict[str, Any]:
-    return {
-        "phase": snapshot.phase,
-        "message": snapshot.message,
-        "calls": snapshot.calls,
-        "calls_expected": snapshot.calls_expected,
-        "usage": pack(snapshot.usage).body,
-    }
-
-
-def _row(row: sa.Row[Any], now: float) -> RunRow:
-    values = dict(row._mapping)
-    return RunRow(**{**values, "usage": unpack(Usage, Packed(values["usage"]))}, now=now)

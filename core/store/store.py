@@ -5,7 +5,7 @@ part           holds                                                   module
 =============  ======================================================  =====================
 ``projects``   names over golden sets, criteria and runs               `core.store.projects`
 ``goldens``    golden sets by content digest                           `core.store.goldens`
-``criteria``   criteria, edits, how each stood in each run             `core.store.criteria`
+``criteria``   criteria, edits, their alignment in each run            `core.store.criteria`
 ``runs``       what was asked for and where it stands                  `core.store.runs`
 ``results``    documents and scores of runs                            `core.store.results`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
@@ -35,12 +35,12 @@ from typing import Self
 from core.people import LOCAL, Actor
 from core.store.blocks import Blocks
 from core.store.consents import Consents
-from core.store.criteria import CriteriaShelf
+from core.store.criteria import KeptCriteria
 from core.store.database import Database
 from core.store.drafts import Drafts
 from core.store.events import Events
 from core.store.goldens import Goldens
-from core.store.judges import JudgeShelf
+from core.store.judges import Judges
 from core.store.labels import Labels
 from core.store.projects import Projects
 from core.store.replies import Replies
@@ -58,12 +58,12 @@ class Store:
         self._database = Database(url)
         self.projects = Projects(self._database)
         self.goldens = Goldens(self._database)
-        self.criteria = CriteriaShelf(self._database)
+        self.criteria = KeptCriteria(self._database)
         self.runs = Runs(self._database)
         self.results = Results(self._database)
         self.replies = Replies(self._database)
         self.blocks = Blocks(self._database)
-        self.judges = JudgeShelf(self._database)
+        self.judges = Judges(self._database)
         self.labels = Labels(self._database)
         self.consents = Consents(self._database)
         self.drafts = Drafts(self._database)

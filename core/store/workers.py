@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from core.kept import Worker, moment
 from core.store.database import Database
 from core.store.patience import Part
-from core.store.rows import WorkerRow
 from core.store.schema import workers
-
-ALIVE_SECONDS = 15.0
-"""A worker that gave no sign of life for longer is shown as gone; its runs are taken over."""
 
 
 class Workers(Part):
@@ -34,12 +31,22 @@ class Workers(Part):
         with self._db.write() as connection:
             connection.execute(sa.update(workers).where(workers.c.worker_id == worker_id).values(beat_at=0.0))
 
-    def all(self) -> list[WorkerRow]:
+    def all(self) -> list[Worker]:
         """Every worker that ever signed on, the latest sign of life first."""
         with self._db.read() as connection:
             now = self._db.now(connection)
-            found = connection.execute(sa.select(workers).order_by(workers.c.beat_at.desc()))
-            return [WorkerRow(**row._mapping, now=now) for row in found]
+            rows = connection.execute(sa.select(workers).order_by(workers.c.beat_at.desc()))
+            return [
+                Worker(
+                    worker_id=row.worker_id,
+                    place=row.place,
+                    pid=row.pid,
+                    started_at=moment(row.started_at),
+                    silent_for=now - row.beat_at if row.beat_at else None,
+                    capability=row.capability,
+                )
+                for row in rows
+            ]
 
-    def alive(self) -> list[WorkerRow]:
-        return [row for row in self.all() if row.now - row.beat_at <= ALIVE_SECONDS]
+    def alive(self) -> list[Worker]:
+        return [worker for worker in self.all() if worker.alive]

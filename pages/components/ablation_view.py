@@ -11,9 +11,8 @@ import streamlit as st
 from core import projects
 from core.calibration.steps import Estimate
 from core.errors import ConcordError
-from core.projects.analyses import Ablation, AblationRow
-from core.projects.views import RunSummary
-from core.projects.views.analyses import AblationRequest
+from core.kept import Run
+from core.projects.analyses import Ablation, AblationRequest, AblationRow
 from core.records import Interval
 from core.report.figures import describe, measure_name
 from core.report.figures.analyses import VariantMark, ablation_figure
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
-def draw_ablation(page: Opened, run: RunSummary) -> None:
+def draw_ablation(page: Opened, run: Run) -> None:
     """The ablation table of a finished calibration, or the way to it: estimate, button, progress."""
     st.subheader("With and without each part", anchor=False)
     last = projects.last_ablation(page.store, run.run_id)
@@ -49,7 +48,7 @@ def draw_ablation(page: Opened, run: RunSummary) -> None:
     _offer(page, run)
 
 
-def _offer(page: Opened, run: RunSummary) -> None:
+def _offer(page: Opened, run: Run) -> None:
     """The estimate and the button; only what the calibration has not scored yet costs calls."""
     with_steps = True
     if run.judge_spec != "offline":
@@ -94,7 +93,7 @@ def _start(page: Opened, request: AblationRequest) -> None:
         state.leave_notice(f"The ablations were not started: {error}", good=False)
 
 
-def _draw_table(page: Opened, run: RunSummary, last: RunSummary, found: Ablation) -> None:
+def _draw_table(page: Opened, run: Run, last: Run, found: Ablation) -> None:
     held = found.rows[0].held_out
     measure = measure_name(held.statistic, held.level)
     method = f" by {held.interval.method}" if held.interval else ""
@@ -125,7 +124,7 @@ def _draw_table(page: Opened, run: RunSummary, last: RunSummary, found: Ablation
                     st.text(text)
 
 
-def _openings_words(page: Opened, run: RunSummary) -> str:
+def _openings_words(page: Opened, run: Run) -> str:
     listed = projects.list_openings(page.store, run.project_id, run.golden_id, run.aspect)
     counted = Counter(one.why for one in listed)
     if not counted:

@@ -8,8 +8,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.adapters import JudgeAdapters
-from core.projects.views import GoldenView
+from core.kept import GoldenSummary
+from core.projects.calibration import JudgeAdapters
 from pages.components import state
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -17,7 +17,7 @@ from pages.components.screens import plain
 _LANGUAGES = {"text/x-python": "python", "application/yaml": "yaml", "application/x-ipynb+json": "json"}
 
 
-def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
     """Every adapter of the calibration in the URL, else of the newest one of this golden set and aspect."""
     st.subheader("For other tools", anchor=False)
     found = None
@@ -71,7 +71,7 @@ def _draw_adapters(found: JudgeAdapters) -> None:
     st.code(one.text, language=_LANGUAGES.get(one.media_type), height=420)
 
 
-def _stamp(page: Opened, golden: GoldenView, aspect: str) -> tuple[Any, ...]:
+def _stamp(page: Opened, golden: GoldenSummary, aspect: str) -> tuple[Any, ...]:
     """Changes with everything that people do, and so with what the files say of approvals, and with every new run."""
     project_id = page.project.project_id
     runs = projects.calibrations_of(page.store, project_id, golden.golden_id, aspect)

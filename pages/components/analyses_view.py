@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.calibration.steps import Candidate
 from core.errors import ConcordError
+from core.kept import GoldenSummary, Run
 from core.projects.analyses import Analyses, CaseStudy, Scope
-from core.projects.views import GoldenView, RunSummary
 from core.records import STATISTICS
 from core.report.figures import STATISTIC_NAMES, describe, measure_name
 from core.report.figures.analyses import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SCOPES: tuple[Scope, ...] = ("complete", "common")
 
 
-def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """Ablations, analyses and a before/after case of one finished calibration of `aspect` on `golden`."""
     runs = projects.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
     if not runs:
@@ -56,7 +56,7 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
         st.error(plain(str(error)), title="This calibration cannot be analysed", icon=":material/error:")
 
 
-def _choose_run(golden: GoldenView, aspect: str, runs: list[RunSummary]) -> RunSummary:
+def _choose_run(golden: GoldenSummary, aspect: str, runs: list[Run]) -> Run:
     by_id = {run.run_id: run for run in runs}
     words = distinct({run_id: _run_words(run) for run_id, run in by_id.items()})
     chosen = st.selectbox(
@@ -112,12 +112,12 @@ def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
     )
 
 
-def _run_words(run: RunSummary) -> str:
+def _run_words(run: Run) -> str:
     """The title with a fixed moment, for an option whose words moved on by themselves would lose its choice."""
     return f"{run.title}, {run.finished_at or run.created_at:%Y-%m-%d %H:%M} UTC"
 
 
-def _draw_candidates(page: Opened, run: RunSummary) -> None:
+def _draw_candidates(page: Opened, run: Run) -> None:
     st.subheader("What the criteria looked like", anchor=False)
     drawn = {scope: _analysed(page, run.run_id, scope) for scope in SCOPES}
     scope: Scope = "complete"
@@ -213,7 +213,7 @@ def _p(p: float) -> str:
 # ── before and after ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_case(page: Opened, run: RunSummary) -> None:
+def _draw_case(page: Opened, run: Run) -> None:
     st.subheader("Before and after refinement", anchor=False)
     listed = {one.criteria.criteria_id: one for one in _refinements(page, run.run_id)}
     if not listed:

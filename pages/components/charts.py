@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from core.calibration.steps import Calibration, Candidate, Standing
-from core.projects.views import CalibrationRequest, RunView
+from core.projects.calibration import CalibrationRequest
+from core.projects.kinds import RunDetail
 from core.records import Alignment, AspectLabels, GoldenSet
 from core.report import figures
 from pages.components import tables
@@ -44,7 +45,7 @@ class _StandingFigures:
     race: Figure | None
 
 
-def place_standing(view: RunView, standing: Standing) -> None:
+def place_standing(view: RunDetail, standing: Standing) -> None:
     """Every candidate with its interval beside the best-so-far curve."""
     drawn = _standing_figures(view.run_id, view.version, view, standing)
     left, right = st.columns(2, gap="medium")
@@ -60,7 +61,7 @@ def place_standing(view: RunView, standing: Standing) -> None:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _standing_figures(run_id: str, version: int, _view: RunView, _standing: Standing) -> _StandingFigures:
+def _standing_figures(run_id: str, version: int, _view: RunDetail, _standing: Standing) -> _StandingFigures:
     """Figures are dear to build (plotly checks every property), so a version of a run gets them once."""
     candidates = _standing.candidates
     measure, baseline = measure_of(candidates), baseline_of(candidates)
@@ -100,7 +101,7 @@ def _race_figure(candidates: Sequence[Candidate], measure: str) -> Figure | None
     return figures.race_figure([line for line in lines if line is not baseline], baseline, measure=measure)
 
 
-def place_sides(view: RunView, calibration: Calibration) -> None:
+def place_sides(view: RunDetail, calibration: Calibration) -> None:
     """The final judge, the best single criteria and the judge without criteria, on both sides of the split."""
     drawn = _sides_figure(view.run_id, view.version, calibration)
     place(drawn, key="sides_figure", alt="Alignment on calibration beside held-out")
@@ -133,7 +134,7 @@ def place_labels(golden: GoldenSet) -> None:
                 )
 
 
-def slots_of(view: RunView, n_made: int) -> int:
+def slots_of(view: RunDetail, n_made: int) -> int:
     """Room on the candidates' axis: all drafts from the start, then widened by twenties as rounds add more."""
     drafts = view.request.settings.plan.n_drafts if isinstance(view.request, CalibrationRequest) else 0
     return max(drafts, 20 * math.ceil(n_made / 20))

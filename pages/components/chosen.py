@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core import projects
-from core.projects.views import GoldenView
+from core.kept import GoldenSummary
 from pages.components import state
 from pages.components.page import Opened, link_to
 
 
-def choose_golden(page: Opened) -> GoldenView:
+def choose_golden(page: Opened) -> GoldenSummary:
     """The golden set in the URL, else the newest that has judges, else the newest."""
     goldens = {golden.golden_id: golden for golden in projects.list_goldens(page.store, page.project.project_id)}
     if not goldens:
@@ -30,7 +30,7 @@ def choose_golden(page: Opened) -> GoldenView:
     return goldens[choose_in_url("Golden set", "golden", wanted, words)]
 
 
-def choose_aspect(page: Opened, golden: GoldenView) -> str:
+def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
     """The aspect in the URL, else the one with the most judges, else the first with labels."""
     names = [one.aspect for one in golden.aspects if one.n_labelled]
     if not names:

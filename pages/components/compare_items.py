@@ -12,7 +12,7 @@ import streamlit as st
 
 from core import projects
 from core.comparison import Row
-from core.projects.views.judges import JudgeView
+from core.kept import JudgeEntry
 from core.records import FloatArray, Item, JudgeScores
 from core.report.figures.comparison import Points, scatter_figure
 from pages.components import charts, state, tables
@@ -84,7 +84,7 @@ def _picked(compared: Compared, positions: Sequence[int]) -> int | None:
     return next((position for position in positions if ids[position] == item_id), None) if item_id else None
 
 
-def _draw_scatter(compared: Compared, judge: JudgeView, name: str, found: Gaps, picked: int | None) -> None:
+def _draw_scatter(compared: Compared, judge: JudgeEntry, name: str, found: Gaps, picked: int | None) -> None:
     key = state.widget("compare_scatter")
     st.plotly_chart(
         _scatter_figure((compared.key, judge.judge_id, picked), compared, name, found, picked),
@@ -160,7 +160,7 @@ def _draw_list(compared: Compared, found: Gaps, picked: int | None) -> None:
     st.caption(f"Largest gap first, in standard deviations of each side.{more}")
 
 
-def _draw_item(page: Opened, compared: Compared, judge: JudgeView, name: str, position: int) -> None:
+def _draw_item(page: Opened, compared: Compared, judge: JudgeEntry, name: str, position: int) -> None:
     item = compared.golden.items[position]
     label, score = compared.golden.labels(compared.aspect)[position], judge.judge.values[position]
     told = tables.DASH if np.isnan(score) else f"{score:.2f}"
@@ -205,7 +205,7 @@ def _kept_replies(project_id: str, judge_id: str, _page: Opened) -> dict[str, tu
     return projects.judge_replies(_page.store, project_id, judge_id)
 
 
-def _draw_replies(page: Opened, judge: JudgeView, item_id: str) -> None:
+def _draw_replies(page: Opened, judge: JudgeEntry, item_id: str) -> None:
     replies = _kept_replies(page.project.project_id, judge.judge_id, page).get(item_id, ())
     if not replies:
         if judge.judge.run_id and judge.judge.kind in ("calibrated", "no criteria"):

@@ -10,8 +10,7 @@ import streamlit as st
 from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
-from core.projects.views import GoldenView
-from core.projects.views.judges import JudgeView
+from core.kept import GoldenSummary, JudgeEntry
 from pages.components import import_view, metrics_view, people, state, styles_view, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain
@@ -30,7 +29,7 @@ REPLIES, METRICS, STYLES = "A judge's replies or scores", "Classical metrics", "
 WAYS = (REPLIES, METRICS, STYLES)
 
 
-def draw_empty(golden: GoldenView, aspect: str) -> None:
+def draw_empty(golden: GoldenSummary, aspect: str) -> None:
     """No judge yet: what to do."""
     st.info(
         f"No judge has scored {plain(aspect)} of {plain(golden.name)} yet. Calibrate one: it arrives here with its "
@@ -40,7 +39,7 @@ def draw_empty(golden: GoldenView, aspect: str) -> None:
     link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden.golden_id)
 
 
-def draw_judges(page: Opened, golden: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> None:
+def draw_judges(page: Opened, golden: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> None:
     """What each judge is and where it came from; rename and remove."""
     names = dict(zip((one.judge_id for one in judges), unique_names([one.judge for one in judges]), strict=True))
     st.dataframe(
@@ -66,7 +65,7 @@ def draw_judges(page: Opened, golden: GoldenView, aspect: str, judges: Sequence[
     draw_adding(page, golden, aspect)
 
 
-def draw_adding(page: Opened, golden: GoldenView, aspect: str) -> None:
+def draw_adding(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The ways to add judges; only the chosen one is drawn."""
     st.markdown("**Add judges**")
     way = st.segmented_control(

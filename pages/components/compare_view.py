@@ -19,8 +19,7 @@ from core.comparison import (
     unique_names,
     usual_level,
 )
-from core.projects.views import GoldenView
-from core.projects.views.judges import JudgeView
+from core.kept import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, GoldenSet, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.components import state
@@ -47,7 +46,7 @@ MODE_HELP = (
 class Choice:
     """What a person asked to see; `judges` are those compared."""
 
-    judges: tuple[JudgeView, ...]
+    judges: tuple[JudgeEntry, ...]
     statistic: Statistic
     level: Level
     items: ItemsMode
@@ -57,10 +56,10 @@ class Choice:
 class Compared:
     """A leaderboard with what it was made of; `key` names its content, for what is kept per content."""
 
-    view: GoldenView
+    view: GoldenSummary
     golden: GoldenSet
     aspect: str
-    judges: tuple[JudgeView, ...]
+    judges: tuple[JudgeEntry, ...]
     board: Leaderboard
     key: Hashable
 
@@ -68,7 +67,7 @@ class Compared:
     def measure(self) -> str:
         return measure_name(self.board.statistic, self.board.level)
 
-    def judge_of(self, row: Row) -> JudgeView:
+    def judge_of(self, row: Row) -> JudgeEntry:
         """The judge behind a row."""
         return self.judges[row.place]
 
@@ -79,7 +78,7 @@ def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     return projects.load_golden_set(_page.store, golden_id)
 
 
-def choose_measure(page: Opened, view: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> Choice:
+def choose_measure(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
     """Statistic, level and items, for `judges`; what differs from the usual stands in the URL."""
     levels = _levels(view)
     usual = usual_level(kept_golden(view.golden_id, page), aspect)
@@ -149,7 +148,7 @@ def keep(held: Held) -> None:
     state.put_in_url(**{held.name: None if chosen == held.usual else chosen})
 
 
-def _levels(view: GoldenView) -> list[Level]:
+def _levels(view: GoldenSummary) -> list[Level]:
     """The levels that this golden set can have at all."""
     levels: list[Level] = ["dataset"]
     if view.n_sources < view.n_items:
@@ -159,7 +158,7 @@ def _levels(view: GoldenView) -> list[Level]:
     return levels
 
 
-def choose_judges(view: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> tuple[JudgeView, ...]:
+def choose_judges(view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> tuple[JudgeEntry, ...]:
     """All judges but those a person leaves out; a new one takes part at once, unless it scored few items."""
     if len(judges) < 2:
         return tuple(judges)
@@ -182,13 +181,13 @@ def choose_judges(view: GoldenView, aspect: str, judges: Sequence[JudgeView]) ->
     return tuple(one for one in judges if one.judge_id not in out)
 
 
-def _narrow(judges: Sequence[JudgeView]) -> list[JudgeView]:
+def _narrow(judges: Sequence[JudgeEntry]) -> list[JudgeEntry]:
     """Judges with scores for a small share of what the widest one scored: a pilot would cost all others their items."""
     widest = max((one.judge.n_scored for one in judges), default=0)
     return [one for one in judges if one.judge.n_scored < NARROW * widest]
 
 
-def _leave_out_narrow(key: str, judges: Sequence[JudgeView]) -> None:
+def _leave_out_narrow(key: str, judges: Sequence[JudgeEntry]) -> None:
     """Leaves each narrow judge out once; a person who puts it back in is not overruled."""
     known = st.session_state.setdefault(f"{key}_narrow", set())
     fresh = [one.judge_id for one in _narrow(judges) if one.judge_id not in known]
@@ -197,7 +196,7 @@ def _leave_out_narrow(key: str, judges: Sequence[JudgeView]) -> None:
         st.session_state[key] = [*(st.session_state.get(key) or ()), *fresh]
 
 
-def narrow_words(judges: Sequence[JudgeView], choice: Choice) -> str:
+def narrow_words(judges: Sequence[JudgeEntry], choice: Choice) -> str:
     """Which judges stand aside because they scored few items, and how to put them in; empty where none does."""
     compared = {one.judge_id for one in choice.judges}
     aside = [one for one in _narrow(judges) if one.judge_id not in compared]
@@ -211,7 +210,7 @@ def narrow_words(judges: Sequence[JudgeView], choice: Choice) -> str:
     )
 
 
-def compare(page: Opened, view: GoldenView, aspect: str, choice: Choice) -> Compared:
+def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Compared:
     """The leaderboard of a choice, computed once for its content."""
     golden = kept_golden(view.golden_id, page)
     key = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core import projects
-from core.projects.views import CriteriaSummary, RunSummary
+from core.kept import CriteriaEntry, Run
 from pages.components import state, tables
 from pages.components.chosen import distinct
 from pages.components.page import Opened
@@ -34,12 +34,12 @@ def choose_run(page: Opened) -> str:
     return str(run_id)
 
 
-def run_words(run: RunSummary) -> str:
+def run_words(run: Run) -> str:
     """Words that never change for a run: a choice is kept by its words."""
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
-def choose_criteria(page: Opened, listed: list[CriteriaSummary]) -> str:
+def choose_criteria(page: Opened, listed: list[CriteriaEntry]) -> str:
     """The list, best first, with what people decided; gives the id of the marked row."""
     ids = [one.criteria_id for one in listed]
     picked = state.picked_row(state.CANDIDATES, state.CANDIDATES_IDS)
@@ -68,7 +68,7 @@ def choose_criteria(page: Opened, listed: list[CriteriaSummary]) -> str:
     return picked
 
 
-def named_in_url(listed: list[CriteriaSummary]) -> str:
+def named_in_url(listed: list[CriteriaEntry]) -> str:
     """The id in the URL where the list has it, else the best; for a screen that shows no list."""
     ids = [one.criteria_id for one in listed]
     wanted = state.url_id("criteria")
@@ -78,7 +78,7 @@ def named_in_url(listed: list[CriteriaSummary]) -> str:
     return picked
 
 
-def of_run(listed: list[CriteriaSummary], run_id: str) -> list[CriteriaSummary]:
+def of_run(listed: list[CriteriaEntry], run_id: str) -> list[CriteriaEntry]:
     """Criteria that a run scored, and what people and rounds made from them since; all of them for no run."""
     kept = {one.criteria_id for one in listed if not run_id or any(a.run_id == run_id for a in one.alignments)}
     for one in sorted(listed, key=lambda criteria: criteria.created_at):

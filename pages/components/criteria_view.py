@@ -8,7 +8,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, ConflictError
-from core.projects.views import MOST_CHANGED, CriteriaView, DifferenceView, RescoreRequest, RescoreView, RunView
+from core.kept import CriteriaEntry
+from core.projects.kinds import RunDetail
+from core.projects.rescore import MOST_CHANGED, PairedDifference, RescoreRequest, RescoreResult
 from core.projects.views.reviews import Review
 from core.records import Alignment
 from core.report.figures import describe, measure_name
@@ -43,7 +45,7 @@ class _Conflict:
     yours: str
 
 
-def draw_whole(page: Opened, view: CriteriaView, review: Review) -> None:
+def draw_whole(page: Opened, view: CriteriaEntry, review: Review) -> None:
     """State, text by numbered lines, where it came from, and how it stood in every run that scored it."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -77,7 +79,7 @@ def draw_lines(text: str, review: Review | None = None) -> None:
     st.markdown("\n".join(shown))
 
 
-def draw_made_from(page: Opened, view: CriteriaView) -> None:
+def draw_made_from(page: Opened, view: CriteriaEntry) -> None:
     """What made this version: the words that changed against its parent, beside the items it was made from."""
     origin = view.provenance
     if not view.parents and not origin.item_ids:
@@ -97,14 +99,14 @@ def draw_made_from(page: Opened, view: CriteriaView) -> None:
             _draw_items(page, view, parent)
 
 
-def _parent(page: Opened, view: CriteriaView) -> CriteriaView | None:
+def _parent(page: Opened, view: CriteriaEntry) -> CriteriaEntry | None:
     try:
         return projects.get_criteria(page.store, page.project.project_id, view.parents[0]) if view.parents else None
     except ConcordError:
         return None
 
 
-def _draw_parent_diff(page: Opened, view: CriteriaView, parent: CriteriaView | None) -> None:
+def _draw_parent_diff(page: Opened, view: CriteriaEntry, parent: CriteriaEntry | None) -> None:
     st.markdown("**Changed against its parent**")
     if parent is None:
         st.caption("Its parent is not kept in this project.")
@@ -124,7 +126,7 @@ def _draw_parent_diff(page: Opened, view: CriteriaView, parent: CriteriaView | N
 RESTORE = "Makes the parent's text the newest version again; this version stays in the list."
 
 
-def restore(page: Opened, view: CriteriaView, text: str, *, note: str) -> None:
+def restore(page: Opened, view: CriteriaEntry, text: str, *, note: str) -> None:
     """Undo as one more version: `text` becomes the newest edit of `view`."""
     where, author = (page.project.project_id, view.criteria_id), page.actor.name
     try:
@@ -137,7 +139,7 @@ def restore(page: Opened, view: CriteriaView, text: str, *, note: str) -> None:
     st.rerun()
 
 
-def edit_form(page: Opened, view: CriteriaView, run_id: str | None) -> None:
+def edit_form(page: Opened, view: CriteriaEntry, run_id: str | None) -> None:
     """Edit by hand: saves a new version that names its parent and author, then re-scores it beside its parent."""
     subject, name = drafts.of_criteria(view.criteria_id), state.widget(f"edit_{view.criteria_id}")
     if locked_by := review_view.locked_words(page, view):
@@ -167,7 +169,7 @@ def edit_form(page: Opened, view: CriteriaView, run_id: str | None) -> None:
         _draw_conflict(page, view, clash, editing)
 
 
-def draw_rescore(page: Opened, view: RunView) -> None:
+def draw_rescore(page: Opened, view: RunDetail) -> None:
     """An edit beside its parent: before → after, the paired difference, changed items, changed words."""
     result = view.rescore
     if result is None:
@@ -185,7 +187,7 @@ def draw_rescore(page: Opened, view: RunView) -> None:
         link_to("criteria", "Open the edited version", icon=":material/rule:", criteria=result.criteria_id)
 
 
-def difference_words(difference: DifferenceView) -> str:
+def difference_words(difference: PairedDifference) -> str:
     """Whether the difference can be told from chance on these items, in words."""
     figures = difference_figures(difference.value, difference.interval, difference.p)
     told = f"{figures}, n = {difference.n:,}"
@@ -198,7 +200,7 @@ def difference_words(difference: DifferenceView) -> str:
     }[claim(difference.value, difference.interval, difference.p)]
 
 
-def _draw_origin(view: CriteriaView) -> None:
+def _draw_origin(view: CriteriaEntry) -> None:
     origin = view.provenance
     labelled, misaligned = (tables.count_words(origin.size, f"{kind} item") for kind in ("labelled", "misaligned"))
     told = {
@@ -214,7 +216,7 @@ def _draw_origin(view: CriteriaView) -> None:
             link_to("criteria", f"Newest edit ({len(view.edits)})", icon=":material/edit:", criteria=view.head)
 
 
-def _draw_alignments(view: CriteriaView) -> None:
+def _draw_alignments(view: CriteriaEntry) -> None:
     if not view.alignments:
         st.caption("Not scored yet.")
         return
@@ -236,13 +238,13 @@ def _draw_alignments(view: CriteriaView) -> None:
     )
 
 
-def draw_shown_items(page: Opened, view: CriteriaView) -> None:
+def draw_shown_items(page: Opened, view: CriteriaEntry) -> None:
     """The items that a version was made from, if any."""
     if view.provenance.item_ids:
         _draw_items(page, view, _parent(page, view))
 
 
-def _draw_items(page: Opened, view: CriteriaView, parent: CriteriaView | None) -> None:
+def _draw_items(page: Opened, view: CriteriaEntry, parent: CriteriaEntry | None) -> None:
     """The items a version was made from; where a run scored it and its parent, what each gave them."""
     golden = projects.load_golden_set(page.store, view.golden_id)
     labels = golden.aspects.get(view.criteria.aspect)
@@ -281,7 +283,7 @@ def _scores(page: Opened, run_id: str, criteria_id: str) -> dict[str, float | No
         return {}
 
 
-def _before_after(where: str, before: Alignment | None, after: Alignment, difference: DifferenceView) -> None:
+def _before_after(where: str, before: Alignment | None, after: Alignment, difference: PairedDifference) -> None:
     st.markdown(f"**{where}**, {measure_name(after.statistic, after.level)}")
     with st.container(horizontal=True, gap="large"):
         st.metric("Parent", describe(before), width="content")
@@ -289,7 +291,7 @@ def _before_after(where: str, before: Alignment | None, after: Alignment, differ
     st.text(difference_words(difference))
 
 
-def _draw_changed(result: RescoreView) -> None:
+def _draw_changed(result: RescoreResult) -> None:
     mended = sum(c.now == "mended" for c in result.changed)
     which = f", the {MOST_CHANGED} that moved most" if len(result.changed) == MOST_CHANGED else ""
     counted = f"{mended} now aligned, {len(result.changed) - mended} now misaligned"
@@ -307,7 +309,7 @@ def _draw_changed(result: RescoreView) -> None:
         )
 
 
-def _save(page: Opened, view: CriteriaView, edit: _Edit, editing: drafts.Editing, expected_head: str) -> None:
+def _save(page: Opened, view: CriteriaEntry, edit: _Edit, editing: drafts.Editing, expected_head: str) -> None:
     """Saves and sets the re-scoring going; a conflict is kept for `_draw_conflict` instead."""
     st.session_state.pop(state.CONFLICT, None)
     try:
@@ -332,7 +334,7 @@ def _save(page: Opened, view: CriteriaView, edit: _Edit, editing: drafts.Editing
     st.rerun()
 
 
-def _start(page: Opened, view: CriteriaView, edit: _Edit, new_id: str) -> str | None:
+def _start(page: Opened, view: CriteriaEntry, edit: _Edit, new_id: str) -> str | None:
     run_id = edit.run_id if edit.run_id in view.runs else next(iter(view.runs), None)
     if run_id is None:
         state.leave_notice("Saved. It was not re-scored, for no run has scored its parent yet.", good=True)
@@ -353,7 +355,7 @@ def _start(page: Opened, view: CriteriaView, edit: _Edit, new_id: str) -> str | 
         return None
 
 
-def _draw_conflict(page: Opened, view: CriteriaView, clash: _Conflict, editing: drafts.Editing) -> None:
+def _draw_conflict(page: Opened, view: CriteriaEntry, clash: _Conflict, editing: drafts.Editing) -> None:
     """Both texts and the words between them; nothing is lost and nothing is decided by itself."""
     with st.container(border=True):
         st.warning(

@@ -15,7 +15,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, StoreError
-from core.projects.views.rounds import ProposalView
+from core.projects.rounds import ListedProposal
 from pages.components import people, state
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -56,7 +56,7 @@ def of_criteria(criteria_id: str) -> str:
     return f"criteria:{criteria_id}"
 
 
-def of_proposal(one: ProposalView) -> str:
+def of_proposal(one: ListedProposal) -> str:
     """The subject of an edit of a round's proposal, wherever it is edited."""
     return f"proposal:{one.run_id}:{one.criteria.criteria_id}"
 

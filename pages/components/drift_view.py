@@ -11,8 +11,9 @@ import streamlit as st
 from core import projects
 from core.drift.outcome import Recheck
 from core.errors import ConcordError
-from core.projects.views import GoldenView, RunSummary, RunView
-from core.projects.views.recheck import RecheckRequest, RecheckView
+from core.kept import GoldenSummary, Run
+from core.projects.kinds import RunDetail
+from core.projects.recheck import DatedRecheck, RecheckRequest
 from core.records import Alignment
 from core.report.figures.recheck import Point, history_figure
 from core.report.figures.style import measure_name
@@ -25,7 +26,7 @@ from pages.components.state import widget
 FALLS = (0.05, 0.1, 0.15, 0.2)
 
 
-def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
     """Progress while a recheck runs, the newest answer in full, all of them as a plot and a table, and the form.
 
     `golden` is the golden set whose calibrations are offered; without one, or without any calibration, what to do.
@@ -59,7 +60,7 @@ def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
     _draw_form(page, golden, aspect, run)
 
 
-def _choose_run(runs: Sequence[RunSummary], history: Sequence[RecheckView]) -> RunSummary:
+def _choose_run(runs: Sequence[Run], history: Sequence[DatedRecheck]) -> Run:
     """The judge to look at; first the one that was rechecked last."""
     by_id = {run.run_id: run for run in runs}
     words = {run.run_id: f"{run.title} ({run.created_at:%Y-%m-%d %H:%M})" for run in runs}
@@ -74,7 +75,7 @@ def _choose_run(runs: Sequence[RunSummary], history: Sequence[RecheckView]) -> R
     return by_id[chosen or last]
 
 
-def _draw_form(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -> None:
+def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> None:
     """Which newer golden set, which fall matters; "Recheck"."""
     newer = [
         one for one in projects.list_goldens(page.store, page.project.project_id) if one.golden_id != golden.golden_id
@@ -129,7 +130,7 @@ def _draw_form(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -
         st.rerun()
 
 
-def _labels(golden: GoldenView, aspect: str) -> int:
+def _labels(golden: GoldenSummary, aspect: str) -> int:
     found = golden.aspect(aspect)
     return 0 if found is None else found.n_labelled
 
@@ -137,7 +138,7 @@ def _labels(golden: GoldenView, aspect: str) -> int:
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_run(page: Opened, run: RunSummary) -> None:
+def _draw_run(page: Opened, run: Run) -> None:
     """The newest recheck while it goes on, and why it has no answer where it failed."""
     runs = projects.list_runs(page.store, page.project.project_id)
     newest = next((one for one in runs if one.kind == "recheck" and one.aspect == run.aspect), None)
@@ -149,7 +150,7 @@ def _draw_run(page: Opened, run: RunSummary) -> None:
     )
 
 
-def _draw_view(page: Opened, view: RunView) -> None:
+def _draw_view(page: Opened, view: RunDetail) -> None:
     if view.status == "done":
         return
     if view.finished:
@@ -185,7 +186,7 @@ def _cancel(page: Opened, run_id: str) -> None:
 # ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_history(found: Sequence[RecheckView], run: RunSummary) -> None:
+def _draw_history(found: Sequence[DatedRecheck], run: Run) -> None:
     """The newest answer in full; below it all of them, `found` oldest first."""
     _draw_newest(found[-1].outcome)
     points = [Point(one.created_at, one.outcome.golden_name, one.outcome.now, one.outcome.decision) for one in found]
@@ -254,7 +255,7 @@ def _probability(p: float | None) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def _row(one: RecheckView) -> dict[str, Any]:
+def _row(one: DatedRecheck) -> dict[str, Any]:
     found = one.outcome
     change = found.change
     return {

@@ -10,7 +10,8 @@ import streamlit as st
 from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
 from core.calibration.steps import Estimate
 from core.errors import ConcordError
-from core.projects.views import CalibrationRequest, GoldenView
+from core.kept import GoldenSummary
+from core.projects.calibration import CalibrationRequest
 from core.records import LEVELS, STATISTICS, Level, Scale, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings
@@ -49,7 +50,7 @@ class _Advanced:
 
 
 def choose_calibration(
-    settings: Settings, project_id: str, goldens: Sequence[GoldenView], preferred: str | None
+    settings: Settings, project_id: str, goldens: Sequence[GoldenSummary], preferred: str | None
 ) -> CalibrationChoice:
     """The whole start form: golden set, aspect, judge, and under "Advanced" all that has a good default."""
     left, right = st.columns([3, 2], gap="large")
@@ -97,7 +98,7 @@ def show_estimate(estimate: Estimate) -> None:
         st.info(plain(note), icon=":material/info:")
 
 
-def _choose_golden(goldens: Sequence[GoldenView], preferred: str | None) -> GoldenView:
+def _choose_golden(goldens: Sequence[GoldenSummary], preferred: str | None) -> GoldenSummary:
     by_id = {golden.golden_id: golden for golden in goldens}
     ids = list(by_id)
     key = widget("golden")
@@ -112,7 +113,7 @@ def _choose_golden(goldens: Sequence[GoldenView], preferred: str | None) -> Gold
     ]
 
 
-def _golden_facts(golden: GoldenView, aspect: str) -> None:
+def _golden_facts(golden: GoldenSummary, aspect: str) -> None:
     view = golden.aspect(aspect)
     n_labelled = 0 if view is None else view.n_labelled
     with st.container(border=True):
@@ -149,7 +150,7 @@ def _choose_judge(settings: Settings) -> str:
     return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
 
 
-def _choose_settings(golden: GoldenView, aspect: str) -> _Advanced:
+def _choose_settings(golden: GoldenSummary, aspect: str) -> _Advanced:
     """Everything with a good default.  UsageError for what does not fit together."""
     one, two, three = st.columns(3, gap="medium")
     with one:
@@ -175,7 +176,7 @@ def _choose_settings(golden: GoldenView, aspect: str) -> _Advanced:
     return _Advanced(settings, (definition or "").strip(), scale)
 
 
-def _choose_search(golden: GoldenView, settings: CalibrationSettings) -> CalibrationSettings:
+def _choose_search(golden: GoldenSummary, settings: CalibrationSettings) -> CalibrationSettings:
     st.markdown("**Search**")
     presets = list(PRESETS)
     usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
@@ -215,7 +216,7 @@ def _choose_measure(settings: CalibrationSettings) -> CalibrationSettings:
     return replace(settings, statistic=statistic, level=level, split=split)
 
 
-def _choose_scale(golden: GoldenView, aspect: str) -> Scale | None:
+def _choose_scale(golden: GoldenSummary, aspect: str) -> Scale | None:
     view = golden.aspect(aspect)
     if view is None:
         return None

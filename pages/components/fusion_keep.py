@@ -9,7 +9,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.fusion.stack import StackSettings
-from core.projects.views.judges import JudgeView
+from core.kept import JudgeEntry
 from pages.components import people, state
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened
@@ -48,7 +48,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
             st.rerun()
 
 
-def draw_files(page: Opened, judges: Sequence[JudgeView]) -> None:
+def draw_files(page: Opened, judges: Sequence[JudgeEntry]) -> None:
     """A file for each fusion that was kept: applied to other items with `python -m core score`."""
     kept = [one for one in judges if one.judge.kind == "fused" and not one.judge.run_id]
     for one in kept:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import RunView
+from core.projects.kinds import RunDetail
 from core.projects.views.fusion import FusionRequest, FusionRunView, PlanView
 from pages.components import live, people, state, tables
 from pages.components.fusion_view import Fused
@@ -163,7 +163,7 @@ def _draw_run(page: Opened, fused: Fused) -> None:
     live.follow(lambda: projects.run_view(page.store, run_id), lambda view: view.finished, _draw_view)
 
 
-def _draw_view(view: RunView) -> None:
+def _draw_view(view: RunDetail) -> None:
     if not view.finished:
         st.progress(view.progress or 0.0, text=plain(f"{view.title}: {view.message or 'waiting for a worker'}"))
         link_to("runs", "Cancel it on Runs", icon=":material/list_alt:", run=view.run_id)

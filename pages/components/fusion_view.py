@@ -16,8 +16,7 @@ from core.fusion.assistants import make_assistant
 from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.side_by_side import FusionTable
 from core.fusion.stack import Fusion, StackSettings
-from core.projects.views import GoldenView
-from core.projects.views.judges import JudgeView
+from core.kept import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
@@ -64,10 +63,10 @@ ROW = tables.ROW_HEIGHT + 1
 class Fused:
     """A table of fusions with what it was made of; `key` names its content."""
 
-    view: GoldenView
+    view: GoldenSummary
     golden: GoldenSet
     aspect: str
-    parts: tuple[JudgeView, ...]
+    parts: tuple[JudgeEntry, ...]
     names: Mapping[str, str]
     settings: StackSettings
     table: FusionTable
@@ -84,7 +83,7 @@ class Fused:
         return found.get(self.settings.method) or next(iter(found.values()))
 
 
-def draw_empty(page: Opened, golden: GoldenView, aspect: str, n_there: int) -> None:
+def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_there: int) -> None:
     """Fewer than two judges: what to do."""
     there = "no judge yet" if not n_there else "one judge only"
     st.info(
@@ -95,7 +94,7 @@ def draw_empty(page: Opened, golden: GoldenView, aspect: str, n_there: int) -> N
     draw_ways(page, golden, aspect, opened=True)
 
 
-def draw_ways(page: Opened, golden: GoldenView, aspect: str, *, opened: bool = False) -> None:
+def draw_ways(page: Opened, golden: GoldenSummary, aspect: str, *, opened: bool = False) -> None:
     """Links to whatever makes another part, and the metrics right here."""
     with st.container(horizontal=True, gap="medium"):
         link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden.golden_id)
@@ -111,7 +110,7 @@ def draw_ways(page: Opened, golden: GoldenView, aspect: str, *, opened: bool = F
         metrics_view.draw(page, golden, aspect)
 
 
-def choose_parts(golden: GoldenView, aspect: str, judges: Sequence[JudgeView]) -> tuple[JudgeView, ...]:
+def choose_parts(golden: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> tuple[JudgeEntry, ...]:
     """The shelf as a table with a box before each judge; at first all but fusions and the plain judge."""
     names = _names(judges)
     frame = pd.DataFrame(
@@ -151,7 +150,7 @@ def choose_parts(golden: GoldenView, aspect: str, judges: Sequence[JudgeView]) -
     return tuple(one for one, ticked in zip(judges, chosen["part"], strict=True) if ticked)
 
 
-def _needs(one: JudgeView) -> str:
+def _needs(one: JudgeEntry) -> str:
     """What scoring another item with it takes, as far as its kind tells."""
     if one.judge.kind != "metric":
         return NEEDS.get(one.judge.kind, tables.DASH)
@@ -164,7 +163,7 @@ def _needs(one: JudgeView) -> str:
     return ", ".join(sorted(needs)) or "nothing"
 
 
-def choose_settings(page: Opened, view: GoldenView, aspect: str) -> StackSettings:
+def choose_settings(page: Opened, view: GoldenSummary, aspect: str) -> StackSettings:
     """Method, statistic, level and the share that weights are learnt on."""
     levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
     levels += ["system"] if view.n_systems > 1 else []
@@ -201,11 +200,11 @@ def choose_settings(page: Opened, view: GoldenView, aspect: str) -> StackSetting
 
 def fuse(
     page: Opened,
-    view: GoldenView,
+    view: GoldenSummary,
     aspect: str,
     *,
-    judges: Sequence[JudgeView],
-    chosen: Sequence[JudgeView],
+    judges: Sequence[JudgeEntry],
+    chosen: Sequence[JudgeEntry],
     settings: StackSettings,
 ) -> Fused:
     """Every fusion of the `chosen` of `judges`, the plain judges beside them, computed once for its content."""
@@ -369,5 +368,5 @@ def _height(found: Alignment) -> float:
     return -2.0 if found.value is None else found.value
 
 
-def _names(judges: Sequence[JudgeView]) -> dict[str, str]:
+def _names(judges: Sequence[JudgeEntry]) -> dict[str, str]:
     return dict(zip((one.judge_id for one in judges), unique_names([one.judge for one in judges]), strict=True))

@@ -11,7 +11,7 @@ from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.findings import has_errors
 from core.errors import ConcordError
-from core.projects.views import GoldenRow, GoldenView
+from core.kept import GoldenItem, GoldenSummary
 from core.records import GoldenSet, Scale
 from pages.components import charts, label_blind, mapping, people, state, tables, transfer_view
 from pages.components.page import Opened, link_to, stop_with
@@ -94,7 +94,7 @@ def _show_and_freeze(page: Opened, built: BuiltGolden) -> None:
     _freeze(page, built)
 
 
-def draw_frozen(page: Opened, golden: GoldenView) -> None:
+def draw_frozen(page: Opened, golden: GoldenSummary) -> None:
     """A frozen golden set: facts, a page of items, distributions, groups and systems."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.subheader("Picked golden set", anchor=False)
@@ -168,7 +168,7 @@ def _draw_draft(draft: GoldenSet) -> None:
     charts.place_labels(draft)
     st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
     rows = [
-        GoldenRow(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
+        GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
         for i, item in enumerate(draft.items[:PREVIEW_ROWS])
     ]
     st.dataframe(

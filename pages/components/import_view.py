@@ -19,7 +19,7 @@ from core.data.verdict_files import (
     propose_columns,
 )
 from core.errors import ConcordError
-from core.projects.views import GoldenView
+from core.kept import GoldenSummary
 from core.records import Finding, Scale
 from pages.components import people, state, tables
 from pages.components.page import Opened
@@ -68,7 +68,7 @@ def _uploader() -> str:
     return widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}")
 
 
-def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """Upload → columns → scale → what matched and what did not → name → "Add this judge"; for reviewers."""
     if not people.may(page, "reviewer"):
         st.info(f"Judges are brought in by reviewers; your role here is {page.actor.role}.", icon=":material/lock:")
@@ -105,7 +105,7 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
 # ── what a person decides ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _choose(golden: GoldenView, aspect: str, columns: Columns, upload: str) -> ImportChoices:
+def _choose(golden: GoldenSummary, aspect: str, columns: Columns, upload: str) -> ImportChoices:
     key = f"import_{upload}_{aspect}"
     st.markdown("**Columns and the parts they play**")
     changes: dict[Role, str | None] = {}
@@ -150,7 +150,7 @@ def _letters(key: str) -> bool:
     )
 
 
-def _choose_scale(golden: GoldenView, aspect: str, key: str) -> tuple[Scale | None, Literal["map", "own"]]:
+def _choose_scale(golden: GoldenSummary, aspect: str, key: str) -> tuple[Scale | None, Literal["map", "own"]]:
     view = golden.aspect(aspect)
     named = {AS_ASPECT: f"{view.scale}, as the people" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
     picked = st.selectbox(

@@ -6,7 +6,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import CriteriaView, ItemScore, ItemView
+from core.kept import CriteriaEntry
+from core.projects.items import ExplainedItem, ItemScore
 from core.records import Item
 from pages.components import state, tables
 from pages.components.page import Opened, link_to
@@ -16,7 +17,7 @@ MOST_ITEMS = 500
 PARTS = (("context", "Context"), ("source", "Source"), ("target", "Judged text"))
 
 
-def draw_items(page: Opened, view: CriteriaView) -> None:
+def draw_items(page: Opened, view: CriteriaEntry) -> None:
     """The calibration items by size of the gap; a marked row opens the item with the judge's words."""
     run_id = next((one.run_id for one in view.alignments if one.side == "calibration"), None)
     if run_id is None:
@@ -71,7 +72,7 @@ def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
     return picked
 
 
-def _draw_item(view: ItemView) -> None:
+def _draw_item(view: ExplainedItem) -> None:
     score = "—" if view.score.score is None else f"{view.score.score:.2f}"
     with st.container(border=True):
         st.markdown(f"**{plain(view.item.item_id)}** · people {view.score.label:.2f} · judge {score}")

@@ -6,8 +6,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.kept import GoldenSummary
 from core.labelling.plan import MOST_RATERS, LabelAspect, Order
-from core.projects.views import GoldenView
 from core.projects.views.labelling import PassRequest
 from core.records import Scale
 from pages.components import drafts, label_view, people, state, tables
@@ -52,7 +52,7 @@ def draw(page: Opened) -> None:
     )
 
 
-def _choose_golden(goldens: list[GoldenView]) -> GoldenView:
+def _choose_golden(goldens: list[GoldenSummary]) -> GoldenSummary:
     by_id = {one.golden_id: one for one in goldens}
     wanted = state.url_id("golden")
     chosen = st.selectbox(
@@ -65,7 +65,7 @@ def _choose_golden(goldens: list[GoldenView]) -> GoldenView:
     return by_id[chosen]
 
 
-def _choose_aspects(golden: GoldenView) -> tuple[LabelAspect, ...]:
+def _choose_aspects(golden: GoldenSummary) -> tuple[LabelAspect, ...]:
     known = [one.aspect for one in golden.aspects]
     names = st.multiselect(
         "Aspects to rate, one or several a pass",
@@ -78,7 +78,7 @@ def _choose_aspects(golden: GoldenView) -> tuple[LabelAspect, ...]:
     return tuple(_describe_aspect(golden, " ".join(name.split())) for name in names if name.strip())
 
 
-def _describe_aspect(golden: GoldenView, name: str) -> LabelAspect:
+def _describe_aspect(golden: GoldenSummary, name: str) -> LabelAspect:
     """Scale and meaning of one aspect; one that has labels starts with their scale."""
     known = golden.aspect(name)
     scale = known.scale if known is not None else Scale(1, 5, 1.0)
@@ -101,7 +101,7 @@ def usual_steps(scale: Scale) -> str:
     return next((words for words, width in STEPS.items() if width == step), "any number")
 
 
-def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, ...]) -> PassRequest:
+def _choose_work(page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect, ...]) -> PassRequest:
     n = golden.n_items
 
     def number(label: str, name: str, words: str, *, low: int, high: int, usual: int) -> int:
@@ -150,7 +150,9 @@ def _choose_work(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, .
     )
 
 
-def _choose_earlier(page: Opened, golden: GoldenView, aspects: tuple[LabelAspect, ...]) -> tuple[tuple[str, str], ...]:
+def _choose_earlier(
+    page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect, ...]
+) -> tuple[tuple[str, str], ...]:
     """Whose earlier labels count in this pass; nobody's unless somebody chooses them."""
     earlier = projects.earlier_labels(page.store, page.project.project_id, golden.golden_id, aspects)
     if not earlier:
@@ -177,7 +179,7 @@ def _instructions(page: Opened) -> drafts.Editing:
     return drafts.begin(page, "instructions", "", state.widget("label_words"))
 
 
-def _what_it_means(request: PassRequest, golden: GoldenView) -> str:
+def _what_it_means(request: PassRequest, golden: GoldenSummary) -> str:
     n = min(request.limit or golden.n_items, golden.n_items)
     shared = min(request.shared, n)
     each = shared + -(-(n - shared) * request.overlap // request.n_raters)

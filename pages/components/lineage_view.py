@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.views import CriteriaSummary, GoldenView
-from core.projects.views.rounds import Relative
+from core.kept import CriteriaEntry, GoldenSummary
+from core.projects.rounds import Relative
 from core.report.figures import measure_name
 from core.report.figures.misaligned import Version, lineage_figure
 from pages.components import charts, state, tables
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHORT_ID = 6
 
 
-def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The tree, the marked version whole, and the table."""
     family = projects.family_tree(page.store, page.project.project_id, aspect, golden.golden_id)
     if not family:
@@ -91,7 +91,7 @@ def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str) -> Figure:
     return lineage_figure(versions, measure=measure, opened=_opened)
 
 
-def name_of(one: CriteriaSummary) -> str:
+def name_of(one: CriteriaEntry) -> str:
     """Origin, author and the first letters of the id: a name that tells versions apart."""
     origin = {"refine": "refined", "none": "no criteria"}.get(one.origin, one.origin)
     by = f" by {one.author}" if one.author else ""

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import GoldenView
+from core.kept import GoldenSummary
 from core.projects.views.meetings import AgendaItem
 from pages.components import label_item, people, review_view, state, tables
 from pages.components.page import Opened, link_to
@@ -36,7 +36,7 @@ def draw(page: Opened) -> None:
     _draw_earlier(page)
 
 
-def _choose(page: Opened, goldens: Sequence[GoldenView]) -> tuple[GoldenView, str]:
+def _choose(page: Opened, goldens: Sequence[GoldenSummary]) -> tuple[GoldenSummary, str]:
     """Golden set and aspect: of the URL, of the open criteria, or the first."""
     by_id = {one.golden_id: one for one in goldens}
     golden_id, aspect = state.url_id("golden"), state.url_id("aspect")
@@ -61,7 +61,7 @@ def _choose(page: Opened, goldens: Sequence[GoldenView]) -> tuple[GoldenView, st
     return by_id[chosen], str(picked)
 
 
-def _draw_form(page: Opened, golden: GoldenView, aspect: str) -> None:
+def _draw_form(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     waiting = projects.suggest_agenda(page.store, page.project.project_id, golden.golden_id, aspect)
     if problem := st.session_state.pop(PROBLEM, ""):
         st.warning(plain(problem), icon=":material/error:")
@@ -93,7 +93,7 @@ def _draw_form(page: Opened, golden: GoldenView, aspect: str) -> None:
         )
 
 
-def _draw_point(page: Opened, golden: GoldenView, one: AgendaItem, k: int) -> str:
+def _draw_point(page: Opened, golden: GoldenSummary, one: AgendaItem, k: int) -> str:
     """A box to tick, with enough words to know the point by; returns the box's key."""
     key = state.widget(f"agenda_{golden.golden_id[-8:]}_{one.kind}_{one.run_id}_{one.subject_id}_{one.item_id}_{k}")
     st.checkbox(f"**{plain(one.title)}**", value=True, key=key)
@@ -101,7 +101,7 @@ def _draw_point(page: Opened, golden: GoldenView, one: AgendaItem, k: int) -> st
     return key
 
 
-def _in_short(golden: GoldenView, one: AgendaItem, page: Opened) -> str:
+def _in_short(golden: GoldenSummary, one: AgendaItem, page: Opened) -> str:
     if one.kind != "disagreement":
         return tables.one_line(one.text)
     known = one.item_id in label_item.kept_golden(golden.golden_id, page.store).item_ids
@@ -109,7 +109,9 @@ def _in_short(golden: GoldenView, one: AgendaItem, page: Opened) -> str:
     return f"{one.text[:160]} · “{tables.one_line(text)[:110]} …”"
 
 
-def _begin(page: Opened, golden: GoldenView, aspect: str, waiting: Sequence[AgendaItem], ticked: Sequence[str]) -> None:
+def _begin(
+    page: Opened, golden: GoldenSummary, aspect: str, waiting: Sequence[AgendaItem], ticked: Sequence[str]
+) -> None:
     agenda = [one for one, key in zip(waiting, ticked, strict=True) if st.session_state.get(key)]
     if question := " ".join(str(st.session_state.get(QUESTION) or "").split()):
         agenda.append(AgendaItem("question", question))

@@ -9,8 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.projects.rounds import ListedProposal
 from core.projects.views.meetings import MeetingView, Point
-from core.projects.views.rounds import ProposalView
 from core.records import Item
 from core.report.figures import measure_name
 from core.wording import word_diff
@@ -54,7 +54,7 @@ def draw_then(page: Opened, point: Point) -> None:
         link_to("criteria", "Sign it off", icon=":material/verified:", criteria=now)
 
 
-def proposal_of(page: Opened, point: Point) -> ProposalView | None:
+def proposal_of(page: Opened, point: Point) -> ListedProposal | None:
     """The round's proposal that the point is about, as it stands now."""
     if not point.item.run_id:
         return None

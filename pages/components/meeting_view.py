@@ -11,8 +11,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.projects.rounds import ListedProposal
 from core.projects.views.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
-from core.projects.views.rounds import ProposalView
 from pages.components import drafts, meeting_start, meeting_table, people, review_view, state
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -299,7 +299,7 @@ def _decide(
     typed: Mapping[str, drafts.Editing],
     *,
     seen: int,
-    proposal: ProposalView | None,
+    proposal: ListedProposal | None,
 ) -> None:
     """`seen` is the decision as the screen showed it, and so is `proposal`; its text may have been changed here."""
     reason, text = (str(st.session_state.get(typed[one].key) or "") if one in typed else "" for one in (REASON, TEXT))

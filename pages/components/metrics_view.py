@@ -10,8 +10,9 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.fusion.assistants import Assistant, assistants_for, make_assistant
-from core.projects.views import GoldenView, RunView
-from core.projects.views.metrics import MetricsRequest, MetricsView
+from core.kept import GoldenSummary
+from core.projects.kinds import RunDetail
+from core.projects.metrics import MetricsRequest, MetricsResult
 from core.records import GoldenSet
 from pages.components import live, people, run_view, state, tables
 from pages.components.page import Opened
@@ -40,7 +41,7 @@ def _offers(golden_id: str, _page: Opened) -> tuple[Offer, ...]:
     return tuple(_offer(one, golden) for one in assistants_for(golden))
 
 
-def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The list to choose from, "Compute", progress while it runs, then what was entered and what was left out."""
     _draw_run(page, golden)
     try:
@@ -134,7 +135,7 @@ def _start(page: Opened, request: MetricsRequest) -> None:
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_run(page: Opened, golden: GoldenView) -> None:
+def _draw_run(page: Opened, golden: GoldenSummary) -> None:
     """The newest computation on this golden set, while it goes on and right after it ended."""
     runs = projects.list_runs(page.store, page.project.project_id)
     newest = next((run for run in runs if run.kind == "metrics" and run.golden_id == golden.golden_id), None)
@@ -148,10 +149,10 @@ def _draw_run(page: Opened, golden: GoldenView) -> None:
     )
 
 
-def _draw_view(page: Opened, view: RunView) -> None:
+def _draw_view(page: Opened, view: RunDetail) -> None:
     if not view.finished:
         _draw_progress(page, view)
-    elif isinstance(view.outcome, MetricsView):
+    elif isinstance(view.outcome, MetricsResult):
         _draw_outcome(view.outcome)
     else:
         st.error(
@@ -160,10 +161,10 @@ def _draw_view(page: Opened, view: RunView) -> None:
         )
 
 
-def _draw_progress(page: Opened, view: RunView) -> None:
+def _draw_progress(page: Opened, view: RunDetail) -> None:
     waiting = view.status == "queued"
     reached = f"{view.message}: {view.calls:,} of {view.calls_expected:,} scores"
-    told = run_view.waiting_words(view) if waiting else " · ".join(filter(None, (reached, view.placed)))
+    told = run_view.waiting_words(view) if waiting else " · ".join(filter(None, (reached, view.placement)))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.progress(view.progress or 0.0, text=plain(f"Computing metrics, {told}"))
         st.button(
@@ -185,7 +186,7 @@ def _cancel(page: Opened, run_id: str) -> None:
         state.leave_notice(str(error), good=False)
 
 
-def _draw_outcome(outcome: MetricsView) -> None:
+def _draw_outcome(outcome: MetricsResult) -> None:
     if outcome.judges:
         aspects = f" on {', '.join(outcome.aspects)}" if outcome.aspects else ""
         names = ", ".join(outcome.judges)

@@ -10,7 +10,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import ItemScore, ItemView, RunSummary
+from core.kept import Run
+from core.projects.items import ExplainedItem, ItemScore
 from core.projects.views.reviews import Triage
 from core.quotes import Piece, quoted_pieces
 from core.records import Rating
@@ -59,14 +60,14 @@ def draw_known(page: Opened, known: Triage) -> None:
         )
 
 
-def draw(page: Opened, run: RunSummary, criteria_id: str, one: ItemScore) -> None:
+def draw(page: Opened, run: Run, criteria_id: str, one: ItemScore) -> None:
     """The judged text first; the judge's words, the raters, then what lies beside the text."""
     try:
         view = _explained(run.run_id, criteria_id, one.item_id, page)
     except ConcordError as error:
         st.warning(plain(str(error)), title="The judge's reasons cannot be shown", icon=":material/error:")
         item = label_item.item_of(run.golden_id, page.store, one.item_id)
-        view = ItemView(item, one, "", ())
+        view = ExplainedItem(item, one, "", ())
     reply = "\n".join((view.explanation, *view.raw))
     where = " · ".join(part for part in (view.item.source_id, view.item.system_id) if part)
     st.markdown(f"**Judged text** · {plain(where)}")
@@ -85,7 +86,7 @@ def draw(page: Opened, run: RunSummary, criteria_id: str, one: ItemScore) -> Non
 
 
 @st.cache_resource(max_entries=256, show_spinner="Asking what moved the score …")
-def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> ItemView:
+def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> ExplainedItem:
     """Scores and replies of a finished run do not change."""
     return projects.explain_item(_page.store, _page.settings, run_id, criteria_id, item_id)
 
@@ -100,7 +101,7 @@ def _ratings(golden_id: str, aspect: str, _page: Opened) -> dict[str, list[Ratin
     return found
 
 
-def _draw_reasons(view: ItemView) -> None:
+def _draw_reasons(view: ExplainedItem) -> None:
     st.markdown("**What moved the score**" if view.score.score is not None else "**Why it was not read**")
     st.text(view.explanation or tables.gap_words(view.score))
     for reply in view.raw:

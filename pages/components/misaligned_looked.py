@@ -9,7 +9,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import NotFoundError
-from core.projects.views import ChangedItem, CriteriaSummary, ItemScore, RunSummary
+from core.kept import CriteriaEntry, Run
+from core.projects.items import ItemScore
+from core.projects.rescore import ChangedItem
 from core.projects.views.reviews import Triage
 from pages.components import state, tables
 from pages.components.chosen import choose_in_url, distinct
@@ -30,9 +32,9 @@ class Looked:
     """
 
     page: Opened
-    run: RunSummary
+    run: Run
     calibration_id: str
-    criteria: CriteriaSummary
+    criteria: CriteriaEntry
     scored: tuple[ItemScore, ...]
     triage: Mapping[str, Triage]
     changes: Mapping[str, str] | None
@@ -100,7 +102,7 @@ def _draw_empty(page: Opened) -> None:
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
 
 
-def _wanted_run(page: Opened, runs: Mapping[str, RunSummary]) -> str:
+def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
     """The run in the URL; else the newest that scored the criteria in the URL; else the newest calibration."""
     linked, criteria_id = state.url_id("run"), state.url_id("criteria")
     if linked in runs:
@@ -116,11 +118,11 @@ def _wanted_run(page: Opened, runs: Mapping[str, RunSummary]) -> str:
     return next((one for one in runs if runs[one].kind == "calibration"), next(iter(runs)))
 
 
-def _run_words(run: RunSummary) -> str:
+def _run_words(run: Run) -> str:
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
-def scored_by(page: Opened, run: RunSummary) -> list[CriteriaSummary]:
+def scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
     """The criteria that the run scored on calibration items, best first, with how they stood there."""
     listed = projects.list_criteria(page.store, page.project.project_id, run.aspect, run.golden_id)
     of_run = [
@@ -130,7 +132,7 @@ def scored_by(page: Opened, run: RunSummary) -> list[CriteriaSummary]:
     return tables.best_first([one for one in of_run if one.alignments])
 
 
-def criteria_words(one: CriteriaSummary, run_id: str = "") -> str:
+def criteria_words(one: CriteriaEntry, run_id: str = "") -> str:
     """How criteria stood (in that run, else in the newest) and how they begin."""
     value = next((a.alignment.value for a in one.alignments if run_id in ("", a.run_id)), None)
     text = tables.one_line(one.text) or "no criteria: the baseline"
@@ -138,7 +140,7 @@ def criteria_words(one: CriteriaSummary, run_id: str = "") -> str:
     return f"{tables.DASH if value is None else f'{value:.3f}'} · {short}"
 
 
-def _calibration_of(page: Opened, run: RunSummary) -> str:
+def _calibration_of(page: Opened, run: Run) -> str:
     """The calibration whose judge scored in the run: itself, or the one that a re-scoring or a round names."""
     if run.kind == "calibration":
         return run.run_id

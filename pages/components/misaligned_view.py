@@ -13,7 +13,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import ItemScore
+from core.projects.items import ItemScore
 from core.projects.views.reviews import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure

@@ -17,9 +17,8 @@ from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
 from core.errors import ConcordError
+from core.kept import ProjectSummary, is_demo
 from core.people import Actor
-from core.projects.views import ProjectView
-from core.projects.views.demo import is_demo
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import faults, people, state, tour
@@ -47,7 +46,7 @@ class Opened:
 
     settings: Settings
     store: Store
-    project: ProjectView
+    project: ProjectSummary
 
     @property
     def actor(self) -> Actor:
@@ -125,7 +124,7 @@ def _draw_menu() -> None:
             _page_link(screen, entry.title, entry.icon, _with_project({}))
 
 
-def _choose_project(store: Store) -> ProjectView:
+def _choose_project(store: Store) -> ProjectSummary:
     offered = {project.project_id: project for project in projects.list_projects(store)}
     wanted = state.project() or _project_of_run(store)
     if wanted is None or wanted not in offered:

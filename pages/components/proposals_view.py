@@ -9,8 +9,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, ConflictError
-from core.projects.views import DifferenceView, RunView
-from core.projects.views.rounds import ProposalState, ProposalView, RoundRequest
+from core.projects.kinds import RunDetail
+from core.projects.rescore import PairedDifference
+from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
 from core.stats import NO_TEST, claim
 from core.wording import word_diff
 from pages.components import criteria_view, diff_view, drafts, people, state, tables
@@ -25,7 +26,7 @@ CHANGED_HELP = "of all calibration items, beside the parent: items that crossed 
 EDIT_HELP = "Saves your text as a version made from the proposal, scores it beside the proposal, and proposes it."
 
 
-def draw(looked: Looked, run: RunView) -> None:
+def draw(looked: Looked, run: RunDetail) -> None:
     """All proposals in a table, by their difference on the inner fold; the marked one whole, with the decision."""
     listed = projects.list_proposals(looked.page.store, run.run_id)
     changes = [_changes(run.run_id, one.criteria.criteria_id, one.parent.criteria_id, looked) for one in listed]
@@ -75,7 +76,7 @@ def _columns() -> dict[str, object]:
     }
 
 
-def _frame(listed: Sequence[ProposalView], changes: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+def _frame(listed: Sequence[ListedProposal], changes: Sequence[Mapping[str, str]]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "proposal": [tables.name_of(one.criteria) for one in listed],
@@ -96,11 +97,11 @@ def _count(changes: Mapping[str, str], word: str) -> int:
     return sum(change == word for change in changes.values())
 
 
-def _interval(found: DifferenceView) -> str:
+def _interval(found: PairedDifference) -> str:
     return tables.DASH if found.interval is None else f"{found.interval.low:+.3f} to {found.interval.high:+.3f}"
 
 
-def _shown(one: ProposalView, asked: Sequence[str]) -> Sequence[str]:
+def _shown(one: ListedProposal, asked: Sequence[str]) -> Sequence[str]:
     """The items the round was to learn from; where they were sampled, those this proposal saw."""
     return asked or one.criteria.provenance.item_ids
 
@@ -114,7 +115,7 @@ def _changes(run_id: str, criteria_id: str, parent_id: str, _looked: Looked) -> 
 # ── one of them ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_one(looked: Looked, run: RunView, one: ProposalView, changes: Mapping[str, str]) -> None:
+def _draw_one(looked: Looked, run: RunDetail, one: ListedProposal, changes: Mapping[str, str]) -> None:
     left, right = st.columns([11, 9], gap="large")
     with left:
         st.markdown(f"**From {plain(tables.name_of(one.parent))} to {plain(tables.name_of(one.criteria))}**")
@@ -126,7 +127,7 @@ def _draw_one(looked: Looked, run: RunView, one: ProposalView, changes: Mapping[
         _draw_decision(looked, run, one)
 
 
-def _draw_gains(one: ProposalView) -> None:
+def _draw_gains(one: ListedProposal) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("**Beside its parent**", width="content")
         words, colour = _verdict(one)
@@ -140,7 +141,7 @@ def _draw_gains(one: ProposalView) -> None:
     )
 
 
-def _verdict(one: ProposalView) -> tuple[str, BadgeColour]:
+def _verdict(one: ListedProposal) -> tuple[str, BadgeColour]:
     """What the tests on the inner fold and on all calibration items show together, and its colour."""
     found = {claim(each.value, each.interval, each.p) for each in (one.inner, one.calibration)}
     if found == {"higher"}:
@@ -153,7 +154,7 @@ def _verdict(one: ProposalView) -> tuple[str, BadgeColour]:
 
 
 def _draw_items(
-    run: RunView, one: ProposalView, shown: Sequence[str], changes: Mapping[str, str], *, picked: bool
+    run: RunDetail, one: ListedProposal, shown: Sequence[str], changes: Mapping[str, str], *, picked: bool
 ) -> None:
     def named(word: str) -> str:
         found = [item for item in shown if changes.get(item, "unchanged") == word]
@@ -182,7 +183,7 @@ def _show_items(run_id: str, criteria_id: str) -> None:
     state.put_in_url(run=run_id, criteria=criteria_id, item=None, round=None)
 
 
-def _draw_decision(looked: Looked, run: RunView, one: ProposalView) -> None:
+def _draw_decision(looked: Looked, run: RunDetail, one: ListedProposal) -> None:
     key = state.widget(f"proposal_{run.run_id}_{one.criteria.criteria_id}")
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -215,7 +216,7 @@ def _draw_decision(looked: Looked, run: RunView, one: ProposalView) -> None:
             link_to("criteria", words, icon=":material/rule:", criteria=accepted_id)
 
 
-def _draw_edit(looked: Looked, one: ProposalView, key: str) -> None:
+def _draw_edit(looked: Looked, one: ListedProposal, key: str) -> None:
     part = st.expander("Edit before accepting", icon=":material/edit:", key=f"{key}_edit", on_change="rerun")
     if not part.open:
         return
@@ -234,7 +235,7 @@ def _draw_edit(looked: Looked, one: ProposalView, key: str) -> None:
         drafts.watch(looked.page, editing)
 
 
-def _decide(looked: Looked, one: ProposalView, key: str, *, accepted: bool, edited_id: str = "") -> None:
+def _decide(looked: Looked, one: ListedProposal, key: str, *, accepted: bool, edited_id: str = "") -> None:
     reason = st.session_state.get(f"{key}_reason", "")
     kept = " Your edited text is kept as a version of its own." if edited_id else ""
     try:
@@ -257,7 +258,7 @@ def _decide(looked: Looked, one: ProposalView, key: str, *, accepted: bool, edit
     st.toast(said, icon=":material/check:")
 
 
-def _decide_edited(looked: Looked, one: ProposalView, key: str, editing: drafts.Editing) -> None:
+def _decide_edited(looked: Looked, one: ListedProposal, key: str, editing: drafts.Editing) -> None:
     text, reason = st.session_state[editing.key], st.session_state.get(f"{key}_reason", "")
     page, which = looked.page, (one.run_id, one.criteria.criteria_id)
     try:

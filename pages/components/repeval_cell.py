@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.views import RunView
-from core.projects.views.repeval import METHOD_NAMES
+from core.projects.kinds import RunDetail
+from core.projects.repeval import METHOD_NAMES
 from core.records import FloatArray, GoldenSet
 from core.repeval.result import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
@@ -38,7 +38,7 @@ def _keys(run_id: str) -> tuple[str, str]:
     return state.widget(f"repeval_layer_{run_id}"), state.widget(f"repeval_token_{run_id}")
 
 
-def picked(view: RunView, result: RepEvalResult) -> Place:
+def picked(view: RunDetail, result: RepEvalResult) -> Place:
     """The cell a person looks at, as the two boxes say it; a click on the map sets them, at first they say the best.
 
     A redrawing writes nothing: it would take back what was chosen in a box meanwhile.
@@ -62,7 +62,7 @@ def pick_point(run_id: str, result: RepEvalResult) -> None:
         st.session_state[layer_key], st.session_state[token_key] = layer, token
 
 
-def draw(page: Opened, view: RunView, result: RepEvalResult, place: Place) -> None:
+def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> None:
     """The cell's facts beside its scatter, then the texts at both ends."""
     layer_key, token_key = _keys(view.run_id)
     facts, drawn = st.columns([2, 3], gap="large")

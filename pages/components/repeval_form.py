@@ -9,8 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.comparison import usual_level
-from core.projects.views import GoldenView
-from core.projects.views.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
+from core.kept import GoldenSummary
+from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
 from core.records import LEVELS, Level, Statistic
 from core.repeval.pairs import PairRule
 from core.repeval.settings import Method, RepEvalSettings
@@ -42,7 +42,7 @@ TOKENS_A_WORD = 1.4
 SEEDS = 8
 
 
-def choose(page: Opened, golden: GoldenView, aspect: str) -> RepEvalRequest:
+def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
     """The request as the widgets stand; every default is fit to start with."""
     first, second, third = st.columns([3, 3, 3], gap="medium")
     with first:
@@ -73,7 +73,7 @@ def _model() -> ModelSpec:
     return ModelSpec(name.strip(), revision.strip() or None)
 
 
-def _texts(page: Opened, golden: GoldenView, aspect: str) -> Extraction:
+def _texts(page: Opened, golden: GoldenSummary, aspect: str) -> Extraction:
     modes = [HYPOTHESIS, TEMPLATE]
     if golden.kind != "single":
         modes += [WITH_SOURCE, WITH_CONTEXT]

@@ -9,8 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.views import RunSummary, RunView
-from core.projects.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
+from core.kept import Run
+from core.projects.kinds import RunDetail
+from core.projects.repeval import METHOD_NAMES, RepEvalOutcome, RepEvalRequest
 from core.repeval.result import RepEvalResult
 from core.report.figures import STATISTIC_NAMES, describe, measure_name
 from core.report.figures.repeval import (
@@ -47,13 +48,13 @@ def measure_of(result: RepEvalResult) -> str:
 # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def runs_of(page: Opened, golden_id: str) -> list[RunSummary]:
+def runs_of(page: Opened, golden_id: str) -> list[Run]:
     """RepEval runs on a golden set, newest first."""
     runs = projects.list_runs(page.store, page.project.project_id)
     return [run for run in runs if run.kind == "repeval" and run.golden_id == golden_id]
 
 
-def draw_runs(runs: Sequence[RunSummary]) -> None:
+def draw_runs(runs: Sequence[Run]) -> None:
     """Links to what is going on and to the last ones that ended."""
     for run in runs[:4]:
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
@@ -61,11 +62,11 @@ def draw_runs(runs: Sequence[RunSummary]) -> None:
             link_to("repeval", plain(run.title), icon=":material/grid_on:", run=run.run_id)
 
 
-def draw_status(page: Opened, view: RunView) -> None:
+def draw_status(page: Opened, view: RunDetail) -> None:
     """A run without a result: how far it is, how fast, or why it stopped; with the way to cancel or go on."""
     message = run_view.waiting_words(view) if view.status == "queued" else view.message
-    if view.placed and not view.finished:
-        message = f"{message} · {view.placed}"
+    if view.placement and view.status == "running":
+        message = f"{message} · {view.placement}"
     run_view.draw_state(page, view, message, kept="texts that were read are kept")
     if not view.finished:
         texts = f"{view.calls:,} of {view.calls_expected:,} texts read" if view.calls_expected else "getting ready"
@@ -80,7 +81,7 @@ def draw_status(page: Opened, view: RunView) -> None:
 # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_result(page: Opened, view: RunView, outcome: RepEvalView) -> None:
+def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
     """The result in words and numbers, the map, the cell looked at, and the sections below."""
     result = outcome.result
     _draw_headline(view, result)
@@ -123,7 +124,7 @@ def heat_of(result: RepEvalResult, marked: tuple[int, str] | None = None) -> Hea
     return Heat(result.layers, result.tokens, result.cells, chosen, used, marked)
 
 
-def _draw_headline(view: RunView, result: RepEvalResult) -> None:
+def _draw_headline(view: RunDetail, result: RepEvalResult) -> None:
     with st.container(horizontal=True, gap="large"):
         st.metric(f"Test, {STATISTIC_NAMES[result.settings.statistic]}", _value(result.test.value), width="content")
         st.metric("Validation", _value(result.validation.value), width="content")
@@ -188,7 +189,7 @@ def _draw_random(result: RepEvalResult) -> None:
     )
 
 
-def _draw_steady(outcome: RepEvalView) -> None:
+def _draw_steady(outcome: RepEvalOutcome) -> None:
     steady = outcome.stability
     if steady is None:
         st.info("This run did not repeat the choice. Turn on “How steady is the choice” in the form.")
@@ -209,7 +210,7 @@ def _spread(spread: object) -> str:
     return _value(mean) + (f" ± {deviation:.3f}" if deviation is not None else "")
 
 
-def _draw_pairs(outcome: RepEvalView) -> None:
+def _draw_pairs(outcome: RepEvalOutcome) -> None:
     result, points = outcome.result, outcome.pairs_curve
     if not points:
         if result.settings.uses_pairs:
@@ -225,12 +226,12 @@ def _draw_pairs(outcome: RepEvalView) -> None:
     st.caption(f"Mean and range over {max(p.test.n for p in points)} seeds, each with a split of its own.")
 
 
-def draw_settings(page: Opened, view: RunView) -> None:
+def draw_settings(page: Opened, view: RunDetail) -> None:
     """What each RepEval run on this golden set chose, in the columns of the paper's table."""
     rows = []
     for run in [one for one in runs_of(page, view.golden_id) if one.status == "done"][:MOST_RUNS]:
         whole = run_view.read_run(page, run.run_id)
-        if isinstance(whole.outcome, RepEvalView) and isinstance(whole.request, RepEvalRequest):
+        if isinstance(whole.outcome, RepEvalOutcome) and isinstance(whole.request, RepEvalRequest):
             rows.append(_settings_row(whole.request, whole.outcome.result))
     st.dataframe(pd.DataFrame(rows), hide_index=True, placeholder=tables.DASH, alt="Settings of RepEval runs")
 

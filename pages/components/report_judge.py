@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import streamlit as st
 
 from core import projects
-from core.projects.views import GoldenView
+from core.kept import GoldenSummary
 from pages.components.page import Opened
 from pages.components.report_view import choose_run
 
@@ -21,7 +21,7 @@ _HOLDS = (
 )
 
 
-def draw(page: Opened, golden: GoldenView, aspect: str) -> bool:
+def draw(page: Opened, golden: GoldenSummary, aspect: str) -> bool:
     """What `judge.yaml` holds, the file, and its text; without a calibration False, and what to do first."""
     run = choose_run(page, golden, aspect)
     if run is None:

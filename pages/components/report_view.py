@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.views import GoldenView, RunSummary
+from core.kept import GoldenSummary, Run
 from core.projects.views.reports import Report
 from core.report import plots
 from core.report.headline import headline
@@ -52,7 +52,7 @@ class Files:
     csv: str
 
 
-def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The report on the newest calibration, or the one chosen; without any, what to do first."""
     run = choose_run(page, golden, aspect)
     if run is None:
@@ -67,7 +67,7 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     _draw_costs(files.report)
 
 
-def choose_run(page: Opened, golden: GoldenView, aspect: str) -> RunSummary | None:
+def choose_run(page: Opened, golden: GoldenSummary, aspect: str) -> Run | None:
     """The calibration in the URL, else the newest; None, with what to do, where none has come to a result."""
     runs = {
         one.run_id: one
@@ -84,7 +84,7 @@ def choose_run(page: Opened, golden: GoldenView, aspect: str) -> RunSummary | No
     return runs[choose_in_url("Calibration", "run", wanted, words)]
 
 
-def _draw_empty(page: Opened, golden: GoldenView, aspect: str) -> None:
+def _draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     going = [
         one
         for one in projects.list_runs(page.store, page.project.project_id)
@@ -103,7 +103,7 @@ def _draw_empty(page: Opened, golden: GoldenView, aspect: str) -> None:
         link_to("calibrate", "Start a calibration", icon=":material/tune:", golden=golden.golden_id, aspect=aspect)
 
 
-def kept_files(page: Opened, golden: GoldenView, aspect: str, run: RunSummary) -> Files:
+def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Files:
     """The report of a run, gathered anew only where something of the project has changed."""
     store, project_id = page.store, page.project.project_id
     judges = projects.list_judges(store, project_id, golden.golden_id, aspect)

@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.calibration.steps import Calibration
 from core.errors import ConcordError
-from core.projects.views import CriteriaView
+from core.kept import CriteriaEntry
 from core.projects.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
 from core.report.figures import describe, measure_name
 from pages.components import people, state, tables
@@ -51,7 +51,7 @@ def attempt(act: Callable[[], None], place: str = PROBLEM) -> bool:
     return True
 
 
-def locked_words(page: Opened, view: CriteriaView) -> str:
+def locked_words(page: Opened, view: CriteriaEntry) -> str:
     """Why these criteria cannot be edited, "" when they can."""
     by = projects.review_of(page.store, page.project.project_id, view.criteria_id).locked_by
     return f"{by} locked these criteria: they are read, not edited, until somebody unlocks them." if by else ""
@@ -97,7 +97,7 @@ def judge_file_label(page: Opened, result: Calibration) -> str:
 # ── sign-off ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_sign_off(page: Opened, view: CriteriaView, review: Review) -> None:
+def draw_sign_off(page: Opened, view: CriteriaEntry, review: Review) -> None:
     """The state with who, when, why and on which evidence; the steps that may come next, each with its reason."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -135,7 +135,7 @@ def _draw_change(change: StateChange) -> None:
         st.text(f"Evidence: {evidence_words(change.evidence)}.")
 
 
-def _draw_steps(page: Opened, view: CriteriaView, review: Review) -> None:
+def _draw_steps(page: Opened, view: CriteriaEntry, review: Review) -> None:
     steps = NEXT_STATES[review.state]
     key = state.widget(f"sign_{view.criteria_id}_{review.seen}")
     runs = _runs_to_approve_on(view)
@@ -165,33 +165,33 @@ def _draw_steps(page: Opened, view: CriteriaView, review: Review) -> None:
         st.caption("Approved text stays as it is: an edit is another version, with a state of its own.")
 
 
-def _runs_to_approve_on(view: CriteriaView) -> list[str]:
+def _runs_to_approve_on(view: CriteriaEntry) -> list[str]:
     """Runs that measured these criteria, those with held-out items first, else newest first."""
     held_out = {one.run_id for one in view.alignments if one.side == "held-out"}
     return sorted(view.runs, key=lambda run_id: run_id not in held_out)
 
 
-def _evidence(view: CriteriaView, run_id: str) -> Evidence:
+def _evidence(view: CriteriaEntry, run_id: str) -> Evidence:
     """What the run gives as evidence: held-out where it was measured, else calibration."""
     stood = [one for one in view.alignments if one.run_id == run_id]
     best = next((one for one in stood if one.side == "held-out"), stood[0])
     return Evidence(best.run_id, best.side, best.alignment)
 
 
-def _step(page: Opened, view: CriteriaView, review: Review, step: ReviewState, key: str) -> None:
+def _step(page: Opened, view: CriteriaEntry, review: Review, step: ReviewState, key: str) -> None:
     reason, run_id = str(st.session_state.get(f"{key}_reason") or ""), str(st.session_state.get(f"{key}_run") or "")
     where = (page.project.project_id, view.criteria_id, step)
     attempt(lambda: projects.set_state(page.store, *where, reason=reason, seen=review.seen, run_id=run_id))
 
 
-def _lock(page: Opened, view: CriteriaView, locked: bool) -> None:
+def _lock(page: Opened, view: CriteriaEntry, locked: bool) -> None:
     attempt(lambda: projects.set_lock(page.store, page.project.project_id, view.criteria_id, locked=locked))
 
 
 # ── comments ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_comments(page: Opened, view: CriteriaView, review: Review) -> None:
+def draw_comments(page: Opened, view: CriteriaEntry, review: Review) -> None:
     """Open comments by line, a form for another one, settled ones folded away."""
     lines = view.text.splitlines()
     waiting = sorted((one for one in review.comments if not one.settled_by), key=lambda one: (one.line or 0, one.at))
@@ -227,7 +227,7 @@ def _comment_head(one: Comment) -> str:
     return f"{where} · {plain(one.actor or 'somebody')} · {plain(when(one.at))}"
 
 
-def _draw_comment_form(page: Opened, view: CriteriaView, lines: list[str]) -> None:
+def _draw_comment_form(page: Opened, view: CriteriaEntry, lines: list[str]) -> None:
     key = state.widget(f"comment_{view.criteria_id}")
     with st.form(f"{key}_form", border=False):
         left, right = st.columns([2, 3], vertical_alignment="bottom")
@@ -248,7 +248,7 @@ def _draw_comment_form(page: Opened, view: CriteriaView, lines: list[str]) -> No
         )
 
 
-def _comment(page: Opened, view: CriteriaView, key: str, form: str) -> None:
+def _comment(page: Opened, view: CriteriaEntry, key: str, form: str) -> None:
     text, line = str(st.session_state.get(f"{key}_text") or ""), int(st.session_state.get(f"{key}_line") or 0)
     where = (page.project.project_id, view.criteria_id)
     if attempt(
@@ -258,6 +258,6 @@ def _comment(page: Opened, view: CriteriaView, key: str, form: str) -> None:
         st.session_state.pop(f"{key}_id", None)
 
 
-def _settle(page: Opened, view: CriteriaView, number: int) -> None:
+def _settle(page: Opened, view: CriteriaEntry, number: int) -> None:
     where = (page.project.project_id, view.criteria_id, number)
     attempt(lambda: projects.settle_comment(page.store, *where), f"{PROBLEM}_comment")

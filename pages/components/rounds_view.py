@@ -10,9 +10,8 @@ from core import projects
 from core.calibration.settings import OPERATIONS, RoundSettings
 from core.data.labels_needed import few_labels
 from core.errors import ConcordError
-from core.projects.rounds import RoundResult
-from core.projects.views import CriteriaSummary, RunSummary
-from core.projects.views.rounds import RoundRequest
+from core.kept import CriteriaEntry, Run
+from core.projects.rounds import RoundRequest, RoundResult
 from pages.components import consent, live, people, proposals_view, run_view, state, tables
 from pages.components.chosen import distinct
 from pages.components.criteria_list import run_words
@@ -49,7 +48,7 @@ def draw(looked: Looked) -> None:
     _draw_done(looked, run)
 
 
-def _choose_round(rounds: Mapping[str, RunSummary], wanted: str | None) -> str:
+def _choose_round(rounds: Mapping[str, Run], wanted: str | None) -> str:
     """The URL decides, a choice changes it."""
     if not rounds:
         return NEW
@@ -66,7 +65,7 @@ def _choose_round(rounds: Mapping[str, RunSummary], wanted: str | None) -> str:
     return wanted or NEW
 
 
-def _draw_done(looked: Looked, run: RunSummary) -> None:
+def _draw_done(looked: Looked, run: Run) -> None:
     view = run_view.read_run(looked.page, run.run_id)
     found = view.outcome
     if not isinstance(found, RoundResult):
@@ -180,7 +179,7 @@ def _choose_parents(looked: Looked) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _refinable(looked: Looked) -> list[CriteriaSummary]:
+def _refinable(looked: Looked) -> list[CriteriaEntry]:
     listed = projects.list_criteria(looked.page.store, looked.run.project_id, looked.run.aspect, looked.run.golden_id)
     return [one for one in tables.best_first(listed) if one.text]
 

@@ -9,7 +9,8 @@ import streamlit as st
 from core import projects
 from core.calibration.steps import Calibration, Candidate, Standing
 from core.errors import ConcordError
-from core.projects.views import RunStatus, RunSummary, RunView
+from core.kept import Run, RunStatus
+from core.projects.kinds import RunDetail
 from core.records import Alignment
 from core.report.figures import describe, measure_name
 from core.stats import difference_figures
@@ -33,16 +34,16 @@ def run_version(page: Opened, run_id: str) -> int:
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _kept_run(_page: Opened, run_id: str, version: int) -> RunView:
+def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
     return projects.run_view(_page.store, run_id)
 
 
-def read_run(page: Opened, run_id: str) -> RunView:
+def read_run(page: Opened, run_id: str) -> RunDetail:
     """The run as it stands; read from the store only when its version moved, and shared between sessions."""
     return _kept_run(page, run_id, run_version(page, run_id))
 
 
-def draw_state(page: Opened, view: RunSummary, message: str, *, kept: str) -> None:
+def draw_state(page: Opened, view: Run, message: str, *, kept: str) -> None:
     """A run's status with `message`, and the way to stop it or go on; `kept` says what going on need not do again."""
     draw_notice()  # this part may have been redrawn without the rest of the screen
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
@@ -72,7 +73,7 @@ def draw_state(page: Opened, view: RunSummary, message: str, *, kept: str) -> No
         consent.ask(page, view.run_id)
 
 
-def draw_status(page: Opened, view: RunSummary) -> None:
+def draw_status(page: Opened, view: Run) -> None:
     """Status, progress, what it has cost, and the way to stop or go on; errors in words."""
     draw_state(page, view, _message(view), kept="what was paid for is not asked for again")
     if not view.finished:
@@ -90,7 +91,7 @@ def draw_status(page: Opened, view: RunSummary) -> None:
         st.warning("No worker is alive yet: the run waits and then goes on. See Runs.", icon=":material/hourglass:")
 
 
-def draw_standing(view: RunView, standing: Standing) -> None:
+def draw_standing(view: RunDetail, standing: Standing) -> None:
     """The ranking, the text of the picked candidate, and both figures."""
     known = next((c.alignment for c in standing.candidates if c.alignment is not None), None)
     heading = tables.measure_heading(known)
@@ -126,7 +127,7 @@ def draw_standing(view: RunView, standing: Standing) -> None:
     charts.place_standing(view, standing)
 
 
-def draw_result(page: Opened, view: RunView, result: Calibration) -> None:
+def draw_result(page: Opened, view: RunDetail, result: Calibration) -> None:
     """The final judge beside the judge without criteria, held-out first, with what flatters named."""
     base = result.no_criteria.get("held_out")
     with st.container(border=True):
@@ -160,7 +161,7 @@ def draw_result(page: Opened, view: RunView, result: Calibration) -> None:
             link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
 
 
-def _headline(view: RunView, result: Calibration) -> str:
+def _headline(view: RunDetail, result: Calibration) -> str:
     n = len(result.chosen)
     judge = PLAIN_JUDGES.get(view.judge_spec, view.judge_spec)
     what = "No criteria were chosen" if n == 0 else "One set of criteria" if n == 1 else f"The mean of {n} criteria"
@@ -193,7 +194,7 @@ def _optimism_words(optimism: float) -> str:
     )
 
 
-def _draw_picked(view: RunView, candidate: Candidate) -> None:
+def _draw_picked(view: RunDetail, candidate: Candidate) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
             st.text(
@@ -233,27 +234,27 @@ def _resume(page: Opened, run_id: str) -> None:
         state.leave_notice(f"Not resumed: {error}", good=False)
 
 
-def _message(view: RunSummary) -> str:
+def _message(view: Run) -> str:
     if view.status == "queued":
         words = waiting_words(view)
         return f"{words[0].upper()}{words[1:]}."
     if view.status == "done":
         return f"finished {tables.ago(view.finished_at)}"
-    return " · ".join(part for part in (view.phase, view.message, view.placed) if part and part != view.status)
+    return " · ".join(part for part in (view.phase, view.message, view.placement) if part and part != view.status)
 
 
-def waiting_words(view: RunSummary) -> str:
+def waiting_words(view: Run) -> str:
     """Why a queued run waits."""
-    return view.waits or "waiting for a worker"
+    return view.placement or "waiting for a worker"
 
 
-def _progress_words(view: RunSummary) -> str:
+def _progress_words(view: Run) -> str:
     if view.progress is None:
         return "Starting …"
     return f"{100 * view.progress:.0f} % of about {view.calls_expected:,} calls"
 
 
-def _time(view: RunSummary) -> str:
+def _time(view: Run) -> str:
     if not view.finished:
         return tables.duration(view.seconds_left)
     return tables.duration(tables.seconds_taken(view, view.updated_at))

@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Style, StyleForm
-from core.projects.views import CriteriaSummary, GoldenView
+from core.kept import CriteriaEntry, GoldenSummary
 from core.projects.views.styles import StepsView, StylesRequest
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
@@ -53,7 +53,7 @@ class _Extent:
     level: Level | None
 
 
-def choose_styles(page: Opened, golden: GoldenView, aspect: str) -> StylesChoice:
+def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesChoice:
     """The whole form; nothing is started."""
     labelled = [one.aspect for one in golden.aspects if one.n_labelled]
     if not labelled:
@@ -100,7 +100,7 @@ def choose_styles(page: Opened, golden: GoldenView, aspect: str) -> StylesChoice
     return StylesChoice(request)
 
 
-def _key(golden: GoldenView, name: str) -> str:
+def _key(golden: GoldenSummary, name: str) -> str:
     """Keys that depend on the golden set: another one starts afresh."""
     return state.widget(f"styles_{name}_{golden.golden_id[-10:]}")
 
@@ -189,7 +189,7 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
     return tuple(styles), ""
 
 
-def _choose_extent(golden: GoldenView, aspects: Sequence[str]) -> _Extent:
+def _choose_extent(golden: GoldenSummary, aspects: Sequence[str]) -> _Extent:
     n_labelled = max((one.n_labelled for one in golden.aspects if one.aspect in aspects), default=golden.n_items)
     extent = st.radio(
         "How much of the golden set",
@@ -234,7 +234,7 @@ def _choose_extent(golden: GoldenView, aspects: Sequence[str]) -> _Extent:
     return _Extent(n_items, None if budget is None else int(budget), int(seed), statistic, level)
 
 
-def _choose_steps(page: Opened, golden: GoldenView, aspects: Sequence[str]) -> tuple[bool, dict[str, str]]:
+def _choose_steps(page: Opened, golden: GoldenSummary, aspects: Sequence[str]) -> tuple[bool, dict[str, str]]:
     """Whether evaluation steps are in force, and a person's text for each aspect that has one."""
     if not st.checkbox(
         "With evaluation steps (the model writes them once for each aspect; you may edit them)",
@@ -272,7 +272,7 @@ def _keep_steps(page: Opened, found: StepsView | None, key: str) -> None:
         state.leave_notice(f"The steps were not kept: {error}", good=False)
 
 
-def _choose_criteria(page: Opened, golden: GoldenView, aspects: Sequence[str]) -> dict[str, str]:
+def _choose_criteria(page: Opened, golden: GoldenSummary, aspects: Sequence[str]) -> dict[str, str]:
     """Id of the criteria for each aspect that shall have some."""
     chosen: dict[str, str] = {}
     for aspect in aspects:
@@ -293,7 +293,7 @@ def _choose_criteria(page: Opened, golden: GoldenView, aspects: Sequence[str]) -
     return chosen
 
 
-def _criteria_name(one: CriteriaSummary) -> str:
+def _criteria_name(one: CriteriaEntry) -> str:
     """Its first words, and where it stood; drawn by Streamlit as plain text in a list."""
     stood = next((found.alignment for found in one.alignments if found.side == "held-out"), None)
     words = tables.one_line(one.text)

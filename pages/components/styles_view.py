@@ -13,7 +13,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import GoldenView, RunSummary, RunView
+from core.kept import GoldenSummary, Run
+from core.projects.kinds import RunDetail
 from core.projects.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
 from core.report.figures import measure_name
 from core.report.figures.styles import ForecastLine, StyleMark, forecast_figure, styles_figure
@@ -29,7 +30,7 @@ NEARLY = 0.98
 """Share of the most that counts as nearly all of it."""
 
 
-def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The last grid of this golden set with its result, and the form of the next one."""
     runs = [
         run
@@ -52,7 +53,7 @@ def draw(page: Opened, golden: GoldenView, aspect: str) -> None:
     _offer(page, golden, aspect)
 
 
-def _choose_run(runs: Sequence[RunSummary], golden: GoldenView) -> RunSummary:
+def _choose_run(runs: Sequence[Run], golden: GoldenSummary) -> Run:
     """The newest, or an older one that a person picks."""
     by_id = {run.run_id: run for run in runs}
     if len(by_id) == 1:
@@ -72,7 +73,7 @@ def _follow(page: Opened, run_id: str, aspect: str) -> None:
     )
 
 
-def _draw_run(page: Opened, run: RunView, aspect: str) -> None:
+def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
     """Status with progress and time left, and the styles that are finished so far."""
     st.text(run.title)
     run_view.draw_status(page, run)
@@ -95,7 +96,7 @@ def _draw_run(page: Opened, run: RunView, aspect: str) -> None:
                 part.text(f"{name}\n{text}")
 
 
-def _draw_aspect(run: RunView, aspect: str, cells: Sequence[StyleCell]) -> None:
+def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> None:
     """The table of one aspect with its figures; all of it at one statistic and level on the same items."""
     first = cells[0]
     measure = measure_name(first.alignment.statistic, first.alignment.level)
@@ -220,7 +221,7 @@ def _columns(measure: str) -> dict[str, Any]:
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _offer(page: Opened, golden: GoldenView, aspect: str) -> None:
+def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The form, the estimate cell by cell, and the button."""
     choice = choose_styles(page, golden, aspect)
     if choice.request is None:

@@ -17,15 +17,9 @@ import streamlit as st
 
 from core.calibration.steps import Candidate
 from core.data.fields import Mapping
-from core.projects.views import (
-    ChangedItem,
-    CriteriaAlignment,
-    CriteriaSummary,
-    GoldenRow,
-    GoldenView,
-    ItemScore,
-    RunSummary,
-)
+from core.kept import CriteriaAlignment, CriteriaEntry, GoldenItem, GoldenSummary, Run
+from core.projects.items import ItemScore
+from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, Finding, GoldenSet
 from core.report.figures import describe
 
@@ -127,7 +121,7 @@ def money(cost: float | None) -> str:
     return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
-def goldens_frame(goldens: Sequence[GoldenView]) -> pd.DataFrame:
+def goldens_frame(goldens: Sequence[GoldenSummary]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "name": [g.name for g in goldens],
@@ -144,7 +138,7 @@ def goldens_frame(goldens: Sequence[GoldenView]) -> pd.DataFrame:
     )
 
 
-def items_frame(rows: Sequence[GoldenRow]) -> pd.DataFrame:
+def items_frame(rows: Sequence[GoldenItem]) -> pd.DataFrame:
     """A page of a golden set: ids, texts, labels."""
     aspects = list(rows[0].labels) if rows else []
     frame: dict[str, list[Any]] = {
@@ -230,7 +224,7 @@ def gap_words(one: ItemScore) -> str:
     return "too lenient" if one.gap > 0 else "too strict"
 
 
-def runs_frame(runs: Sequence[RunSummary], now: datetime | None = None) -> pd.DataFrame:
+def runs_frame(runs: Sequence[Run], now: datetime | None = None) -> pd.DataFrame:
     moment = now or datetime.now(UTC)
     return pd.DataFrame(
         {
@@ -250,7 +244,7 @@ def runs_frame(runs: Sequence[RunSummary], now: datetime | None = None) -> pd.Da
     )
 
 
-def _percent(run: RunSummary) -> float | None:
+def _percent(run: Run) -> float | None:
     """A run that is done is done, whatever its expected calls were."""
     share = 1.0 if run.status == "done" else run.progress
     return None if share is None else 100 * share
@@ -261,42 +255,42 @@ def count_words(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def status_words(run: RunSummary) -> str:
+def status_words(run: Run) -> str:
     if run.cancelling and not run.finished:
         return "cancelling"
     return {"queued": "waiting", "budget": "cut by the budget"}.get(run.status, run.status)
 
 
-def worker_words(run: RunSummary) -> str | None:
+def worker_words(run: Run) -> str | None:
     """Who has or had the run, and what that worker computes on; None before anybody took it."""
     if not run.worker_id:
         return None
     return f"{run.worker_id} ({run.capability})" if run.capability else run.worker_id
 
 
-def seconds_taken(run: RunSummary, now: datetime) -> float | None:
+def seconds_taken(run: Run, now: datetime) -> float | None:
     if run.started_at is None:
         return None
     return ((run.finished_at or now) - run.started_at).total_seconds()
 
 
-def newest_calibration(one: CriteriaSummary) -> CriteriaAlignment | None:
+def newest_calibration(one: CriteriaEntry) -> CriteriaAlignment | None:
     """How criteria stood on calibration items in the newest run that scored them."""
     return next((a for a in one.alignments if a.side == "calibration"), None)
 
 
-def status_of(one: CriteriaSummary) -> str:
+def status_of(one: CriteriaEntry) -> str:
     """What the newest calibration made of criteria; a re-scoring gives no status."""
     return next((a.status for a in one.alignments if a.side == "calibration" and a.status), "")
 
 
-def best_first(listed: Sequence[CriteriaSummary]) -> list[CriteriaSummary]:
+def best_first(listed: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
     """The chosen first, then by newest calibration alignment; the rejected and those dropped early stand below.
 
     The undefined and the unscored come last.
     """
 
-    def place(one: CriteriaSummary) -> tuple[int, float]:
+    def place(one: CriteriaEntry) -> tuple[int, float]:
         newest, status = newest_calibration(one), status_of(one)
         if newest is None or newest.alignment.value is None:
             return (4, 0.0)
@@ -306,7 +300,7 @@ def best_first(listed: Sequence[CriteriaSummary]) -> list[CriteriaSummary]:
     return sorted(listed, key=place)
 
 
-def criteria_frame(listed: Sequence[CriteriaSummary]) -> pd.DataFrame:
+def criteria_frame(listed: Sequence[CriteriaEntry]) -> pd.DataFrame:
     """Criteria with their newest calibration alignment."""
     newest = [newest_calibration(c) for c in listed]
     alignments = [None if a is None else a.alignment for a in newest]

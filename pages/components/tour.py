@@ -15,8 +15,7 @@ from streamlit.errors import StreamlitAPIException
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import RunSummary
-from core.projects.views.demo import is_demo
+from core.kept import Run, is_demo
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import people, state
@@ -33,7 +32,7 @@ class Finished:
 
     golden_id: str
     aspect: str
-    runs: tuple[RunSummary, ...]
+    runs: tuple[Run, ...]
 
     def run(self, kind: str, spec: str = "") -> str:
         """The oldest finished run of a kind (by a judge), "" for none: the one that came with the demo."""

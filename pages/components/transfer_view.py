@@ -11,7 +11,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views import GoldenView
+from core.kept import GoldenSummary
 from core.projects.views.transfer import Arriving, Exported
 from pages.components import people, state
 from pages.components.page import Opened, stop_with
@@ -20,7 +20,7 @@ from pages.components.screens import plain
 MOST_NAMES = 12  # of golden sets, people and judges; the rest is counted
 
 
-def draw(page: Opened, golden: GoldenView | None, aspect: str) -> None:
+def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
     """Export the project, or import another; the golden set and the aspect do not matter to either."""
     left, right = st.columns(2, gap="large")
     with left:

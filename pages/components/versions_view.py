@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core import projects
-from core.projects.views import CriteriaSummary, CriteriaView, RescoreRequest
-from core.projects.views.rounds import Relative
+from core.kept import CriteriaEntry
+from core.projects.rescore import RescoreRequest
+from core.projects.rounds import Relative
 from core.wording import word_diff
 from pages.components import diff_view, lineage_view, people, review_view, state, tables
 from pages.components.page import Opened, link_to
@@ -20,7 +21,7 @@ COPY = state.widget("copy_part")
 FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
-def draw(page: Opened, view: CriteriaView) -> None:
+def draw(page: Opened, view: CriteriaEntry) -> None:
     """Two versions side by side, then all of them as a tree and a table."""
     golden = projects.get_golden(page.store, view.golden_id)
     family = projects.family_tree(page.store, page.project.project_id, view.criteria.aspect, view.golden_id)
@@ -34,7 +35,7 @@ def draw(page: Opened, view: CriteriaView) -> None:
     lineage_view.draw(page, golden, view.criteria.aspect)
 
 
-def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaView) -> None:
+def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry) -> None:
     first, second = _choose(by_id, view)
     if problem := st.session_state.pop(PROBLEM, ""):
         st.warning(plain(problem), icon=":material/error:")
@@ -69,7 +70,7 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaView) 
         )
 
 
-def _choose(by_id: Mapping[str, Relative], view: CriteriaView) -> tuple[str, str]:
+def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry) -> tuple[str, str]:
     """The two versions: at first the open one and its parent (or the newest other one)."""
     ids = list(reversed(by_id))
     here = view.criteria_id if view.criteria_id in by_id else ids[0]
@@ -127,7 +128,7 @@ def _merge(page: Opened, first: str, second: str) -> None:
         state.put_in_url(criteria=made[0], rescore=None)
 
 
-def _measure(page: Opened, view: CriteriaView, old: CriteriaSummary, new: CriteriaSummary, run_id: str) -> None:
+def _measure(page: Opened, view: CriteriaEntry, old: CriteriaEntry, new: CriteriaEntry, run_id: str) -> None:
     request = RescoreRequest(
         page.project.project_id,
         view.golden_id,
@@ -148,14 +149,14 @@ def _measure(page: Opened, view: CriteriaView, old: CriteriaSummary, new: Criter
 # ── a copy for elsewhere ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_copy(page: Opened, view: CriteriaView) -> None:
+def draw_copy(page: Opened, view: CriteriaEntry) -> None:
     """Copy the text to another aspect, golden set or project."""
     with st.popover("Copy to …", icon=":material/content_copy:", on_change="rerun", key=COPY) as part:
         if part.open:
             _draw_copy_form(page, view)
 
 
-def _draw_copy_form(page: Opened, view: CriteriaView) -> None:
+def _draw_copy_form(page: Opened, view: CriteriaEntry) -> None:
     offered = {one.project_id: one.name for one in projects.list_projects(page.store)}
     project_id = st.selectbox(
         "Project",
@@ -192,7 +193,7 @@ def _draw_copy_form(page: Opened, view: CriteriaView) -> None:
     )
 
 
-def _copy(page: Opened, view: CriteriaView, where: tuple[str, str, str]) -> None:
+def _copy(page: Opened, view: CriteriaEntry, where: tuple[str, str, str]) -> None:
     project_id, golden_id, aspect = where
     made: list[str] = []
 

@@ -46,7 +46,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg  # noqa: E402
 from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
 from core.labelling.plan import LabelAspect  # noqa: E402
-from core.projects.views import CalibrationRequest  # noqa: E402
+from core.projects.calibration import CalibrationRequest  # noqa: E402
 from core.projects.views.labelling import PassRequest  # noqa: E402
 from core.records import Scale  # noqa: E402
 from core.settings import Settings  # noqa: E402

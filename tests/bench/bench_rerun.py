@@ -27,7 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.projects.views import CalibrationRequest, RunView  # noqa: E402
+from core.projects.calibration import CalibrationRequest  # noqa: E402
+from core.projects.kinds import RunDetail  # noqa: E402
 from core.records import AspectLabels, GoldenSet, Item, Scale  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.store import Store  # noqa: E402
@@ -61,7 +62,7 @@ def golden_set(seed: int = 0) -> GoldenSet:
     return GoldenSet("bench", "source_target", tuple(items), aspects)
 
 
-def finished_run(store: Store, settings: Settings, golden: GoldenSet) -> RunView:
+def finished_run(store: Store, settings: Settings, golden: GoldenSet) -> RunDetail:
     """A calibration of 60 drafts without refining, run by a worker process."""
     project = projects.create_project(store, "bench")
     golden_id = projects.add_golden(store, project.project_id, golden)

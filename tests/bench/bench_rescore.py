@@ -26,7 +26,7 @@ from conftest import SETTLED, serving  # noqa: E402
 
 from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.projects.views import CalibrationRequest  # noqa: E402
+from core.projects.calibration import CalibrationRequest  # noqa: E402
 from core.settings import Settings  # noqa: E402
 
 LIMIT_SECONDS = 2.0

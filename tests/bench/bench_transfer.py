@@ -23,11 +23,10 @@ sys.path.insert(0, str(ROOT))
 
 from core import projects  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.projects.views import CalibrationRequest  # noqa: E402
-from core.records import AspectLabels, Criteria, GoldenSet, Item, Rating, Scale  # noqa: E402
+from core.projects.calibration import CalibrationRequest  # noqa: E402
+from core.records import AspectLabels, Criteria, GoldenSet, Item, Rating, Scale, ScoreMatrix  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.codec import pack  # noqa: E402
-from core.store.rows import CriteriaScores, NewRun  # noqa: E402
 from core.store.store import Store  # noqa: E402
 
 T = TypeVar("T")
@@ -57,13 +56,13 @@ def fill(store: Store, n: int, n_runs: int, n_replies: int) -> str:
     store.criteria.add(project_id, golden_id, candidates)
     request = CalibrationRequest(project_id, golden_id, "coherence", settings=CalibrationSettings())
     for _ in range(n_runs):
-        new = NewRun(project_id, golden_id, "calibration", "t", "coherence", "openai:m", pack(request).body)
-        run_id = store.runs.add(new)
+        body = pack(request).body
+        run_id = store.runs.add(project_id, golden_id, "calibration", "t", "coherence", "openai:m", body)
         store.runs.claim(run_id, 1, "w")
         for k, one in enumerate(candidates):
             values = rng.uniform(1, 5, n)
-            scored = CriteriaScores(one.criteria_id, tuple(range(n)), tuple(values.tolist()))
-            store.results.add_scores(run_id, [scored])
+            scored = ScoreMatrix((one.criteria_id,), golden.item_ids, values[np.newaxis])
+            store.results.add_scores(run_id, range(n), scored)
             store.results.put_document(run_id, f"kept {k}", pack({"values": values, "text": one.text}))
         body = json.dumps({"text": "A reply of usual length. " * 20, "finish": "stop", "usage": {"requests": 1}})
         keys = [f"reply:{run_id}:{k}" for k in range(n_replies)]

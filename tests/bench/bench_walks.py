@@ -104,7 +104,7 @@ def to_judge_file(settings: Settings) -> Walk:
     from core.calibration.settings import CalibrationSettings
     from core.data import build_golden, propose_mapping
     from core.demo.build import do_here
-    from core.projects.views import CalibrationRequest
+    from core.projects.calibration import CalibrationRequest
 
     store, project_id = opened(settings)
     sent = (SAMPLES / "data_to_text.csv").read_bytes()
@@ -175,7 +175,7 @@ def to_heat_map(settings: Settings) -> Walk:
     import core
     from core import projects
     from core.demo.build import do_here
-    from core.projects.views.repeval import RepEvalRequest, RepEvalView
+    from core.projects.repeval import RepEvalOutcome, RepEvalRequest
     from core.repeval.settings import RepEvalSettings
     from core.report.figures.repeval import heat_figure
     from pages.components.repeval_view import heat_of, measure_of
@@ -199,7 +199,7 @@ def to_heat_map(settings: Settings) -> Walk:
         run_id = projects.start_repeval(store, settings, request)
         assert do_here(store, settings, run_id) == "done"
         outcome = projects.run_view(store, run_id).outcome
-        assert isinstance(outcome, RepEvalView)
+        assert isinstance(outcome, RepEvalOutcome)
         return heat_figure(heat_of(outcome.result), measure=measure_of(outcome.result))
 
     return walk

@@ -18,7 +18,7 @@ from playwright.sync_api import Locator, Page, expect
 from core import projects
 from core.data import load_golden
 from core.fusion.assistants import make_assistant
-from core.jobs.runs.metrics import judge_of
+from core.projects.metrics import judge_of
 from core.settings import Settings
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

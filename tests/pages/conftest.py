@@ -25,28 +25,23 @@ from core.data.labels_needed import few_labels
 from core.data.texts import KnownTexts
 from core.demo.build import do_here
 from core.errors import ConflictError, JobError, NotFoundError
-from core.people import LOCAL, Actor
-from core.projects.views import (
-    AspectView,
-    CalibrationRequest,
-    ChangedItem,
+from core.kept import (
+    AspectSummary,
     CriteriaAlignment,
-    CriteriaSummary,
-    CriteriaView,
-    DifferenceView,
+    CriteriaEntry,
+    GoldenItem,
     GoldenPage,
-    GoldenRow,
-    GoldenView,
-    ItemScore,
-    ItemView,
-    ProjectView,
-    RescoreRequest,
-    RescoreView,
-    RunSummary,
-    RunView,
+    GoldenSummary,
+    ProjectSummary,
+    Run,
+    Worker,
 )
+from core.people import LOCAL, Actor
+from core.projects.calibration import CalibrationRequest
+from core.projects.items import ExplainedItem, ItemScore
+from core.projects.kinds import RunDetail
+from core.projects.rescore import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
 from core.projects.views.reviews import Review
-from core.projects.views.workers import WorkerView
 from core.records import (
     Alignment,
     AspectLabels,
@@ -113,10 +108,13 @@ class World:
     """Projects, golden sets, runs and criteria in memory, with the faces of `core.projects`."""
 
     def __init__(self) -> None:
-        self.projects = [ProjectView("p1", "Sample project", NOW, 1, 0), ProjectView("p2", HOSTILE, NOW, 0, 0)]
+        self.projects = [
+            ProjectSummary("p1", "Sample project", NOW, None, 1, 0),
+            ProjectSummary("p2", HOSTILE, NOW, None, 0, 0),
+        ]
         self.goldens: dict[str, list[GoldenSet]] = {"p1": [a_golden()], "p2": []}
-        self.runs: dict[str, RunView] = {}
-        self.criteria: dict[str, CriteriaView] = {}
+        self.runs: dict[str, RunDetail] = {}
+        self.criteria: dict[str, CriteriaEntry] = {}
         self.alive = True
         self.estimate_error: Exception | None = None
         self.conflict = ""
@@ -165,9 +163,9 @@ class World:
         )
         return replace(result, **changes)
 
-    def add_run(self, run_id: str, status: str, **changes: Any) -> RunView:
+    def add_run(self, run_id: str, status: str, **changes: Any) -> RunDetail:
         golden_id = self.goldens["p1"][0].digest
-        view = RunView(
+        view = RunDetail(
             run_id=run_id,
             project_id="p1",
             kind="calibration",
@@ -185,13 +183,18 @@ class World:
             started_at=NOW - timedelta(minutes=4),
             updated_at=NOW,
             finished_at=NOW if status in ("done", "failed", "cancelled", "budget") else None,
-            seconds_left=42.0,
             error="",
             attempt=1,
             worker_id="w",
-            worker_alive=True,
-            cancelling=False,
+            capability="",
             version=1,
+            request_json="",
+            snapshots=1,
+            begun_by="",
+            cancel_requested=False,
+            not_before=NOW,
+            now=NOW,
+            beat_at=NOW,
             request=CalibrationRequest("p1", golden_id, "coherence"),
         )
         self.runs[run_id] = replace(view, **changes)
@@ -200,18 +203,20 @@ class World:
     def add_criteria(
         self, criteria: Criteria, run_id: str | None, value: float | None = 0.5, status: str = "kept"
     ) -> None:
-        alignments = (CriteriaAlignment(run_id, "calibration", aligned(value), status),) if run_id else ()
-        self.criteria[criteria.criteria_id] = CriteriaView(
-            criteria, "p1", self.goldens["p1"][0].digest, NOW, alignments, (), criteria.criteria_id
+        alignments = (
+            (CriteriaAlignment(criteria.criteria_id, run_id, "calibration", aligned(value), status),) if run_id else ()
+        )
+        self.criteria[criteria.criteria_id] = CriteriaEntry(
+            criteria, "p1", self.goldens["p1"][0].digest, NOW, alignments, ()
         )
 
-    def a_rescore(self, parent: Criteria, edited: Criteria, low: float = 0.01, high: float = 0.2) -> RescoreView:
-        return RescoreView(
+    def a_rescore(self, parent: Criteria, edited: Criteria, low: float = 0.01, high: float = 0.2) -> RescoreResult:
+        return RescoreResult(
             edited.criteria_id,
             parent.criteria_id,
             aligned(0.5),
             aligned(0.6),
-            DifferenceView((low + high) / 2, Interval(low, high), 0.02, 80),
+            PairedDifference((low + high) / 2, Interval(low, high), 0.02, 80),
             (
                 ChangedItem("i1-1", 2.0, 4.5, 2.2, 2.1, 0.1, "mended"),
                 ChangedItem("i2-1", 4.0, 3.9, 2.0, 0.1, -1.6, "broken"),
@@ -225,7 +230,7 @@ class World:
     def list_people(self, store: object, project_id: str) -> list[str]:
         return []
 
-    def ensure_sample_project(self, store: object) -> ProjectView:
+    def ensure_sample_project(self, store: object) -> ProjectSummary:
         return self.projects[0]
 
     def ensure_worker(self, settings: Settings, *, after: float = 0.0) -> None:
@@ -234,20 +239,20 @@ class World:
     def worker_alive(self, store: object) -> bool:
         return self.alive
 
-    def list_workers(self, store: object) -> list[WorkerView]:
-        return [WorkerView("w", "here", "cpu", NOW)] if self.alive else []
+    def list_workers(self, store: object) -> list[Worker]:
+        return [Worker("w", "here", 1, NOW, 0.0)] if self.alive else []
 
-    def list_projects(self, store: object) -> list[ProjectView]:
+    def list_projects(self, store: object) -> list[ProjectSummary]:
         return self.projects
 
-    def create_project(self, store: object, name: str) -> ProjectView:
-        self.projects.append(ProjectView(f"p{len(self.projects) + 1}", name, NOW, 0, 0))
+    def create_project(self, store: object, name: str) -> ProjectSummary:
+        self.projects.append(ProjectSummary(f"p{len(self.projects) + 1}", name, NOW, None, 0, 0))
         self.goldens[self.projects[-1].project_id] = []
         return self.projects[-1]
 
-    def list_goldens(self, store: object, project_id: str) -> list[GoldenView]:
+    def list_goldens(self, store: object, project_id: str) -> list[GoldenSummary]:
         return [
-            GoldenView(
+            GoldenSummary(
                 g.digest,
                 g.name,
                 g.kind,
@@ -255,7 +260,7 @@ class World:
                 g.n_sources,
                 g.n_systems,
                 len(g.ratings),
-                tuple(AspectView(a, labels.scale, labels.n_labelled) for a, labels in g.aspects.items()),
+                tuple(AspectSummary(a, labels.scale, labels.n_labelled) for a, labels in g.aspects.items()),
                 NOW,
             )
             for g in self.goldens[project_id]
@@ -270,7 +275,7 @@ class World:
     def golden_page(self, store: object, golden_id: str, offset: int, limit: int) -> GoldenPage:
         golden = self.load_golden_set(store, golden_id)
         rows = tuple(
-            GoldenRow(i, golden.items[i], {a: labels.values[i] for a, labels in golden.aspects.items()})
+            GoldenItem(i, golden.items[i], {a: labels.values[i] for a, labels in golden.aspects.items()})
             for i in range(offset, min(offset + limit, len(golden.items)))
         )
         return GoldenPage(rows, offset, len(golden.items))
@@ -298,7 +303,7 @@ class World:
 
     def cancel_run(self, store: object, run_id: str) -> None:
         self.cancelled.append(run_id)
-        self.runs[run_id] = replace(self.runs[run_id], cancelling=True, version=self.runs[run_id].version + 1)
+        self.runs[run_id] = replace(self.runs[run_id], cancel_requested=True, version=self.runs[run_id].version + 1)
 
     def resume_run(self, store: object, settings: Settings, run_id: str) -> None:
         if run_id == "stuck":
@@ -307,7 +312,7 @@ class World:
         run = self.runs[run_id]
         self.runs[run_id] = replace(run, status="running", finished_at=None, error="", version=run.version + 1)
 
-    def list_runs(self, store: object, project_id: str | None = None) -> list[RunSummary]:
+    def list_runs(self, store: object, project_id: str | None = None) -> list[Run]:
         return [run for run in self.runs.values() if project_id in (None, run.project_id)]
 
     def run_version(self, store: object, run_id: str) -> int:
@@ -315,29 +320,14 @@ class World:
             raise NotFoundError(f"There is no run {run_id}.")
         return self.runs[run_id].version
 
-    def run_view(self, store: object, run_id: str) -> RunView:
+    def run_view(self, store: object, run_id: str) -> RunDetail:
         self.reads += 1
         if run_id not in self.runs:
             raise NotFoundError(f"There is no run {run_id}.")
         return self.runs[run_id]
 
-    def list_criteria(self, store: object, project_id: str, **only: Any) -> list[CriteriaSummary]:
-        return [
-            CriteriaSummary(
-                v.criteria_id,
-                v.project_id,
-                v.criteria.aspect,
-                v.text,
-                v.provenance.origin,
-                v.parents,
-                v.author,
-                v.note,
-                v.created_at,
-                v.alignments,
-            )
-            for v in self.criteria.values()
-            if v.project_id == project_id
-        ]
+    def list_criteria(self, store: object, project_id: str, **only: Any) -> list[CriteriaEntry]:
+        return [one for one in self.criteria.values() if one.project_id == project_id]
 
     def list_judges(self, store: object, project_id: str, *of: Any) -> list[Any]:
         return []  # Compare is tested against a real store
@@ -365,7 +355,7 @@ class World:
     def drop_draft(self, store: object, project_id: str, subject: str) -> None:
         return None
 
-    def get_criteria(self, store: object, project_id: str, criteria_id: str) -> CriteriaView:
+    def get_criteria(self, store: object, project_id: str, criteria_id: str) -> CriteriaEntry:
         if criteria_id not in self.criteria:
             raise NotFoundError(f"There are no criteria {criteria_id}.")
         return self.criteria[criteria_id]
@@ -378,10 +368,12 @@ class World:
             ItemScore("i3", "s1", "m0", 3.0, None, None, "no verdict"),
         )
 
-    def explain_item(self, store: object, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ItemView:
+    def explain_item(
+        self, store: object, settings: Settings, run_id: str, criteria_id: str, item_id: str
+    ) -> ExplainedItem:
         score = next(one for one in self.item_scores(store, run_id, criteria_id) if one.item_id == item_id)
         item = Item(item_id, "The <b>judged</b> text.", "s0", "m0", "The source text.")
-        return ItemView(item, score, "+0.40  reward texts that are short", ("Rating: 4.5 since it is short.",))
+        return ExplainedItem(item, score, "+0.40  reward texts that are short", ("Rating: 4.5 since it is short.",))
 
     def save_edit(
         self,
@@ -395,7 +387,7 @@ class World:
     ) -> str:
         parent = self.criteria[parent_id]
         if self.conflict and expected_head != self.conflict:
-            self.criteria[parent_id] = replace(parent, head=self.conflict)
+            self.criteria[parent_id] = replace(parent, edits=(self.conflict,))
             raise ConflictError("Somebody saved first.", theirs="Their text.", yours=text)
         edited = Criteria(text, "coherence", Provenance("edit", parents=(parent_id,), author=author, note=note))
         self.add_criteria(edited, None)

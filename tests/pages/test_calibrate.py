@@ -104,7 +104,7 @@ def test_a_running_run_shows_its_ranking_and_can_be_cancelled(world: Any, open_s
     assert list(board["rank"]) == [1, 2, 3, 4, 5, 6]
     assert board["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert board["status"].iloc[-1] == "baseline"
-    assert {m.label: m.value for m in screen.metric}["Time left"] == "42 s"
+    assert {m.label: m.value for m in screen.metric}["Time left"] == "16 min"  # 600 of 3,000 calls took 4
     button(screen, "Cancel").click().run()
     assert world.cancelled == ["r1"]
     assert button(screen, "Cancelling …").disabled
@@ -142,9 +142,7 @@ def test_unread_items_are_counted_in_the_ranking_where_there_are_any(world: Any,
 
 def test_a_finished_run_tells_held_out_beside_calibration(world: Any, open_screen: Open, texts: Texts) -> None:
     candidates = world.candidates(5, "kept")
-    world.add_run(
-        "r1", "done", standing=world.standing(candidates), calibration=world.calibration(candidates), calls=3000
-    )
+    world.add_run("r1", "done", standing=world.standing(candidates), outcome=world.calibration(candidates), calls=3000)
     screen = open_screen(SCREEN, run="r1")
     assert {m.label: m.value for m in screen.metric}["Held-out, Spearman rho, sample level"] == "0.520 [0.42, 0.62]"
     said = texts(screen)
@@ -159,7 +157,7 @@ def test_a_finished_run_tells_held_out_beside_calibration(world: Any, open_scree
 def test_an_undefined_result_is_a_dash_with_its_reason(world: Any, open_screen: Open, texts: Texts) -> None:
     candidates = world.candidates(2, "kept")
     undefined = replace(candidates[0].alignment, value=None, interval=None, reason="all scores are equal")
-    world.add_run("r1", "done", calibration=world.calibration(candidates, held_out=undefined))
+    world.add_run("r1", "done", outcome=world.calibration(candidates, held_out=undefined))
     screen = open_screen(SCREEN, run="r1")
     assert {m.label: m.value for m in screen.metric}["Held-out, Spearman rho, sample level"] == "—"
     assert "undefined: all scores are equal" in texts(screen)
@@ -195,7 +193,7 @@ def test_an_unknown_run_is_told_with_a_way_out(world: Any, open_screen: Open, te
 
 def test_without_a_worker_the_screen_says_that_the_run_waits(world: Any, open_screen: Open, texts: Texts) -> None:
     world.alive = False
-    world.add_run("r1", "queued", worker_alive=None, calls=0, calls_expected=0)
+    world.add_run("r1", "queued", calls=0, calls_expected=0)
     assert "No worker is alive" in texts(open_screen(SCREEN, run="r1"))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.projects.views import RescoreRequest
+from core.projects.rescore import RescoreRequest
 from core.records import Criteria, Provenance
 from pages.components import state
 
@@ -22,7 +22,7 @@ SCREEN = "4_criteria"
 def best(world: Any) -> Criteria:
     """A finished run with five candidates; the best of them."""
     candidates = world.candidates(5, "kept")
-    world.add_run("r1", "done", standing=world.standing(candidates), calibration=world.calibration(candidates))
+    world.add_run("r1", "done", standing=world.standing(candidates), outcome=world.calibration(candidates))
     for place, candidate in enumerate(candidates):
         world.add_criteria(candidate.criteria, "r1", 0.6 - place / 100)
     return candidates[0].criteria
@@ -121,7 +121,7 @@ def test_an_edit_stands_beside_its_parent(
 ) -> None:
     world.add_criteria(edited, "r1")
     request = RescoreRequest("p1", "g", "coherence", edited.criteria_id, best.criteria_id, "r1")
-    world.add_run("s1", "done", kind="rescore", request=request, rescore=world.a_rescore(best, edited, low, high))
+    world.add_run("s1", "done", kind="rescore", request=request, outcome=world.a_rescore(best, edited, low, high))
     screen = open_screen(SCREEN, rescore="s1")
     metrics = {m.label: m.value for m in screen.metric}
     assert metrics["Parent"] == "0.500 [0.40, 0.60]"

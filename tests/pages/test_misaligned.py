@@ -9,7 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.projects.views import CriteriaSummary, ItemScore
+from core.kept import CriteriaEntry
+from core.projects.items import ItemScore
 from core.projects.views.reviews import Triage
 from core.quotes import Piece
 from pages.components.misaligned_filters import RANKS, STANDARDISED, Sight
@@ -22,18 +23,18 @@ ASPECT = "coherence"
 
 
 @pytest.fixture(scope="module")
-def listed(real: Any) -> list[CriteriaSummary]:
+def listed(real: Any) -> list[CriteriaEntry]:
     """The criteria of the run, those with the highest alignment first."""
     found = projects.list_criteria(real.store, real.project_id, ASPECT, real.golden_id)
 
-    def value(one: CriteriaSummary) -> float:
+    def value(one: CriteriaEntry) -> float:
         return max((a.alignment.value or -2 for a in one.alignments if a.side == "calibration"), default=-2)
 
     return sorted(found, key=value, reverse=True)
 
 
 @pytest.fixture(scope="module")
-def scored(real: Any, listed: list[CriteriaSummary]) -> tuple[ItemScore, ...]:
+def scored(real: Any, listed: list[CriteriaEntry]) -> tuple[ItemScore, ...]:
     return projects.item_scores(real.store, real.run_id, listed[0].criteria_id)
 
 
@@ -70,7 +71,7 @@ def test_an_empty_project_says_where_misaligned_items_come_from(real: Any, open_
 
 
 def test_the_largest_gaps_of_the_best_criteria_come_first(
-    real: Any, opened: Open, texts: Texts, listed: list[CriteriaSummary], scored: tuple[ItemScore, ...]
+    real: Any, opened: Open, texts: Texts, listed: list[CriteriaEntry], scored: tuple[ItemScore, ...]
 ) -> None:
     screen = opened()
     assert screen.query_params["run"] == real.run_id
@@ -107,7 +108,7 @@ def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open, texts: Te
 
 
 def test_a_link_opens_its_item_under_its_criteria(
-    real: Any, opened: Open, texts: Texts, listed: list[CriteriaSummary]
+    real: Any, opened: Open, texts: Texts, listed: list[CriteriaEntry]
 ) -> None:
     other = next(one for one in listed[1:] if one.text)
     scores = projects.item_scores(real.store, real.run_id, other.criteria_id)
@@ -146,7 +147,7 @@ def test_filters_by_side_group_label_and_order(opened: Open, scored: tuple[ItemS
     assert not screen.exception
 
 
-def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, listed: list[CriteriaSummary]) -> None:
+def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, listed: list[CriteriaEntry]) -> None:
     scored_ids = {one.criteria_id for one in listed}
     child = next(one for one in listed if one.parents and one.parents[0] in scored_ids)
     changes = projects.item_changes(real.store, real.run_id, child.criteria_id, child.parents[0])

@@ -13,16 +13,15 @@ from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.jobs.documents import RESULT
-from core.jobs.runs.repeval import judge_of
 from core.progress import Stage
-from core.projects.views import RunView
-from core.projects.views.repeval import RepEvalRequest, RepEvalView
+from core.projects.kinds import RunDetail
+from core.projects.repeval import RepEvalOutcome, RepEvalRequest, judge_of
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, PairRule, RepEvalSettings, States, curve_over_pairs, run, stability
 from core.repeval.states.records import Grid
 from core.settings import Settings
 from core.store.codec import pack
+from core.store.results import RESULT
 from core.store.store import Store
 
 Open = Callable[..., AppTest]
@@ -77,7 +76,7 @@ class Bench:
         run_id, states = self.start(replace(self.request, settings=settings)), made_states(self.labels)
         result = run(self.golden, "wit", states, settings)
         judge_id = self.store.judges.add(self.project, self.golden_id, judge_of(result, run_id))
-        view = RepEvalView(result, judge_id)
+        view = RepEvalOutcome(result, judge_id)
         if extras:
             view = replace(view, stability=stability(self.golden, "wit", states, settings, range(3)))
             if settings.uses_pairs:
@@ -87,9 +86,9 @@ class Bench:
         self.store.runs.finish(run_id, 1, "done")
         return run_id
 
-    def view(self, run_id: str) -> RepEvalView:
-        seen: RunView = projects.run_view(self.store, run_id)
-        assert isinstance(seen.outcome, RepEvalView)
+    def view(self, run_id: str) -> RepEvalOutcome:
+        seen: RunDetail = projects.run_view(self.store, run_id)
+        assert isinstance(seen.outcome, RepEvalOutcome)
         return seen.outcome
 
 
@@ -278,7 +277,7 @@ def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench,
 
 
 def test_a_run_of_another_kind_is_not_shown_here(bench: Bench, open_screen: Open, texts: Texts) -> None:
-    from core.projects.views.metrics import MetricsRequest
+    from core.projects.metrics import MetricsRequest
 
     asked = MetricsRequest(bench.project, bench.golden_id, "wit", ("overlap",))
     run_id = projects.start_metrics(bench.store, bench.settings, asked)

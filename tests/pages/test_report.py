@@ -17,7 +17,7 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
 from core.report.headline import headline
 from core.report.limits import limits

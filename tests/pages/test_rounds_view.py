@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.calibration.settings import OPERATIONS, RoundSettings
 from core.people import Actor
-from core.projects.views import DifferenceView
-from core.projects.views.rounds import ProposalView, RoundRequest
+from core.projects.rescore import PairedDifference
+from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import Criteria, Interval
 
 Open = Callable[..., AppTest]
@@ -73,7 +73,7 @@ def press(screen: AppTest, label: str) -> AppTest:
     return screen
 
 
-def proposals(real: Any, round_id: str) -> list[ProposalView]:
+def proposals(real: Any, round_id: str) -> list[ListedProposal]:
     return projects.list_proposals(real.store, round_id)
 
 
@@ -178,13 +178,16 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
     """Above 0 on both, with p = .819 and .743: no difference shown."""
     one = proposals(real, round_id)[0]
     inner, whole = (
-        DifferenceView(0.046, Interval(-0.2, 0.3), 0.819, 24),
-        DifferenceView(0.035, Interval(-0.1, 0.2), 0.743, 72),
+        PairedDifference(0.046, Interval(-0.2, 0.3), 0.819, 24),
+        PairedDifference(0.035, Interval(-0.1, 0.2), 0.743, 72),
     )
     for changed, words in (
         ((inner, whole), "no difference shown on both"),
         ((replace(inner, p=None), whole), "no test: that takes at least 8 sources"),
-        (tuple(DifferenceView(0.2, Interval(0.1, 0.3), 0.001, 72) for _ in range(2)), "higher on both, beyond chance"),
+        (
+            tuple(PairedDifference(0.2, Interval(0.1, 0.3), 0.001, 72) for _ in range(2)),
+            "higher on both, beyond chance",
+        ),
     ):
         shown = [replace(one, inner=changed[0], calibration=changed[1])]
         monkeypatch.setattr(projects, "list_proposals", lambda *_, shown=shown: shown)

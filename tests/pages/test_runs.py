@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.projects.views.workers import WorkerView
+from core.kept import Worker
 from core.records import Usage
 from pages.components import tables
 from pages.components.screens import plain
@@ -46,7 +46,7 @@ def test_every_state_is_listed_with_its_cost_and_error(world: Any, open_screen: 
     world.add_run("c", "done", calls=3000, usage=Usage(3000, cost=1.5))
     world.add_run("d", "failed", error="The endpoint\nis down.")
     world.add_run("e", "cancelled")
-    world.add_run("f", "running", cancelling=True)
+    world.add_run("f", "running", cancel_requested=True)
     shown = open_screen(SCREEN).dataframe[0].value
     assert list(shown["status"]) == ["waiting", "running", "done", "failed", "cancelled", "cancelling"]
     assert shown["progress"].isna().tolist()[0]
@@ -147,9 +147,9 @@ def test_plain_breaks_what_would_become_a_link() -> None:
 
 def test_which_worker_has_a_run_and_why_another_waits(world: Any, open_screen: Open, texts: Texts) -> None:
     why = "waiting for a GPU worker: gpu-1 (cuda) takes it when free"
-    world.add_run("q", "queued", worker_id="", waits=why, started_at=None, calls=0, calls_expected=0)
+    world.add_run("q", "queued", worker_id="", placement=why, started_at=None, calls=0, calls_expected=0)
     world.add_run("g", "running", worker_id="gpu-1", capability="cuda")
-    world.add_run("p", "running", placed="on a worker without a GPU, because none with a GPU was there")
+    world.add_run("p", "running", placement="on a worker without a GPU, because none with a GPU was there")
     screen = open_screen(SCREEN, run="q")
     assert list(screen.dataframe[0].value["worker"].fillna("—")) == ["—", "gpu-1 (cuda)", "w"]
     assert "Waiting for a GPU worker: gpu-1 (cuda) takes it when free." in texts(screen)
@@ -160,7 +160,7 @@ def test_live_workers_are_named_with_what_they_compute_on(
     world: Any, open_screen: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "w · cpu" in texts(open_screen(SCREEN))
-    two = [WorkerView(name, "here", kind, datetime.now(UTC)) for name, kind in (("a", "cpu"), ("b-1", "cuda"))]
+    two = [Worker(name, "here", 1, datetime.now(UTC), 0.0, kind) for name, kind in (("a", "cpu"), ("b-1", "cuda"))]
     monkeypatch.setattr(projects, "list_workers", lambda store: two)
     shown = texts(open_screen(SCREEN))
     assert "2 workers are alive" in shown

@@ -14,18 +14,17 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.data import load_golden
-from core.jobs.documents import RESULT, STANDING
 from core.judging.styles import Style
+from core.kept import GoldenSummary
 from core.projects.style_grid.inline import GridFiles, run_grid
 from core.projects.style_grid.plan import GridStanding
 from core.projects.styles import steps_document
-from core.projects.views import GoldenView
 from core.projects.views.styles import StepsView, StylesRequest, StylesView, Unfinished
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.report.figures.styles import ForecastLine
 from core.settings import Settings
 from core.store.codec import pack
-from core.store.rows import NewRun
+from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
 from pages.components import styles_view
 
@@ -50,14 +49,14 @@ class Place:
     def keep_run(self, request: StylesRequest, result: StylesView | None, status: str = "done") -> str:
         """A run in the store as a worker would have left it."""
         body = pack(request).body
-        new = NewRun(request.project_id, request.golden_id, "styles", "a grid", request.aspect, "scripted", body)
-        run_id = self.store.runs.add(new)
+        where = (request.project_id, request.golden_id)
+        run_id = self.store.runs.add(*where, "styles", "a grid", request.aspect, "scripted", body)
         attempt = self.store.runs.get(run_id).attempt
         self.store.runs.claim(run_id, attempt, "w")
         if result is not None and status == "done":
             self.store.results.put_document(run_id, RESULT, pack(result))
         elif result is not None:
-            self.store.results.put_document(run_id, STANDING, pack(GridStanding("asking", "", 0, result)))
+            self.store.results.put_document(run_id, SNAPSHOT, pack(GridStanding("asking", "", 0, result)))
         if status != "running":
             self.store.runs.finish(run_id, attempt, status)
         return run_id
@@ -257,7 +256,9 @@ def test_an_undefined_alignment_is_no_zero(place: Place) -> None:
     assert "why none" not in styles_view.cells_frame(found.cells, "m")
 
 
-def test_hostile_aspects_are_drawn_letter_by_letter(place: Place, golden_view: Callable[[Place], GoldenView]) -> None:
+def test_hostile_aspects_are_drawn_letter_by_letter(
+    place: Place, golden_view: Callable[[Place], GoldenSummary]
+) -> None:
     assert golden_view(place).name == "hostile"
     page = place.show(HOSTILE)
     assert not page.exception
@@ -265,10 +266,10 @@ def test_hostile_aspects_are_drawn_letter_by_letter(place: Place, golden_view: C
 
 
 @pytest.fixture
-def golden_view() -> Callable[[Place], GoldenView]:
+def golden_view() -> Callable[[Place], GoldenSummary]:
     """Puts a golden set with a hostile aspect in the place's hands."""
 
-    def swap(place: Place) -> GoldenView:
+    def swap(place: Place) -> GoldenSummary:
         labels = replace(place.golden.aspects["coherence"], aspect=HOSTILE)
         hostile = GoldenSet("hostile", place.golden.kind, place.golden.items, {HOSTILE: labels})
         place.golden = hostile

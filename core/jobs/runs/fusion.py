@@ -5,10 +5,10 @@ from __future__ import annotations
 from core.errors import JudgeError, UsageError
 from core.fusion.by_model import ModelRatings
 from core.fusion.llm import OVERALL
-from core.jobs.runs.work import RunWork
 from core.projects.fusion_plans import FusionBench, bench_for
 from core.projects.style_grid.asking import language_model
 from core.projects.views.fusion import FusionRequest, FusionRunView
+from core.projects.work import RunWork
 from core.records import JudgeScores, Unscored
 
 

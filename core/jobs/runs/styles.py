@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.jobs.runs.work import RunWork
 from core.projects.style_grid.asking import Asker, language_model
 from core.projects.style_grid.estimate import call_costs, estimated
 from core.projects.style_grid.order import grid
 from core.projects.style_grid.plan import StepsAnswer
 from core.projects.styles import plan_of, run_steps, steps_document
 from core.projects.views.styles import StepsView, StylesRequest, StylesView
+from core.projects.work import RunWork
 from core.records import Criteria, Task
 
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from core.calibration.steps import Calibration
 from core.errors import JobError
-from core.jobs.documents import RESULT
-from core.projects.convert import request_of
-from core.projects.views import CalibrationRequest
+from core.kept import Run
+from core.projects.calibration import CalibrationRequest
+from core.projects.runs import load_calibration
 from core.records import FloatArray, GoldenSet, IntArray, JudgeScores
 from core.store.codec import unpack
-from core.store.rows import RunRow
 from core.store.store import Store
 
 _COMPLETE = ("done", "budget")
@@ -25,7 +24,7 @@ class Basis:
     """A calibration that came to a result, in one project."""
 
     store: Store
-    run: RunRow
+    run: Run
     golden: GoldenSet
     asked: CalibrationRequest
     calibration: Calibration
@@ -100,6 +99,5 @@ def basis_of(store: Store, project_id: str, golden_id: str, aspect: str, run_id:
             "its end first."
         )
     run = next((one for one in found if one.run_id == run_id), found[0])
-    kept, asked = store.results.document(run.run_id, RESULT), request_of(run)
-    assert kept is not None and isinstance(asked, CalibrationRequest)  # a run that is done has left both
-    return Basis(store, run, store.goldens.load(golden_id), asked, unpack(Calibration, kept))
+    result, asked = load_calibration(store, run.run_id), unpack(CalibrationRequest, run.request_json)
+    return Basis(store, run, store.goldens.load(golden_id), asked, result)

@@ -7,7 +7,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import cast
 
 import jinja2
 import numpy as np
@@ -17,16 +16,15 @@ import yaml
 from core.calibration.refine import standardised_gap
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
-from core.jobs.documents import RESULT
+from core.kept import Run, Side
 from core.projects.reporting.basis import Basis
 from core.projects.triage import list_triage
-from core.projects.views import RunKind, Side
 from core.projects.views.meetings import Decision, MeetingView
 from core.projects.views.reports import CostLine, Costs, Example, Misaligned, Reproduce
 from core.projects.views.reviews import Triage
 from core.records import FloatArray, Usage, content_digest
 from core.store.codec import unpack
-from core.store.rows import RunRow
+from core.store.results import RESULT
 from core.version import VERSION
 
 _MOST_LOOKED_AT, _MOST_OTHERS = 20, 5
@@ -129,7 +127,7 @@ def costs(basis: Basis) -> Costs:
     )
 
 
-def _settled(basis: Basis, run: RunRow) -> RunRow:
+def _settled(basis: Basis, run: Run) -> Run:
     """A calibration's result knows exactly what it used; the row knows what was last shown as progress."""
     kept = basis.store.results.document(run.run_id, RESULT) if run.kind == "calibration" else None
     if kept is None:
@@ -138,16 +136,17 @@ def _settled(basis: Basis, run: RunRow) -> RunRow:
     return replace(run, calls=found.calls, usage=found.usage)
 
 
-def _cost(runs: Sequence[RunRow]) -> CostLine:
+def _cost(runs: Sequence[Run]) -> CostLine:
     """Of runs of one kind."""
     took = [
-        run.finished_at - run.started_at for run in runs if run.finished_at is not None and run.started_at is not None
+        (run.finished_at - run.started_at).total_seconds()
+        for run in runs
+        if run.finished_at is not None and run.started_at is not None
     ]
     total = Usage()
     for run in runs:
         total = total + run.usage
-    kind = cast(RunKind, runs[0].kind)
-    return CostLine(kind, len(runs), sum(run.calls for run in runs), total, sum(took) if took else None)
+    return CostLine(runs[0].kind, len(runs), sum(run.calls for run in runs), total, sum(took) if took else None)
 
 
 # ── how to get the same again ────────────────────────────────────────────────────────────────────────────────

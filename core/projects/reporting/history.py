@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from core.projects.convert import moment
+from core.kept import CriteriaAlignment, CriteriaEntry
 from core.projects.meetings import list_meetings
 from core.projects.reporting.basis import Basis
 from core.projects.reviews import list_reviews
-from core.projects.rounds import family_tree, list_proposals
-from core.projects.views import CriteriaAlignment
+from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.views.reports import History, RoundFact, Version
 from core.projects.views.reviews import Review
-from core.projects.views.rounds import Relative
 from core.records import Alignment
-from core.store.rows import CriteriaRow
 
 _MOST_VERSIONS = 60
 
@@ -75,7 +72,7 @@ def _kept(basis: Basis, shown: list[Relative]) -> list[Relative]:
     return [shown[k] for k in sorted(order[:_MOST_VERSIONS])]
 
 
-def _version(basis: Basis, one: Relative, row: CriteriaRow, reviews: dict[str, Review]) -> Version:
+def _version(basis: Basis, one: Relative, row: CriteriaEntry, reviews: dict[str, Review]) -> Version:
     criteria, review = one.criteria, reviews.get(one.criteria.criteria_id)
     return Version(
         criteria_id=criteria.criteria_id,
@@ -113,7 +110,7 @@ def _rounds(basis: Basis) -> tuple[RoundFact, ...]:
             facts.append(
                 RoundFact(
                     run.run_id,
-                    moment(run.created_at),
+                    run.created_at,
                     len(proposals),
                     states["accepted"],
                     states["rejected"],

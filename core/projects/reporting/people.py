@@ -17,7 +17,6 @@ from core.labelling.harvest import Ratings, alpha_interval
 from core.labelling.plan import LabelAspect
 from core.projects.access import AUDIT
 from core.projects.adjudication import decisions
-from core.projects.convert import moment
 from core.projects.labelling import list_passes
 from core.projects.reporting.basis import Basis
 from core.projects.views.labelling import PassView
@@ -60,7 +59,7 @@ def judged(basis: Basis) -> Judged:
         largest_share=max(bar.n for bar in bars) / labels.size if labels.size else None,
         simulated=_simulated(golden, basis.aspect),
         added_by=added[0].actor if added else "",
-        added_at=moment(row.created_at),
+        added_at=row.created_at,
     )
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from core.comparison import calibration_curve, compare_table
 from core.errors import UsageError
-from core.projects.convert import moment
 from core.projects.reporting.basis import Basis
 from core.projects.views.reports import (
     BothSides,
@@ -35,7 +34,7 @@ def result(basis: Basis) -> Result:
     c = basis.calibration
     return Result(
         run_id=basis.run.run_id,
-        at=None if basis.run.finished_at is None else moment(basis.run.finished_at),
+        at=basis.run.finished_at,
         spec=str(c.judge_state.get("spec", "")),
         notice=str(c.judge_state.get("notice", "")),
         statistic=c.held_out.statistic,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.projects.convert import request_of
-from core.projects.views import CalibrationRequest
-from core.public import split_for
+from core.projects.calibration import CalibrationRequest
 from core.records import Criteria, GoldenSet
+from core.store.codec import unpack
 from core.store.store import Store
 
 
@@ -33,10 +32,10 @@ def criteria_saw(store: Store, golden: GoldenSet, criteria: Criteria) -> tuple[i
                 continue
             if run.golden_id not in loaded:
                 loaded[run.golden_id] = store.goldens.load(run.golden_id)
-            theirs, asked = loaded[run.golden_id], request_of(run)
+            theirs, asked = loaded[run.golden_id], unpack(CalibrationRequest, run.request_json)
             scored = run.run_id in stood or store.results.scores(run.run_id, theirs.item_ids, list(names)).criteria_ids
-            if scored and isinstance(asked, CalibrationRequest):
-                seen.update(_same_items(golden, theirs, split_for(theirs, asked.aspect, asked.settings).calibration))
+            if scored:
+                seen.update(_same_items(golden, theirs, asked.split(theirs).calibration))
     return tuple(sorted(seen))
 
 

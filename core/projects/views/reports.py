@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from core.projects.views import RunKind, Side
+from core.kept import RunKind, Side
 from core.projects.views.meetings import MeetingView
 from core.projects.views.reviews import Opening, ReviewState, StateChange, TriageVerdict
 from core.records import Alignment, Interval, ItemKind, JudgeKind, Level, Origin, Scale, Statistic, Usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from core.projects.views import ProjectView
+from core.kept import ProjectSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Arriving:
 class Imported:
     """A project that came in; `renamed` says that its name was taken, `runs_renamed` how many runs have a new id."""
 
-    project: ProjectView
+    project: ProjectSummary
     holds: Holdings
     renamed: bool
     runs_renamed: int

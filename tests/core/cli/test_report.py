@@ -14,7 +14,7 @@ from core import projects
 from core.__main__ import main
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.settings import Settings
 
 PROJECT = "Dialogue <b>"

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ import sqlalchemy as sa
 
 from core.jobs.queue import Queue
 from core.jobs.routing import PATIENCE
-from core.projects.opening import open_store
+from core.kept import Run
+from core.projects.project_list import open_store
 from core.records import GoldenSet, Item
 from core.settings import Settings
-from core.store.rows import NewRun, RunRow
 from core.store.schema import workers
 from core.store.store import Store
 
@@ -72,12 +73,12 @@ class Toys:
 
     def add_run(self, **request: Any) -> str:
         asked = {"steps": 5, "seconds": 0.1, **request}
-        return self.store.runs.add(NewRun(self.project, self.golden_id, "toy", "t", "a", "toy", json.dumps(asked)))
+        return self.store.runs.add(self.project, self.golden_id, "toy", "t", "a", "toy", json.dumps(asked))
 
-    def get(self, run_id: str) -> RunRow:
+    def get(self, run_id: str) -> Run:
         return self.store.runs.get(run_id)
 
-    def wait_for(self, run_id: str, *statuses: str, seconds: float = 60.0) -> RunRow:
+    def wait_for(self, run_id: str, *statuses: str, seconds: float = 60.0) -> Run:
         wait_until(lambda: self.get(run_id).status in statuses, seconds)
         return self.get(run_id)
 
@@ -86,12 +87,13 @@ class Toys:
         assert document is not None
         return int(document.body)
 
-    def age(self, worker_id: str, seconds: float) -> float:
+    def age(self, worker_id: str, seconds: float) -> datetime:
         """As if a worker, dead now, had been silent for so much longer; when it gave its last sign of life."""
         with self.store.workers._db.write() as connection:
             changed = sa.update(workers).where(workers.c.worker_id == worker_id)
             connection.execute(changed.values(beat_at=workers.c.beat_at - seconds))
-        return next(row.beat_at for row in self.store.workers.all() if row.worker_id == worker_id)
+        (silent_for,) = (one.silent_for for one in self.store.workers.all() if one.worker_id == worker_id)
+        return datetime.now(UTC) - timedelta(seconds=silent_for)
 
     def n_kept(self, run_id: str) -> int:
         """How many steps the run has kept so far."""
@@ -138,7 +140,7 @@ def work_off() -> Callable[[Store, Settings], None]:
     """
 
     def worked(store: Store, settings: Settings, *, wait: bool = True) -> None:
-        from core.jobs.runs import do_run
+        from core.projects.kinds import do_run
 
         queue = Queue(store, "here", lambda run, progress: do_run(store, settings, run, progress))
         queue.tick()

@@ -18,8 +18,8 @@ from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
 from core.judging.registry import make_judge
 from core.people import Actor
-from core.projects.views import CalibrationRequest
-from core.projects.views.analyses import AblationRequest
+from core.projects.analyses import AblationRequest
+from core.projects.calibration import CalibrationRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

@@ -15,7 +15,7 @@ import pytest
 from core import projects
 from core.errors import AccessError, ConcordError
 from core.people import ROLES, Actor, Role
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.projects.views.meetings import AgendaItem
 from core.records import AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Provenance, Scale
 from core.settings import Settings

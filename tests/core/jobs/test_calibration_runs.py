@@ -20,7 +20,10 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
 from core.data import load_golden
-from core.projects.views import FINISHED, CalibrationRequest, RescoreRequest, RunView
+from core.kept import FINISHED
+from core.projects.calibration import CalibrationRequest
+from core.projects.kinds import RunDetail
+from core.projects.rescore import RescoreRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -67,7 +70,7 @@ def _workers(store: Store) -> list[int]:
     return [row.pid for row in store.workers.alive()]
 
 
-def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunView:
+def _finished(store: Store, run_id: str, until: Callable[..., None]) -> RunDetail:
     until(lambda: store.runs.get(run_id).status in FINISHED, 120)
     return projects.run_view(store, run_id)
 

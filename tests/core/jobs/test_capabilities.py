@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from core.errors import UsageError
+from core.jobs.worker import capability_of
+from core.kept import RunKind
 from core.projects import list_runs, list_workers, open_store, run_view
-from core.projects.capabilities import capability_of, wants_of
-from core.projects.views import CalibrationRequest, RunKind
-from core.projects.views.metrics import MetricsRequest
-from core.projects.views.repeval import RepEvalRequest
+from core.projects.calibration import CalibrationRequest
+from core.projects.kinds import wants_of
+from core.projects.metrics import MetricsRequest
+from core.projects.repeval import RepEvalRequest
 from core.records import GoldenSet, Item
 from core.repeval.states import ModelSpec, devices
 from core.settings import Settings
 from core.store.codec import pack
-from core.store.rows import NewRun
 from core.store.store import Store
 
 
@@ -37,7 +38,7 @@ def added(store: Store, kind: RunKind, **asked: Any) -> str:
         "calibration": CalibrationRequest,
     }
     request = records[kind](project, golden, "a", **asked)
-    return store.runs.add(NewRun(project, golden, kind, "t", "a", "offline", pack(request).body))
+    return store.runs.add(project, golden, kind, "t", "a", "offline", pack(request).body)
 
 
 @pytest.mark.parametrize(
@@ -60,22 +61,22 @@ def test_runs_that_load_a_large_model_want_a_gpu(store: Store, kind: RunKind, as
 def test_a_run_of_another_version_wants_nothing(store: Store) -> None:
     project = store.projects.add("p")
     golden = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-    run_id = store.runs.add(NewRun(project, golden, "repeval", "t", "a", "", '{"of": "another form"}'))
+    run_id = store.runs.add(project, golden, "repeval", "t", "a", "", '{"of": "another form"}')
     assert wants_of(store.runs.get(run_id)) == "any"
 
 
 def test_views_tell_who_has_a_run_and_why_another_waits(store: Store) -> None:
     run_id = added(store, "repeval", model=ModelSpec("org/large"))
-    assert list_runs(store)[0].waits == "waiting for a worker"
+    assert list_runs(store)[0].placement == "waiting for a worker"
     store.workers.enter("fast", "there", 1, "cuda")
-    assert run_view(store, run_id).waits == "waiting for a GPU worker: fast (cuda) takes it when free"
+    assert run_view(store, run_id).placement == "waiting for a GPU worker: fast (cuda) takes it when free"
     store.runs.claim(run_id, 1, "fast")
     taken = run_view(store, run_id)
-    assert (taken.waits, taken.capability, taken.placed) == ("", "cuda", "")
+    assert (taken.capability, taken.placement) == ("cuda", "")
     store.workers.enter("plain", "here", 2, "cpu")
     store.runs.pass_on(run_id, 1)
     store.runs.claim(run_id, 2, "plain")
-    assert run_view(store, run_id).placed == "on a worker without a GPU, because none with a GPU was there"
+    assert run_view(store, run_id).placement == "on a worker without a GPU, because none with a GPU was there"
     assert [(one.worker_id, one.capability) for one in list_workers(store)] == [("fast", "cuda"), ("plain", "cpu")]
     store.workers.leave("fast")
     assert [one.worker_id for one in list_workers(store)] == ["plain"]

@@ -22,11 +22,12 @@ from core.export.archive.container import Archive, Writer
 from core.judging.gate import NAMED
 from core.judging.styles import Style
 from core.people import Actor
+from core.projects.analyses import AblationRequest
+from core.projects.calibration import CalibrationRequest
 from core.projects.consent import gate_of
-from core.projects.views import CalibrationRequest, RescoreRequest
-from core.projects.views.analyses import AblationRequest
-from core.projects.views.recheck import RecheckRequest
-from core.projects.views.rounds import RoundRequest
+from core.projects.recheck import RecheckRequest
+from core.projects.rescore import RescoreRequest
+from core.projects.rounds import RoundRequest
 from core.projects.views.styles import StylesRequest
 from core.settings import Settings
 from core.store.store import Store

@@ -18,10 +18,9 @@ from core.errors import AccessError, ArchiveError, NotFoundError
 from core.export import judge_card
 from core.fusion.stack import StackSettings
 from core.judge_loading import restored
+from core.kept import DEMO_PROJECT, GoldenSummary, Run, is_demo
 from core.people import Actor
 from core.projects.demo import DEMO_FILE, DEMO_NAME
-from core.projects.views import GoldenView, RunSummary
-from core.projects.views.demo import DEMO_PROJECT, is_demo
 from core.settings import Settings
 from core.store.store import Store
 
@@ -49,18 +48,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def golden(demo: Store) -> GoldenView:
+def golden(demo: Store) -> GoldenSummary:
     first, *newer = projects.list_goldens(demo, DEMO_PROJECT)  # the first is the one that screens open on
     assert sorted(one.name for one in newer) == sorted(build.NEWER)
     return first
 
 
 @pytest.fixture(scope="module")
-def runs(demo: Store) -> list[RunSummary]:
+def runs(demo: Store) -> list[Run]:
     return projects.list_runs(demo, DEMO_PROJECT)
 
 
-def calibration_of(demo: Store, runs: list[RunSummary], aspect: str, spec: str) -> Calibration:
+def calibration_of(demo: Store, runs: list[Run], aspect: str, spec: str) -> Calibration:
     (run_id,) = (
         one.run_id
         for one in runs
@@ -72,7 +71,7 @@ def calibration_of(demo: Store, runs: list[RunSummary], aspect: str, spec: str) 
 # ── what it holds ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_screen_has_something_to_show(demo: Store, golden: GoldenView, runs: list[RunSummary]) -> None:
+def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, runs: list[Run]) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id)
     assert {one.kind for one in runs} >= {
         "calibration",
@@ -107,7 +106,7 @@ def test_everybody_in_it_is_called_a_demo(demo: Store) -> None:
     assert all(name.endswith("(demo)") for name in people)
 
 
-def test_its_golden_set_is_that_of_sample_data(golden: GoldenView) -> None:
+def test_its_golden_set_is_that_of_sample_data(golden: GoldenSummary) -> None:
     assert golden.golden_id == load_golden(recorded.GOLDEN).digest
 
 
@@ -119,7 +118,7 @@ def test_its_golden_set_is_that_of_sample_data(golden: GoldenView) -> None:
     [(recorded.ASPECT, recorded.DEFINITION), (build.SECOND, build.SECOND_DEFINITION)],
 )
 def test_the_offline_calibrations_come_out_the_same_today(
-    demo: Store, runs: list[RunSummary], aspect: str, definition: str
+    demo: Store, runs: list[Run], aspect: str, definition: str
 ) -> None:
     kept = calibration_of(demo, runs, aspect, "offline")
     now = calibrate(load_golden(recorded.GOLDEN), aspect, settings=build.OFFLINE, definition=definition)
@@ -129,12 +128,12 @@ def test_the_offline_calibrations_come_out_the_same_today(
         assert (mine.n, mine.statistic, mine.level) == (its.n, its.statistic, its.level)
 
 
-def test_the_recorded_calibration_comes_out_the_same_today(demo: Store, runs: list[RunSummary], tmp_path: Path) -> None:
+def test_the_recorded_calibration_comes_out_the_same_today(demo: Store, runs: list[Run], tmp_path: Path) -> None:
     kept, now = calibration_of(demo, runs, recorded.ASPECT, "recorded:"), recorded.record(out=tmp_path)
     assert (now.held_out, now.no_criteria, now.calls) == (kept.held_out, kept.no_criteria, kept.calls)
 
 
-def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenView) -> None:
+def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id, build.SECOND)
     judges = projects.list_judges(*where)
     (fused,) = (one for one in judges if one.judge.kind == "fused")
@@ -147,7 +146,7 @@ def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenView) ->
 
 
 @pytest.mark.parametrize("aspect", [recorded.ASPECT, build.SECOND])
-def test_the_rechecks_come_out_the_same_today(demo: Store, runs: list[RunSummary], aspect: str) -> None:
+def test_the_rechecks_come_out_the_same_today(demo: Store, runs: list[Run], aspect: str) -> None:
     card = judge_card(calibration_of(demo, runs, aspect, "offline"))
     history = projects.list_rechecks(demo, DEMO_PROJECT, aspect)
     assert [one.outcome.golden_name for one in history] == list(build.NEWER)

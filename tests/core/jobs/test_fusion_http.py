@@ -17,7 +17,7 @@ from core import projects
 from core.__main__ import main
 from core.data import load_golden
 from core.fusion.assistants import make_assistant
-from core.jobs.runs.metrics import judge_of
+from core.projects.metrics import judge_of
 from core.projects.views.fusion import FusionRequest, FusionRunView
 from core.records import Usage
 from core.settings import Settings

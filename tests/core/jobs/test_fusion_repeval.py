@@ -15,9 +15,9 @@ from core.data import load_golden
 from core.export.fused_file import read_fused
 from core.fusion.assistants import make_assistant
 from core.fusion.stack import StackSettings
-from core.jobs.runs.metrics import judge_of
 from core.judge_loading import restored
-from core.projects.views.repeval import RepEvalRequest, RepEvalView
+from core.projects.metrics import judge_of
+from core.projects.repeval import RepEvalOutcome, RepEvalRequest
 from core.records import GoldenSet, Scored
 from core.repeval import Extraction, RepEvalSettings
 from core.settings import Settings
@@ -26,7 +26,7 @@ from core.store.store import Store
 pytestmark = pytest.mark.slow
 ASPECT = "coherence"
 READ = Extraction(layers=(3, 6), tokens=("mean", "-1"))
-Run = Callable[[RepEvalRequest], RepEvalView]
+Run = Callable[[RepEvalRequest], RepEvalOutcome]
 
 
 @pytest.fixture(scope="module")
@@ -55,17 +55,17 @@ def golden(repository: Path) -> GoldenSet:
 def finished(store: Store, settings: Settings, drive: Callable[..., str]) -> Run:
     """Does a run here."""
 
-    def viewed(request: RepEvalRequest) -> RepEvalView:
+    def viewed(request: RepEvalRequest) -> RepEvalOutcome:
         run_id = projects.start_repeval(store, settings, request)
         drive(store, settings, run_id)
         found = projects.run_view(store, run_id).outcome
-        assert isinstance(found, RepEvalView)
+        assert isinstance(found, RepEvalOutcome)
         return found
 
     return viewed
 
 
-def kept_file(store: Store, project: str, golden_id: str, view: RepEvalView) -> str:
+def kept_file(store: Store, project: str, golden_id: str, view: RepEvalOutcome) -> str:
     """The file of a fusion of overlap and the RepEval score of a run."""
     assistant = make_assistant("overlap")
     golden = store.goldens.load(golden_id)

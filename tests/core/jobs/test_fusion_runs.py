@@ -15,7 +15,7 @@ from core.data import load_golden
 from core.errors import CancelledRunError, ConflictError, JudgeError, NotFoundError, UsageError
 from core.fusion.assistants import make_assistant
 from core.jobs.progress import RunProgress
-from core.jobs.runs.metrics import judge_of
+from core.projects.metrics import judge_of
 from core.projects.views.fusion import FusionRequest, FusionRunView
 from core.providers import scripted
 from core.providers.base import Reply, Request

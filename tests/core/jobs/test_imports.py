@@ -15,7 +15,7 @@ from core import projects
 from core.data import load_golden
 from core.data.verdict_files import ImportChoices
 from core.errors import AspectError, GoldenError, NotFoundError, UsageError
-from core.projects.views import ProjectView
+from core.kept import ProjectSummary
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
 
@@ -28,18 +28,18 @@ def summeval(shared_data: Path) -> GoldenSet:
 
 
 @pytest.fixture
-def project(store: Store) -> ProjectView:
+def project(store: Store) -> ProjectSummary:
     return projects.create_project(store, "p")
 
 
 @pytest.fixture
-def golden_id(store: Store, project: ProjectView) -> str:
+def golden_id(store: Store, project: ProjectSummary) -> str:
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
     golden = GoldenSet("g", "single", items, {"wit": AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))})
     return projects.add_golden(store, project.project_id, golden)
 
 
-def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: ProjectView, golden_id: str) -> None:
+def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: ProjectSummary, golden_id: str) -> None:
     preview = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
     assert (preview.n_matched, preview.unknown, preview.without_row) == (2, ("x",), ("i2", "i3"))
     assert projects.list_judges(store, project.project_id) == [], "a preview stores nothing"
@@ -50,7 +50,7 @@ def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: ProjectV
     assert projects.judge_replies(store, project.project_id, judge_id) == {"i0": ("Score: 2",), "i1": ("Score: 4",)}
 
 
-def test_the_same_file_twice_makes_one_judge(store: Store, project: ProjectView, golden_id: str) -> None:
+def test_the_same_file_twice_makes_one_judge(store: Store, project: ProjectSummary, golden_id: str) -> None:
     ids = {
         projects.import_judge(
             store, project.project_id, projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl"), name
@@ -64,7 +64,7 @@ def test_the_same_file_twice_makes_one_judge(store: Store, project: ProjectView,
     assert projects.import_judge(store, project.project_id, other, "own scale") not in ids
 
 
-def test_what_cannot_be_added_is_refused_in_words(store: Store, project: ProjectView, golden_id: str) -> None:
+def test_what_cannot_be_added_is_refused_in_words(store: Store, project: ProjectSummary, golden_id: str) -> None:
     nothing = projects.preview_import(store, golden_id, "wit", b'{"id": "x", "score": 1}\n', "r.jsonl")
     with pytest.raises(UsageError, match=r"r\.jsonl cannot be added: None of the 1 item ids"):
         projects.import_judge(store, project.project_id, nothing, "j")
@@ -83,7 +83,7 @@ def test_what_cannot_be_added_is_refused_in_words(store: Store, project: Project
 
 
 def test_real_gpt4_replies_on_summeval(
-    store: Store, project: ProjectView, shared_data: Path, summeval: GoldenSet
+    store: Store, project: ProjectSummary, shared_data: Path, summeval: GoldenSet
 ) -> None:
     """1,200 of the 1,600 items have a reply; alignment is what `core.align` says of the file, and what scipy says."""
     path = shared_data / "summeval_responses" / "coherence_gpt4_rts.jsonl.gz"
@@ -111,7 +111,7 @@ def test_real_gpt4_replies_on_summeval(
 
 
 def test_real_files_under_other_names_give_the_same_judge(
-    shared_data: Path, summeval: GoldenSet, store: Store, project: ProjectView
+    shared_data: Path, summeval: GoldenSet, store: Store, project: ProjectSummary
 ) -> None:
     """The same 1,200 replies as a batch endpoint, a table of samples and an alias file would hold them."""
     golden_id = projects.add_golden(store, project.project_id, summeval)

@@ -13,14 +13,14 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
-from core.jobs.documents import JUDGE, JudgeState
 from core.judging.registry import make_judge
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
+from core.projects.runs import JudgeState
 from core.public import judge_state, split_for, task_of
-from core.records import Criteria, GoldenSet, Unscored
+from core.records import Criteria, GoldenSet, ScoreMatrix, Unscored
 from core.settings import Settings
 from core.store.codec import pack
-from core.store.rows import CriteriaScores
+from core.store.results import JUDGE
 from core.store.store import Store
 
 
@@ -56,7 +56,9 @@ def scored(tmp_path: Path, repository: Path) -> Iterator[Scored]:
     store.results.put_document(run_id, JUDGE, pack(JudgeState(judge_state(judge))))
     store.criteria.add(project, golden_id, [criteria])
     rows = tuple(values.tolist())
-    store.results.add_scores(run_id, [CriteriaScores(criteria.criteria_id, split.calibration, rows, unread)])
+    name = criteria.criteria_id
+    matrix = ScoreMatrix((name,), tuple(item.item_id for item in items), values[np.newaxis], {name: unread})
+    store.results.add_scores(run_id, split.calibration, matrix)
     yield Scored(store, settings, golden, run_id, criteria, split.calibration, rows)
     store.close()
 

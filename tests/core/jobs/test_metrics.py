@@ -16,14 +16,14 @@ from core.errors import CancelledRunError, JudgeError, NotFoundError, StoreError
 from core.fusion.assistants import Assistant, AssistantScores, make_assistant
 from core.fusion.assistants.base import item_by_item
 from core.jobs.progress import RunProgress
-from core.jobs.runs import metrics
-from core.projects.views.metrics import MetricsRequest, MetricsView
+from core.projects import metrics
+from core.projects.metrics import MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.blocks import Blocks
 from core.store.store import Store
 
-Compute = Callable[[MetricsRequest], MetricsView]
+Compute = Callable[[MetricsRequest], MetricsResult]
 N = 10
 
 
@@ -77,11 +77,11 @@ def request_(store: Store) -> MetricsRequest:
 def compute(store: Store, settings: Settings, drive: Callable[..., str]) -> Compute:
     """Does a run here."""
 
-    def computed(request: MetricsRequest) -> MetricsView:
+    def computed(request: MetricsRequest) -> MetricsResult:
         run_id = projects.start_metrics(store, settings, request)
         assert drive(store, settings, run_id) == "done"
         found = projects.run_view(store, run_id).outcome
-        assert isinstance(found, MetricsView)
+        assert isinstance(found, MetricsResult)
         return found
 
     return computed

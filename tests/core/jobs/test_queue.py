@@ -16,7 +16,6 @@ import pytest
 
 from core.jobs.queue import Queue
 from core.records import GoldenSet, Item
-from core.store.rows import NewRun
 from core.store.store import Store
 from core.version import VERSION
 from tests.going_away import GoingAway
@@ -94,7 +93,7 @@ def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, unti
 def test_a_run_that_another_version_began_says_so(store: Store) -> None:
     project = store.projects.add("p")
     golden_id = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-    run_id = store.runs.add(NewRun(project, golden_id, "toy", "t", "a", "toy", "{}"))
+    run_id = store.runs.add(project, golden_id, "toy", "t", "a", "toy", "{}")
     with pytest.MonkeyPatch.context() as earlier:
         earlier.setattr("core.store.runs.VERSION", "0.0.9")
         store.runs.claim(run_id, 1, "w")

@@ -15,8 +15,8 @@ from core.calibration.settings import CalibrationSettings
 from core.drift.outcome import Recheck
 from core.drift.recheck import NO_CRITERIA
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
-from core.projects.views import CalibrationRequest
-from core.projects.views.recheck import RecheckRequest
+from core.projects.calibration import CalibrationRequest
+from core.projects.recheck import RecheckRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store

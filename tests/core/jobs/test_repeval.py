@@ -13,18 +13,17 @@ import pytest
 from core import projects
 from core.errors import AspectError, CancelledRunError, JobError, NotFoundError, UsageError
 from core.jobs.progress import RunProgress
-from core.jobs.runs import repeval
-from core.jobs.runs.repeval import DOCUMENTS, ReadSoFar
 from core.progress import Stage
-from core.projects.views import CalibrationRequest
-from core.projects.views.repeval import RepEvalRequest, RepEvalView
+from core.projects import repeval, repeval_reading
+from core.projects.calibration import CalibrationRequest
+from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest
+from core.projects.repeval_reading import ReadSoFar
 from core.public import split_for
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings, extract, run
 from core.repeval.states import Machines
 from core.settings import Settings
 from core.store.codec import pack, unpack
-from core.store.rows import NewRun
 from core.store.store import Store
 
 Drive = Callable[..., str]
@@ -137,9 +136,9 @@ def interrupted(store: Store, settings: Settings, watched: Watched, drive: Drive
     return driven
 
 
-def outcome(store: Store, run_id: str) -> RepEvalView:
+def outcome(store: Store, run_id: str) -> RepEvalOutcome:
     found = projects.run_view(store, run_id).outcome
-    assert isinstance(found, RepEvalView)
+    assert isinstance(found, RepEvalOutcome)
     return found
 
 
@@ -187,12 +186,12 @@ def test_a_killed_worker_goes_on_and_reads_no_text_twice(
     watched: Watched,
     interrupted: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(repeval, "BATCHES", 1)
+    monkeypatch.setattr(repeval_reading, "BATCHES", 1)
     request = replace(asked, extraction=replace(SMALL, batch_tokens=200), stability_seeds=2)
     run_id = projects.start_repeval(store, settings, request)
     interrupted(run_id, lambda: watched.is_in("read", 3))  # two parts are read
     assert 0 < len(watched.read) == len(states_in(settings)) < N
-    monkeypatch.setattr(repeval, "BATCHES", 3)  # as where the next machine holds more at a time
+    monkeypatch.setattr(repeval_reading, "BATCHES", 3)  # as where the next machine holds more at a time
     interrupted(run_id, lambda: watched.is_in("repeat"))
     assert watched.searches == 1
     assert drive(store, settings, run_id) == "done"
@@ -274,7 +273,7 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
 ) -> None:
     calibration = CalibrationRequest(asked.project_id, asked.golden_id, "quality")
     body = pack(calibration).body
-    run_id = store.runs.add(NewRun(asked.project_id, asked.golden_id, "calibration", "t", "quality", "offline", body))
+    run_id = store.runs.add(asked.project_id, asked.golden_id, "calibration", "t", "quality", "offline", body)
     request = replace(asked, split_of=run_id)
     split = split_for(a_golden(), "quality", calibration.settings)
     told = projects.estimate_repeval(store, settings, request)

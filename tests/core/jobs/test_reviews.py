@@ -10,14 +10,13 @@ import pytest
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AccessError, ConflictError, CriteriaError, NotFoundError, UsageError
+from core.kept import CriteriaAlignment
 from core.people import Actor
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.projects.views.meetings import AgendaItem
 from core.projects.views.reviews import NEXT_STATES, STATES, ReviewState
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
 from core.settings import Settings
-from core.store.criteria import Stood
-from core.store.rows import NewRun
 from core.store.store import Store
 
 ONE, TWO = Criteria("- Be clear.\n- Be <b>brief</b>.", "a"), Criteria("* be CLEAR.\n* Name the source.", "a")
@@ -57,12 +56,14 @@ def criteria_id(store: Store, project: str, golden_id: str) -> str:
 
 @pytest.fixture
 def run_id(store: Store, project: str, golden_id: str, criteria_id: str) -> str:
-    run_id = store.runs.add(NewRun(project, golden_id, "calibration", "t", "a", "offline", "{}"))
+    run_id = store.runs.add(project, golden_id, "calibration", "t", "a", "offline", "{}")
     calibration = Alignment("spearman", "sample", 0.6, 100)
     store.criteria.record(
         project,
-        run_id,
-        [Stood(criteria_id, "calibration", "kept", calibration), Stood(criteria_id, "held-out", "chosen", HELD_OUT)],
+        [
+            CriteriaAlignment(criteria_id, run_id, "calibration", calibration, "kept"),
+            CriteriaAlignment(criteria_id, run_id, "held-out", HELD_OUT, "chosen"),
+        ],
     )
     return run_id
 

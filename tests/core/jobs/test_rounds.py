@@ -12,8 +12,9 @@ from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.people import Actor
-from core.projects.views import CalibrationRequest, RescoreRequest
-from core.projects.views.rounds import RoundRequest
+from core.projects.calibration import CalibrationRequest
+from core.projects.rescore import RescoreRequest
+from core.projects.rounds import RoundRequest
 from core.public import split_for
 from core.settings import Settings
 from core.store.store import Store

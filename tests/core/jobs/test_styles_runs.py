@@ -18,17 +18,17 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import Style
+from core.kept import CriteriaAlignment
+from core.projects.calibration import CalibrationRequest
+from core.projects.kinds import RunDetail
 from core.projects.style_grid.inline import GridFiles, run_grid
 from core.projects.style_grid.seen import criteria_saw
 from core.projects.styles import steps_document
-from core.projects.views import CalibrationRequest, RunView
 from core.projects.views.styles import StyleCell, StylesRequest, StylesView
 from core.public import split_for
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from core.store.codec import pack
-from core.store.criteria import Stood
-from core.store.rows import NewRun
 from core.store.store import Store
 
 WorkOff = Callable[..., None]
@@ -87,7 +87,7 @@ def _sent(tmp_path: Path) -> Counter[str]:
     return Counter((tmp_path / "requests.log").read_text().split())
 
 
-def _done(store: Store, settings: Settings, request: StylesRequest, work_off: WorkOff) -> RunView:
+def _done(store: Store, settings: Settings, request: StylesRequest, work_off: WorkOff) -> RunDetail:
     run_id = projects.start_styles(store, settings, request)
     work_off(store, settings)
     return projects.run_view(store, run_id)
@@ -197,12 +197,14 @@ def test_steps_saved_before_the_model_is_asked_are_taken(
 def _calibrated(store: Store, asked: StylesRequest, golden: GoldenSet, settings: CalibrationSettings) -> str:
     """A calibration run that has scored draft criteria and their refinement; an edit of it; returns the edit's id."""
     request = CalibrationRequest(asked.project_id, asked.golden_id, "coherence", "scripted", settings)
-    new = NewRun(asked.project_id, asked.golden_id, "calibration", "t", "coherence", "scripted", pack(request).body)
-    run_id = store.runs.add(new)
+    body = pack(request).body
+    run_id = store.runs.add(asked.project_id, asked.golden_id, "calibration", "t", "coherence", "scripted", body)
     draft = Criteria("Reward brevity.", "coherence", Provenance("draft", item_ids=golden.item_ids[:2]))
     store.criteria.add(asked.project_id, asked.golden_id, [draft])
     stood = Alignment("spearman", "dataset", 0.5, 72)
-    store.criteria.record(asked.project_id, run_id, [Stood(draft.criteria_id, "calibration", "chosen", stood)])
+    store.criteria.record(
+        asked.project_id, [CriteriaAlignment(draft.criteria_id, run_id, "calibration", stood, "chosen")]
+    )
     return projects.save_edit(store, asked.project_id, draft.criteria_id, "Reward brevity, always.", "Ann")
 
 

@@ -16,14 +16,12 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AspectError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.jobs import launch
-from core.jobs.places import store_url
-from core.jobs.runs.rescore import changed_items
+from core.kept import CriteriaAlignment, ProjectSummary
 from core.progress import Stage
-from core.projects.views import CalibrationRequest, ProjectView, RescoreRequest
+from core.projects.calibration import CalibrationRequest
+from core.projects.rescore import RescoreRequest, changed_items
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
-from core.store.criteria import Stood
-from core.store.rows import NewRun
 from core.store.store import Store
 
 
@@ -40,7 +38,7 @@ def store(settings: Settings) -> Iterator[Store]:
 
 
 @pytest.fixture
-def project(store: Store) -> ProjectView:
+def project(store: Store) -> ProjectSummary:
     return projects.create_project(store, "  Our   project ")
 
 
@@ -56,7 +54,7 @@ def golden() -> GoldenSet:
 
 
 @pytest.fixture
-def request_(store: Store, project: ProjectView, golden: GoldenSet) -> CalibrationRequest:
+def request_(store: Store, project: ProjectSummary, golden: GoldenSet) -> CalibrationRequest:
     golden_id = projects.add_golden(store, project.project_id, golden)
     return CalibrationRequest(
         project.project_id, golden_id, "a", "offline", CalibrationSettings(preset="quick", seed=3)
@@ -65,10 +63,10 @@ def request_(store: Store, project: ProjectView, golden: GoldenSet) -> Calibrati
 
 def test_one_store_per_process(settings: Settings, store: Store) -> None:
     assert projects.open_store(settings) is store
-    assert projects.open_store(replace(settings, database_url=store_url(settings))) is store
+    assert projects.open_store(replace(settings, database_url=f"sqlite:///{settings.home / 'concord.sqlite'}")) is store
 
 
-def test_projects(store: Store, project: ProjectView) -> None:
+def test_projects(store: Store, project: ProjectSummary) -> None:
     assert project.name == "Our project"
     assert datetime.now(UTC) - project.created_at < timedelta(minutes=1)
     assert projects.list_projects(store) == [project]
@@ -101,9 +99,9 @@ def test_judges_of_a_project(store: Store, request_: CalibrationRequest) -> None
 
 
 def test_a_run_of_a_kind_from_the_future(store: Store, request_: CalibrationRequest) -> None:
-    new = NewRun(request_.project_id, request_.golden_id, "dreams", "t", "a", "offline", "{}")
+    run_id = store.runs.add(request_.project_id, request_.golden_id, "dreams", "t", "a", "offline", "{}")
     with pytest.raises(JobError, match="'dreams', which this version"):
-        projects.run_view(store, store.runs.add(new))
+        projects.run_view(store, run_id)
 
 
 def test_the_sample_project_is_loaded_once(store: Store) -> None:
@@ -115,7 +113,7 @@ def test_the_sample_project_is_loaded_once(store: Store) -> None:
     assert kinds == {"source_target", "source_context_target", "data_text"}
 
 
-def test_golden_sets(store: Store, project: ProjectView, golden: GoldenSet) -> None:
+def test_golden_sets(store: Store, project: ProjectSummary, golden: GoldenSet) -> None:
     golden_id = projects.add_golden(store, project.project_id, golden)
     assert projects.load_golden_set(store, golden_id) == golden
     (view,) = projects.list_goldens(store, project.project_id)
@@ -207,7 +205,9 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
     parent = Criteria("Reward order.", "a")
     store.criteria.add(project_id, request_.golden_id, [parent])
     alignment = Alignment("spearman", "sample", 0.5, 24, 6)
-    store.criteria.record(project_id, run_id, [Stood(parent.criteria_id, "calibration", "chosen", alignment)])
+    store.criteria.record(
+        project_id, [CriteriaAlignment(parent.criteria_id, run_id, "calibration", alignment, "chosen")]
+    )
     before = projects.get_criteria(store, project_id, parent.criteria_id)
     assert (before.text, before.head, before.runs) == ("Reward order.", parent.criteria_id, (run_id,))
     edit_id = projects.save_edit(
@@ -258,17 +258,21 @@ def test_items_that_changed_sides(golden: GoldenSet) -> None:
     ends are mended; swapped the other way they are broken.
     """
     labels, parent = np.array([1.0, 2.0, 3.0, 4.0]), np.array([4.0, 2.0, 3.0, 1.0])
-    changed = changed_items(golden, [8, 9, 10, 11], labels, parent=parent, new=labels, settings=CalibrationSettings())
+    changed = changed_items(
+        golden, [8, 9, 10, 11], labels, parent=parent, new=labels, min_gap=CalibrationSettings().min_gap
+    )
     assert [(one.item_id, one.now) for one in changed] == [("i8", "mended"), ("i11", "mended")]
     assert changed[0].parent_gap == pytest.approx(3 / 1.25**0.5)
     assert changed[0].new_gap == 0.0
-    back = changed_items(golden, [8, 9, 10, 11], labels, parent=labels, new=parent, settings=CalibrationSettings())
+    back = changed_items(
+        golden, [8, 9, 10, 11], labels, parent=labels, new=parent, min_gap=CalibrationSettings().min_gap
+    )
     assert [one.now for one in back] == ["broken", "broken"]
     unread = np.array([np.nan, 2.0, 3.0, 4.0])
     ids = {
         one.item_id
         for one in changed_items(
-            golden, [8, 9, 10, 11], labels, parent=parent, new=unread, settings=CalibrationSettings()
+            golden, [8, 9, 10, 11], labels, parent=parent, new=unread, min_gap=CalibrationSettings().min_gap
         )
     }
     assert "i8" not in ids
@@ -296,8 +300,9 @@ def test_an_external_worker_is_not_started(settings: Settings) -> None:
     assert not settings.home.exists()
 
 
-def test_places(tmp_path: Path) -> None:
-    assert store_url(Settings(home=tmp_path)) == f"sqlite:///{tmp_path}/concord.sqlite"
+def test_without_a_database_url_the_store_lies_in_the_home(tmp_path: Path) -> None:
+    with projects.open_store(Settings(home=tmp_path)):
+        assert (tmp_path / "concord.sqlite").is_file()
 
 
 def test_the_web_process_stays_light(repository: Path) -> None:

@@ -22,10 +22,10 @@ from typing import Any
 from core.errors import CallAgainError, JobError, StoreError
 from core.jobs.progress import RunProgress
 from core.jobs.queue import Queue
+from core.kept import Run
 from core.progress import Stage
 from core.records import Usage
 from core.store.codec import Packed
-from core.store.rows import RunRow
 from core.store.store import Store
 
 
@@ -45,8 +45,8 @@ class Toy:
     def __init__(self, store: Store, folder: Path) -> None:
         self.store, self.folder = store, folder
 
-    def do(self, run: RunRow, progress: RunProgress) -> str:
-        request = json.loads(run.request)
+    def do(self, run: Run, progress: RunProgress) -> str:
+        request = json.loads(run.request_json)
         total = 0
         for k in range(request["steps"]):
             progress.publish(Total("toy", f"step {k}", 10 * k, 10 * request["steps"], Usage(), total))
@@ -58,7 +58,7 @@ class Toy:
         self.store.results.put_document(run.run_id, "result", Packed(str(total)), attempt=run.attempt)
         return "done"
 
-    def step(self, run: RunRow, request: dict[str, Any], k: int, progress: RunProgress) -> int:
+    def step(self, run: Run, request: dict[str, Any], k: int, progress: RunProgress) -> int:
         if k == request.get("fails_at") and not (self.folder / "mended").exists():
             raise JobError("The toy broke.") if request["how"] == "ours" else ZeroDivisionError("secret")
         parts = 10
@@ -81,7 +81,7 @@ def main() -> None:
         worker_id,
         Toy(store, Path(folder)).do,
         capability=capability,
-        wants=lambda run: json.loads(run.request).get("wants", "any"),
+        wants=lambda run: json.loads(run.request_json).get("wants", "any"),
         patience=float(patience),
     )
     stop = threading.Event()

@@ -11,7 +11,6 @@ import pytest
 from core.providers.answered import with_cache
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.records import GoldenSet, Item, Usage
-from core.store.rows import NewRun
 from core.store.store import Store
 
 OnReply = Callable[[int, Reply], None] | None
@@ -59,7 +58,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def new_run(store: Store) -> Callable[[], tuple[str, str]]:
     project = store.projects.add("p")
     golden_id = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-    return lambda: (store.runs.add(NewRun(project, golden_id, "calibration", "t", "a", "s", "{}")), project)
+    return lambda: (store.runs.add(project, golden_id, "calibration", "t", "a", "s", "{}"), project)
 
 
 def work(store: Store, run: tuple[str, str], endpoint: Endpoint) -> tuple[list[str], Usage]:
@@ -80,7 +79,7 @@ def test_taken_up_again_it_goes_the_same_way(
     with Store(f"sqlite:///{tmp_path / 'undisturbed.sqlite'}") as other:
         project = other.projects.add("p")
         golden_id = other.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-        run_id = other.runs.add(NewRun(project, golden_id, "calibration", "t", "a", "s", "{}"))
+        run_id = other.runs.add(project, golden_id, "calibration", "t", "a", "s", "{}")
         undisturbed = work(other, (run_id, project), Endpoint(Counter()))
     asked, run = Counter[str](), new_run()
     with pytest.raises(KeyboardInterrupt):

@@ -13,7 +13,7 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.projects.views.meetings import AgendaItem
 from core.projects.views.reports import Report
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating

@@ -18,8 +18,8 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
+from core.projects.calibration import CalibrationRequest
 from core.projects.reporting.people import label_bars
-from core.projects.views import CalibrationRequest
 from core.projects.views.reports import LabelBar, Report
 from core.public import ceiling
 from core.records import GoldenSet, Scale

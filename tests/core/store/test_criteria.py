@@ -5,9 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.errors import ConflictError, NotFoundError
+from core.kept import CriteriaAlignment
 from core.records import Alignment, Criteria, GoldenSet, Interval, Provenance
-from core.store.criteria import Stood
-from core.store.rows import NewRun
 from core.store.store import Store
 
 PARENT = Criteria("reward \x00 order", "coherence", Provenance("draft", 0, item_ids=("a", "b"), size=2, note="n"))
@@ -41,13 +40,13 @@ def test_filters(shelf: Store, project: str, golden: GoldenSet) -> None:
     other = Criteria("length", "é")
     shelf.criteria.add(project, "golden:y", [other])
     golden_id = shelf.goldens.add(project, golden)
-    run_id = shelf.runs.add(NewRun(project, golden_id, "calibration", "t", "é", "offline", "{}"))
+    run_id = shelf.runs.add(project, golden_id, "calibration", "t", "é", "offline", "{}")
     alignment = Alignment("spearman", "sample", None, 4, interval=Interval(-0.1, 0.2), reason="constant side")
-    shelf.criteria.record(project, run_id, [Stood(other.criteria_id, "calibration", "kept", alignment)])
+    shelf.criteria.record(project, [CriteriaAlignment(other.criteria_id, run_id, "calibration", alignment, "kept")])
     for found in ({"aspect": "é"}, {"golden_id": "golden:y"}, {"run_id": run_id}):
         assert [row.criteria for row in shelf.criteria.all(project, **found)] == [other]
     assert shelf.criteria.all(project, aspect="none") == []
-    shelf.criteria.record(project, run_id, [Stood(other.criteria_id, "calibration", "chosen", alignment)])
+    shelf.criteria.record(project, [CriteriaAlignment(other.criteria_id, run_id, "calibration", alignment, "chosen")])
     (row,) = shelf.criteria.alignments(project, other.criteria_id)
     assert (row.run_id, row.side, row.status, row.alignment) == (run_id, "calibration", "chosen", alignment)
 
@@ -58,7 +57,7 @@ def test_an_edit_is_a_new_version(shelf: Store, project: str) -> None:
     assert edit_id == edit.criteria_id
     assert shelf.criteria.get(project, edit_id).criteria.provenance.author == "Ann"
     assert shelf.criteria.get(project, PARENT.criteria_id).criteria == PARENT
-    assert shelf.criteria.edits(project, PARENT.criteria_id) == [edit_id]
+    assert shelf.criteria.get(project, PARENT.criteria_id).edits == (edit_id,)
 
 
 def test_a_conflict_carries_both_texts_and_stores_nothing(shelf: Store, project: str) -> None:
@@ -67,18 +66,18 @@ def test_a_conflict_carries_both_texts_and_stores_nothing(shelf: Store, project:
     with pytest.raises(ConflictError, match="Ann saved another edit") as caught:
         shelf.criteria.save_edit(project, parent, _edit("Ben's", "Ben"), parent)
     assert (caught.value.theirs, caught.value.yours) == ("Ann's", "Ben's")
-    assert shelf.criteria.edits(project, parent) == [first]
+    assert shelf.criteria.get(project, parent).edits == (first,)
     with pytest.raises(NotFoundError):
         shelf.criteria.get(project, _edit("Ben's", "Ben").criteria_id)
     second = shelf.criteria.save_edit(project, parent, _edit("Ben's", "Ben"), first)
-    assert shelf.criteria.edits(project, parent) == [first, second]
+    assert shelf.criteria.get(project, parent).edits == (first, second)
 
 
 def test_saving_the_same_edit_again_is_no_conflict(shelf: Store, project: str) -> None:
     parent = PARENT.criteria_id
     first = shelf.criteria.save_edit(project, parent, _edit("same", "Ann"), parent)
     assert shelf.criteria.save_edit(project, parent, _edit("same", "Ben"), parent) == first
-    assert shelf.criteria.edits(project, parent) == [first]
+    assert shelf.criteria.get(project, parent).edits == (first,)
 
 
 def test_going_back_to_an_older_edit_makes_it_the_newest(shelf: Store, project: str) -> None:
@@ -86,7 +85,7 @@ def test_going_back_to_an_older_edit_makes_it_the_newest(shelf: Store, project: 
     one = shelf.criteria.save_edit(project, parent, _edit("one", "Ann"), None)
     two = shelf.criteria.save_edit(project, parent, _edit("two", "Ann"), one)
     assert shelf.criteria.save_edit(project, parent, _edit("one", "Ann"), two) == one
-    assert shelf.criteria.edits(project, parent) == [two, one]
+    assert shelf.criteria.get(project, parent).edits == (two, one)
 
 
 def test_of_two_that_save_at_once_one_wins(shelf: Store, project: str) -> None:
@@ -101,7 +100,7 @@ def test_of_two_that_save_at_once_one_wins(shelf: Store, project: str) -> None:
     with ThreadPoolExecutor(6) as pool:
         outcomes = list(pool.map(save, texts))
     assert outcomes.count("conflict") == 5
-    assert len(shelf.criteria.edits(project, PARENT.criteria_id)) == 1
+    assert len(shelf.criteria.get(project, PARENT.criteria_id).edits) == 1
 
 
 def test_unknown_parent(shelf: Store, project: str) -> None:

@@ -17,7 +17,6 @@ from core.errors import NotFoundError, StoreError, StoreFullError
 from core.progress import Stage
 from core.records import Criteria, GoldenSet, Usage
 from core.store import database
-from core.store.rows import NewRun
 from core.store.schema import HEAD, metadata
 from core.store.store import Store
 
@@ -186,7 +185,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, golden: GoldenSet) -> None:
     with Store(f"sqlite:///{tmp_path / 'c.sqlite'}") as store:
         project = store.projects.add("p")
         golden_id = store.goldens.add(project, golden)
-        run_id = store.runs.add(NewRun(project, golden_id, "calibration", "t", "coherence", "offline", "{}"))
+        run_id = store.runs.add(project, golden_id, "calibration", "t", "coherence", "offline", "{}")
         store.replies.put_replies([("reply:kept", PAID)])
 
         def no_more_pages(connection: sqlite3.Connection, *_: object) -> None:

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from core.errors import JobError, LostRunError
 from core.progress import Stage
-from core.records import GoldenSet, Unscored, Usage
+from core.records import GoldenSet, ScoreMatrix, Unscored, Usage
 from core.store.codec import Packed
-from core.store.rows import CriteriaScores, NewRun
 from core.store.store import Store
 
 
@@ -17,17 +17,23 @@ def reply(text: str, finish: str = "stop") -> str:
     return json.dumps({"text": text, "finish": finish})
 
 
+def scores(**rows: list[float]) -> ScoreMatrix:
+    """Criteria → scores of some items; the store goes by positions, not by their ids."""
+    n_items = len(next(iter(rows.values())))
+    return ScoreMatrix(tuple(rows), ("?",) * n_items, np.array(list(rows.values())), {})
+
+
 @pytest.fixture
 def run_id(store: Store, project: str, golden: GoldenSet) -> str:
     golden_id = store.goldens.add(project, golden)
-    return store.runs.add(NewRun(project, golden_id, "calibration", "title", "coherence", "offline", '{"x":1}'))
+    return store.runs.add(project, golden_id, "calibration", "title", "coherence", "offline", '{"x":1}')
 
 
 def test_a_new_run_is_queued(store: Store, project: str, run_id: str) -> None:
     run = store.runs.get(run_id)
     assert (run.status, run.attempt, run.snapshots, run.version, run.usage) == ("queued", 1, 0, 1, Usage())
-    assert (run.started_at, run.finished_at, run.beat_at) == (None, None, None)
-    assert abs(run.now - run.created_at) < 60
+    assert (run.started_at, run.finished_at, run.beat_at, run.worker_alive) == (None, None, None, None)
+    assert abs(run.now - run.created_at).total_seconds() < 60
     assert [one.run_id for one in store.runs.all(project)] == [run_id]
     assert store.runs.all("p-other") == []
     assert store.projects.get(project).n_runs == 1
@@ -131,7 +137,7 @@ def test_what_an_older_attempt_writes_is_refused(store: Store, run_id: str) -> N
     store.runs.claim(run_id, 2, "new")
     for write in (
         lambda: store.results.put_document(run_id, "standing", Packed("2"), attempt=1),
-        lambda: store.results.add_scores(run_id, [CriteriaScores("c", (0,), (1.0,))], attempt=1),
+        lambda: store.results.add_scores(run_id, (0,), scores(c=[1.0]), attempt=1),
     ):
         with pytest.raises(LostRunError):
             write()
@@ -144,7 +150,7 @@ def test_a_run_that_waits_says_from_when(store: Store, run_id: str) -> None:
     assert store.runs.pass_on(run_id, 1, "the batch is at the endpoint", after=60.0)
     run = store.runs.get(run_id)
     assert (run.status, run.attempt, run.message) == ("queued", 2, "the batch is at the endpoint")
-    assert 50 < run.not_before - run.now <= 60
+    assert 50 < (run.not_before - run.now).total_seconds() <= 60
 
 
 def test_documents_are_overwritten(store: Store, run_id: str) -> None:
@@ -157,9 +163,10 @@ def test_documents_are_overwritten(store: Store, run_id: str) -> None:
 def test_scores_are_gathered_exactly(store: Store, run_id: str, golden: GoldenSet) -> None:
     third = 1 / 3
     refused = Unscored("b", "refused", raw=("no\x00",))
-    store.results.add_scores(run_id, [CriteriaScores("c2", (0, 1), (third, float("nan")), (refused,))])
-    store.results.add_scores(run_id, [CriteriaScores("c2", (3,), (0.1 + 0.2,)), CriteriaScores("c1", (2,), (5.0,))])
-    store.results.add_scores(run_id, [CriteriaScores("c2", (3,), (0.1 + 0.2,))])  # a repetition
+    unread = replace(scores(c2=[third, np.nan]), unscored={"c2": (refused,)})
+    store.results.add_scores(run_id, (0, 1), unread)
+    store.results.add_scores(run_id, (2, 3), scores(c2=[np.nan, 0.1 + 0.2], c1=[5.0, np.nan]))
+    store.results.add_scores(run_id, (3,), scores(c2=[0.1 + 0.2]))  # a repetition
     found = store.results.scores(run_id, golden.item_ids)
     nan = float("nan")
     assert found.criteria_ids == ("c1", "c2")

@@ -11,7 +11,6 @@ from core.errors import StoreError
 from core.people import LOCAL
 from core.records import GoldenSet
 from core.store.layout import LAYOUT, as_json, decode, encode, json_text
-from core.store.rows import NewRun
 from core.store.store import Store
 from core.store.transfer import Arrival
 
@@ -19,7 +18,7 @@ from core.store.transfer import Arrival
 @pytest.fixture
 def run_id(store: Store, project: str, golden: GoldenSet) -> str:
     golden_id = store.goldens.add(project, golden)
-    return store.runs.add(NewRun(project, golden_id, "calibration", "t", "coherence", "offline", "{}"))
+    return store.runs.add(project, golden_id, "calibration", "t", "coherence", "offline", "{}")
 
 
 def _rows(store: Store, project: str) -> dict[str, list[dict[str, Any]]]:
@@ -42,7 +41,7 @@ def test_the_installations_own_reply_goes_before_one_that_came(store: Store, pro
     rows = [("replies", [{"reply_key": "k", "body": {"from": "file"}, "created_at": 1.0}])]
     came = store.transfers.restore(Arrival("came", LOCAL, {}, {}), rows)
     golden_id = store.goldens.add(came, golden)
-    run = store.runs.add(NewRun(came, golden_id, "calibration", "t", "coherence", "offline", "{}"))
+    run = store.runs.add(came, golden_id, "calibration", "t", "coherence", "offline", "{}")
     own = store.replies.of_run(run, came)
     assert own.get_replies(["k"]) == {"k": '{"from":"file"}'}
     assert store.replies.of_run(run, project).get_replies(["k"]) == {}

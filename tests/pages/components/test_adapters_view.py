@@ -13,7 +13,7 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.export.adapters import NAMES
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.settings import Settings
 from core.store.store import Store
 

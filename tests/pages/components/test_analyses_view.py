@@ -17,7 +17,7 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.demo.build import do_here
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 import core
 from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store

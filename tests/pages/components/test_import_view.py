@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.projects.views.judges import JudgeView
+from core.kept import JudgeEntry
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -93,7 +93,7 @@ def press(screen: AppTest, label: str) -> AppTest:
     return screen
 
 
-def judges(store: Store) -> list[JudgeView]:
+def judges(store: Store) -> list[JudgeEntry]:
     (project,) = projects.list_projects(store)
     return projects.list_judges(store, project.project_id)
 

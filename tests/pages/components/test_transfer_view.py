@@ -14,7 +14,6 @@ from core import projects
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
-from core.store.rows import NewRun
 from core.store.store import Store
 
 HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example)"
@@ -44,7 +43,7 @@ def foreign(tmp_path: Path) -> bytes:
         project_id = projects.create_project(other.acting(Actor("Eve", "admin")), HOSTILE).project_id
         golden = GoldenSet("their set", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
         golden_id = projects.add_golden(other, project_id, golden)
-        other.runs.add(NewRun(project_id, golden_id, "unknown kind", "t", "a", "openai:m@http://evil.example/v1", "{}"))
+        other.runs.add(project_id, golden_id, "unknown kind", "t", "a", "openai:m@http://evil.example/v1", "{}")
         projects.export_project(other, Settings(home=tmp_path), project_id, tmp_path / "f.zip")
     return (tmp_path / "f.zip").read_bytes()
 

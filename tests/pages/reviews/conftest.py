@@ -15,8 +15,8 @@ from core import projects
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.people import Actor
-from core.projects.views import CalibrationRequest
-from core.projects.views.rounds import RoundRequest
+from core.projects.calibration import CalibrationRequest
+from core.projects.rounds import RoundRequest
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import state

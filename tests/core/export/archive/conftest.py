@@ -16,9 +16,10 @@ import pytest
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.export.archive.container import Archive, Writer
+from core.kept import CriteriaAlignment
 from core.labelling.plan import LabelAspect
 from core.people import Actor
-from core.projects.views import CalibrationRequest
+from core.projects.calibration import CalibrationRequest
 from core.projects.views.labelling import PassRequest
 from core.projects.views.meetings import AgendaItem
 from core.records import (
@@ -32,12 +33,11 @@ from core.records import (
     Provenance,
     Rating,
     Scale,
+    ScoreMatrix,
     Unscored,
 )
 from core.settings import Settings
 from core.store.codec import pack
-from core.store.criteria import Stood
-from core.store.rows import CriteriaScores, NewRun
 from core.store.store import Store
 
 ANN, BO = Actor("Ann", "reviewer"), Actor("Bo \x00", "reviewer", "bo@example.org")
@@ -72,15 +72,15 @@ def _fill(store: Store, name: str = "Project ä") -> str:
 
 def _run(store: Store, project_id: str, golden_id: str) -> str:
     request = CalibrationRequest(project_id, golden_id, "coherence", settings=CalibrationSettings(seed=7))
-    new = NewRun(
+    run_id = store.runs.add(
         project_id, golden_id, "calibration", "title \x00", "coherence", "openai:m@http://h/v1", pack(request).body
     )
-    run_id = store.runs.add(new)
     store.runs.claim(run_id, 1, "a worker's host")
     store.results.put_document(run_id, "search", pack({"values": np.array([1.0, np.nan, -0.0])}))
     store.results.put_document(run_id, "judge", pack({"state": {"spec": "offline", "weights": [0.1, 2]}}))
     reasons = (Unscored("b", "no verdict", "detail", ("raw \x00",)),)
-    store.results.add_scores(run_id, [CriteriaScores("c1", (0, 1), (0.1 + 0.2, float("nan")), reasons)])
+    scores = ScoreMatrix(("c1",), ("a", "b"), np.array([[0.1 + 0.2, np.nan]]), {"c1": reasons})
+    store.results.add_scores(run_id, (0, 1), scores)
     store.replies.of_run(run_id, project_id).put_replies([("reply:1", REPLY)])
     store.replies.put_replies([("reply:of somebody else", REPLY)])
     store.runs.finish(run_id, 1, "failed", message="m", error="e")
@@ -91,7 +91,7 @@ def _criteria(store: Store, project_id: str, golden_id: str, run_id: str) -> Non
     one = Criteria("Reward order.", "coherence", Provenance("draft", 1, item_ids=("a",)))
     store.criteria.add(project_id, golden_id, [one])
     found = Alignment("spearman", "dataset", 0.5, 2, interval=Interval(0.1, 0.9, 0.95, "bootstrap"))
-    store.criteria.record(project_id, run_id, [Stood(one.criteria_id, "calibration", "kept", found)])
+    store.criteria.record(project_id, [CriteriaAlignment(one.criteria_id, run_id, "calibration", found, "kept")])
     edited = projects.save_edit(
         store.acting(ANN), project_id, one.criteria_id, "Reward order and links.", note="why \x00"
     )

@@ -85,7 +85,7 @@ def _criteria(store: Store, project_id: str) -> Any:
     stood = [(a.criteria_id, a.run_id, a.side, a.alignment) for a in store.criteria.alignments(project_id)]
     return (
         [(r.criteria, r.criteria.provenance, r.created_at) for r in rows],
-        [store.criteria.edits(project_id, one) for one in ids],
+        [store.criteria.get(project_id, one).edits for one in ids],
         stood,
     )
 

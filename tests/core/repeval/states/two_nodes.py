@@ -85,14 +85,13 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     import ray
 
     from core.data import load_golden
-    from core.jobs.runs import do_run
     from core.progress import Silent
-    from core.projects.views.repeval import RepEvalRequest
+    from core.projects.kinds import do_run
+    from core.projects.repeval import RepEvalRequest
     from core.repeval import Extraction, RepEvalSettings, extract
     from core.repeval.states.shards import survey
     from core.settings import Settings
     from core.store.codec import pack
-    from core.store.rows import NewRun
     from core.store.store import Store
 
     address = f"{HEAD}:{PORT}"
@@ -103,7 +102,7 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     quick, reading = RepEvalSettings(resamples=20, random_vectors=20), Extraction(batch_tokens=256)  # so: six shards
     aspect = next(iter(golden.aspects))
     request = RepEvalRequest(project, golden_id, aspect, extraction=reading, settings=quick)
-    run_id = store.runs.add(NewRun(project, golden_id, "repeval", "t", aspect, "minilm", pack(request).body))
+    run_id = store.runs.add(project, golden_id, "repeval", "t", aspect, "minilm", pack(request).body)
     store.runs.claim(run_id, 1, "w")
     survey(address, request.model)  # connects; the second node may not have joined yet
     wait_for_nodes(2)

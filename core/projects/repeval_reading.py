@@ -1,38 +1,24 @@
-"""RepEval: states read part by part and kept as files, then the search, then the judge.
-
-::
-
-    plan     tokenise and cut every text, count tokens; weights are not read yet
-    read     texts through the model, here or on a Ray cluster; their states lie in CONCORD_HOME/states
-    search   every cell and k on validation, evaluated on test
-    repeat   optional: the choice over seeds, the curve over numbers of pairs
-
-A run that is taken up again reads only texts without a file, with the model it began with; what was read, the search
-and what was repeated are kept with the run.  Files that are gone by then (another host, a cleared folder) are computed
-again before the search.
-"""
+"""The first half of a RepEval run: texts through the model, longest first, part by part, kept as files of states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from core.errors import JobError
-from core.jobs.runs.work import RunWork
 from core.progress import Stage
-from core.projects.repeval import check_request, split_of
-from core.projects.views.repeval import METHOD_NAMES, RepEvalRequest, RepEvalView
-from core.records import IntArray, JudgeScores
-from core.repeval import PairPoint, RepEvalResult, Stability, States, curve_over_pairs, run, scorer_of, stability
-from core.repeval.states import Machines, StatePlan, collect
+from core.records import IntArray
+from core.repeval.states import Machines, StatePlan, States, collect
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from core.projects.repeval import RepEvalRequest
+    from core.projects.work import RunWork
+
 BATCHES = 16
 """Batches of a part: what a killed worker may have to read again, about a second on a CPU, ten on a GPU."""
-CURVE_SEEDS = 3
 FRESHLY = (
     "was changed since this run began, so that old and new states would be mixed. Start the run anew: the states of "
     "the model as it is now are kept apart."
@@ -58,68 +44,7 @@ class ReadSoFar:
     parts: tuple[ReadPart, ...] = ()
 
 
-@dataclass(frozen=True)
-class Curve:
-    points: tuple[PairPoint, ...]
-
-
-DOCUMENTS = {"states read": ReadSoFar, "search": RepEvalResult, "stability": Stability, "curve": Curve}
-"""What a run keeps on its way, by name."""
-
-
-def run_repeval(work: RunWork) -> RepEvalView:
-    """Read, search, repeat, and enter the score among the judges."""
-    request, golden = work.request(RepEvalRequest), work.golden
-    check_request(golden, request)
-    split = split_of(work.store, golden, request)
-    reading = _Reading(work, request)
-    settings, aspect = request.settings, request.aspect
-
-    def beat(_done: int, _of: int) -> None:
-        work.progress.advance(0, 0)  # no texts are read; only whether the run must stop
-
-    def searched() -> RepEvalResult:
-        states = reading.states(beat)
-        found = run(golden, aspect, states, settings, split=split, on_progress=beat)
-        return replace(found, scorer=scorer_of(golden, states, found))
-
-    try:
-        reading.read_all()
-        reading.publish("search", "searching layers and tokens on the validation items")
-        result = _once(work, "search", RepEvalResult, searched)
-        steady, points = None, Curve(())
-        if n := request.stability_seeds:
-            reading.publish("repeat", f"choosing again over {n} seeds")
-            steady = _once(
-                *(work, "stability", Stability),
-                lambda: stability(golden, aspect, reading.states(beat), settings, range(n), on_progress=beat),
-            )
-        if request.pairs_curve:
-            reading.publish("repeat", "trying other numbers of pairs")
-            seeds = range(CURVE_SEEDS)
-            points = _once(
-                *(work, "curve", Curve),
-                lambda: Curve(
-                    curve_over_pairs(golden, aspect, reading.states(beat), settings, seeds=seeds, on_progress=beat)
-                ),
-            )
-        reading.publish("done", "done")
-    finally:
-        reading.close()
-    judge_id = work.add_judge(judge_of(result, work.run.run_id))
-    return RepEvalView(result, judge_id, steady, points.points)
-
-
-def _once(work: RunWork, name: str, kind: type[T], compute: Callable[[], T]) -> T:
-    """What an earlier attempt kept under `name`, else what `compute` gives, which is kept."""
-    found = work.kept(name, kind)
-    if found is None:
-        found = compute()
-        work.keep(name, found)
-    return found
-
-
-class _Reading:
+class Reading:
     """Texts through the model, longest first, part by part."""
 
     def __init__(self, work: RunWork, request: RepEvalRequest) -> None:
@@ -223,24 +148,6 @@ class _Reading:
             return f"reading texts on {where}"
         left = sum(len(plan.prompts[row]) for rows in parts[number:] for row in rows) * seconds / tokens
         return f"reading texts on {where}: {tokens / seconds:,.0f} tokens/s, about {_clock(left)} left"
-
-
-def judge_of(result: RepEvalResult, run_id: str) -> JudgeScores:
-    """The score of every item as a judge; it saw the labels of the training and validation items."""
-    method, cells = METHOD_NAMES[result.settings.method], len(result.members)
-    place = f"layer {result.chosen.layer}, token {result.chosen.token}"
-    where = f"mean of the {cells} best cells, the best at {place}" if cells > 1 else place
-    return JudgeScores(
-        name=f"RepEval, {method} ({result.model})",
-        kind="repeval",
-        aspect=result.aspect,
-        values=result.scores,
-        seen=tuple(sorted((*result.parts.train, *result.parts.validation))),
-        on_scale=False,
-        note=f"Hidden states of {result.model} projected by {method}: {where}. No call, one pass of the model a text.",
-        run_id=run_id,
-        calls_per_item=0.0,
-    )
 
 
 def _clock(seconds: float) -> str:

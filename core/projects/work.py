@@ -9,21 +9,19 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from core.calibration.asking import AskedJudge
-from core.errors import JobError
-from core.jobs.documents import JUDGE, JudgeState, kept_judge
 from core.jobs.progress import RunProgress
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.judging.gate import Gate
 from core.judging.registry import make_judge, restore_judge
+from core.kept import CriteriaAlignment, Run, Side
 from core.projects.consent import gate_of
-from core.projects.convert import request_of
+from core.projects.runs import JudgeState
 from core.public import judge_state
-from core.records import Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
+from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.settings import Settings
-from core.store.codec import pack, unpack
-from core.store.criteria import Stood
+from core.store.codec import unpack
 from core.store.replies import RunReplies
-from core.store.rows import CriteriaScores, RunRow
+from core.store.results import JUDGE
 from core.store.store import Store
 
 T = TypeVar("T")
@@ -35,14 +33,12 @@ class RunWork:
 
     store: Store
     settings: Settings
-    run: RunRow
+    run: Run
     progress: RunProgress
 
     def request(self, kind: type[T]) -> T:
         """What was asked for."""
-        asked = request_of(self.run)
-        assert isinstance(asked, kind)
-        return asked
+        return unpack(kind, self.run.request_json)
 
     @cached_property
     def golden(self) -> GoldenSet:
@@ -61,33 +57,30 @@ class RunWork:
 
     def kept(self, name: str, kind: type[T]) -> T | None:
         """The document that an earlier attempt kept under that name."""
-        found = self.store.results.document(self.run.run_id, name)
-        return None if found is None else unpack(kind, found)
+        return self.store.results.read(self.run.run_id, name, kind)
 
     def keep(self, name: str, document: object) -> None:
         """Keep a record with the run."""
-        self.store.results.put_document(self.run.run_id, name, pack(document), attempt=self.run.attempt)
+        self.store.results.put_document(self.run.run_id, name, document, attempt=self.run.attempt)
 
     def add_criteria(self, criteria: Sequence[Criteria]) -> None:
         """Enter criteria among the project's; those that are there stay."""
         self.progress.check()
-        self.store.criteria.add(self.run.project_id, self.run.golden_id, list(criteria))
+        self.store.criteria.add(self.run.project_id, self.run.golden_id, criteria)
 
-    def add_standings(self, stood: Sequence[Stood]) -> None:
-        """Enter how criteria stood in this run."""
+    def alignment(self, criteria_id: str, side: Side, alignment: Alignment, status: str = "") -> CriteriaAlignment:
+        """The alignment of criteria in this run, to be entered by `add_alignments`."""
+        return CriteriaAlignment(criteria_id, self.run.run_id, side, alignment, status)
+
+    def add_alignments(self, alignments: Sequence[CriteriaAlignment]) -> None:
+        """Enter alignments of criteria in this run."""
         self.progress.check()
-        self.store.criteria.record(self.run.project_id, self.run.run_id, list(stood))
+        self.store.criteria.record(self.run.project_id, alignments)
 
     def add_judge(self, judge: JudgeScores, replies: Mapping[str, tuple[str, ...]] | None = None) -> str:
         """Enter a judge among the project's, once; its id."""
         self.progress.check()
-        return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies or {})
-
-    def add_scores(self, positions: Sequence[int], matrix: ScoreMatrix) -> None:
-        """Keep the scores of a batch, whose columns are the items at `positions`."""
-        rows = zip(matrix.criteria_ids, matrix.values.tolist(), strict=True)
-        new = [CriteriaScores(k, tuple(positions), tuple(v), matrix.unscored.get(k, ())) for k, v in rows]
-        self.store.results.add_scores(self.run.run_id, new, attempt=self.run.attempt)
+        return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies)
 
     def scores(self, criteria_ids: Sequence[str]) -> ScoreMatrix:
         """What the run scored so far, over all items of the golden set."""
@@ -103,13 +96,6 @@ class RunWork:
             yield _KeptJudge(judge, self.golden, task, self.progress, work=self)
         finally:
             judge.close()
-
-    def judge_state(self, run_id: str) -> Mapping[str, Any]:
-        """The state of the judge that the calibration `run_id` made ready."""
-        state = kept_judge(self.store, run_id)
-        if state is None:
-            raise JobError(f"Run {run_id} has no judge to score with.")
-        return state
 
     def prepared(self, spec: str, task: Task, positions: Sequence[int]) -> Mapping[str, Any]:
         """The state of the judge `spec`, made ready with the items at `positions`: once, for all attempts."""
@@ -138,7 +124,8 @@ class _KeptJudge(AskedJudge):
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
         matrix = super().score(criteria, positions)
-        self.work.add_scores(positions, matrix)
+        run = self.work.run
+        self.work.store.results.add_scores(run.run_id, positions, matrix, attempt=run.attempt)
         return matrix
 
     def _kept(self, batch: DraftBatch) -> DraftBatch:

@@ -1,0 +1,291 @@
+"""What is kept, as the store hands it out: projects, golden sets, criteria, runs, judges, workers.
+
+Frozen records that hold no store and no SQL.  Times are timezone-aware UTC.  What is not known is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, Protocol
+
+from core.records import Alignment, Criteria, Item, ItemKind, JudgeScores, Origin, Provenance, Scale, Usage
+
+RunKind = Literal["calibration", "rescore", "round", "styles", "ablation", "metrics", "repeval", "fusion", "recheck"]
+RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
+Side = Literal["calibration", "held-out"]
+FINISHED: tuple[RunStatus, ...] = ("done", "failed", "cancelled", "budget")
+RESUMABLE: tuple[RunStatus, ...] = ("failed", "cancelled")
+WITH_RESULT: tuple[RunStatus, ...] = ("done", "budget")
+ALIVE_SECONDS = 15.0
+"""A worker that gave no sign of life for longer is shown as gone; its runs are taken over."""
+DEMO_PROJECT = "demo"
+"""Id of the demo project."""
+
+
+def moment(seconds: float) -> datetime:
+    """Seconds since 1970 as UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def is_demo(project_id: str) -> bool:
+    """Whether a project is the demo: what stands in it is simulated, and has to be shown as such."""
+    return project_id == DEMO_PROJECT
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSummary:
+    """A project with its counts; `imported_at` is None for one that was made here."""
+
+    project_id: str
+    name: str
+    created_at: datetime
+    imported_at: datetime | None
+    n_goldens: int
+    n_runs: int
+
+    @property
+    def imported(self) -> bool:
+        return self.imported_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class AspectSummary:
+    """One aspect of a golden set; `n_labelled` of its items carry a label."""
+
+    aspect: str
+    scale: Scale
+    n_labelled: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenSummary:
+    """A golden set at a glance, without its texts.  `golden_id` is its content digest."""
+
+    golden_id: str
+    name: str
+    kind: ItemKind
+    n_items: int
+    n_sources: int
+    n_systems: int
+    n_ratings: int
+    aspects: tuple[AspectSummary, ...]
+    created_at: datetime
+
+    def aspect(self, name: str) -> AspectSummary | None:
+        """The aspect of that name, or None."""
+        return next((aspect for aspect in self.aspects if aspect.aspect == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenItem:
+    """An item with its labels (aspect → label or None); `position` counts from 0 in the golden set."""
+
+    position: int
+    item: Item
+    labels: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenPage:
+    """Rows `offset` … of `total`."""
+
+    rows: tuple[GoldenItem, ...]
+    offset: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class CriteriaAlignment:
+    """The alignment of criteria in one run, on one side of its split; `status` as on the leaderboard."""
+
+    criteria_id: str
+    run_id: str
+    side: Side
+    alignment: Alignment
+    status: str = ""
+
+
+@dataclass(frozen=True)
+class CriteriaEntry:
+    """Criteria of a project, with their alignments (newest run first) and the ids of edits (oldest first)."""
+
+    criteria: Criteria
+    project_id: str
+    golden_id: str
+    created_at: datetime
+    alignments: tuple[CriteriaAlignment, ...]
+    edits: tuple[str, ...]
+
+    @property
+    def criteria_id(self) -> str:
+        return self.criteria.criteria_id
+
+    @property
+    def aspect(self) -> str:
+        return self.criteria.aspect
+
+    @property
+    def text(self) -> str:
+        return self.criteria.text
+
+    @property
+    def provenance(self) -> Provenance:
+        return self.criteria.provenance
+
+    @property
+    def origin(self) -> Origin:
+        return self.criteria.provenance.origin
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        return self.criteria.provenance.parents
+
+    @property
+    def author(self) -> str:
+        return self.criteria.provenance.author
+
+    @property
+    def note(self) -> str:
+        return self.criteria.provenance.note
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Ids of the runs that scored them, newest first."""
+        return tuple(dict.fromkeys(alignment.run_id for alignment in self.alignments))
+
+    @property
+    def head(self) -> str:
+        """The newest edit, or these criteria: hand it back to `save_edit` as `expected_head`."""
+        return self.edits[-1] if self.edits else self.criteria_id
+
+
+class RunRequest(Protocol):
+    """What every kind of run is asked for with: a frozen record that the store's codec can write."""
+
+    @property
+    def project_id(self) -> str: ...
+
+    @property
+    def golden_id(self) -> str: ...
+
+    @property
+    def aspect(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it stood at the time `now` of the database.
+
+    `request_json` is what was asked for (`core.projects.kinds` reads it); `error` a message for people, empty unless it
+    failed; `calls_expected` 0 means not known yet.  `attempt` counts how often it was taken up, `snapshots` what it has
+    published; no worker takes it before `not_before`; `begun_by` is the version of Concord that took it up first.
+    `beat_at` is the last sign of life of its worker and `capability` what that one computes on (cuda, mps, gpu or cpu);
+    None and "" without a worker.  `placement` says why a queued run waits, or what is to be said of the worker that has
+    it; "" for nothing.
+    """
+
+    run_id: str
+    project_id: str
+    golden_id: str
+    kind: RunKind
+    title: str
+    aspect: str
+    judge_spec: str
+    request_json: str
+    status: RunStatus
+    phase: str
+    message: str
+    error: str
+    calls: int
+    calls_expected: int
+    usage: Usage
+    attempt: int
+    snapshots: int
+    begun_by: str
+    cancel_requested: bool
+    worker_id: str
+    capability: str
+    version: int
+    now: datetime
+    created_at: datetime
+    updated_at: datetime
+    not_before: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    beat_at: datetime | None
+    placement: str = ""
+
+    @property
+    def finished(self) -> bool:
+        return self.status in FINISHED
+
+    @property
+    def resumable(self) -> bool:
+        """Whether `resume_run` can set it going again."""
+        return self.status in RESUMABLE
+
+    @property
+    def progress(self) -> float | None:
+        """Share of the expected calls that are done, 0…1; None while not known."""
+        return min(1.0, self.calls / self.calls_expected) if self.calls_expected else None
+
+    @property
+    def cancelling(self) -> bool:
+        """Whether a person asked it to stop, and its worker has not yet."""
+        return self.status == "running" and self.cancel_requested
+
+    @property
+    def worker_alive(self) -> bool | None:
+        """Whether its worker gave a sign of life lately; None for a run that is not running."""
+        if self.status != "running":
+            return None
+        return self.beat_at is not None and (self.now - self.beat_at).total_seconds() <= ALIVE_SECONDS
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the pace since the start; None for a run that is not running, or has not done a twentieth of its calls."""
+        known = self.status == "running" and self.started_at is not None and self.calls_expected
+        if not known or self.started_at is None or self.calls * 20 < self.calls_expected:
+            return None
+        pace = (self.now - self.started_at).total_seconds() / self.calls
+        return max(0.0, (self.calls_expected - self.calls) * pace)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker: its name, where it runs, what it computes on (cuda, mps, gpu or cpu), when it came up.
+
+    `silent_for` are the seconds since its last sign of life; None once it signed off.
+    """
+
+    worker_id: str
+    place: str
+    pid: int
+    started_at: datetime
+    silent_for: float | None
+    capability: str = "cpu"
+
+    def heard_within(self, seconds: float) -> bool:
+        """Whether it gave a sign of life within so many seconds."""
+        return self.silent_for is not None and self.silent_for <= seconds
+
+    @property
+    def alive(self) -> bool:
+        return self.heard_within(ALIVE_SECONDS)
+
+
+@dataclass(frozen=True)
+class JudgeEntry:
+    """A judge of a project, with its scores over all items of its golden set."""
+
+    judge_id: str
+    project_id: str
+    golden_id: str
+    judge: JudgeScores
+    created_at: datetime
+
+    @property
+    def name(self) -> str:
+        return self.judge.name
