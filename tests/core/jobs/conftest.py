@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,33 +16,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from core.jobs.queue import Queue
 from core.jobs.routing import PATIENCE
 from core.kept import Run
-from core.projects.project_list import open_store
 from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.schema import workers
 from core.store.store import Store
 
 TOY_WORKER = Path(__file__).with_name("toy_worker.py")
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Poll until `condition`; fails the test after `seconds`."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            pytest.fail(f"still not so after {seconds} s")
-        time.sleep(0.02)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store in a home of its own, whose runs nobody takes up."""
-    opened = open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
-    yield opened
-    opened.close()
 
 
 @dataclass
@@ -56,6 +36,7 @@ class Toys:
     repository: Path
     project: str
     golden_id: str
+    until: Callable[..., None]
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_worker(
@@ -79,7 +60,7 @@ class Toys:
         return self.store.runs.get(run_id)
 
     def wait_for(self, run_id: str, *statuses: str, seconds: float = 60.0) -> Run:
-        wait_until(lambda: self.get(run_id).status in statuses, seconds)
+        self.until(lambda: self.get(run_id).status in statuses, seconds)
         return self.get(run_id)
 
     def result(self, run_id: str) -> int:
@@ -118,39 +99,17 @@ def _environment(repository: Path) -> dict[str, str]:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def toys(request: pytest.FixtureRequest, tmp_path: Path, repository: Path) -> Iterator[Toys]:
+def toys(
+    request: pytest.FixtureRequest, tmp_path: Path, repository: Path, until: Callable[..., None]
+) -> Iterator[Toys]:
     url = f"sqlite:///{tmp_path / 'concord.sqlite'}"
     if request.param == "postgres":
         url = str(request.getfixturevalue("postgres_url"))
     with Store(url) as store:
         project = store.projects.add("p")
         golden_id = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-        toys = Toys(store, Settings(home=tmp_path, database_url=url), tmp_path, repository, project, golden_id)
+        toys = Toys(store, Settings(home=tmp_path, database_url=url), tmp_path, repository, project, golden_id, until)
         yield toys
         for process in toys.processes:
             process.kill()
             process.wait()
-
-
-@pytest.fixture
-def work_off() -> Callable[[Store, Settings], None]:
-    """`work_off(store, settings)` does what is queued as a worker would, endings and all, in threads of this process.
-
-    It returns when nothing is queued or running any more, or with `wait=False` as soon as the runs have begun.
-    """
-
-    def worked(store: Store, settings: Settings, *, wait: bool = True) -> None:
-        from core.projects.kinds import do_run
-
-        queue = Queue(store, "here", lambda run, progress: do_run(store, settings, run, progress))
-        queue.tick()
-        if wait:
-            wait_until(lambda: queue.idle, 120)
-
-    return worked
-
-
-@pytest.fixture
-def until() -> Callable[..., None]:
-    """`wait_until`, for tests (they do not import from each other)."""
-    return wait_until

@@ -71,3 +71,25 @@ def test_a_start_that_fails_behind_the_page_is_logged_and_met_by_the_next(
     assert "no more processes" in caplog.text
     with pytest.raises(JobError, match="no more processes"):
         launch.ensure_worker(settings, after=AFTER)
+
+
+def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path,
+        database_url="sqlite:///x",
+        worker_id="w",
+        capability="gpu",
+        ray="auto",
+        concurrency=7,
+        prices=tmp_path / "p.json",
+        max_upload_mb=9,
+        demo=True,
+        openai_api_key="sk-secret",
+        openai_base_url="http://127.0.0.1/v1",
+    )
+    assert launch.settings_from_json(launch.settings_as_json(settings)) == settings
+
+
+def test_an_external_worker_is_not_started(tmp_path: Path) -> None:
+    launch.ensure_worker(Settings(home=tmp_path / "home", worker="external"))
+    assert not (tmp_path / "home").exists()

@@ -15,7 +15,6 @@ import pytest
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AspectError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
-from core.jobs import launch
 from core.kept import CriteriaAlignment, ProjectSummary
 from core.progress import Stage
 from core.projects.calibration import CalibrationRequest
@@ -276,28 +275,6 @@ def test_items_that_changed_sides(golden: GoldenSet) -> None:
         )
     }
     assert "i8" not in ids
-
-
-def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
-    settings = Settings(
-        home=tmp_path,
-        database_url="sqlite:///x",
-        worker_id="w",
-        capability="gpu",
-        ray="auto",
-        concurrency=7,
-        prices=tmp_path / "p.json",
-        max_upload_mb=9,
-        demo=True,
-        openai_api_key="sk-secret",
-        openai_base_url="http://127.0.0.1/v1",
-    )
-    assert launch.settings_from_json(launch.settings_as_json(settings)) == settings
-
-
-def test_an_external_worker_is_not_started(settings: Settings) -> None:
-    projects.ensure_worker(settings)
-    assert not settings.home.exists()
 
 
 def test_without_a_database_url_the_store_lies_in_the_home(tmp_path: Path) -> None:
