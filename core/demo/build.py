@@ -19,7 +19,6 @@ from core.errors import JobError
 from core.fusion.stack import StackSettings
 from core.jobs.progress import RunProgress
 from core.kept import DEMO_PROJECT
-from core.labelling.plan import LabelAspect
 from core.people import Actor
 from core.projects.analyses import AblationRequest
 from core.projects.calibration import CalibrationRequest
@@ -31,11 +30,13 @@ from core.projects.recheck import RecheckRequest
 from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import ListedProposal, RoundRequest
-from core.projects.views.labelling import PassRequest
-from core.projects.views.meetings import AgendaItem, Choice, Verdict
-from core.projects.views.reviews import ReviewState, TriageVerdict
 from core.records import GoldenSet, Scale
 from core.repeval.settings import RepEvalSettings
+from core.review.criteria import ReviewState
+from core.review.meetings import AgendaItem, Choice, Verdict
+from core.review.passes import PassRequest
+from core.review.plan import LabelAspect
+from core.review.triage import TriageVerdict
 from core.settings import Settings
 from core.store.store import Store
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import yaml
@@ -29,10 +29,8 @@ from core.export.judge_reading import digest_of, is_as_exported, read_document
 from core.export.judge_secrets import without_secrets
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet
+from core.review.criteria import Review
 from core.version import VERSION as CONCORD
-
-if TYPE_CHECKING:
-    from core.projects.views.reviews import Review
 
 __all__ = [
     "FORMAT",

@@ -21,9 +21,6 @@ from core.projects.calibration import calibrations_of, estimate, judge_adapters,
 from core.projects.consent import allow_endpoint, endpoints_of_project, endpoints_of_run
 from core.projects.criteria import get_criteria, list_criteria, save_edit
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome
-from core.projects.desks import sit_down
-from core.projects.drafts import draft_of, drop_draft, keep_draft, others_drafting
-from core.projects.earlier_labels import earlier_labels
 from core.projects.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
 from core.projects.fusion_plans import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
 from core.projects.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set, read_upload
@@ -41,11 +38,13 @@ from core.projects.judges import (
 )
 from core.projects.kinds import list_runs, run_view
 from core.projects.labelling import (
+    earlier_labels,
     get_pass,
     list_passes,
     others_said,
     save_comment,
     save_label,
+    sit_down,
     start_pass,
     still_rating,
     stop_rating,
@@ -72,21 +71,18 @@ from core.projects.rescore import start_rescore
 from core.projects.reviews import (
     add_comment,
     copy_criteria,
+    draft_of,
+    drop_draft,
+    keep_draft,
     list_reviews,
     merge_criteria,
+    others_drafting,
     review_of,
     set_lock,
     set_state,
     settle_comment,
 )
-from core.projects.rounds import (
-    decide_proposal,
-    edit_proposal,
-    family_tree,
-    list_proposals,
-    round_cost,
-    start_round,
-)
+from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
 from core.projects.runs import (
     cancel_run,
     list_workers,

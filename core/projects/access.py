@@ -13,14 +13,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from core.errors import AccessError
 from core.people import Role
+from core.review.log import Action
 from core.store.store import Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Task = Callable[Concatenate[Store, P], R]
 
-AUDIT = "audit"
-"""Kind of the events that this module writes; other kinds say in themselves what was done."""
 _LONGEST = 120
 
 
@@ -61,8 +60,8 @@ def _log(store: Store, does: str, arguments: Mapping[str, Any], result: object) 
     said.pop("project_id", None)
     request = arguments.get("request")
     subject = result if isinstance(result, str) and len(result) <= _LONGEST else said.get("run_id", "")
-    body = {"did": does, **said, **({} if request is None else {"aspect": request.aspect})}
-    store.events.add(project_id, AUDIT, str(subject), store.actor, body)
+    about = {**said, **({} if request is None else {"aspect": request.aspect})}
+    store.events.add(project_id, Action(does, about, subject=str(subject)), store.actor)
 
 
 def _project(store: Store, arguments: Mapping[str, Any], result: object) -> str | None:

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 from core.errors import ConsentError, UsageError
 from core.kept import Run, moment
-from core.projects.access import AUDIT, requires
+from core.projects.access import requires
 from core.projects.views.consent import AskedEndpoint
+from core.review.log import Action
 from core.settings import Settings
 from core.store.results import JUDGE, RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.judging.gate import Gate
+
 
 REFUSED = (
     "Nothing was sent. This project was imported, and what came with it would send texts of its items to {endpoint} "
@@ -65,7 +67,7 @@ def allow_endpoint(
     with_key = with_key or trusted_with_the_key(base_url, settings.openai_base_url)
     store.consents.give(project_id, base_url, store.actor, with_key=with_key)
     did = f"allowed this project to ask {base_url}, {'with' if with_key else 'without'} the key"
-    store.events.add(project_id, AUDIT, base_url, store.actor, {"did": did})
+    store.events.add(project_id, Action(did, subject=base_url), store.actor)
     (said,) = _asked(store, settings, project_id, [f"openai:-@{base_url}"])
     return said
 

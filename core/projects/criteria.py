@@ -7,10 +7,8 @@ from core.kept import CriteriaEntry
 from core.projects.access import requires
 from core.projects.reviews import review_of
 from core.records import Criteria, Provenance
+from core.review.criteria import LONGEST_TEXT
 from core.store.store import Store
-
-LONGEST_TEXT = 20_000
-"""Characters of criteria at most."""
 
 
 @requires("viewer")

@@ -13,6 +13,7 @@ from core.kept import JudgeEntry
 from core.projects.access import requires
 from core.projects.views.fusion import KeptFusion, KeptPart
 from core.records import GoldenSet, JudgeScores
+from core.review.log import FusionKept
 from core.store.store import Store
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from core.fusion.side_by_side import FusionTable
     from core.fusion.stack import Fusion, StackSettings
 
-KEPT = "fusion kept"
+
 """Kind of the events that hold what a fused judge is made of; the subject is the judge's id."""
 
 
@@ -82,26 +83,22 @@ def keep_fusion(
     parts = [
         KeptPart(one, used[one].kind, used[one].run_id, used[one].higher_is_better) for one in found.state["parts"]
     ]
-    body = {
-        "golden_id": golden_id,
-        "aspect": aspect,
-        "parts": [asdict(part) for part in parts],
-        "state": dict(found.state),
-        "told": found.as_json(),
-    }
-    store.events.add(project_id, KEPT, judge_id, store.actor, body)
+    kept = FusionKept(
+        golden_id, aspect, tuple(asdict(part) for part in parts), found.state, found.as_json(), subject=judge_id
+    )
+    store.events.add(project_id, kept, store.actor)
     return judge_id
 
 
 @requires("viewer")
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> KeptFusion:
     """What a kept fusion is made of.  NotFoundError when the judge is no kept fusion."""
-    events = store.events.all(project_id, KEPT, judge_id)
-    if not events:
+    logged = store.events.all(project_id, FusionKept, judge_id)
+    if not logged:
         raise NotFoundError(f"The judge {judge_id[:24]!r} is no fusion that was kept on the Fusion screen.")
-    body = events[-1].body
-    parts = tuple(KeptPart(**one) for one in body["parts"])
-    return KeptFusion(judge_id, body["golden_id"], body["aspect"], parts, body["state"], body["told"])
+    kept = logged[-1]
+    parts = tuple(KeptPart(**one) for one in kept.parts)
+    return KeptFusion(judge_id, kept.golden_id, kept.aspect, parts, kept.state, kept.told)
 
 
 @requires("viewer")

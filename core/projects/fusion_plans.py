@@ -14,13 +14,13 @@ from core.projects.access import requires
 from core.projects.runs import start_run
 from core.projects.views.fusion import FusionEstimate, FusionRequest, PlanView
 from core.records import GoldenSet, JudgeScores, Task
+from core.review.log import FusionPlanSaved
 from core.settings import Settings
 from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.fusion.llm import FusionJudge
 
-PLAN = "fusion plan"
 """Kind of the events that hold the versions of a plan; the subject is the golden set."""
 
 
@@ -118,23 +118,16 @@ def save_plan(store: Store, request: FusionRequest, *, origin: str = "person", e
 
     bench = bench_for(store, request)
     text = read_plan(request.plan, request.aspects, [one.name for one in bench.parts]).text
-    body = {"text": text, "origin": origin, "seen": list(request.plan_seen), "aspects": list(request.aspects)}
-    return store.events.add(request.project_id, PLAN, request.golden_id, store.actor, body, expected=expected)
+    plan = FusionPlanSaved(text, origin, request.plan_seen, request.aspects, subject=request.golden_id)
+    return store.events.add(request.project_id, plan, store.actor, expected=expected)
 
 
 @requires("viewer")
 def list_plans(store: Store, project_id: str, golden_id: str) -> list[PlanView]:
     """Every version of the plans for a golden set, newest first."""
     return [
-        PlanView(
-            one.body["text"],
-            one.body["origin"],
-            tuple(one.body["seen"]),
-            one.number,
-            one.actor,
-            tuple(one.body["aspects"]),
-        )
-        for one in reversed(store.events.all(project_id, PLAN, golden_id))
+        PlanView(one.text, one.origin, one.seen, one.number, one.actor, one.aspects)
+        for one in reversed(store.events.all(project_id, FusionPlanSaved, golden_id))
     ]
 
 

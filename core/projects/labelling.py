@@ -1,30 +1,35 @@
-"""Labelling passes: begin one, rate in it, stop (what a rater has to do: `desks`; what comes of it: `adjudication`)."""
+"""Labelling passes: begin one, join it, save labels in it, stop (what comes of it: `core.projects.adjudication`)."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from core.errors import AccessError, NotFoundError, UsageError
-from core.kept import moment
-from core.labelling.harvest import Label, ratings_of
-from core.labelling.plan import LabelPlan, item_order
 from core.projects.access import requires
-from core.projects.earlier_labels import chosen_labels
-from core.projects.views.labelling import OthersSaid, PassRequest, PassView, StillRating
 from core.records import GoldenSet
-from core.store.codec import Packed, pack, unpack
-from core.store.rows import EventRow, LabelRow, NewLabel
+from core.review.agreement import ratings_of
+from core.review.passes import (
+    REMARK,
+    DeskView,
+    EarlierLabels,
+    Label,
+    OthersSaid,
+    PassEntry,
+    PassRequest,
+    PassView,
+    RaterJoined,
+    RaterStopped,
+    StillRating,
+    fitting,
+    passes_from,
+)
+from core.review.plan import LabelAspect, LabelPlan, item_order
 from core.store.store import Store
 
-PASS, JOINED, STOPPED = "labelling pass", "joined", "stopped rating"
-REMARK = ""
-"""Stands in an aspect's place for a comment, which is of the item and not of one label."""
-_LONGEST_COMMENT = 5_000
 _LONGEST_NAME = 120
 
 
@@ -49,53 +54,97 @@ def start_pass(store: Store, request: PassRequest) -> str:
         blind=request.blind,
         instructions=request.instructions.strip(),
     )
-    taken = chosen_labels(store, request, [golden.items[k].item_id for k in plan.positions])
+    taken = _chosen_labels(store, request, {golden.items[k].item_id for k in plan.positions})
     pass_id = f"l{uuid.uuid4().hex[:12]}"
-    did = f"began the labelling pass {name}"
-    if taken:
-        labels = "1 earlier label" if len(taken) == 1 else f"{len(taken):,} earlier labels"
-        did += f" and took over {labels} of {', '.join(sorted({row.rater for row in taken}))}"
-    body = {"did": did, "name": name, "golden_id": request.golden_id, "plan": pack(plan).body}
-    store.events.add(request.project_id, PASS, pass_id, store.actor, body)
+    from_whom = tuple(sorted({label.rater for label in taken}))
+    begun = PassView(name, request.golden_id, plan, len(taken), from_whom, subject=pass_id)
+    store.events.add(request.project_id, begun, store.actor)
     store.labels.take_over(request.project_id, request.golden_id, pass_id, taken)
     return pass_id
+
+
+def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, ...]:
+    judges, ratings = [], None
+    if request.order == "disagreement":
+        judges = [row.judge for row in store.judges.all(request.project_id, request.golden_id, request.aspect)]
+        labels = store.labels.of_golden(request.project_id, request.golden_id)
+        ratings = ratings_of(golden, labels, request.aspect).values
+    return item_order(golden, request.order, seed=request.seed, limit=request.limit, judges=judges, ratings=ratings)
+
+
+def _chosen_labels(store: Store, request: PassRequest, item_ids: set[str]) -> list[Label]:
+    """The labels that a request takes over, of these items alone.  UsageError where somebody is named who has none."""
+    if not request.take_over:
+        return []
+    wanted = set(request.take_over)
+    labels = fitting(store.labels.of_golden(request.project_id, request.golden_id), request.aspects)
+    chosen = [label for label in labels if (label.pass_id, label.rater) in wanted]
+    if missing := wanted - {(label.pass_id, label.rater) for label in chosen}:
+        pass_id, rater = min(missing)
+        raise UsageError(f"{rater} gave no labels in pass {pass_id[:24]!r} that this pass could take over.")
+    return [label for label in chosen if label.item_id in item_ids]
+
+
+@requires("viewer")
+def earlier_labels(
+    store: Store, project_id: str, golden_id: str, aspects: Sequence[LabelAspect]
+) -> tuple[EarlierLabels, ...]:
+    """Who labelled how many items of the golden set on these aspects, pass by pass; what lies off a scale is no part.
+
+    In the order in which they were given.
+    """
+    items: dict[tuple[str, str], set[str]] = {}
+    for label in fitting(store.labels.of_golden(project_id, golden_id), aspects):
+        items.setdefault((label.pass_id, label.rater), set()).add(label.item_id)
+    return tuple(EarlierLabels(*which, len(labelled)) for which, labelled in items.items())
 
 
 @requires("viewer")
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[PassView]:
     """The project's labelling passes (of one golden set), newest first."""
-    later = store.events.all(project_id, (JOINED, STOPPED))
-    found = [_view(event, later) for event in store.events.all(project_id, PASS)]
-    return [one for one in reversed(found) if golden_id in (None, one.golden_id)]
+    passes = passes_from(store.events.all(project_id, PassEntry))
+    return [one for one in reversed(passes) if golden_id in (None, one.golden_id)]
 
 
 @requires("viewer")
 def get_pass(store: Store, project_id: str, pass_id: str) -> PassView:
     """NotFoundError for an unknown id."""
-    found = store.events.all(project_id, (PASS, JOINED, STOPPED), pass_id)
-    if not found:
+    passes = passes_from(store.events.all(project_id, PassEntry, pass_id))
+    if not passes:
         raise NotFoundError(f"There is no labelling pass {pass_id[:24]!r} in this project.")
-    return _view(found[0], found[1:])
+    return passes[0]
+
+
+# ── a rater in a pass ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("annotator")
-def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> OthersSaid:
-    """What other raters of the pass and the judges said of an item, where it shows that; AccessError where blind."""
-    found = get_pass(store, project_id, pass_id)
-    if found.plan.blind:
-        raise AccessError(f"{found.name} is blind: what others said is shown to nobody who labels in it.")
-    aspects = {one.aspect for one in found.plan.aspects}
-    rows = {(row.rater, row.aspect): row.value for row in store.labels.history(project_id, pass_id, item_id)}
-    place = store.goldens.load(found.golden_id).item_ids.index(item_id)
-    shelf = [row.judge for row in store.judges.all(project_id, found.golden_id) if row.judge.aspect in aspects]
-    return OthersSaid(
-        tuple(
-            (rater, aspect, value)
-            for (rater, aspect), value in rows.items()
-            if aspect in aspects and rater != store.actor.name
-        ),
-        tuple((one.name, one.aspect, float(one.values[place])) for one in shelf if not np.isnan(one.values[place])),
-    )
+def sit_down(store: Store, project_id: str, pass_id: str, *, seen: tuple[PassView, DeskView] | None = None) -> DeskView:
+    """What the person who acts has to rate in a pass, and what they have saved; the first call makes them a rater.
+
+    `seen` is what an earlier call gave, with the pass as it was: only what was saved since is read then, so that a
+    press costs the same on the first item and on the thousandth, and the same comes back where that is nothing.
+    UsageError when nobody said who they are.
+    """
+    rater = _named_rater(store)
+    if seen is not None and (seen[1].pass_id, seen[1].rater) == (pass_id, rater):
+        return _updated(store, project_id, seen[1])
+    labelling = get_pass(store, project_id, pass_id)
+    if rater not in labelling.raters:
+        form = _once("joined", pass_id, rater)
+        store.events.add(project_id, RaterJoined(labelling.name, subject=pass_id), store.actor, form=form)
+        labelling = get_pass(store, project_id, pass_id)
+    return _desk(store, labelling, rater)
+
+
+def _desk(store: Store, labelling: PassView, rater: str) -> DeskView:
+    item_ids = store.goldens.load(labelling.golden_id).item_ids
+    assigned = tuple(item_ids[k] for k in labelling.assigned(rater))
+    return _updated(store, labelling.project_id, DeskView(labelling.pass_id, rater, labelling.aspects, assigned))
+
+
+def _updated(store: Store, project_id: str, desk: DeskView) -> DeskView:
+    return desk.updated(store.labels.since(project_id, desk.pass_id, desk.rater, desk.version))
 
 
 @requires("annotator")
@@ -115,16 +164,11 @@ def save_label(
     earlier ones of the same rater stay in the history.  UsageError for a label off the scale, an aspect or item that
     is no part of the pass, an endless comment, or somebody who has stopped rating in it.
     """
-    found = get_pass(store, project_id, pass_id)
-    known = {one.aspect: one for one in found.plan.aspects}
-    if not values or set(values) - set(known):
-        raise UsageError(f"A label is for {', '.join(known)}; {', '.join(values) or 'nothing'} came.")
-    for name, value in values.items():
-        if value is not None and not known[name].takes(value):
-            steps = f" in steps of {known[name].scale.step:g}" if known[name].scale.step else ""
-            raise UsageError(f"The label of {name} is {value:g}; the scale is {known[name].scale}{steps}.")
-    new = [NewLabel(item_id, name, value, comment.strip()) for name, value in values.items()]
-    _keep(store, found, new, form)
+    labelling = get_pass(store, project_id, pass_id)
+    if not values or set(values) - set(labelling.aspects):
+        raise UsageError(f"A label is for {', '.join(labelling.aspects)}; {', '.join(values) or 'nothing'} came.")
+    said = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
+    _save(store, labelling, [replace(said, aspect=aspect, value=value) for aspect, value in values.items()], form)
 
 
 @requires("annotator")
@@ -133,21 +177,15 @@ def save_comment(store: Store, project_id: str, pass_id: str, item_id: str, comm
 
     `form` and errors as `save_label`.
     """
-    _keep(store, get_pass(store, project_id, pass_id), [NewLabel(item_id, REMARK, None, comment.strip())], form)
+    remark = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
+    _save(store, get_pass(store, project_id, pass_id), [remark], form)
 
 
-def _keep(store: Store, found: PassView, new: Sequence[NewLabel], form: str) -> None:
-    rater, ids = named_rater(store), store.goldens.load(found.golden_id).item_ids
-    for label in new:
-        if label.item_id not in ids or ids.index(label.item_id) not in found.plan.positions:
-            raise UsageError(f"Item {label.item_id[:60]!r} is no part of {found.name}.")
-        if len(label.comment) > _LONGEST_COMMENT:
-            raise UsageError(
-                f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {len(label.comment):,}."
-            )
-    if rater in found.stopped:
-        raise UsageError(f"You have stopped rating in {found.name}; nothing more is kept of you there.")
-    store.labels.add(found.project_id, found.golden_id, found.pass_id, rater, new, form=form)
+def _save(store: Store, labelling: PassView, labels: Sequence[Label], form: str) -> None:
+    item_ids = store.goldens.load(labelling.golden_id).item_ids
+    for label in labels:
+        labelling.check(label, item_ids.index(label.item_id) if label.item_id in item_ids else None)
+    store.labels.add(labelling.project_id, labelling.golden_id, labels, form=form)
 
 
 @requires("annotator")
@@ -156,11 +194,11 @@ def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
 
     From then on they may see what others said.  UsageError for somebody who does not rate in it.
     """
-    rater, found = named_rater(store), get_pass(store, project_id, pass_id)
-    if rater not in found.raters:
-        raise UsageError(f"{rater} does not rate in {found.name}.")
-    form = f"stopped:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"
-    store.events.add(project_id, STOPPED, pass_id, store.actor, {"did": f"stopped rating in {found.name}"}, form=form)
+    rater, labelling = _named_rater(store), get_pass(store, project_id, pass_id)
+    if rater not in labelling.raters:
+        raise UsageError(f"{rater} does not rate in {labelling.name}.")
+    form = _once("stopped", pass_id, rater)
+    store.events.add(project_id, RaterStopped(labelling.name, subject=pass_id), store.actor, form=form)
 
 
 @requires("viewer")
@@ -173,64 +211,48 @@ def still_rating(
     """
     rater = store.actor.name
     rating = []
-    for found in list_passes(store, project_id, golden_id) if rater else []:
-        own = {one.aspect for one in found.plan.aspects}
-        if rater not in found.raters or rater in found.stopped or (aspects is not None and not own & set(aspects)):
+    for labelling in list_passes(store, project_id, golden_id) if rater else []:
+        asked = aspects is None or {*labelling.aspects} & {*aspects}
+        if not asked or rater not in labelling.raters or rater in labelling.stopped:
             continue
-        items = store.goldens.load(golden_id).items
-        said: dict[str, set[str]] = {}
-        for row in store.labels.current(project_id, found.pass_id, rater):
-            said.setdefault(row.item_id, set()).add(row.aspect)
-        seat = found.raters.index(rater)
-        left = [k for k in found.plan.assigned(seat) if not own <= said.get(items[k].item_id, set())]
-        if left:
-            rating.append(StillRating(found.pass_id, found.name, len(left)))
+        desk = _desk(store, labelling, rater)
+        if n_open := len(desk.assigned) - desk.n_done:
+            rating.append(StillRating(labelling.pass_id, labelling.name, n_open))
     return rating
 
 
-def named_rater(store: Store) -> str:
+@requires("annotator")
+def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> OthersSaid:
+    """What other raters of the pass and the judges said of an item, where it shows that; AccessError where blind."""
+    labelling = get_pass(store, project_id, pass_id)
+    if labelling.plan.blind:
+        raise AccessError(f"{labelling.name} is blind: what others said is shown to nobody who labels in it.")
+    newest = {(one.rater, one.aspect): one.value for one in store.labels.history(project_id, pass_id, item_id)}
+    place = store.goldens.load(labelling.golden_id).item_ids.index(item_id)
+    judges = [
+        row.judge for row in store.judges.all(project_id, labelling.golden_id) if row.judge.aspect in labelling.aspects
+    ]
+    return OthersSaid(
+        tuple(
+            (rater, aspect, value)
+            for (rater, aspect), value in newest.items()
+            if aspect in labelling.aspects and rater != store.actor.name
+        ),
+        tuple(
+            (one.name, one.aspect, float(one.values[place]))
+            for one in judges
+            if one.aspect in labelling.aspects and not np.isnan(one.values[place])
+        ),
+    )
+
+
+def _named_rater(store: Store) -> str:
     """The name of who acts; UsageError when nobody said who they are."""
     if not store.actor.name.strip():
         raise UsageError("Say who you are first: labels are kept by rater. Pick a name in the menu.")
     return store.actor.name
 
 
-# ── from rows to views ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, ...]:
-    judges, ratings = [], None
-    if request.order == "disagreement":
-        judges = [row.judge for row in store.judges.all(request.project_id, request.golden_id, request.aspect)]
-        rows = store.labels.of_golden(request.project_id, request.golden_id)
-        ratings = ratings_of(golden, [label_of(row) for row in rows], request.aspect).values
-    return item_order(golden, request.order, seed=request.seed, limit=request.limit, judges=judges, ratings=ratings)
-
-
-def _view(event: EventRow, later: Sequence[EventRow]) -> PassView:
-    def actors(kind: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.actor for one in later if (one.kind, one.subject) == (kind, event.subject)))
-
-    body: Mapping[str, Any] = event.body
-    return PassView(
-        pass_id=event.subject,
-        project_id=event.project_id,
-        golden_id=str(body["golden_id"]),
-        name=str(body["name"]),
-        plan=_plan(str(body["plan"])),
-        author=event.actor,
-        created_at=moment(event.created_at),
-        raters=actors(JOINED),
-        stopped=actors(STOPPED),
-    )
-
-
-@lru_cache(maxsize=32)
-def _plan(packed: str) -> LabelPlan:
-    """A plan never changes, and every save reads it: the last few are handed out again."""
-    return unpack(LabelPlan, Packed(packed))
-
-
-def label_of(row: LabelRow) -> Label:
-    """What a saved row says."""
-    return Label(row.rater, row.item_id, row.aspect, row.value, row.comment)
+def _once(what: str, pass_id: str, rater: str) -> str:
+    """The id of the form by which a rater does something in a pass that can be done once."""
+    return f"{what}:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from textwrap import shorten
 
 from core.errors import AccessError, ConflictError, NotFoundError, UsageError
-from core.kept import moment
 from core.projects.access import requires
-from core.projects.rounds import PROPOSAL, ListedProposal, decide_proposal, list_proposals
+from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
 from core.projects.triage import list_triage
-from core.projects.views.meetings import (
+from core.review.criteria import ProposalDecided
+from core.review.meetings import (
     CHOICES,
     VERDICTS,
     AgendaItem,
     Choice,
     Decision,
+    MeetingBegun,
+    MeetingClosed,
+    MeetingEntry,
     MeetingView,
-    Point,
+    ParticipantsSet,
+    PointOpened,
     Verdict,
     Vote,
+    meetings_from,
 )
-from core.projects.views.reviews import Triage
-from core.store.rows import EventRow
+from core.review.minutes import minutes
+from core.review.triage import Triage
 from core.store.store import Store
 from core.wording import word_diff
 
-MEETING, VOTE, DECISION, CLOSED = "meeting", "vote", "decision", "meeting closed"
-AT, TABLE = "meeting point", "meeting table"
 _LONGEST, _LONGEST_NAME, _MOST_VOTERS, _TITLE = 2_000, 80, 40, 110
 
 
@@ -68,28 +70,24 @@ def start_meeting(
     if not agenda:
         raise UsageError("A meeting needs something to talk about: pick misaligned items or proposed criteria.")
     meeting_id = f"m{uuid.uuid4().hex[:12]}"
-    body = {
-        **{"did": f"opened the meeting {title}", "name": title, "golden_id": golden_id, "aspect": aspect},
-        "agenda": [asdict(item) for item in agenda],
-    }
-    store.events.add(project_id, MEETING, meeting_id, store.actor, body)
+    store.events.add(project_id, MeetingBegun(title, golden_id, aspect, tuple(agenda), subject=meeting_id), store.actor)
     return meeting_id
 
 
 @requires("viewer")
 def list_meetings(store: Store, project_id: str) -> list[MeetingView]:
     """The project's meetings, newest first."""
-    later = _later(store, project_id)
-    return [_view(event, later) for event in reversed(store.events.all(project_id, MEETING))]
+    decided = store.events.all(project_id, ProposalDecided)
+    return meetings_from(store.events.all(project_id, MeetingEntry), decided)[::-1]
 
 
 @requires("viewer")
 def get_meeting(store: Store, project_id: str, meeting_id: str) -> MeetingView:
     """NotFoundError for an unknown id."""
-    found = store.events.all(project_id, MEETING, meeting_id)
-    if not found:
+    meeting = next((one for one in list_meetings(store, project_id) if one.meeting_id == meeting_id), None)
+    if meeting is None:
         raise NotFoundError(f"There is no meeting {meeting_id[:24]!r} in this project.")
-    return _view(found[0], _later(store, project_id))
+    return meeting
 
 
 @requires("annotator")
@@ -101,41 +99,37 @@ def cast_vote(
     Around one screen a reviewer enters everybody's votes; who signed in otherwise votes for themselves (AccessError).
     UsageError for a vote that there is not, a point that was decided, or a meeting that is over.
     """
-    _open_point(get_meeting(store, project_id, meeting_id), point)
+    if get_meeting(store, project_id, meeting_id).going_on(point).decision is not None:
+        raise UsageError("This point has been decided; vote on the next one.")
     name = " ".join(voter.split())
-    if not 1 <= len(name) <= 80:
-        raise UsageError("A vote needs the name of who votes, of up to 80 characters.")
+    if not 1 <= len(name) <= _LONGEST_NAME:
+        raise UsageError(f"A vote needs the name of who votes, of up to {_LONGEST_NAME} characters.")
     if store.actor.subject and not store.actor.may("reviewer") and name != store.actor.name:
         raise AccessError(f"{store.actor.name} can only vote as {store.actor.name}.")
     if choice not in CHOICES:
         raise UsageError(f"A vote is {', '.join(CHOICES)}; {choice!r} came.")
-    body = {"did": f"voted {choice}", "point": point, "voter": name, "choice": choice, "note": note.strip()[:_LONGEST]}
-    store.events.add(project_id, VOTE, meeting_id, store.actor, body)
+    vote = Vote(point, name, choice, note.strip()[:_LONGEST], subject=meeting_id)
+    store.events.add(project_id, vote, store.actor)
 
 
 @requires("reviewer")
 def set_table(store: Store, project_id: str, meeting_id: str, names: Sequence[str]) -> None:
-    """Say who sits at the table, so that each has a vote to give.  UsageError for an endless name or list."""
+    """Set the participants, so that each has a vote to give.  UsageError for an endless name or list."""
     get_meeting(store, project_id, meeting_id)
-    seated = list(dict.fromkeys(name for name in (" ".join(one.split()) for one in names) if name))
-    if len(seated) > _MOST_VOTERS or any(len(name) > _LONGEST_NAME for name in seated):
+    participants = tuple(dict.fromkeys(name for name in (" ".join(one.split()) for one in names) if name))
+    if len(participants) > _MOST_VOTERS or any(len(name) > _LONGEST_NAME for name in participants):
         raise UsageError(f"Up to {_MOST_VOTERS} people vote, under names of up to {_LONGEST_NAME} characters.")
-    body = {"did": f"said who votes: {', '.join(seated)[:_LONGEST] or 'nobody'}", "names": seated}
-    store.events.add(project_id, TABLE, meeting_id, store.actor, body)
+    store.events.add(project_id, ParticipantsSet(participants, subject=meeting_id), store.actor)
 
 
 @requires("reviewer")
 def come_to(store: Store, project_id: str, meeting_id: str, point: int) -> None:
-    """Put a point on the table: every screen of the meeting shows it, and its clock starts.
+    """Open a point: every screen of the meeting shows it, and its clock starts.
 
     UsageError for a point that there is not, or a meeting that is over.
     """
-    meeting = get_meeting(store, project_id, meeting_id)
-    _known_point(meeting, point)
-    if meeting.closed_at is not None:
-        raise UsageError("This meeting is over; its minutes stand.")
-    body = {"did": f"came to point {point + 1}", "point": point}
-    store.events.add(project_id, AT, meeting_id, store.actor, body)
+    get_meeting(store, project_id, meeting_id).going_on(point)
+    store.events.add(project_id, PointOpened(point, subject=meeting_id), store.actor)
 
 
 @requires("reviewer")
@@ -159,15 +153,12 @@ def decide(
     is over, ConflictError when somebody else has decided on this point or its proposal meanwhile; nothing is written
     then.
     """
-    meeting = get_meeting(store, project_id, meeting_id)
-    _known_point(meeting, point)
-    if meeting.closed_at is not None:
-        raise UsageError("This meeting is over; its minutes stand.")
+    about = get_meeting(store, project_id, meeting_id).going_on(point)
     if verdict not in VERDICTS:
         raise UsageError(f"A decision is {', '.join(VERDICTS)}; {verdict!r} came.")
     if not reason.strip():
         raise UsageError("A decision needs a reason, so that people can follow it later.")
-    earlier = meeting.points[point].decision
+    earlier = about.decision
     if earlier is not None and earlier.number != seen and earlier.number:
         raise ConflictError(
             f"{earlier.actor or 'Somebody'} decided on this point while you were looking at it: {earlier.verdict}, "
@@ -175,35 +166,25 @@ def decide(
             theirs=f"{earlier.verdict}: {earlier.reason}",
             yours=f"{verdict}: {reason.strip()}",
         )
-    item = meeting.points[point].item
-    if item.run_id and verdict != "postponed":
+    if about.item.run_id and verdict != "postponed":
         accepted = verdict == "accepted"
-        _decide_proposal(store, item, accepted=accepted, reason=reason, seen=proposal_seen, edited_id=edited_id)
-    body = {"did": f"decided: {verdict}", "point": point, "verdict": verdict, "reason": reason.strip()[:_LONGEST]}
-    store.events.add(project_id, DECISION, f"{meeting_id}:{point}", store.actor, body, expected=seen)
+        _decide_proposal(store, about.item, accepted=accepted, reason=reason, seen=proposal_seen, edited_id=edited_id)
+    decision = Decision(point, verdict, reason.strip()[:_LONGEST], subject=f"{meeting_id}:{point}")
+    store.events.add(project_id, decision, store.actor, expected=seen)
 
 
 @requires("reviewer")
 def close_meeting(store: Store, project_id: str, meeting_id: str) -> None:
     """End a meeting; a second call changes nothing."""
     get_meeting(store, project_id, meeting_id)
-    store.events.add(
-        project_id, CLOSED, meeting_id, store.actor, {"did": "closed the meeting"}, form=f"closed:{meeting_id}"
-    )
+    store.events.add(project_id, MeetingClosed(subject=meeting_id), store.actor, form=f"closed:{meeting_id}")
 
 
 @requires("viewer")
 def meeting_minutes(store: Store, project_id: str, meeting_id: str) -> str:
     """The minutes as Markdown: every point with its texts, votes and decision."""
-    from core.export.minutes import minutes
-
     meeting = get_meeting(store, project_id, meeting_id)
-    named = {one for point in meeting.points for one in (point.item.subject_id, point.item.parent_id) if one}
-    texts: Mapping[str, str] = {
-        row.criteria.criteria_id: row.criteria.text
-        for row in store.criteria.all(project_id)
-        if row.criteria.criteria_id in named
-    }
+    texts = {row.criteria.criteria_id: row.criteria.text for row in store.criteria.all(project_id)}
     return minutes(meeting, texts)
 
 
@@ -246,70 +227,3 @@ def _decide_proposal(store: Store, item: AgendaItem, *, accepted: bool, reason: 
     if now is None or now.state != ("accepted" if accepted else "rejected") or edited_id:
         where = (item.run_id, item.subject_id)
         decide_proposal(store, *where, accepted=accepted, reason=reason, seen=seen, edited_id=edited_id)
-
-
-def _later(store: Store, project_id: str) -> list[EventRow]:
-    kinds = (VOTE, DECISION, CLOSED, AT, TABLE, PROPOSAL)
-    return [one for kind in kinds for one in store.events.all(project_id, kind)]
-
-
-def _known_point(meeting: MeetingView, point: int) -> None:
-    if not 0 <= point < len(meeting.points):
-        raise UsageError(f"The agenda has {len(meeting.points)} points; there is no point {point + 1}.")
-
-
-def _open_point(meeting: MeetingView, point: int) -> None:
-    _known_point(meeting, point)
-    if meeting.closed_at is not None:
-        raise UsageError("This meeting is over; its minutes stand.")
-    if meeting.points[point].decision is not None:
-        raise UsageError("This point has been decided; vote on the next one.")
-
-
-def _view(event: EventRow, later: Sequence[EventRow]) -> MeetingView:
-    body = event.body
-    own = [one for one in later if one.subject.partition(":")[0] == event.subject and one.kind != PROPOSAL]
-    elsewhere = {one.subject: one for one in later if one.kind == PROPOSAL}
-    closed = next((moment(one.created_at) for one in own if one.kind == CLOSED), None)
-    points = tuple(
-        _point(
-            item := AgendaItem(**kept),
-            [one for one in own if one.body.get("point") == k],
-            elsewhere.get(f"{item.run_id}:{item.subject_id}"),
-        )
-        for k, kept in enumerate(body["agenda"])
-    )
-    tables = [one for one in own if one.kind == TABLE]
-    voted = [str(one.body["voter"]) for one in own if one.kind == VOTE]
-    return MeetingView(
-        meeting_id=event.subject,
-        project_id=event.project_id,
-        name=str(body["name"]),
-        golden_id=str(body["golden_id"]),
-        aspect=str(body["aspect"]),
-        points=points,
-        author=event.actor,
-        began_at=moment(event.created_at),
-        closed_at=closed,
-        at=next((int(one.body["point"]) for one in reversed(own) if one.kind == AT), 0),
-        voters=tuple(dict.fromkeys([*(tables[-1].body["names"] if tables else ()), *voted])),
-        newest=max(one.number for one in (event, *own)),
-    )
-
-
-def _point(item: AgendaItem, events: Sequence[EventRow], elsewhere: EventRow | None) -> Point:
-    votes = {
-        str(one.body["voter"]): Vote(str(one.body["voter"]), one.body["choice"], str(one.body["note"]))
-        for one in events
-        if one.kind == VOTE
-    }
-    decisions = [
-        Decision(one.number, one.body["verdict"], str(one.body["reason"]), one.actor, moment(one.created_at))
-        for one in events
-        if one.kind == DECISION
-    ]
-    if not decisions and elsewhere is not None:
-        at, reason = moment(elsewhere.created_at), str(elsewhere.body["reason"])
-        decisions = [Decision(0, elsewhere.body["to"], reason, elsewhere.actor, at)]
-    opened = [moment(one.created_at) for one in events if one.kind == AT]
-    return Point(item, tuple(votes.values()), decisions[-1] if decisions else None, opened[-1] if opened else None)

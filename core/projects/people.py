@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 
-from core.kept import moment
 from core.projects.access import requires
-from core.projects.views.people import Entry, LogPage
+from core.review.kinds import KINDS
+from core.review.log import Entry, LogPage
 from core.spreadsheets import csv_text
-from core.store.rows import EventRow
 from core.store.store import Store
 
 
 @requires("viewer")
 def list_events(store: Store, project_id: str, kind: str | None = None, subject: str | None = None) -> list[Entry]:
     """The project's log, oldest first; of one kind or about one thing when named."""
-    return [_entry(row) for row in store.events.all(project_id, kind, subject)]
+    return store.events.all(project_id, Entry if kind is None else KINDS[kind], subject)
 
 
 @requires("viewer")
@@ -29,16 +28,14 @@ def log_page(
     limit: int = 50,
 ) -> LogPage:
     """Up to `limit` entries of the log from `offset` on, newest first; of one person ("": nobody said) or kind."""
-    rows, n = store.events.page(project_id, actor=actor, kind=kind, offset=offset, limit=limit)
-    people, kinds = store.events.occurring(project_id)
-    return LogPage(tuple(_entry(row) for row in rows), n, tuple(people), tuple(kinds))
+    return store.events.page(project_id, actor=actor, kind=kind, offset=offset, limit=limit)
 
 
 @requires("viewer")
 def list_people(store: Store, project_id: str) -> list[str]:
     """The names under which somebody labelled or did something in the project, in the order of the alphabet."""
-    found = {*store.events.occurring(project_id)[0], *store.labels.raters(project_id)} - {""}
-    return sorted(found, key=lambda name: (name.casefold(), name))
+    names = {*store.events.occurring(project_id)[0], *store.labels.raters(project_id)} - {""}
+    return sorted(names, key=lambda name: (name.casefold(), name))
 
 
 @requires("admin")
@@ -53,7 +50,3 @@ def log_csv(store: Store, project_id: str) -> str:
         for one in list_events(store, project_id)
     )
     return csv_text(header, rows)
-
-
-def _entry(row: EventRow) -> Entry:
-    return Entry(row.number, row.kind, row.subject, row.actor, row.role, row.body, moment(row.created_at))

@@ -1,41 +1,49 @@
-"""Criteria as reviewed documents: comments by line, locks, states from draft to retired, merging and copying.
+"""Criteria as reviewed documents: comments by line, locks, states from draft to retired, merging, copying, drafts.
 
-What is approved is a text under its content hash: it cannot change under its approval, for an edit is another text.
+What is logged of them, and what it adds up to, is in `core.review.criteria`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from core.errors import CriteriaError, UsageError
-from core.kept import moment
 from core.projects.access import requires
-from core.projects.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
 from core.records import Criteria, Provenance
-from core.store.codec import Packed, pack, unpack
-from core.store.rows import EventRow
+from core.review.criteria import (
+    LONGEST_TEXT,
+    NEXT_STATES,
+    Comment,
+    CommentSettled,
+    CriteriaEntry,
+    Draft,
+    Drafting,
+    Evidence,
+    LockChange,
+    Review,
+    ReviewState,
+    StateChange,
+    review_from,
+)
 from core.store.store import Store
 from core.wording import merged
 
-COMMENT, SETTLED, STATE, LOCK = "comment", "comment settled", "state", "lock"
 _LONGEST = 5_000
+_LONGEST_SUBJECT = 200
 
 
 @requires("viewer")
 def review_of(store: Store, project_id: str, criteria_id: str) -> Review:
-    """Where criteria stand with the people.  NotFoundError for unknown criteria."""
+    """How far the review of criteria has come.  NotFoundError for unknown criteria."""
     store.criteria.get(project_id, criteria_id)
-    return _review(criteria_id, [one for kind in _KINDS for one in store.events.all(project_id, kind, criteria_id)])
+    return review_from(criteria_id, store.events.all(project_id, CriteriaEntry, criteria_id))
 
 
 @requires("viewer")
 def list_reviews(store: Store, project_id: str) -> dict[str, Review]:
     """Criteria id → review, for all that somebody commented on, locked or decided on."""
-    by_id: dict[str, list[EventRow]] = {}
-    for kind in _KINDS:
-        for event in store.events.all(project_id, kind):
-            by_id.setdefault(event.subject, []).append(event)
-    return {criteria_id: _review(criteria_id, events) for criteria_id, events in by_id.items()}
+    by_id: dict[str, list[CriteriaEntry]] = {}
+    for entry in store.events.all(project_id, CriteriaEntry):
+        by_id.setdefault(entry.subject, []).append(entry)
+    return {criteria_id: review_from(criteria_id, entries) for criteria_id, entries in by_id.items()}
 
 
 @requires("annotator")
@@ -49,25 +57,23 @@ def add_comment(
         raise UsageError(f"A comment has 1 to {_LONGEST:,} characters, not {len(said):,}.")
     if line is not None and not 1 <= line <= len(lines):
         raise UsageError(f"These criteria have {len(lines)} lines; there is no line {line}.")
-    body = {"did": "commented on criteria", "text": said, "line": line}
-    store.events.add(project_id, COMMENT, criteria_id, store.actor, body, form=form)
+    store.events.add(project_id, Comment(said, line, subject=criteria_id), store.actor, form=form)
 
 
 @requires("annotator")
 def settle_comment(store: Store, project_id: str, criteria_id: str, number: int) -> None:
     """Mark a comment as settled; it stays readable.  UsageError when there is no such comment."""
-    if all(one.number != number for one in store.events.all(project_id, COMMENT, criteria_id)):
+    if all(one.number != number for one in store.events.all(project_id, Comment, criteria_id)):
         raise UsageError("There is no such comment on these criteria.")
-    body = {"did": "settled a comment", "comment": number}
-    store.events.add(project_id, SETTLED, criteria_id, store.actor, body, form=f"settled:{number}")
+    settled = CommentSettled(number, subject=criteria_id)
+    store.events.add(project_id, settled, store.actor, form=f"settled:{number}")
 
 
 @requires("reviewer")
 def set_lock(store: Store, project_id: str, criteria_id: str, *, locked: bool) -> None:
     """Lock criteria against edits, or unlock them."""
     store.criteria.get(project_id, criteria_id)
-    body = {"did": "locked criteria" if locked else "unlocked criteria", "locked": locked}
-    store.events.add(project_id, LOCK, criteria_id, store.actor, body)
+    store.events.add(project_id, LockChange(locked, subject=criteria_id), store.actor)
 
 
 @requires("reviewer")
@@ -94,13 +100,18 @@ def set_state(
     if not reason.strip():
         raise UsageError("A decision needs a reason, so that people can follow it later.")
     evidence = _evidence(store, project_id, criteria_id, run_id) if state == "approved" else None
-    body = {
-        "did": f"made criteria {state}",
-        "to": state,
-        "reason": reason.strip(),
-        "evidence": None if evidence is None else pack(evidence).body,
-    }
-    store.events.add(project_id, STATE, criteria_id, store.actor, body, expected=seen)
+    change = StateChange(state, reason.strip(), evidence, subject=criteria_id)
+    store.events.add(project_id, change, store.actor, expected=seen)
+
+
+def _evidence(store: Store, project_id: str, criteria_id: str, run_id: str) -> Evidence:
+    stood = [one for one in store.criteria.alignments(project_id, criteria_id) if run_id in ("", one.run_id)]
+    if not stood:
+        raise UsageError(
+            "No run has measured these criteria, so there is nothing to approve them on. Score them first."
+        )
+    best = next((one for one in stood if one.side == "held-out"), stood[0])
+    return Evidence(best.run_id, best.side, best.alignment)
 
 
 @requires("reviewer", "merged criteria")
@@ -142,45 +153,38 @@ def copy_criteria(
     return copy.criteria_id
 
 
-_KINDS = (COMMENT, SETTLED, STATE, LOCK)
+# ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────
 
 
-def _review(criteria_id: str, events: Sequence[EventRow]) -> Review:
-    settled = {one.body["comment"]: one.actor or "somebody" for one in events if one.kind == SETTLED}
-    changes = tuple(_change(one) for one in events if one.kind == STATE)
-    locks = [one for one in events if one.kind == LOCK]
-    return Review(
-        criteria_id=criteria_id,
-        state=changes[-1].state if changes else "draft",
-        changes=changes,
-        comments=tuple(
-            Comment(
-                one.number,
-                one.body["line"],
-                str(one.body["text"]),
-                one.actor,
-                moment(one.created_at),
-                settled.get(one.number, ""),
-            )
-            for one in events
-            if one.kind == COMMENT
-        ),
-        locked_by=(locks[-1].actor or "somebody") if locks and locks[-1].body["locked"] else "",
-    )
+@requires("reviewer")
+def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
+    """Keep what whoever acts has typed so far of `subject`; overwrites what they had typed there before.
+
+    Kept at every pause, so that no closed tab and no restart takes it along; saving or dropping the text takes it
+    away.  UsageError for a text that could not be saved for its length, StoreError for an unknown project.
+    """
+    if len(text.strip()) > LONGEST_TEXT:
+        raise UsageError(f"A text may have {LONGEST_TEXT:,} characters; this one has {len(text.strip()):,}.")
+    if not 0 < len(subject) <= _LONGEST_SUBJECT:
+        raise UsageError(f"A draft says what it is of, in 1 to {_LONGEST_SUBJECT} characters; {len(subject)} came.")
+    readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair could not be shown again
+    return store.drafts.keep(project_id, subject, store.actor.name, readable, base)
 
 
-def _change(event: EventRow) -> StateChange:
-    kept = event.body.get("evidence")
-    evidence = None if kept is None else unpack(Evidence, Packed(str(kept)))
-    reason = str(event.body["reason"])
-    return StateChange(event.number, event.body["to"], event.actor, moment(event.created_at), reason, evidence)
+@requires("viewer")
+def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
+    """The newest text that whoever acts has typed of `subject` and not saved; None for none."""
+    return next((one for one in store.drafts.of(project_id, subject) if one.author == store.actor.name), None)
 
 
-def _evidence(store: Store, project_id: str, criteria_id: str, run_id: str) -> Evidence:
-    stood = [one for one in store.criteria.alignments(project_id, criteria_id) if run_id in ("", one.run_id)]
-    if not stood:
-        raise UsageError(
-            "No run has measured these criteria, so there is nothing to approve them on. Score them first."
-        )
-    best = next((one for one in stood if one.side == "held-out"), stood[0])
-    return Evidence(best.run_id, best.side, best.alignment)
+@requires("viewer")
+def others_drafting(store: Store, project_id: str, subject: str) -> list[Drafting]:
+    """Who else has typed of `subject` and not saved, who typed last first: names, and never their texts."""
+    others = (one for one in store.drafts.of(project_id, subject) if one.author not in ("", store.actor.name))
+    return [Drafting(one.author, one.began_at) for one in others]
+
+
+@requires("reviewer")
+def drop_draft(store: Store, project_id: str, subject: str) -> None:
+    """Take away what whoever acts has typed of `subject`: it was saved, or they begin again."""
+    store.drafts.drop(project_id, subject, [store.actor.name])

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Literal
 from core.calibration.rounds import RoundResult
 from core.calibration.settings import RoundSettings
 from core.errors import JobError, UsageError
-from core.kept import CriteriaEntry, moment
+from core.kept import CriteriaEntry
 from core.projects.access import requires
 from core.projects.calibration import calibration_asked
 from core.projects.criteria import list_criteria, save_edit
 from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
 from core.projects.reviews import list_reviews, review_of, set_state
 from core.projects.runs import require_judge, start_run
-from core.projects.views.reviews import ReviewState
 from core.records import Criteria
+from core.review.criteria import ProposalDecided, ReviewState
 from core.settings import Settings
 from core.stats import Difference, holm
 from core.store.codec import unpack
@@ -28,8 +28,7 @@ from core.store.store import Store
 if TYPE_CHECKING:
     from core.projects.work import RunWork
 
-PROPOSAL = "proposal"
-"""Kind of the events that say what was decided on a proposal."""
+
 ProposalState = Literal["open", "accepted", "rejected"]
 
 
@@ -167,22 +166,22 @@ def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
     result = store.results.read(run_id, RESULT, RoundResult)
     if result is None:
         return []
+    decided = {decision.subject: decision for decision in store.events.all(run.project_id, ProposalDecided)}
     proposals = result.proposals
     inner, whole = _corrected([one.inner for one in proposals]), _corrected([one.calibration for one in proposals])
-    decided = {event.subject: event for event in store.events.all(run.project_id, PROPOSAL)}
     listed = []
     for one, on_inner, on_whole in zip(proposals, inner, whole, strict=True):
         parent = store.criteria.get(run.project_id, one.parent_id).criteria
         proposal = ListedProposal(run_id, one.criteria, parent, on_whole, on_inner)
-        if event := decided.get(f"{run_id}:{one.criteria.criteria_id}"):
+        if decision := decided.get(f"{run_id}:{one.criteria.criteria_id}"):
             proposal = replace(
                 proposal,
-                state="accepted" if event.body["to"] == "accepted" else "rejected",
-                reason=str(event.body["reason"]),
-                decided_by=event.actor,
-                decided_at=moment(event.created_at),
-                seen=event.number,
-                edited_id=str(event.body.get("edited_id", "")),
+                state=decision.verdict,
+                reason=decision.reason,
+                decided_by=decision.actor,
+                decided_at=decision.at,
+                seen=decision.number,
+                edited_id=decision.edited_id,
             )
         listed.append(proposal)
     return listed
@@ -227,10 +226,9 @@ def decide_proposal(
     wanted = edited_id or criteria_id
     if edited_id and criteria_id not in store.criteria.get(run.project_id, edited_id).criteria.provenance.parents:
         raise UsageError("That version is no edit of this proposal.")
-    word = "accepted" if accepted else "rejected"
-    body = {"did": f"{word} a proposal", "to": word, "reason": reason.strip(), "criteria_id": criteria_id}
-    body |= {"edited_id": edited_id} if edited_id else {}
-    store.events.add(run.project_id, PROPOSAL, f"{run_id}:{criteria_id}", store.actor, body, expected=seen)
+    subject = f"{run_id}:{criteria_id}"
+    decision = ProposalDecided("accepted" if accepted else "rejected", reason.strip(), edited_id, subject=subject)
+    store.events.add(run.project_id, decision, store.actor, expected=seen)
     review = review_of(store, run.project_id, wanted)
     if accepted and review.state == "draft":
         set_state(store, run.project_id, wanted, "proposed", reason=reason, seen=review.seen)

@@ -27,6 +27,7 @@ from core.projects.access import requires
 from core.projects.kinds import KINDS
 from core.projects.runs import JudgeState
 from core.projects.views.transfer import Arriving, Exported, Holdings, Imported, NamedEndpoint
+from core.review.log import Action
 from core.settings import Settings
 from core.store.codec import Packed, pack, unpack
 from core.store.results import JUDGE, RESULT
@@ -135,13 +136,13 @@ def import_project(
         wanted = wanted or " ".join(manifest.project.split())[:_LONGEST_NAME] or "Imported project"
         chosen = _free_name(wanted, {row.name for row in store.projects.all()})
         runs = _new_ids(store, contents)
-        log = {
-            "did": f"imported the project {manifest.project}",
+        about = {
             "made": moment(manifest.created_at).isoformat(timespec="seconds"),
             "exported": manifest.exported,
             "digest": manifest.digest,
             "rows": {one.table: one.rows for one in manifest.files},
         }
+        log = Action(f"imported the project {manifest.project}", about)
         arrival = Arrival(chosen, store.actor, log, runs, project_id)
         tables = ((one.table, (row for _, row in archive.rows(one.table))) for one in manifest.files)
         project_id = store.transfers.restore(arrival, tables)

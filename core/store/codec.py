@@ -12,6 +12,7 @@ import json
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -56,6 +57,8 @@ def _plain(value: Any, chunks: list[bytes]) -> Any:
         return _array_reference(value, chunks)
     if isinstance(value, np.integer):
         return int(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, Mapping):
         return {_text_key(key): _plain(item, chunks) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -91,6 +94,8 @@ def _reader(kind: Any) -> _Reader:
         return _tuple_reader(get_args(kind))
     if origin is np.ndarray:
         return _read_array
+    if kind is datetime:
+        return lambda value, _: datetime.fromisoformat(value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping_reader(get_args(kind)[1])
     if kind is Any or origin is Literal or kind in (str, bool, int, float, type(None)):

@@ -7,72 +7,47 @@ aspect.  A form that is sent twice (a lost connection, a double click) carries t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
+from core.review.passes import Label
 from core.store.database import Database
 from core.store.patience import Part
-from core.store.rows import LabelRow, NewLabel
 from core.store.schema import labels
 
-_COLUMNS = tuple(labels.c[column.name] for column in fields(LabelRow))
+_SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_from")
+_COLUMNS = tuple(labels.c[name] for name in (*_SAID, "number", "created_at"))
 
 
 class Labels(Part):
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(
-        self, project_id: str, golden_id: str, pass_id: str, rater: str, new: Sequence[NewLabel], *, form: str
-    ) -> None:
+    def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
         """Keep what one form said (one label an aspect); the same form a second time changes nothing."""
-        with self._db.write() as connection:
-            now = self._db.now(connection)
-            where = {"project_id": project_id, "golden_id": golden_id, "pass_id": pass_id, "rater": rater}
-            rows = [
-                {
-                    **{**where, "form": form, "created_at": now, "taken_from": ""},
-                    **{"item_id": label.item_id, "aspect": label.aspect},
-                    **{"value": label.value, "comment": label.comment},
-                }
-                for label in new
-            ]
-            if rows:
-                connection.execute(self._db.insert_new(labels), rows)
+        self._insert(project_id, golden_id, ((label, form) for label in new))
 
-    def take_over(self, project_id: str, golden_id: str, pass_id: str, earlier: Sequence[LabelRow]) -> None:
+    def take_over(self, project_id: str, golden_id: str, pass_id: str, earlier: Sequence[Label]) -> None:
         """Copy labels of earlier passes into a pass, in this order; each says where it came from.  Twice is once."""
-        with self._db.write() as connection:
-            now = self._db.now(connection)
-            rows = [
-                {
-                    **{"project_id": project_id, "golden_id": golden_id, "pass_id": pass_id, "rater": row.rater},
-                    **{"item_id": row.item_id, "aspect": row.aspect, "value": row.value, "comment": row.comment},
-                    **{"form": _form_of(pass_id, row), "created_at": now, "taken_from": row.pass_id},
-                }
-                for row in earlier
-            ]
-            if rows:
-                connection.execute(self._db.insert_new(labels), rows)
+        taken = (replace(label, pass_id=pass_id, taken_from=label.pass_id) for label in earlier)
+        self._insert(project_id, golden_id, ((label, _form_of(label)) for label in taken))
 
-    def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[LabelRow]:
+    def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
         """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving."""
         return self._newest(_of_pass(project_id, pass_id, rater))
 
-    def of_golden(self, project_id: str, golden_id: str) -> list[LabelRow]:
+    def of_golden(self, project_id: str, golden_id: str) -> list[Label]:
         """As `current`, of all passes over a golden set."""
         return self._newest(sa.and_(labels.c.project_id == project_id, labels.c.golden_id == golden_id))
 
-    def since(self, project_id: str, pass_id: str, rater: str, number: int) -> list[tuple[int, LabelRow]]:
-        """What a rater said in a pass after row `number` (0: everything), oldest first, each with its number."""
-        where = sa.and_(_of_pass(project_id, pass_id, rater), labels.c.number > number)
-        query = sa.select(labels.c.number, *_COLUMNS).where(where).order_by(labels.c.number)
-        with self._db.read() as connection:
-            return [(number, LabelRow(*rest)) for number, *rest in connection.execute(query)]
+    def since(self, project_id: str, pass_id: str, rater: str, number: int) -> list[Label]:
+        """What a rater said in a pass after label `number` (0: everything), oldest first."""
+        return self._select(sa.and_(_of_pass(project_id, pass_id, rater), labels.c.number > number))
 
-    def history(self, project_id: str, pass_id: str, item_id: str) -> list[LabelRow]:
+    def history(self, project_id: str, pass_id: str, item_id: str) -> list[Label]:
         """Everything ever said of one item in a pass, oldest first."""
         return self._select(sa.and_(_of_pass(project_id, pass_id, None), labels.c.item_id == item_id))
 
@@ -82,14 +57,22 @@ class Labels(Part):
         with self._db.read() as connection:
             return sorted(connection.scalars(query))
 
-    def _newest(self, where: sa.ColumnElement[bool]) -> list[LabelRow]:
+    def _insert(self, project_id: str, golden_id: str, new: Iterable[tuple[Label, str]]) -> None:
+        """Labels, each with the id of the form that said it."""
+        with self._db.write() as connection:
+            where = {"project_id": project_id, "golden_id": golden_id, "created_at": self._db.now(connection)}
+            rows = [{**where, "form": form, **{name: getattr(label, name) for name in _SAID}} for label, form in new]
+            if rows:
+                connection.execute(self._db.insert_new(labels), rows)
+
+    def _newest(self, where: sa.ColumnElement[bool]) -> list[Label]:
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
         return self._select(labels.c.number.in_(sa.select(sa.func.max(labels.c.number)).where(where).group_by(*same)))
 
-    def _select(self, where: sa.ColumnElement[bool]) -> list[LabelRow]:
+    def _select(self, where: sa.ColumnElement[bool]) -> list[Label]:
         query = sa.select(*_COLUMNS).where(where).order_by(labels.c.number)
         with self._db.read() as connection:
-            return [LabelRow(*row) for row in connection.execute(query)]
+            return [Label(*(*row[:-1], datetime.fromtimestamp(row[-1], UTC))) for row in connection.execute(query)]
 
 
 def _of_pass(project_id: str, pass_id: str, rater: str | None) -> sa.ColumnElement[bool]:
@@ -97,6 +80,6 @@ def _of_pass(project_id: str, pass_id: str, rater: str | None) -> sa.ColumnEleme
     return where if rater is None else sa.and_(where, labels.c.rater == rater)
 
 
-def _form_of(pass_id: str, row: LabelRow) -> str:
-    said = f"{pass_id}\0{row.pass_id}\0{row.rater}\0{row.item_id}"
+def _form_of(taken: Label) -> str:
+    said = f"{taken.pass_id}\0{taken.taken_from}\0{taken.rater}\0{taken.item_id}"
     return f"taken:{uuid.uuid5(uuid.NAMESPACE_OID, said).hex}"

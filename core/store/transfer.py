@@ -21,8 +21,10 @@ import sqlalchemy as sa
 
 from core.errors import StoreError
 from core.people import Actor
+from core.review.log import Action
 from core.store import schema
 from core.store.database import Database, in_our_words
+from core.store.events import body_text
 from core.store.layout import LAYOUT, TABLES, Row, decode, encode
 from core.store.patience import Part, only_once
 from core.store.transfer_queries import rows_of, without_run
@@ -46,7 +48,7 @@ class Arrival:
 
     name: str
     actor: Actor
-    log: Mapping[str, Any]
+    log: Action
     runs: Mapping[str, str]
     project_id: str = ""
 
@@ -181,10 +183,10 @@ class _Taking:
 
     def log(self, arrival: Arrival) -> None:
         """The first entry that was written here: who brought the project, and from what file."""
-        row = {"kind": "audit", "subject": self._project_id, "actor": arrival.actor.name, "role": arrival.actor.role}
-        body = json.dumps(dict(arrival.log), ensure_ascii=False)
+        log, actor = arrival.log, arrival.actor
+        row = {"kind": log.kind, "subject": self._project_id, "actor": actor.name, "role": actor.role}
         now = self._db.now(self._connection)
-        own = {"project_id": self._project_id, "form": uuid.uuid4().hex, "body": body, "created_at": now}
+        own = {"project_id": self._project_id, "form": uuid.uuid4().hex, "body": body_text(log), "created_at": now}
         self._connection.execute(sa.insert(schema.events), row | own)
 
     def _stored(self, name: str, row: Row) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from core.errors import ConcordError, ConflictError
 from core.kept import CriteriaEntry
 from core.projects.kinds import RunDetail
 from core.projects.rescore import MOST_CHANGED, PairedDifference, RescoreRequest, RescoreResult
-from core.projects.views.reviews import Review
 from core.records import Alignment
 from core.report.figures import describe, measure_name
+from core.review.criteria import Review
 from core.stats import claim, difference_figures
 from core.wording import word_diff
 from pages.components import diff_view, drafts, people, review_view, state, tables

@@ -9,9 +9,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.labelling.harvest import Parting
-from core.labelling.plan import LabelAspect
-from core.projects.views.labelling import HarvestView, PassView
+from core.review.agreement import HarvestView, Parting
+from core.review.passes import PassView
+from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, people, state, tables
 from pages.components.screens import plain

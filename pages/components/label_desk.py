@@ -15,8 +15,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.labelling.plan import LabelAspect
-from core.projects.views.labelling import DeskView, PassView
+from core.review.passes import DeskView, PassView
+from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, label_number, state, tables
 from pages.components.screens import plain

@@ -10,9 +10,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.labelling.harvest import Combine
-from core.projects.views.labelling import AspectAgreement, HarvestView, PassView
 from core.report.figures.labelling import Growth, growth_figure
+from core.review.agreement import AspectAgreement, Combine, HarvestView
+from core.review.passes import PassView
 from core.store.store import Store
 from pages.components import charts, label_item, label_view, people, state, tables
 from pages.components.page import link_to

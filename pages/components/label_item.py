@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core import projects
-from core.labelling.plan import LabelAspect
 from core.records import GoldenSet, Item
+from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import state
 

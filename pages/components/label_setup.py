@@ -7,9 +7,9 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.kept import GoldenSummary
-from core.labelling.plan import MOST_RATERS, LabelAspect, Order
-from core.projects.views.labelling import PassRequest
 from core.records import Scale
+from core.review.passes import PassRequest
+from core.review.plan import MOST_RATERS, LabelAspect, Order
 from pages.components import drafts, label_view, people, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views.labelling import PassView
+from core.review.passes import PassView
 from core.store.store import Store
 from pages.components import label_desk, label_item, label_who, people, state, tables
 from pages.components.page import Opened

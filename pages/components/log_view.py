@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.views.people import Entry, LogPage
+from core.review.log import Entry, LogPage
 from pages.components import people, state, tables
 from pages.components.page import Opened
 

@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.kept import GoldenSummary
-from core.projects.views.meetings import AgendaItem
+from core.review.meetings import AgendaItem
 from pages.components import label_item, people, review_view, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain

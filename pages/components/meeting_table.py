@@ -10,9 +10,9 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.rounds import ListedProposal
-from core.projects.views.meetings import MeetingView, Point
 from core.records import Item
 from core.report.figures import measure_name
+from core.review.meetings import MeetingView, Point
 from core.wording import word_diff
 from pages.components import criteria_view, diff_view, label_item, state, tables
 from pages.components.page import Opened, link_to

@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.rounds import ListedProposal
-from core.projects.views.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
+from core.review.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
 from pages.components import drafts, meeting_start, meeting_table, people, review_view, state
 from pages.components.page import Opened
 from pages.components.screens import plain

@@ -9,7 +9,7 @@ from typing import Literal
 import streamlit as st
 
 from core.projects.items import ItemScore
-from core.projects.views.reviews import TRIAGE_VERDICTS, Triage
+from core.review.triage import TRIAGE_VERDICTS, Triage
 from pages.components import state, tables
 from pages.components.misaligned_looked import NOW_ALIGNED, NOW_MISALIGNED
 

@@ -12,9 +12,9 @@ from core import projects
 from core.errors import ConcordError
 from core.kept import Run
 from core.projects.items import ExplainedItem, ItemScore
-from core.projects.views.reviews import Triage
 from core.quotes import Piece, quoted_pieces
 from core.records import Rating
+from core.review.triage import Triage
 from pages.components import label_item, state, tables
 from pages.components.page import Opened, link_to
 from pages.components.screens import plain

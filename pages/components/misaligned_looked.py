@@ -12,7 +12,7 @@ from core.errors import NotFoundError
 from core.kept import CriteriaEntry, Run
 from core.projects.items import ItemScore
 from core.projects.rescore import ChangedItem
-from core.projects.views.reviews import Triage
+from core.review.triage import Triage
 from pages.components import state, tables
 from pages.components.chosen import choose_in_url, distinct
 from pages.components.page import Opened, link_to

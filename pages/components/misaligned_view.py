@@ -14,9 +14,9 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.items import ItemScore
-from core.projects.views.reviews import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure
+from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
 from pages.components import charts, misaligned_filters, misaligned_item, people, state, tables
 from pages.components.misaligned_filters import Sight
 from pages.components.misaligned_looked import Looked
@@ -24,6 +24,7 @@ from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
 
 MOST_LISTED, MOST_POINTS = 500, 2_000
 

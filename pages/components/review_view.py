@@ -13,8 +13,8 @@ from core import projects
 from core.calibration.steps import Calibration
 from core.errors import ConcordError
 from core.kept import CriteriaEntry
-from core.projects.views.reviews import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
 from core.report.figures import describe, measure_name
+from core.review.criteria import NEXT_STATES, Comment, Evidence, Review, ReviewState, StateChange
 from pages.components import people, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain

@@ -35,23 +35,23 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 import numpy as np
+from bench_rerun import golden_set
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from core import projects
+from core.calibration.settings import CalibrationSettings
+from core.projects.calibration import CalibrationRequest
+from core.records import Scale
+from core.review.passes import PassRequest
+from core.review.plan import LabelAspect
+from core.settings import Settings
+from core.store.store import Store
+from pages.components import remembered
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench_rerun import golden_set  # noqa: E402
-from streamlit.proto.BackMsg_pb2 import BackMsg  # noqa: E402
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg  # noqa: E402
-
-from core import projects  # noqa: E402
-from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.labelling.plan import LabelAspect  # noqa: E402
-from core.projects.calibration import CalibrationRequest  # noqa: E402
-from core.projects.views.labelling import PassRequest  # noqa: E402
-from core.records import Scale  # noqa: E402
-from core.settings import Settings  # noqa: E402
-from core.store.store import Store  # noqa: E402
-from pages.components import remembered  # noqa: E402
 
 LIMIT_MS, PAUSE, FULL_SECONDS, ANSWER_SECONDS = 500.0, 2.0, 180.0, 60.0
 FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)

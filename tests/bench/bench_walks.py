@@ -144,10 +144,10 @@ def to_alignment(settings: Settings) -> Walk:
 def to_golden_set(settings: Settings) -> Walk:
     import core
     from core import projects
-    from core.labelling.plan import LabelAspect
     from core.people import Actor
-    from core.projects.views.labelling import PassRequest
     from core.records import Scale
+    from core.review.passes import PassRequest
+    from core.review.plan import LabelAspect
 
     store, project_id = opened(settings)
     golden_id = projects.add_golden(store, project_id, core.load_golden(SAMPLES / "summaries.jsonl"))

@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from core import projects
-from core.labelling.plan import LabelAspect
-from core.projects.views.labelling import PassRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.review.passes import PassRequest
+from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.store import Store
 

@@ -41,7 +41,6 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.items import ExplainedItem, ItemScore
 from core.projects.kinds import RunDetail
 from core.projects.rescore import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
-from core.projects.views.reviews import Review
 from core.records import (
     Alignment,
     AspectLabels,
@@ -56,6 +55,7 @@ from core.records import (
     Task,
     Usage,
 )
+from core.review.criteria import Review
 from core.settings import Settings
 from core.stats import Difference
 from core.store.store import Store

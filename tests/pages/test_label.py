@@ -12,10 +12,10 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.labelling.plan import LabelAspect
 from core.people import Actor
-from core.projects.views.labelling import PassRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.review.passes import PassRequest
+from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import label_desk, label_item, label_number, label_setup, state

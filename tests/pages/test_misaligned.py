@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.kept import CriteriaEntry
 from core.projects.items import ItemScore
-from core.projects.views.reviews import Triage
 from core.quotes import Piece
+from core.review.triage import Triage
 from pages.components.misaligned_filters import RANKS, STANDARDISED, Sight
 from pages.components.misaligned_item import marked
 

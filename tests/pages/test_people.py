@@ -19,6 +19,8 @@ from core import projects
 from core.errors import AccessError, ConflictError
 from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.review.criteria import Comment
+from core.review.log import Action
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import log_view, people, state
@@ -474,7 +476,7 @@ def log_of(screen: AppTest) -> list[tuple[str, str, str]]:
 
 def test_the_log_tells_who_did_what_newest_first(store: Store, project: str) -> None:
     ann = Actor("<b>Ann</b>", "annotator")
-    store.events.add(project, "comment", "c1", ann, {"did": "commented on criteria", "text": "why\nso?"})
+    store.events.add(project, Comment("why\nso?", subject="c1"), ann)
     screen = open_log(run(prepared("10_runs", project=project)))
     assert log_of(screen) == [
         ("<b>Ann</b>", "annotator", "commented on criteria"),
@@ -493,7 +495,7 @@ def test_the_log_tells_who_did_what_newest_first(store: Store, project: str) -> 
 def test_a_long_log_comes_in_pages(store: Store, project: str, texts: Texts) -> None:
     n = 2 * log_view.ROWS + 1  # and two from making the project: 103 actions on three pages
     for k in range(n):
-        store.events.add(project, "comment", "c", Actor("Ann"), {"did": f"said {k}"})
+        store.events.add(project, Action(f"said {k}", subject="c"), Actor("Ann"))
     screen = open_log(run(prepared("10_runs", project=project)))
     assert f"1 to 50 of {n + 2} actions" in texts(screen)
     assert log_of(screen)[0][2] == f"said {n - 1}"

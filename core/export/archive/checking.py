@@ -14,13 +14,16 @@ from typing import Any
 
 from core.errors import ArchiveError
 from core.export.archive.container import Archive
-from core.export.archive.event_shapes import event_problem, packed_problem
 from core.export.archive.golden_rows import checked_golden
+from core.export.archive.log_rows import checked_entry
 from core.export.archive.manifest import FileEntry
 from core.export.archive.rows import Place, are_plain_rows, check_row, is_plain
 from core.export.archive.shapes import mismatch
 from core.people import ROLES
 from core.records import Alignment, Criteria, JudgeScores, Provenance, Scale, Unscored, Usage
+from core.review.criteria import Comment, CommentSettled
+from core.review.log import Action
+from core.review.passes import PassView
 from core.store.layout import LAYOUT, Row, decode
 from core.store.transfer import IMPORTED
 
@@ -33,7 +36,6 @@ _ASKING = ("runs", "run_documents", "judges", "events")
 _RUN = re.compile(r"r[0-9a-f]{12}")
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
 _STATUSES = ("done", "budget", "failed", "cancelled")
-AUDIT = "audit"  # entries that nobody follows up: they may name what is not here
 
 
 @dataclass(frozen=True)
@@ -304,28 +306,23 @@ class _Checker:
                     raise ArchiveError(f"{where}: the label of {aspect[:40]!r} is {value:g}; the scale is {scale}.")
 
     def _event(self, row: Row, stored: Row, where: Place) -> None:
-        kind, body = row["kind"], row["body"]
         if row["role"].removesuffix(IMPORTED) not in ROLES:
             raise ArchiveError(f"{where}: {row['role']!r} is no role; it is one of {', '.join(ROLES)}.")
-        if row["number"] <= self._last_event or not isinstance(body, dict):
+        if row["number"] <= self._last_event or not isinstance(row["body"], dict):
             raise ArchiveError(f"{where}: entries of the log stand in order of their numbers, and say an object.")
         self._last_event = row["number"]
-        if problem := event_problem(kind, body):
-            raise ArchiveError(f"{where}: {problem}.")
-        if kind == "labelling pass":
-            self._passes.add((row["subject"], body["golden_id"]))
-        if kind == "comment":
-            self._comments.add(row["number"])
-        if kind == "comment settled" and body["comment"] not in self._comments:
-            raise _nowhere(where, "comment", str(body["comment"]))
-        if kind != AUDIT:
+        entry = checked_entry(row["kind"], row["body"], stored["body"], where)
+        match entry:
+            case PassView():
+                self._passes.add((row["subject"], entry.golden_id))
+                for one in entry.plan.aspects:
+                    self._scale(entry.golden_id, one.aspect, one.scale, where)
+            case Comment():
+                self._comments.add(row["number"])
+            case CommentSettled() if entry.comment not in self._comments:
+                raise _nowhere(where, "comment", str(entry.comment))
+        if not isinstance(entry, Action):  # nobody follows those up: they may name what is not here
             self._names(stored["body"] + json.dumps(row["subject"]), where)
-            self._names(str(body.get("evidence")), where)
-        if problem := packed_problem(kind, body):
-            raise ArchiveError(f"{where}: {problem}.")
-        if kind == "labelling pass":
-            for one in json.loads(body["plan"])["aspects"]:
-                self._scale(body["golden_id"], one["aspect"], Scale(one["scale"]["low"], one["scale"]["high"]), where)
         self.contents.people.add(row["actor"])
 
     # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,10 +19,10 @@ from core.calibration.steps import Calibration
 from core.kept import Run, Side
 from core.projects.reporting.basis import Basis
 from core.projects.triage import list_triage
-from core.projects.views.meetings import Decision, MeetingView
 from core.projects.views.reports import CostLine, Costs, Example, Misaligned, Reproduce
-from core.projects.views.reviews import Triage
 from core.records import FloatArray, Usage, content_digest
+from core.review.meetings import Decision, MeetingView
+from core.review.triage import Triage
 from core.store.codec import unpack
 from core.store.results import RESULT
 from core.version import VERSION

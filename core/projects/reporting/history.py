@@ -10,8 +10,8 @@ from core.projects.reporting.basis import Basis
 from core.projects.reviews import list_reviews
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.views.reports import History, RoundFact, Version
-from core.projects.views.reviews import Review
 from core.records import Alignment
+from core.review.criteria import Review
 
 _MOST_VERSIONS = 60
 

@@ -13,15 +13,15 @@ import numpy as np
 from core.comparison import human_ceiling
 from core.data import load_golden
 from core.errors import AspectError
-from core.labelling.harvest import Ratings, alpha_interval
-from core.labelling.plan import LabelAspect
-from core.projects.access import AUDIT
 from core.projects.adjudication import decisions
 from core.projects.labelling import list_passes
 from core.projects.reporting.basis import Basis
-from core.projects.views.labelling import PassView
 from core.projects.views.reports import Judged, LabelBar, Labelling, PassFact, RaterCount
 from core.records import FloatArray, GoldenSet, Interval, Scale
+from core.review.agreement import Ratings, alpha_interval
+from core.review.log import Action
+from core.review.passes import PassView
+from core.review.plan import LabelAspect
 from core.stats import (
     AnnotatorTest,
     BesidePeople,
@@ -41,7 +41,7 @@ def judged(basis: Basis) -> Judged:
     """The golden set and its gold labels on the aspect."""
     golden, labels = basis.golden, basis.labels[~np.isnan(basis.labels)]
     row = basis.store.goldens.get(golden.digest)
-    added = basis.store.events.all(basis.project_id, AUDIT, golden.digest)
+    added = basis.store.events.all(basis.project_id, Action, golden.digest)
     bars = label_bars(labels, golden.aspects[basis.aspect].scale)
     return Judged(
         golden_id=golden.digest,
@@ -191,9 +191,9 @@ def _passes(basis: Basis) -> Iterator[PassFact]:
     """The passes whose labels made this golden set, and those over it, oldest first."""
     store, project_id = basis.store, basis.project_id
     made = {
-        str(one.body.get("pass_id", ""))
-        for one in store.events.all(project_id, AUDIT, basis.golden.digest)
-        if one.body.get("did") == _FROZE
+        str(one.about.get("pass_id", ""))
+        for one in store.events.all(project_id, Action, basis.golden.digest)
+        if one.done == _FROZE
     }
     for one in reversed(list_passes(store, project_id)):
         concerned = one.pass_id in made or one.golden_id == basis.golden.digest
@@ -207,8 +207,8 @@ def _pass(basis: Basis, one: PassView, *, made_this: bool) -> PassFact:
     decided = [which for which in decisions(basis.store, one.project_id, one.pass_id) if which[0] == basis.aspect]
     return PassFact(
         name=one.name,
-        began_by=one.author,
-        began_at=one.created_at,
+        began_by=one.actor,
+        began_at=one.at,
         raters=tuple(dict.fromkeys((*one.raters, *given))),
         n_labels=given.total(),
         n_decided=len(decided),

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from core.kept import RunKind, Side
-from core.projects.views.meetings import MeetingView
-from core.projects.views.reviews import Opening, ReviewState, StateChange, TriageVerdict
 from core.records import Alignment, Interval, ItemKind, JudgeKind, Level, Origin, Scale, Statistic, Usage
+from core.review.criteria import ReviewState, StateChange
+from core.review.meetings import MeetingView
+from core.review.triage import Opening, TriageVerdict
 from core.stats import AnnotatorTest, BesidePeople, Difference
 
 

@@ -22,9 +22,9 @@ from core.export.judge_reading import is_as_exported
 from core.export.judge_warnings import label_warnings
 from core.export.run_files import write_text
 from core.judging.parse import PARSER
-from core.projects.views.reviews import Evidence, Review, ReviewState, StateChange
 from core.public import known_of
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored, Unscored
+from core.review.criteria import Evidence, Review, ReviewState, StateChange
 from core.version import VERSION
 
 ROOT = Path(__file__).parents[3]
@@ -125,7 +125,8 @@ def decided(calibrated: Calibration, *states: ReviewState) -> dict[str, Review]:
     found = {}
     for one, to in zip(calibrated.chosen, states, strict=True):
         evidence = Evidence("r1", "held-out", calibrated.held_out) if to == "approved" else None
-        change = StateChange(7, to, "Ann <b>", dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC), "good: #1", evidence)
+        at = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
+        change = StateChange(to, "good: #1", evidence, number=7, actor="Ann <b>", at=at)
         found[one.criteria_id] = Review(one.criteria_id, to, (change,), ())
     return found
 

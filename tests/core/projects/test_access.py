@@ -16,10 +16,10 @@ from core import projects
 from core.errors import AccessError, ConcordError
 from core.people import ROLES, Actor, Role
 from core.projects.calibration import CalibrationRequest
-from core.projects.views.meetings import AgendaItem
 from core.records import AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Provenance, Scale
+from core.review.meetings import AgendaItem
+from core.review.passes import Label
 from core.settings import Settings
-from core.store.rows import NewLabel
 from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet
@@ -157,7 +157,7 @@ def test_the_log_in_pages_and_the_names_in_it(store: Store) -> None:
     project_id = projects.create_project(ada, "p").project_id
     golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
     golden_id = projects.add_golden(store, project_id, golden)
-    store.labels.add(project_id, golden_id, "l1", "bo", [NewLabel("i", "a", 2.0)], form="f")
+    store.labels.add(project_id, golden_id, [Label("bo", "i", "a", 2.0, pass_id="l1")], form="f")
     page = projects.log_page(store, project_id, limit=1)
     assert ([one.sentence for one in page.entries], page.n) == (["added a golden set"], 2)
     assert (page.people, page.kinds) == (("", "Ada"), ("audit",))

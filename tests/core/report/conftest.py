@@ -14,9 +14,9 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
-from core.projects.views.meetings import AgendaItem
 from core.projects.views.reports import Report
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
+from core.review.meetings import AgendaItem
 from core.settings import Settings
 from core.store.store import Store
 

@@ -23,6 +23,7 @@ from core.projects.reporting.people import label_bars
 from core.projects.views.reports import LabelBar, Report
 from core.public import ceiling
 from core.records import GoldenSet, Scale
+from core.review.criteria import StateChange
 from core.settings import Settings
 from core.stats import leave_one_out, rater_table
 from core.store.store import Store
@@ -185,10 +186,8 @@ def test_approved_criteria_that_the_judge_does_not_use_are_named(world: Any, tol
     store, (edit,) = world.store, (one for one in told.history.versions if one.origin == "edit")
     store.events.add(
         world.project_id,
-        "state",
-        edit.criteria_id,
+        StateChange("approved", "r", subject=edit.criteria_id),
         store.actor,
-        {"to": "approved", "reason": "r", "evidence": None},
         form="approved for a test",
     )
     again = projects.report(store, world.project_id, world.golden_id, world.aspect)

@@ -11,6 +11,8 @@ import pytest
 
 from core.errors import LostConnectionError, StoreError
 from core.people import Actor
+from core.review.criteria import Comment
+from core.review.log import Entry
 from core.store import patience
 from core.store.store import Store
 from tests.going_away import GoingAway
@@ -33,7 +35,7 @@ def away(server: GoingAway) -> Iterator[Store]:
 
 
 def events(store: Store, project: str) -> list[str]:
-    return [one.subject for one in store.events.all(project)]
+    return [one.subject for one in store.events.all(project, Entry)]
 
 
 def test_reads_and_writes_wait_for_a_server_that_is_away(
@@ -43,7 +45,7 @@ def test_reads_and_writes_wait_for_a_server_that_is_away(
     back = server.be_away_meanwhile(1.5)
     with caplog.at_level(logging.WARNING, "concord"), ThreadPoolExecutor() as pool:
         reads = [pool.submit(away.projects.get, project) for _ in range(4)]
-        writes = [pool.submit(away.events.add, project, "comment", f"c{k}", ANN) for k in range(12)]
+        writes = [pool.submit(away.events.add, project, Comment("", subject=f"c{k}"), ANN) for k in range(12)]
         assert [one.result().name for one in reads] == ["p"] * 4
         assert len({one.result() for one in writes}) == 12
     back.join()
@@ -56,9 +58,9 @@ def test_a_commit_whose_answer_is_lost_is_done_once(server: GoingAway, away: Sto
     """Before: the server undoes it, so it is done again.  After: it stands, so it is not."""
     project = away.projects.add("p")
     server.lose_commit = lost  # type: ignore[assignment]
-    number = away.events.add(project, "comment", "c", ANN)
+    number = away.events.add(project, Comment("", subject="c"), ANN)
     assert not server.lose_commit, "no commit was lost"
-    assert [one.number for one in away.events.all(project)] == [number]
+    assert [one.number for one in away.events.all(project, Entry)] == [number]
 
 
 def test_where_nobody_can_tell_it_says_so(
@@ -70,7 +72,7 @@ def test_where_nobody_can_tell_it_says_so(
     away.say_waiting_by(lambda: told.append("waiting") or server.go())  # type: ignore[func-returns-value]
     server.lose_commit = "after"
     with pytest.raises(StoreError, match="has not said whether it was") as raised:
-        away.events.add(project, "comment", "c", ANN)
+        away.events.add(project, Comment("", subject="c"), ANN)
     assert not isinstance(raised.value, LostConnectionError)
     assert told == ["waiting"]
     with Store(postgres_url) as there:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from core.errors import ConflictError
 from core.people import LOCAL, Actor
-from core.records import GoldenSet
-from core.store.rows import NewLabel
+from core.records import Alignment, GoldenSet, Interval
+from core.review.criteria import Comment, CriteriaEntry, Evidence, StateChange
+from core.review.log import Entry
+from core.review.meetings import Vote
+from core.review.passes import Label
 from core.store.store import Store
 
+EVIDENCE = Evidence("r1", "held-out", Alignment("spearman", "sample", 0.1 + 0.2, 9, interval=Interval(0.1, 0.5)))
 ANN, BO = Actor("Ann \x00", "annotator"), Actor("Bo", "reviewer", "bo@example.org")
 
 
@@ -26,9 +32,7 @@ def _said(store: Store, project: str, golden_id: str, rater: str | None = None) 
 
 def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store, project: str, golden_id: str) -> None:
     def save(rater: str, form: str, value: float | None, item_id: str = "a") -> None:
-        store.labels.add(
-            project, golden_id, "l1", rater, [NewLabel(item_id, "coherence", value, "why \x00")], form=form
-        )
+        store.labels.add(project, golden_id, [Label(rater, item_id, "coherence", value, "why \x00", "l1")], form=form)
 
     save("Ann", "f1", 2.0)
     save("Bo", "f2", 4.0)
@@ -46,7 +50,7 @@ def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store,
 
 def test_a_pass_has_its_own_labels_and_those_taken_over(store: Store, project: str, golden_id: str) -> None:
     for pass_id, value in (("l1", 2.0), ("l2", 5.0)):
-        store.labels.add(project, golden_id, pass_id, "Ann", [NewLabel("a", "coherence", value, "why")], form=pass_id)
+        store.labels.add(project, golden_id, [Label("Ann", "a", "coherence", value, "why", pass_id)], form=pass_id)
     assert [row.value for row in store.labels.current(project, "l2")] == [5.0]
     assert [(row.pass_id, row.value) for row in store.labels.of_golden(project, golden_id)] == [
         ("l1", 2.0),
@@ -59,19 +63,21 @@ def test_a_pass_has_its_own_labels_and_those_taken_over(store: Store, project: s
 
 
 def test_a_form_sent_twice_is_kept_once(store: Store, project: str, golden_id: str) -> None:
-    both = [NewLabel("a", "coherence", 2.0), NewLabel("a", "é", 1.0)]
-    store.labels.add(project, golden_id, "l1", "Ann", both, form="f1")
-    store.labels.add(project, golden_id, "l1", "Ann", [NewLabel("a", "coherence", 5.0)], form="f1")
+    ann = Label("Ann", "a", "coherence", 2.0, pass_id="l1")
+    both = [ann, replace(ann, aspect="é", value=1.0)]
+    store.labels.add(project, golden_id, both, form="f1")
+    store.labels.add(project, golden_id, [replace(ann, value=5.0)], form="f1")
     assert len(store.labels.history(project, "l1", "a")) == 2
     assert ("Ann", "a", 5.0) not in _said(store, project, golden_id)
-    store.labels.add(project, golden_id, "l1", "Bo", both, form="f1")  # another rater's form may have the same id
+    bo = [replace(label, rater="Bo") for label in both]
+    store.labels.add(project, golden_id, bo, form="f1")  # another rater's form may have the same id
     assert len(store.labels.history(project, "l1", "a")) == 4
 
 
 def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id: str) -> None:
     def rate(number: int) -> None:
-        new = [NewLabel("a", "coherence", float(number % 5))]
-        store.labels.add(project, golden_id, "l1", f"rater {number % 8}", new, form=f"form {number}")
+        label = Label(f"rater {number % 8}", "a", "coherence", float(number % 5), pass_id="l1")
+        store.labels.add(project, golden_id, [label], form=f"form {number}")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(rate, range(120)))
@@ -80,24 +86,37 @@ def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id:
 
 
 def test_events_come_back_in_order_with_who_did_them(store: Store, project: str) -> None:
-    one = store.events.add(project, "comment", "c1", ANN, {"text": "<b> \x00 🙂", "line": 3})
-    two = store.events.add(project, "state", "c1", BO, {"to": "approved"})
-    three = store.events.add(project, "comment", "c2", LOCAL)
+    one = store.events.add(project, Comment("<b> \x00 🙂", 3, subject="c1"), ANN)
+    two = store.events.add(project, StateChange("approved", "r", EVIDENCE, subject="c1"), BO)
+    three = store.events.add(project, Comment("", subject="c2"), LOCAL)
     assert one < two < three
-    assert [row.number for row in store.events.all(project)] == [one, two, three]
-    (found,) = store.events.all(project, "comment", "c1")
-    assert (found.actor, found.role, dict(found.body)) == (ANN.name, "annotator", {"text": "<b> \x00 🙂", "line": 3})
-    assert store.events.all(store.projects.add("other")) == []
+    assert [entry.number for entry in store.events.all(project, Entry)] == [one, two, three]
+    (comment,) = store.events.all(project, Comment, "c1")
+    assert comment == Comment(
+        *("<b> \x00 🙂", 3),
+        subject="c1",
+        number=one,
+        project_id=project,
+        actor=ANN.name,
+        role="annotator",
+        at=comment.at,
+    )
+    assert abs((comment.at - datetime.now(UTC)).total_seconds()) < 60
+    (_, approval) = store.events.all(project, CriteriaEntry, "c1")
+    assert isinstance(approval, StateChange) and approval.evidence == EVIDENCE
+    assert store.events.all(store.projects.add("other"), Entry) == []
 
 
 def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str) -> None:
-    numbers = [store.events.add(project, ("vote", "comment")[k % 2], "x", (BO, LOCAL, BO)[k % 3]) for k in range(7)]
+    entries = (Vote(0, "Bo", "for", subject="x"), Comment("", subject="x"))
+    numbers = [store.events.add(project, entries[k % 2], (BO, LOCAL, BO)[k % 3]) for k in range(7)]
     other = store.projects.add("other")
-    store.events.add(other, "state", "x", Actor("Elsewhere"))
+    store.events.add(other, StateChange("proposed", "r", subject="x"), Actor("Elsewhere"))
 
     def page(**of: object) -> tuple[list[int], int]:
-        rows, n = store.events.page(project, **of)  # type: ignore[arg-type]
-        return [numbers.index(row.number) for row in rows], n
+        part = store.events.page(project, **of)  # type: ignore[arg-type]
+        assert (part.people, part.kinds) == (("", "Bo"), ("comment", "vote"))
+        return [numbers.index(entry.number) for entry in part.entries], part.n
 
     assert page() == ([6, 5, 4, 3, 2, 1, 0], 7)
     assert page(offset=2, limit=3) == ([4, 3, 2], 7)
@@ -107,44 +126,46 @@ def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str)
     assert page(kind="vote") == ([6, 4, 2, 0], 4)
     assert page(actor="Bo", kind="vote", limit=2) == ([6, 2], 3)
     assert page(actor="Elsewhere") == ([], 0)
-    assert store.events.occurring(project) == (["", "Bo"], ["comment", "vote"])
-    assert store.events.occurring(store.projects.add("empty")) == ([], [])
+    assert store.events.occurring(store.projects.add("empty")) == ((), ())
 
 
 def test_raters_are_those_of_the_project(store: Store, project: str, golden_id: str) -> None:
     for rater, form in (("Bo", "f1"), ("Ann", "f2"), ("Bo", "f3")):
-        store.labels.add(project, golden_id, "l1", rater, [NewLabel("a", "coherence", 2.0)], form=form)
+        store.labels.add(project, golden_id, [Label(rater, "a", "coherence", 2.0, pass_id="l1")], form=form)
     assert store.labels.raters(project) == ["Ann", "Bo"]
     assert store.labels.raters(store.projects.add("other")) == []
 
 
 def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None:
-    first = store.events.add(project, "vote", "x", ANN, {"for": True}, form="f")
-    assert store.events.add(project, "vote", "x", ANN, {"for": False}, form="f") == first
-    assert [row.body["for"] for row in store.events.all(project)] == [True]
+    vote = Vote(0, "Ann", "for", subject="x")
+    first = store.events.add(project, vote, ANN, form="f")
+    assert store.events.add(project, replace(vote, choice="against"), ANN, form="f") == first
+    assert [one.choice for one in store.events.all(project, Vote)] == ["for"]
 
 
 def test_who_decides_on_what_has_changed_is_told(store: Store, project: str) -> None:
-    seen = store.events.add(project, "state", "c1", ANN, {"to": "proposed"}, expected=0)
-    store.events.add(project, "comment", "c1", ANN, {"text": "another kind is no conflict"})
-    store.events.add(project, "state", "c1", BO, {"to": "approved"}, expected=seen)
+    proposed = StateChange("proposed", "r", subject="c1")
+    seen = store.events.add(project, proposed, ANN, expected=0)
+    store.events.add(project, Comment("another kind is no conflict", subject="c1"), ANN)
+    store.events.add(project, replace(proposed, state="approved"), BO, expected=seen)
     with pytest.raises(ConflictError, match="Bo decided") as raised:
-        store.events.add(project, "state", "c1", ANN, {"to": "retired"}, expected=seen)
+        store.events.add(project, replace(proposed, state="retired"), ANN, expected=seen)
     assert ("approved" in raised.value.theirs, "retired" in raised.value.yours) == (True, True)
-    assert [row.body["to"] for row in store.events.all(project, "state")] == ["proposed", "approved"]
+    assert [one.state for one in store.events.all(project, StateChange)] == ["proposed", "approved"]
 
 
 def test_of_many_who_decide_at_once_one_does(store: Store, project: str) -> None:
     def decide(number: int) -> bool:
         try:
-            store.events.add(project, "state", "c1", Actor(f"p{number}"), {"to": str(number)}, expected=0)
+            change = StateChange("proposed", str(number), subject="c1")
+            store.events.add(project, change, Actor(f"p{number}"), expected=0)
         except ConflictError:
             return False
         return True
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(decide, range(24))) == 1
-    assert len(store.events.all(project)) == 1
+    assert len(store.events.all(project, Entry)) == 1
 
 
 def test_another_actor_shares_the_database(store: Store, project: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from core.errors import StoreError
 from core.people import LOCAL
 from core.records import GoldenSet
+from core.review.log import Action
 from core.store.layout import LAYOUT, as_json, decode, encode, json_text
 from core.store.store import Store
 from core.store.transfer import Arrival
@@ -39,7 +40,7 @@ def test_a_run_notes_the_replies_it_asked_for(store: Store, project: str, run_id
 
 def test_the_installations_own_reply_goes_before_one_that_came(store: Store, project: str, golden: GoldenSet) -> None:
     rows = [("replies", [{"reply_key": "k", "body": {"from": "file"}, "created_at": 1.0}])]
-    came = store.transfers.restore(Arrival("came", LOCAL, {}, {}), rows)
+    came = store.transfers.restore(Arrival("came", LOCAL, Action("imported"), {}), rows)
     golden_id = store.goldens.add(came, golden)
     run = store.runs.add(came, golden_id, "calibration", "t", "coherence", "offline", "{}")
     own = store.replies.of_run(run, came)
@@ -58,10 +59,10 @@ def test_rows_that_fail_half_way_leave_nothing(store: Store, project: str) -> No
         raise RuntimeError("the file ends here")
 
     with pytest.raises(RuntimeError, match="ends here"):
-        store.transfers.restore(Arrival("n", LOCAL, {}, {}), [("replies", rows())])
+        store.transfers.restore(Arrival("n", LOCAL, Action("imported"), {}), [("replies", rows())])
     twice = [{"reply_key": "k", "body": {}, "created_at": 1.0}] * 2
     with pytest.raises(StoreError, match="same key"):
-        store.transfers.restore(Arrival("n", LOCAL, {}, {}), [("replies", twice)])
+        store.transfers.restore(Arrival("n", LOCAL, Action("imported"), {}), [("replies", twice)])
     assert [row.project_id for row in store.projects.all()] == before
 
 

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
-from core.projects.views.meetings import AgendaItem, MeetingView
+from core.review.meetings import AgendaItem, MeetingView
 from core.store.store import Store
 from pages.components.meeting_table import HUGE, LARGE, type_for
 from pages.components.meeting_view import as_preview

@@ -17,11 +17,8 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.export.archive.container import Archive, Writer
 from core.kept import CriteriaAlignment
-from core.labelling.plan import LabelAspect
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
-from core.projects.views.labelling import PassRequest
-from core.projects.views.meetings import AgendaItem
 from core.records import (
     Alignment,
     AspectLabels,
@@ -36,6 +33,9 @@ from core.records import (
     ScoreMatrix,
     Unscored,
 )
+from core.review.meetings import AgendaItem
+from core.review.passes import PassRequest
+from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store

@@ -108,8 +108,12 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a label above its scale": (_put("labels", "value", 99.0), "labels.jsonl, line 1: the label of 'coherence' is 99"),
     "a label below its scale": (_put("labels", "value", -1.0, 1), "line 2: the label of 'coherence' is -1; the scale"),
     "a label of no aspect": (_put("labels", "aspect", "charm"), "nothing in the file says on what scale 'charm'"),
-    "a plan that is no JSON": (_of_event("labelling pass", "plan", "oops"), "plan is text that is no JSON"),
-    "a plan of another shape": (_of_event("labelling pass", "plan", "{}"), "plan lacks aspects"),
+    "a plan that is no plan": (_of_event("labelling pass", "plan", "oops"), "plan is 'oops', not a LabelPlan"),
+    "a plan of another shape": (_of_event("labelling pass", "plan", {}), "plan lacks aspects"),
+    "a plan that makes no sense": (
+        lambda t: _event(t, "labelling pass")["body"]["plan"].update(overlap=9),
+        "Each item goes to 1 to 3 raters, not 9",
+    ),
     "a golden label off its scale": (
         lambda t: t["goldens"][0]["body"]["aspects"]["coherence"]["values"].__setitem__(0, 99),
         "a label of 'coherence' is 99; the scale is 1-5",
@@ -148,9 +152,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         "the run 'r0000",
     ),
     "evidence of another run": (
-        lambda t: _event_with_evidence(t).update(
-            evidence=_event_with_evidence(t)["evidence"].replace(t["runs"][0]["run_id"], OTHER_RUN)
-        ),
+        lambda t: _event_with_evidence(t)["evidence"].update(run_id=OTHER_RUN),
         "the run 'r0000",
     ),
     "labels of another pass": (_put("labels", "pass_id", "l0"), "the labelling pass 'l0'"),
@@ -160,7 +162,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "edits of what is not there": (_put("criteria_edits", "parent_id", "c0"), "the criteria 'c0'"),
     "replies that are not there": (_drop("replies"), "Runs name 1 replies"),
     "runs that are not there": (_drop("runs"), "which is not in the file"),
-    "evidence that is no JSON": (lambda t: _event_with_evidence(t).update(evidence="oops"), "evidence is text that is"),
+    "evidence that is none": (lambda t: _event_with_evidence(t).update(evidence="oops"), "evidence is 'oops', not"),
     # ids
     "criteria under another id": (_in_body("criteria", "text", "Reward length."), "the text has the id"),
     "a run twice": (_again("runs"), "stands there twice"),
@@ -170,6 +172,9 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "events out of order": (lambda t: t["events"].reverse(), "in order of their numbers"),
     "an event that says nothing": (_put("events", "body", [1]), "say an object"),
     "a comment without words": (lambda t: _event(t, "comment")["body"].pop("text"), "kind 'comment' lacks text"),
+    "an event of no kind": (_put("events", "kind", "made up"), "'made up' is no kind of entry; it is one of"),
+    "an event that says more": (_of_event("comment", "settled_by", "Bo"), "kind 'comment' has settled_by, which such"),
+    "a state that there is not": (_of_event("state", "state", "frozen"), "state is 'frozen', not one of its choices"),
     "a vote on no point": (_of_event("vote", "point", "first"), "point is 'first', not int"),
 }
 

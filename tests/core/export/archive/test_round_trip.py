@@ -15,6 +15,7 @@ from core.export.archive.manifest import VERSION
 from core.people import Actor
 from core.providers.cached import reply_from_json
 from core.records import Criteria, content_digest
+from core.review.criteria import Comment
 from core.settings import Settings
 from core.store.layout import LAYOUT
 from core.store.store import Store
@@ -131,7 +132,7 @@ def test_numbers_of_events_follow(
     """Elsewhere numbers have run on, so no event keeps its own; the settled comment must still be the first."""
     other = elsewhere.projects.add("other")
     for _ in range(20):
-        elsewhere.events.add(other, "comment", "c", ADA, {"text": "", "line": None})
+        elsewhere.events.add(other, Comment("", subject="c"), ADA)
     projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
     new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
     review = projects.review_of(elsewhere, new, Criteria("Reward order.", "coherence").criteria_id)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import UsageError
-from core.labelling.plan import LabelAspect, LabelPlan, disagreement, item_order
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Scale
+from core.review.plan import LabelAspect, LabelPlan, disagreement, item_order
 
 COHERENCE = LabelAspect("coherence", Scale(1, 5, 1.0))
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from core import projects
@@ -13,26 +10,14 @@ from core.errors import AccessError, ConflictError, CriteriaError, NotFoundError
 from core.kept import CriteriaAlignment
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
-from core.projects.views.meetings import AgendaItem
-from core.projects.views.reviews import NEXT_STATES, STATES, ReviewState
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
+from core.review.criteria import NEXT_STATES, STATES, ReviewState
+from core.review.meetings import AgendaItem
 from core.settings import Settings
 from core.store.store import Store
 
 ONE, TWO = Criteria("- Be clear.\n- Be <b>brief</b>.", "a"), Criteria("* be CLEAR.\n* Name the source.", "a")
 HELD_OUT = Alignment("spearman", "sample", 0.4, 90, interval=Interval(0.3, 0.5))
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = projects.open_store(settings)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
-from core.export.minutes import JOINER, minutes
-from core.projects.views.meetings import AgendaItem, MeetingView, Point
+from core.review.meetings import AgendaItem, MeetingView, Point
+from core.review.minutes import JOINER, minutes
 
 
 def diffed(old: str, new: str) -> str:

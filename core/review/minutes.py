@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
+from core.review.meetings import MeetingView, Point
 from core.wording import word_diff
-
-if TYPE_CHECKING:
-    from core.projects.views.meetings import MeetingView, Point
 
 JOINER = "\u2060"
 """Neither seen nor a place to break a line."""

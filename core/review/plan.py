@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -124,8 +124,8 @@ def disagreement(n_items: int, judges: Sequence[JudgeScores], ratings: FloatArra
 
     Judges are compared by standardised scores, raters by their own; the larger of the two spreads counts.
     """
-    rows = [_standardised(judge.upward[None, :]) for judge in judges if judge.values.size == n_items]
-    groups = [np.vstack(rows)] if len(rows) > 1 else []
+    scores = [_standardised(judge.upward[None, :]) for judge in judges if judge.values.size == n_items]
+    groups = [np.ma.vstack(scores)] if len(scores) > 1 else []
     if ratings is not None and ratings.shape[0] > 1:
         groups.append(_standardised(ratings))
     if not groups:
@@ -133,25 +133,12 @@ def disagreement(n_items: int, judges: Sequence[JudgeScores], ratings: FloatArra
             "To label first where judges and raters part, there must be at least two judges, or labels of two raters. "
             "Calibrate or import judges first, or choose the random order."
         )
-    spread: FloatArray = np.max([_spread(group) for group in groups], axis=0)
+    spread: FloatArray = np.max([group.std(axis=0).filled(0.0) for group in groups], axis=0)
     return spread
 
 
-def _standardised(values: FloatArray) -> FloatArray:
-    """By the mean and standard deviation of all known values; zeros where they do not vary."""
-    known = values[~np.isnan(values)]
-    deviation = float(known.std()) if known.size else 0.0
-    if deviation == 0.0:
-        return np.where(np.isnan(values), np.nan, 0.0)
-    standardised: FloatArray = (values - known.mean()) / deviation
+def _standardised(values: FloatArray) -> np.ma.MaskedArray[Any, Any]:
+    """By the mean and standard deviation of all known values, unknown ones masked; zeros where they do not vary."""
+    known = np.ma.masked_invalid(values)
+    standardised: np.ma.MaskedArray[Any, Any] = (known - known.mean()) / (known.std() or 1.0)
     return standardised
-
-
-def _spread(values: FloatArray) -> FloatArray:
-    """Standard deviation over the rows of each column; 0 where fewer than two rows have a value."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=0)
-    safe = np.maximum(count, 1)
-    mean = np.where(known, values, 0.0).sum(axis=0) / safe
-    squares = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0)
-    return np.where(count > 1, np.sqrt(squares / safe), 0.0)

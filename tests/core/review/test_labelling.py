@@ -11,10 +11,10 @@ import pytest
 
 from core import projects
 from core.errors import AccessError, NotFoundError, UsageError
-from core.labelling.plan import LabelAspect
 from core.people import Actor
-from core.projects.views.labelling import OthersSaid, PassRequest, SavedLabel
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
+from core.review.passes import OthersSaid, PassRequest, SavedLabel
+from core.review.plan import LabelAspect
 from core.store.store import Store
 
 FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0), "how good"), LabelAspect("b", Scale(0, 1, 1.0))
@@ -250,7 +250,7 @@ def test_a_second_pass_begins_empty(store: Store, request_: PassRequest, pass_id
     _rate(store, "Bo", first, {"i0": 5.0, "i1": 1.0})
     second = (request_.project_id, projects.start_pass(store, replace(request_, aspects=(FIVE,), blind=False)))
     desk = projects.sit_down(store.acting(Actor("Ann", "annotator")), *second)
-    assert (desk.n_done, desk.begun, desk.first_open) == (0, {}, "i0")
+    assert (desk.n_done, desk.given, desk.first_open) == (0, {}, "i0")
     seen = projects.harvest(store, *second)
     assert (seen.done, seen.n_touched, seen.queue) == ({"Ann": 0}, 0, ())
     assert [(one.alpha, one.n_labels, one.n_double) for one in seen.agreement] == [(None, 0, 0)]

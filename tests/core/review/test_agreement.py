@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.labelling.harvest import Combine, Label, alpha_interval, growth, labelled_golden, partings, ratings_of
-from core.labelling.plan import LabelAspect
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
+from core.review.agreement import Combine, alpha_interval, growth, labelled_golden, partings, ratings_of
+from core.review.passes import Label
+from core.review.plan import LabelAspect
 from core.stats import krippendorff_alpha
 
 FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0)), LabelAspect("yes", Scale(0, 1, 1.0))

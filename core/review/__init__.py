@@ -1,0 +1,20 @@
+"""What people decide: labels, triage, criteria as reviewed documents, meetings, and the log that they stand in.
+
+Pure: records in, records out.  Labels and drafts are rows of their own (`core.store.labels`, `core.store.drafts`);
+everything else is an entry of the log (`core.store.events`), one record a kind, and the state of a thing is what its
+entries add up to.
+
+=============  =======================================================================================
+``log``        what all entries of the log share, and those of no document
+``kinds``      every kind of entry there is
+``plan``       who rates which items of a labelling pass, in which order
+``passes``     labels, labelling passes, and what a rater has to do in one
+``agreement``  what comes of a pass: agreement, disagreements to decide, a new golden set
+``triage``     misaligned items that people looked at, and looks at held-out items
+``criteria``   a criteria document: comments, lock, state from draft to retired; unsaved drafts of it
+``meetings``   a meeting: agenda, votes, decisions
+``minutes``    its minutes as Markdown
+=============  =======================================================================================
+
+`core.projects` joins them with the store, under the same names: a label is saved by `core.projects.labelling`.
+"""

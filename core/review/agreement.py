@@ -1,0 +1,305 @@
+"""What comes of a labelling pass: how raters agree, where they disagree, progress, and a new golden set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from core.errors import UsageError
+from core.records import AspectLabels, FloatArray, GoldenSet, IntArray, Interval, Rating
+from core.review.passes import Label, PassView
+from core.review.plan import LabelAspect
+from core.review.triage import Triage
+from core.stats import alpha_metric, krippendorff_alpha, spread_over_sources
+
+Combine = Literal["fill", "decided", "replace"]
+Decided = Mapping[tuple[str, str], float]
+"""(aspect, item id) → adjudicated value."""
+GROWTH_POINTS = 20
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """values: (n_raters, n_items) over the golden set's items, NaN = not rated."""
+
+    raters: tuple[str, ...]
+    values: FloatArray
+
+    @property
+    def double(self) -> IntArray:
+        """Positions of the items that two raters or more have rated."""
+        return np.flatnonzero((~np.isnan(self.values)).sum(axis=0) >= 2)
+
+
+def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Ratings:
+    """The labels of one aspect as a matrix, raters in the order of their first label.
+
+    Labels of items that the golden set does not have are left out.
+    """
+    position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    own = [one for one in labels if one.aspect == aspect and one.item_id in position and one.value is not None]
+    raters = tuple(dict.fromkeys(one.rater for one in own))
+    values = np.full((len(raters), len(position)), np.nan)
+    row = {rater: k for k, rater in enumerate(raters)}
+    for one in own:
+        values[row[one.rater], position[one.item_id]] = one.value
+    return Ratings(raters, values)
+
+
+# ── agreement ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthPoint:
+    """Krippendorff's alpha of the first `n_items` doubly rated items; None where undefined."""
+
+    n_items: int
+    alpha: float | None
+
+
+@dataclass(frozen=True)
+class AspectAgreement:
+    """How raters agree on an aspect so far; `alpha` None is undefined, `n_double` items have two labels or more.
+
+    `interval` is None where alpha is undefined or the items come from too few sources.
+    """
+
+    aspect: str
+    alpha: float | None
+    alpha_metric: str
+    n_double: int
+    n_labels: int
+    growth: tuple[GrowthPoint, ...]
+    interval: Interval | None = None
+
+
+def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect, order: Sequence[int]) -> AspectAgreement:
+    """Agreement on an aspect; `order` are the positions of the items in the order of rating."""
+    ratings = ratings_of(golden, labels, aspect.aspect)
+    metric = alpha_metric(aspect.scale)
+    return AspectAgreement(
+        aspect=aspect.aspect,
+        alpha=krippendorff_alpha(ratings.values, metric).value if ratings.raters else None,
+        alpha_metric=metric,
+        n_double=ratings.double.size,
+        n_labels=int((~np.isnan(ratings.values)).sum()),
+        growth=growth(ratings, aspect, order),
+        interval=alpha_interval(golden, ratings, aspect),
+    )
+
+
+def growth(ratings: Ratings, aspect: LabelAspect, order: Sequence[int]) -> tuple[GrowthPoint, ...]:
+    """How agreement came about: alpha over the first items (in the order of rating) that two raters have rated."""
+    double = set(ratings.double.tolist())
+    there = [position for position in order if position in double]
+    if not there:
+        return ()
+    metric = alpha_metric(aspect.scale)
+    ends = np.unique(np.linspace(1, len(there), min(GROWTH_POINTS, len(there))).round().astype(int)).tolist()
+    return tuple(GrowthPoint(end, krippendorff_alpha(ratings.values[:, there[:end]], metric).value) for end in ends)
+
+
+def alpha_interval(golden: GoldenSet, ratings: Ratings, aspect: LabelAspect, seed: int = 0) -> Interval | None:
+    """Interval (95 %) of alpha over the sources of the doubly rated items (`core.stats.spread_over_sources`).
+
+    None where alpha is undefined, or the sources are too few to tell.
+    """
+    metric = alpha_metric(aspect.scale)
+    sources, codes = np.unique(golden.source_codes[ratings.double], return_inverse=True)
+    values = ratings.values[:, ratings.double]
+    alpha = krippendorff_alpha(values, metric).value
+    if sources.size < 2 or alpha is None:
+        return None
+
+    def alphas(counts: FloatArray) -> FloatArray:
+        resampled = [krippendorff_alpha(values[:, row[codes] > 0], metric).value for row in counts]
+        return np.array([[np.nan if value is None else value] for value in resampled])
+
+    spread = spread_over_sources(
+        alphas, np.array([alpha]), np.array([sources.size]), sources.size, np.random.default_rng(seed)
+    )
+    return spread.interval(0)
+
+
+# ── items to decide, and progress ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """An item on which raters disagree on an aspect: who said what, how far apart they are in steps of the scale."""
+
+    item_id: str
+    aspect: str
+    labels: tuple[Label, ...]
+    steps_apart: float
+
+
+def partings(
+    golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect], at_least: float = 1.0
+) -> tuple[Parting, ...]:
+    """Items whose raters lie more than `at_least` steps apart (a tenth of the range where there are no steps).
+
+    Furthest apart first, relative to the scale; on a scale of two steps any difference counts.
+    """
+    by_item = _by_item(labels)
+    found: list[tuple[float, Parting]] = []
+    for aspect in aspects:
+        span = aspect.scale.high - aspect.scale.low
+        step = aspect.scale.step or span / 10
+        for item in golden.items:
+            said = by_item.get((aspect.aspect, item.item_id), [])
+            values = [one.value for one in said if one.value is not None]
+            apart = max(values) - min(values) if len(values) > 1 else 0.0
+            binary = span <= step and apart > 0
+            if apart > at_least * step + 1e-9 or binary:
+                found.append((apart / span, Parting(item.item_id, aspect.aspect, tuple(said), apart / step)))
+    return tuple(parting for _, parting in sorted(found, key=lambda pair: -pair[0]))
+
+
+def _by_item(labels: Sequence[Label]) -> dict[tuple[str, str], list[Label]]:
+    """(aspect, item id) → its labels, those without a value left out."""
+    by_item: dict[tuple[str, str], list[Label]] = {}
+    for one in labels:
+        if one.value is not None:
+            by_item.setdefault((one.aspect, one.item_id), []).append(one)
+    return by_item
+
+
+@dataclass(frozen=True)
+class HarvestView:
+    """A pass from above: progress by rater (name → items done), agreement by aspect, and what is to be decided.
+
+    `queue` holds first where raters disagree, then what triage called mislabelled; `flagged` maps (aspect, item id) →
+    that triage, `decided` the same → the adjudicated value.  `assigned` maps rater → items they have to rate, `taken`
+    (rater, id of an earlier pass) → items whose labels were taken over from there.
+    """
+
+    done: Mapping[str, int]
+    n_items: int
+    n_touched: int
+    agreement: tuple[AspectAgreement, ...]
+    queue: tuple[Parting, ...]
+    decided: Decided
+    flagged: Mapping[tuple[str, str], Triage]
+    assigned: Mapping[str, int]
+    taken: Mapping[tuple[str, str], int]
+
+
+def summary(
+    labelling: PassView,
+    golden: GoldenSet,
+    labels: Sequence[Label],
+    decided: Decided,
+    flagged: Mapping[tuple[str, str], Triage],
+) -> HarvestView:
+    """What a pass has come to with these labels (`labels_in`); see `HarvestView`."""
+    by_item = _by_item(labels)
+    queue = {(one.aspect, one.item_id): one for one in partings(golden, labels, labelling.plan.aspects)}
+    for aspect, item_id in flagged:
+        own = tuple(by_item.get((aspect, item_id), ()))
+        queue.setdefault((aspect, item_id), Parting(item_id, aspect, own, steps_apart=0.0))
+    items_of: dict[str, set[str]] = {rater: set() for rater in labelling.raters}
+    for one in labels:
+        items_of.setdefault(one.rater, set()).add(one.item_id)
+    taken = {(one.rater, one.taken_from, one.item_id) for one in labels if one.taken_from}
+    return HarvestView(
+        done={rater: len(items) for rater, items in items_of.items()},
+        n_items=len(labelling.plan.positions),
+        n_touched=len({one.item_id for one in labels}),
+        agreement=tuple(agreement(golden, labels, one, labelling.plan.positions) for one in labelling.plan.aspects),
+        queue=tuple(parting for which, parting in queue.items() if which not in decided),
+        decided=decided,
+        flagged=flagged,
+        assigned={rater: len(labelling.assigned(rater)) for rater in labelling.raters},
+        taken=Counter((rater, pass_id) for rater, pass_id, _ in taken),
+    )
+
+
+def labels_in(labelling: PassView, golden: GoldenSet, labels: Sequence[Label]) -> list[Label]:
+    """Of what raters think now (`Labels.current`) the labels of the pass, each with its rater's newest comment."""
+    items = {golden.items[k].item_id for k in labelling.plan.positions}
+    comments = {(one.rater, one.item_id): one.comment for one in labels}
+    return [
+        replace(one, comment=comments[one.rater, one.item_id])
+        for one in labels
+        if one.item_id in items and one.aspect in labelling.aspects
+    ]
+
+
+# ── a new golden set ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def labelled_golden(
+    golden: GoldenSet,
+    labels: Sequence[Label],
+    aspects: Sequence[LabelAspect],
+    *,
+    name: str,
+    combine: Combine = "fill",
+    decided: Decided | None = None,
+) -> GoldenSet:
+    """A new golden set with these labels: single ratings kept, gold = their mean or what was `decided`.
+
+    Golden labels stay with "fill", which only fills gaps; "decided" puts decisions in their place, "replace" decisions
+    and new labels.  UsageError when nothing was labelled or decided.
+    """
+    if not decided and not any(one.value is not None for one in labels):
+        raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
+    gold = dict(golden.aspects)
+    ratings = list(golden.ratings)
+    for aspect in aspects:
+        new = _gold_of(golden, labels, aspect)
+        old = golden.aspects.get(aspect.aspect)
+        before = old.values if old is not None else (None,) * len(golden.items)
+        agreed = [(decided or {}).get((aspect.aspect, item.item_id)) for item in golden.items]
+        order = {"fill": (before, agreed, new), "decided": (agreed, before, new), "replace": (agreed, new, before)}
+        values = tuple(_first(*three) for three in zip(*order[combine], strict=True))
+        if values != before:
+            gold[aspect.aspect] = AspectLabels(aspect.aspect, replace(aspect.scale, given=True), values)
+        taken = {
+            item.item_id
+            for item, a, b in zip(golden.items, new, before, strict=True)
+            if a is not None and (combine == "replace" or b is None)
+        }
+        ratings = [one for one in ratings if one.aspect != aspect.aspect or one.item_id not in taken]
+        ratings += [
+            Rating(one.item_id, one.rater, aspect.aspect, one.value, one.comment)
+            for one in labels
+            if one.aspect == aspect.aspect and one.value is not None and one.item_id in taken
+        ]
+    return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _gold_of(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -> list[float | None]:
+    """The mean of the new ratings of each item, None without any."""
+    values = np.ma.masked_invalid(ratings_of(golden, labels, aspect.aspect).values)
+    mean: list[float | None] = values.mean(axis=0).tolist()
+    return mean
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedLabel:
+    """A golden label that would be another once the labels of a pass are frozen."""
+
+    item_id: str
+    aspect: str
+    before: float
+    after: float
+
+
+def replaced(golden: GoldenSet, frozen: GoldenSet) -> tuple[ReplacedLabel, ...]:
+    """The golden labels that `frozen`, made of `golden`, has others for."""
+    return tuple(
+        ReplacedLabel(item.item_id, name, before, after)
+        for name, labels in golden.aspects.items()
+        for item, before, after in zip(golden.items, labels.values, frozen.aspects[name].values, strict=True)
+        if before is not None and after is not None and before != after
+    )

@@ -1,0 +1,183 @@
+"""A criteria document: comments by line, a lock, its way from draft to approved and retired; unsaved drafts of it.
+
+What is approved is a text under its content hash: it cannot change under its approval, for an edit is another text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal
+
+from core.records import Alignment
+from core.review.log import Entry
+
+LONGEST_TEXT = 20_000
+"""Characters of criteria at most."""
+ReviewState = Literal["draft", "proposed", "approved", "retired"]
+STATES: tuple[ReviewState, ...] = ("draft", "proposed", "approved", "retired")
+NEXT_STATES: dict[ReviewState, tuple[ReviewState, ...]] = {
+    "draft": ("proposed",),
+    "proposed": ("approved", "draft"),
+    "approved": ("retired",),
+    "retired": ("proposed",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an approval rests on: the alignment of the criteria in a run, on one part of its split."""
+
+    run_id: str
+    side: str
+    alignment: Alignment
+
+
+# ── what is logged of criteria ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class CriteriaEntry(Entry):
+    """Something done to criteria, which are the subject."""
+
+
+@dataclass(frozen=True)
+class Comment(CriteriaEntry):
+    """A remark on line `line` (from 1) or, with None, on the whole; `settled_by` "" while it is open."""
+
+    kind = "comment"
+    does = "commented on criteria"
+    text: str
+    line: int | None = None
+    settled_by: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class CommentSettled(CriteriaEntry):
+    """The comment of that number is settled."""
+
+    kind = "comment settled"
+    does = "settled a comment"
+    comment: int
+
+
+@dataclass(frozen=True)
+class LockChange(CriteriaEntry):
+    """The criteria were locked against edits, or unlocked."""
+
+    kind = "lock"
+    locked: bool
+
+    @property
+    def did(self) -> str:
+        return "locked criteria" if self.locked else "unlocked criteria"
+
+
+@dataclass(frozen=True)
+class StateChange(CriteriaEntry):
+    """The criteria came into a state, for a reason; an approval rests on evidence."""
+
+    kind = "state"
+    does = "made criteria {0.state}"
+    state: ReviewState
+    reason: str
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True)
+class ProposalDecided(Entry):
+    """A proposal of a refinement round was accepted or rejected; the subject is ``RUN_ID:CRITERIA_ID``.
+
+    `edited_id` names the version that people made of it and accepted in its place, "" for none.
+    """
+
+    kind = "proposal"
+    does = "{0.verdict} a proposal"
+    verdict: Literal["accepted", "rejected"]
+    reason: str
+    edited_id: str = ""
+
+
+# ── what it adds up to ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Review:
+    """How far the review of criteria has come.
+
+    `changes` oldest first; `seen` is the number of the last one (0 for none): hand it back to `set_state`, so that
+    nobody decides on what somebody else has changed meanwhile.  `locked_by` is "" unless locked.
+    """
+
+    criteria_id: str
+    state: ReviewState
+    changes: tuple[StateChange, ...]
+    comments: tuple[Comment, ...]
+    locked_by: str = ""
+
+    @property
+    def locked(self) -> bool:
+        return bool(self.locked_by)
+
+    @property
+    def seen(self) -> int:
+        return self.changes[-1].number if self.changes else 0
+
+    @property
+    def approval(self) -> StateChange | None:
+        """The approval in force, or None."""
+        return self.changes[-1] if self.state == "approved" else None
+
+
+def review_from(criteria_id: str, entries: Iterable[CriteriaEntry]) -> Review:
+    """The review that the entries about the criteria, oldest first, add up to."""
+    changes: list[StateChange] = []
+    comments: dict[int, Comment] = {}
+    settled: dict[int, str] = {}
+    locked_by = ""
+    for entry in entries:
+        who = entry.actor or "somebody"
+        match entry:
+            case StateChange():
+                changes.append(entry)
+            case Comment():
+                comments[entry.number] = entry
+            case CommentSettled():
+                settled[entry.comment] = who
+            case LockChange():
+                locked_by = who if entry.locked else ""
+    return Review(
+        criteria_id=criteria_id,
+        state=changes[-1].state if changes else "draft",
+        changes=tuple(changes),
+        comments=tuple(replace(one, settled_by=settled.get(number, "")) for number, one in comments.items()),
+        locked_by=locked_by,
+    )
+
+
+# ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What somebody has typed and not saved: nobody's record, so it is not logged.
+
+    `subject` says of what ("criteria:ID"), `author` "" where nobody said who it is, `base` the version it began from
+    (`CriteriaView.head` as they saw it), so that a save can tell whether somebody else was faster.
+    """
+
+    subject: str
+    author: str
+    text: str
+    base: str
+    began_at: datetime
+    kept_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """That somebody is at a text, and since when; what they have typed stays theirs until they save it."""
+
+    author: str
+    began_at: datetime
