@@ -17,13 +17,16 @@ import uuid
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
 
 from core.settings import Settings
 from tests.outside import recording
+
+if TYPE_CHECKING:
+    from core.store.store import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_CI = bool(os.environ.get("CI"))
@@ -137,6 +140,21 @@ def tmp_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Settings whose `home` is a fresh folder, set in the environment too for what reads it there."""
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
     return Settings.from_environment()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of a fresh home whose runs no worker takes up."""
+    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    """The store of `settings`, empty."""
+    from core import projects
+
+    with projects.open_store(settings) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,14 @@
-"""A store whose runs nobody takes up, and a worker's work in threads of this process."""
+"""A worker's work in threads of this process."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from core.jobs.queue import Queue
 from core.projects.kinds import do_run
-from core.projects.project_list import open_store
 from core.settings import Settings
 from core.store.store import Store
 
@@ -22,14 +20,6 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         if time.monotonic() > end:
             pytest.fail(f"still not so after {seconds} s")
         time.sleep(0.02)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store in a home of its own, whose runs nobody takes up."""
-    opened = open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

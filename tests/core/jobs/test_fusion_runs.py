@@ -27,11 +27,6 @@ PLAN = "coherence: overlap\nMore is better.\n\nrelevance: overlap, overlap_pairs
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
 def asked(store: Store, repository: Path) -> FusionRequest:
     golden = load_golden(repository / "sample_data" / "summaries.jsonl")
     project = projects.create_project(store, "p").project_id

@@ -48,13 +48,6 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = projects.open_store(settings)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def asked(store: Store, golden: GoldenSet) -> StylesRequest:
     """Three styles on two aspects, on 24 of the 144 items: 144 calls."""
     project = projects.create_project(store, "p").project_id

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,6 @@ from core.store.store import Store
 
 ADA = Actor("Ada", "admin")
 GOLDEN = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = projects.open_store(settings)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

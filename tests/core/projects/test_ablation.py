@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,13 +67,6 @@ def settings(tmp_path: Path, finished: Finished) -> Settings:
     home = tmp_path / "home"
     shutil.copytree(finished.home, home)
     return Settings(home=home, worker="external", worker_id="w")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = projects.open_store(settings)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

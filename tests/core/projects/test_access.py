@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import inspect
 import io
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Provenance, Scale
 from core.review.meetings import AgendaItem
 from core.review.passes import Label
-from core.settings import Settings
 from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet
@@ -115,13 +112,6 @@ def _anything(parameter: inspect.Parameter) -> Any:
     if parameter.name == "agenda":
         return (AgendaItem("question", "q"),)
     return {"int": 0, "float": 1.0, "bytes": b"x"}.get(parameter.annotation, "x")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = projects.open_store(Settings(home=tmp_path / "home", worker="external", worker_id="w"))
-    yield opened
-    opened.close()
 
 
 def test_changes_are_logged_with_their_author(store: Store) -> None:

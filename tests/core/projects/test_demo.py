@@ -30,13 +30,6 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", worker="external", worker_id="w", demo=True)
 
 
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = projects.open_store(settings)
-    yield opened
-    opened.close()
-
-
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store with the demo, to be looked at."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,18 +24,6 @@ from core.store.store import Store
 
 Compute = Callable[[MetricsRequest], MetricsResult]
 N = 10
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = projects.open_store(settings)
-    yield opened
-    opened.close()
 
 
 def a_golden(n: int = N) -> GoldenSet:

@@ -56,18 +56,6 @@ def a_golden() -> GoldenSet:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    opened = projects.open_store(settings)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def asked(store: Store) -> RepEvalRequest:
     project = projects.create_project(store, "p")
     golden_id = projects.add_golden(store, project.project_id, a_golden())

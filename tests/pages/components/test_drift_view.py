@@ -25,11 +25,6 @@ Drive = Callable[..., str]
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     st.cache_resource.clear()
     opened = projects.open_store(settings)

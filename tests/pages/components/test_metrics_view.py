@@ -19,11 +19,6 @@ HOSTILE = "<img src=x>**b**"
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     st.cache_resource.clear()
     opened = projects.open_store(settings)
@@ -39,7 +34,6 @@ def store(settings: Settings) -> Iterator[Store]:
 
 def a_page(home: str) -> None:
     """A screen that holds the component alone."""
-    from pathlib import Path
 
     from core import projects
     from core.settings import Settings

@@ -20,11 +20,6 @@ HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example)"
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     st.cache_resource.clear()
     opened = projects.open_store(settings)

@@ -126,11 +126,6 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path / "home", worker="external", worker_id="w")
-
-
-@pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store(f"sqlite:///{tmp_path / 'here.sqlite'}") as opened:
         yield opened
