@@ -8,6 +8,7 @@ from core.projects.labelling import get_pass, still_rating
 from core.projects.triage import list_triage
 from core.records import GoldenSet
 from core.review.agreement import Combine, HarvestView, ReplacedLabel, labelled_golden, labels_in, replaced, summary
+from core.review.log import given_reason
 from core.review.passes import Adjudicated, Label, PassView
 from core.store.store import Store
 
@@ -48,9 +49,7 @@ def adjudicate(
     scale = next((one.scale for one in labelling.plan.aspects if one.aspect == aspect), None)
     if scale is None or not scale.holds(value):
         raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")
-    if not reason.strip():
-        raise UsageError("A decision needs a reason, so that people can follow it later.")
-    decision = Adjudicated(item_id, aspect, float(value), reason.strip(), subject=pass_id)
+    decision = Adjudicated(item_id, aspect, float(value), given_reason(reason), subject=pass_id)
     store.events.add(project_id, decision, store.actor, form=form)
 
 

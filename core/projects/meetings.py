@@ -11,6 +11,7 @@ from core.projects.access import requires
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
 from core.projects.triage import list_triage
 from core.review.criteria import ProposalDecided
+from core.review.log import given_reason
 from core.review.meetings import (
     CHOICES,
     VERDICTS,
@@ -149,27 +150,25 @@ def decide(
 
     A proposal of a round that is accepted or rejected here is decided on there too (`decide_proposal`);
     `proposal_seen` is its `ListedProposal.seen` as the meeting saw it, `edited_id` the text that the meeting made of it
-    and accepts in its place (`edit_proposal`).  UsageError without a reason or once the meeting
-    is over, ConflictError when somebody else has decided on this point or its proposal meanwhile; nothing is written
-    then.
+    and accepts in its place (`edit_proposal`).  UsageError without a reason or once the meeting is over,
+    ConflictError when somebody else has decided on this point or its proposal meanwhile; nothing is written then.
     """
     about = get_meeting(store, project_id, meeting_id).going_on(point)
     if verdict not in VERDICTS:
         raise UsageError(f"A decision is {', '.join(VERDICTS)}; {verdict!r} came.")
-    if not reason.strip():
-        raise UsageError("A decision needs a reason, so that people can follow it later.")
+    why = given_reason(reason)
     earlier = about.decision
-    if earlier is not None and earlier.number != seen and earlier.number:
+    if earlier is not None and earlier.number not in (0, seen):
         raise ConflictError(
             f"{earlier.actor or 'Somebody'} decided on this point while you were looking at it: {earlier.verdict}, "
             f"{earlier.reason}. Nothing was overwritten.",
             theirs=f"{earlier.verdict}: {earlier.reason}",
-            yours=f"{verdict}: {reason.strip()}",
+            yours=f"{verdict}: {why}",
         )
     if about.item.run_id and verdict != "postponed":
         accepted = verdict == "accepted"
-        _decide_proposal(store, about.item, accepted=accepted, reason=reason, seen=proposal_seen, edited_id=edited_id)
-    decision = Decision(point, verdict, reason.strip()[:_LONGEST], subject=f"{meeting_id}:{point}")
+        _decide_proposal(store, about.item, accepted=accepted, reason=why, seen=proposal_seen, edited_id=edited_id)
+    decision = Decision(point, verdict, why[:_LONGEST], subject=f"{meeting_id}:{point}")
     store.events.add(project_id, decision, store.actor, expected=seen)
 
 
@@ -222,8 +221,8 @@ def _disagreement(one: Triage) -> AgendaItem:
 
 
 def _decide_proposal(store: Store, item: AgendaItem, *, accepted: bool, reason: str, seen: int, edited_id: str) -> None:
-    """Decide on the round's proposal too, unless it already stands so."""
-    now = next((one for one in list_proposals(store, item.run_id) if one.criteria.criteria_id == item.subject_id), None)
-    if now is None or now.state != ("accepted" if accepted else "rejected") or edited_id:
+    """Decide on the round's proposal too, unless that was decided just so."""
+    states = {one.criteria.criteria_id: one.state for one in list_proposals(store, item.run_id)}
+    if edited_id or states.get(item.subject_id) != ("accepted" if accepted else "rejected"):
         where = (item.run_id, item.subject_id)
         decide_proposal(store, *where, accepted=accepted, reason=reason, seen=seen, edited_id=edited_id)

@@ -23,6 +23,7 @@ from core.review.criteria import (
     StateChange,
     review_from,
 )
+from core.review.log import given_reason
 from core.store.store import Store
 from core.wording import merged
 
@@ -97,10 +98,9 @@ def set_state(
     if state not in NEXT_STATES[review.state]:
         allowed = " or ".join(NEXT_STATES[review.state])
         raise UsageError(f"Criteria that are {review.state} can become {allowed}, not {state}.")
-    if not reason.strip():
-        raise UsageError("A decision needs a reason, so that people can follow it later.")
+    why = given_reason(reason)
     evidence = _evidence(store, project_id, criteria_id, run_id) if state == "approved" else None
-    change = StateChange(state, reason.strip(), evidence, subject=criteria_id)
+    change = StateChange(state, why, evidence, subject=criteria_id)
     store.events.add(project_id, change, store.actor, expected=seen)
 
 

@@ -19,6 +19,7 @@ from core.projects.reviews import list_reviews, review_of, set_state
 from core.projects.runs import require_judge, start_run
 from core.records import Criteria
 from core.review.criteria import ProposalDecided, ReviewState
+from core.review.log import given_reason
 from core.settings import Settings
 from core.stats import Difference, holm
 from core.store.codec import unpack
@@ -196,12 +197,11 @@ def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: st
     """
     run = store.runs.get(run_id)
     proposal = _proposal(store, run_id, criteria_id)
-    if not note.strip():
-        raise UsageError("A decision needs a reason, so that people can follow it later.")
+    why = given_reason(note)
     if text.strip() == proposal.criteria.text.strip():
         raise UsageError("The text is unchanged; accept the proposal as it stands.")
     asked = unpack(RoundRequest, run.request_json)
-    edited_id = save_edit(store, run.project_id, criteria_id, text, store.actor.name, note=note.strip())
+    edited_id = save_edit(store, run.project_id, criteria_id, text, store.actor.name, note=why)
     request = RescoreRequest(
         run.project_id, asked.golden_id, asked.aspect, criteria_id=edited_id, parent_id=criteria_id, run_id=asked.run_id
     )
@@ -221,13 +221,12 @@ def decide_proposal(
     """
     run = store.runs.get(run_id)
     _proposal(store, run_id, criteria_id)
-    if not reason.strip():
-        raise UsageError("A decision needs a reason, so that people can follow it later.")
+    why = given_reason(reason)
     wanted = edited_id or criteria_id
     if edited_id and criteria_id not in store.criteria.get(run.project_id, edited_id).criteria.provenance.parents:
         raise UsageError("That version is no edit of this proposal.")
     subject = f"{run_id}:{criteria_id}"
-    decision = ProposalDecided("accepted" if accepted else "rejected", reason.strip(), edited_id, subject=subject)
+    decision = ProposalDecided("accepted" if accepted else "rejected", why, edited_id, subject=subject)
     store.events.add(run.project_id, decision, store.actor, expected=seen)
     review = review_of(store, run.project_id, wanted)
     if accepted and review.state == "draft":

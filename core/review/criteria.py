@@ -55,8 +55,6 @@ class Comment(CriteriaEntry):
 
 @dataclass(frozen=True)
 class CommentSettled(CriteriaEntry):
-    """The comment of that number is settled."""
-
     kind = "comment settled"
     does = "settled a comment"
     comment: int
@@ -64,8 +62,6 @@ class CommentSettled(CriteriaEntry):
 
 @dataclass(frozen=True)
 class LockChange(CriteriaEntry):
-    """The criteria were locked against edits, or unlocked."""
-
     kind = "lock"
     locked: bool
 
@@ -76,7 +72,7 @@ class LockChange(CriteriaEntry):
 
 @dataclass(frozen=True)
 class StateChange(CriteriaEntry):
-    """The criteria came into a state, for a reason; an approval rests on evidence."""
+    """The criteria came into a state; an approval rests on evidence."""
 
     kind = "state"
     does = "made criteria {0.state}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
+
+from core.errors import UsageError
 
 UNWRITTEN = datetime.fromtimestamp(0, UTC)
 
@@ -36,8 +38,7 @@ class Entry:
     @property
     def body(self) -> Mapping[str, Any]:
         """What the entry says beyond who, when and of what, as JSON."""
-        plain = asdict(self)
-        return {name: plain[name] for name in self.body_fields()}
+        return {name: _plain(getattr(self, name)) for name in self.body_fields()}
 
     @property
     def did(self) -> str:
@@ -47,8 +48,15 @@ class Entry:
     @property
     def sentence(self) -> str:
         """What was done, and on which aspect, without who and when."""
-        aspect = str(self.body.get("aspect") or "")
+        aspect = getattr(self, "aspect", "")
         return f"{self.did} ({aspect})" if aspect else self.did
+
+
+def _plain(value: Any) -> Any:
+    """A field of an entry as JSON has it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,10 @@ class Action(Entry):
     does = "{0.done}"
     done: str
     about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def aspect(self) -> str:
+        return str(self.about.get("aspect") or "")
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -88,6 +100,13 @@ class FusionKept(Entry):
     parts: tuple[Mapping[str, Any], ...]
     state: Mapping[str, Any]
     told: Mapping[str, Any]
+
+
+def given_reason(reason: str) -> str:
+    """The reason for a decision, trimmed.  UsageError without one."""
+    if not (trimmed := reason.strip()):
+        raise UsageError("A decision needs a reason, so that people can follow it later.")
+    return trimmed
 
 
 @dataclass(frozen=True, slots=True)

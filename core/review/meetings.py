@@ -74,7 +74,7 @@ class ParticipantsSet(MeetingEntry):
 
 @dataclass(frozen=True)
 class PointOpened(MeetingEntry):
-    """The meeting came to that point (from 0) of its agenda."""
+    """The meeting came to a point (from 0) of its agenda."""
 
     kind = "meeting point"
     point: int
@@ -116,8 +116,6 @@ class Decision(MeetingEntry):
 
 @dataclass(frozen=True)
 class MeetingClosed(MeetingEntry):
-    """The meeting is over."""
-
     kind = "meeting closed"
     does = "closed the meeting"
 

@@ -49,8 +49,6 @@ class PassEntry(Entry):
 
 @dataclass(frozen=True)
 class RaterJoined(PassEntry):
-    """Whoever acts rates in the pass of that name from now on."""
-
     kind = "joined"
     does = "joined {0.name}"
     name: str
@@ -58,8 +56,6 @@ class RaterJoined(PassEntry):
 
 @dataclass(frozen=True)
 class RaterStopped(PassEntry):
-    """Whoever acts rates no more in the pass of that name; what they said counts."""
-
     kind = "stopped rating"
     does = "stopped rating in {0.name}"
     name: str
@@ -197,12 +193,14 @@ def fitting(labels: Iterable[Label], aspects: Sequence[LabelAspect]) -> list[Lab
 class SavedLabel:
     """What a rater said last of an item: aspect → label (None = cannot tell), and the comment.
 
-    `taken` maps those of the aspects whose label was taken over → the id of the pass it was given in.
+    `taken` maps those of the aspects whose label was taken over → the id of the pass it was given in; `at` is when the
+    last of the others was given, None without any.
     """
 
     values: Mapping[str, float | None]
     comment: str
     taken: Mapping[str, str] = field(default_factory=dict)
+    at: datetime | None = field(default=None, compare=False)
 
     def updated(self, label: Label) -> SavedLabel:
         """With a later label in place of the one before; a comment alone leaves the labels as they are."""
@@ -211,15 +209,15 @@ class SavedLabel:
         taken = {aspect: pass_id for aspect, pass_id in self.taken.items() if aspect != label.aspect}
         if label.taken_from:
             taken[label.aspect] = label.taken_from
-        return SavedLabel({**self.values, label.aspect: label.value}, label.comment, taken)
+        at = self.at if label.taken_from else label.at
+        return SavedLabel({**self.values, label.aspect: label.value}, label.comment, taken, at)
 
 
 @dataclass(frozen=True)
 class DeskView:
     """One rater's work in a pass: the `assigned` item ids in order, and what they have said of them so far.
 
-    `finished` holds when an item's last label was given (seconds since 1970), those taken over aside; `version` is the
-    number of the newest label in it.
+    `version` is the number of the newest label in it.
     """
 
     pass_id: str
@@ -227,13 +225,12 @@ class DeskView:
     aspects: tuple[str, ...]
     assigned: tuple[str, ...]
     given: Mapping[str, SavedLabel] = field(default_factory=dict)
-    finished: Mapping[str, float] = field(default_factory=dict)
     version: int = 0
 
     @cached_property
     def saved(self) -> Mapping[str, SavedLabel]:
         """Of the items that have a label on every aspect."""
-        return {item_id: said for item_id, said in self.given.items() if self._is_done(said)}
+        return {item_id: said for item_id, said in self.given.items() if len(said.values) == len(self.aspects)}
 
     @property
     def n_done(self) -> int:
@@ -247,7 +244,7 @@ class DeskView:
     @property
     def seconds_left(self) -> float | None:
         """The rater's median time between items, breaks left out, for each open item; None before three items."""
-        gaps = np.diff(np.unique(np.fromiter(self.finished.values(), dtype=float)))
+        gaps = np.diff(np.unique([said.at.timestamp() for said in self.saved.values() if said.at is not None]))
         gaps = gaps[(gaps > 0) & (gaps < _PAUSE_SECONDS)]
         return float(np.median(gaps) * (len(self.assigned) - self.n_done)) if gaps.size >= 2 else None
 
@@ -259,18 +256,11 @@ class DeskView:
         """With what the rater has said since, oldest first; itself where that is nothing."""
         if not new:
             return self
-        assigned, known = set(self.assigned), {*self.aspects, REMARK}
-        given, finished = dict(self.given), dict(self.finished)
+        assigned, known, given = set(self.assigned), {*self.aspects, REMARK}, dict(self.given)
         for label in new:
-            if label.item_id not in assigned or label.aspect not in known:
-                continue
-            said = given[label.item_id] = given.get(label.item_id, SavedLabel({}, "")).updated(label)
-            if self._is_done(said) and label.aspect != REMARK and not label.taken_from:
-                finished[label.item_id] = label.at.timestamp()
-        return replace(self, given=given, finished=finished, version=new[-1].number)
-
-    def _is_done(self, said: SavedLabel) -> bool:
-        return len(said.values) == len(self.aspects)
+            if label.item_id in assigned and label.aspect in known:
+                given[label.item_id] = given.get(label.item_id, SavedLabel({}, "")).updated(label)
+        return replace(self, given=given, version=new[-1].number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -93,11 +94,16 @@ def body_text(entry: Entry) -> str:
     return pack({name: getattr(entry, name) for name in entry.body_fields()}).body
 
 
+@lru_cache(maxsize=256)
+def _said(kind: str, body: str) -> Entry:
+    """What was logged never changes, and every press reads some of it: the last few are handed out again."""
+    return unpack(KINDS[kind], Packed(body))
+
+
 def _entry(row: sa.Row[Any]) -> Any:
-    said = unpack(KINDS[row.kind], Packed(row.body))
     at = datetime.fromtimestamp(row.created_at, UTC)
     columns = {name: row._mapping[name] for name in ("subject", "number", "project_id", "actor", "role")}
-    return replace(said, **columns, at=at)
+    return replace(_said(row.kind, row.body), **columns, at=at)
 
 
 def _newest(project_id: str, which: sa.ColumnElement[bool]) -> sa.Select[Any]:

@@ -1,0 +1,142 @@
+"""The log: every kind of entry is read back as it was written, reads as a sentence, and adds up to a state."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import pytest
+
+from core.records import Alignment, Interval, Scale
+from core.review.criteria import (
+    Comment,
+    CommentSettled,
+    CriteriaEntry,
+    Evidence,
+    LockChange,
+    ProposalDecided,
+    StateChange,
+    review_from,
+)
+from core.review.kinds import KINDS
+from core.review.log import Action, Entry, FusionKept, FusionPlanSaved
+from core.review.meetings import (
+    AgendaItem,
+    Decision,
+    MeetingBegun,
+    MeetingClosed,
+    MeetingEntry,
+    ParticipantsSet,
+    PointOpened,
+    Vote,
+    meetings_from,
+)
+from core.review.passes import Adjudicated, PassView, RaterJoined, RaterStopped, passes_from
+from core.review.plan import LabelAspect, LabelPlan
+from core.review.triage import Opening, Triage
+from core.store.store import Store
+
+E = TypeVar("E", bound=Entry)
+ODD = "<b>{0.subject}</b> {} % \x00 'x'; -- 🙂"
+EVIDENCE = Evidence("r1", "held-out", Alignment("spearman", "sample", 0.1 + 0.2, 9, interval=Interval(0.1, 0.5)))
+PLAN = LabelPlan((LabelAspect("a", Scale(1, 5, 1.0), ODD),), (2, 0, 1), n_raters=2)
+AGENDA = (AgendaItem("change", "Take it?", subject_id="c1", run_id="r1"), AgendaItem("question", ODD))
+ENTRIES: tuple[tuple[Entry, str], ...] = (
+    (PassView(ODD, "g", PLAN), f"began the labelling pass {ODD}"),
+    (PassView("p", "g", PLAN, 1, ("Ann",)), "began the labelling pass p and took over 1 earlier label of Ann"),
+    (PassView("p", "g", PLAN, 120, ("A", "B")), "began the labelling pass p and took over 120 earlier labels of A, B"),
+    (RaterJoined("p"), "joined p"),
+    (RaterStopped("p"), "stopped rating in p"),
+    (Adjudicated("i", "a", 2.5, "r"), "decided a label (a)"),
+    (Triage("g", "a", "c1", "judge wrong", ODD, True), "triaged an item: judge wrong (a)"),
+    (Opening("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
+    (Comment(ODD, 3), "commented on criteria"),
+    (CommentSettled(4), "settled a comment"),
+    (LockChange(True), "locked criteria"),
+    (LockChange(False), "unlocked criteria"),
+    (StateChange("approved", ODD, EVIDENCE), "made criteria approved"),
+    (StateChange("draft", "r"), "made criteria draft"),
+    (ProposalDecided("rejected", "r", "c2"), "rejected a proposal"),
+    (MeetingBegun("m", "g", "a", AGENDA), "opened the meeting m (a)"),
+    (ParticipantsSet(("Ann", "Bo")), "said who votes: Ann, Bo"),
+    (ParticipantsSet(()), "said who votes: nobody"),
+    (PointOpened(1), "came to point 2"),
+    (Vote(0, "Ann", "abstain", ODD), "voted abstain"),
+    (Decision(0, "postponed", "r"), "decided: postponed"),
+    (MeetingClosed(), "closed the meeting"),
+    (FusionPlanSaved("Fuse.", "person", (1, 2), ("a", "b")), "fusion plan"),
+    (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "fusion kept (a)"),
+    (Action("added a judge", {"aspect": "a", "note": ODD}), "added a judge (a)"),
+    (Action(ODD), ODD),
+)  # fmt: skip
+
+
+def test_every_kind_is_here() -> None:
+    assert {type(entry) for entry, _ in ENTRIES} == set(KINDS.values())
+    assert all(len(name) <= 40 for name in KINDS)  # the column's width
+
+
+@pytest.mark.parametrize(("entry", "sentence"), ENTRIES, ids=lambda one: getattr(one, "kind", ""))
+def test_an_entry_is_read_back_as_it_was_written(store: Store, entry: Entry, sentence: str) -> None:
+    project_id = store.projects.add("p")
+    number = store.events.add(project_id, replace(entry, subject=ODD), store.actor)
+    (found,) = store.events.all(project_id, type(entry))
+    assert found == replace(entry, subject=ODD, number=number, project_id=project_id, role="admin", at=found.at)
+    assert abs((found.at - datetime.now(UTC)).total_seconds()) < 60
+    assert found.sentence == sentence
+    json.dumps(dict(found.body))  # what the log's file holds of it
+
+
+# ── what entries add up to ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _numbered(*entries: E) -> list[E]:
+    return [replace(entry, subject=entry.subject or "x", number=k) for k, entry in enumerate(entries, 1)]
+
+
+def test_a_review_is_what_its_entries_add_up_to() -> None:
+    entries: list[CriteriaEntry] = _numbered(
+        *(Comment("one", actor="Ann"), LockChange(True), StateChange("proposed", "r"), CommentSettled(1, actor="Bo")),
+        *(Comment("two", 2), StateChange("approved", "good", EVIDENCE, actor="Ann")),
+    )
+    review = review_from("x", entries)
+    assert (review.state, review.seen, review.locked_by) == ("approved", 6, "somebody")
+    assert [(one.text, one.settled_by) for one in review.comments] == [("one", "Bo"), ("two", "")]
+    assert review.approval == entries[5]
+    earlier = review_from("x", entries[:3])  # as it stood then
+    assert (earlier.state, earlier.approval, len(earlier.comments)) == ("proposed", None, 1)
+    assert not review_from("x", [*entries, LockChange(False)]).locked
+
+
+def test_a_meeting_takes_no_harm_from_points_that_there_are_not() -> None:
+    entries: list[MeetingEntry] = _numbered(
+        *(MeetingBegun("m", "g", "a", AGENDA), Vote(7, "Ann", "for"), Vote(-1, "Bo", "for"), PointOpened(9)),
+        *(Decision(5, "accepted", "r", subject="x:5"), Vote(1, "Cy", "for"), Vote(1, "Cy", "against")),
+    )
+    (meeting,) = meetings_from(entries)
+    assert (meeting.at, meeting.first_open, meeting.voters) == (0, 0, ("Ann", "Bo", "Cy"))
+    assert [[vote.choice for vote in point.votes] for point in meeting.points] == [[], ["against"]]
+    assert meeting.newest == 7
+
+
+def test_what_was_decided_elsewhere_stands_until_the_meeting_decides() -> None:
+    begun = MeetingBegun("m", "g", "a", AGENDA, subject="x", number=1)
+    elsewhere = ProposalDecided("rejected", "too long", actor="Bo", subject="r1:c1", number=2)
+    (before,) = meetings_from([begun], [elsewhere])
+    decision = before.points[0].decision
+    assert decision is not None
+    assert (decision.number, decision.verdict, decision.reason, decision.actor) == (0, "rejected", "too long", "Bo")
+    own = Decision(0, "accepted", "after all", subject="x:0", number=3)
+    (after,) = meetings_from([begun, own], [elsewhere])
+    assert after.points[0].decision == own
+
+
+def test_a_pass_knows_who_rates_in_it() -> None:
+    begun = PassView("p", "g", PLAN, subject="x", number=1)
+    joined = [RaterJoined("p", subject="x", actor=name) for name in ("Bo", "Ann", "Bo")]
+    other = RaterJoined("q", subject="y", actor="Cy")
+    (passed,) = passes_from([begun, *joined, other, RaterStopped("p", subject="x", actor="Bo")])
+    assert (passed.raters, passed.stopped) == (("Bo", "Ann"), ("Bo",))
+    assert passed.assigned("Ann") == PLAN.assigned(1)
