@@ -199,14 +199,14 @@ def _change_title(one: ListedProposal) -> str:
 
 def _change_text(store: Store, project_id: str, one: ListedProposal) -> str:
     """How the proposal did against its parent, for the minutes; the screen shows the same as it stands."""
-    found, stood = one.inner, store.criteria.alignments(project_id, one.criteria.criteria_id)
-    measure = f" ({stood[0].alignment.statistic}, {stood[0].alignment.level} level)" if stood else ""
-    if found.value is None or found.interval is None:
-        return f"Proposal minus parent in alignment{measure} on the inner fold: undefined on {found.n} items."
-    low, high = found.interval.low, found.interval.high
+    gain, measured = one.inner, store.criteria.alignments(project_id, one.criteria.criteria_id)
+    how = f" ({measured[0].alignment.statistic}, {measured[0].alignment.level} level)" if measured else ""
+    if gain.value is None or gain.interval is None:
+        return f"Proposal minus parent in alignment{how} on the inner fold: undefined on {gain.n} items."
+    low, high = gain.interval.low, gain.interval.high
     return (
-        f"Proposal minus parent in alignment{measure} on the inner fold, items that no refiner saw: "
-        f"{found.value:+.3f} [{low:+.3f}, {high:+.3f}], n = {found.n}."
+        f"Proposal minus parent in alignment{how} on the inner fold, items that no refiner saw: "
+        f"{gain.value:+.3f} [{low:+.3f}, {high:+.3f}], n = {gain.n}."
     )
 
 

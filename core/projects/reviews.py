@@ -10,7 +10,6 @@ from core.projects.access import requires
 from core.records import Criteria, Provenance
 from core.review.criteria import (
     LONGEST_TEXT,
-    NEXT_STATES,
     Comment,
     CommentSettled,
     CriteriaEntry,
@@ -94,10 +93,7 @@ def set_state(
     calibration.  ConflictError when somebody was faster, UsageError for a step that the order does not have, without a
     reason, or for an approval of what no run has measured.
     """
-    review = review_of(store, project_id, criteria_id)
-    if state not in NEXT_STATES[review.state]:
-        allowed = " or ".join(NEXT_STATES[review.state])
-        raise UsageError(f"Criteria that are {review.state} can become {allowed}, not {state}.")
+    review_of(store, project_id, criteria_id).require_step(state)
     why = given_reason(reason)
     evidence = _evidence(store, project_id, criteria_id, run_id) if state == "approved" else None
     change = StateChange(state, why, evidence, subject=criteria_id)
@@ -105,12 +101,12 @@ def set_state(
 
 
 def _evidence(store: Store, project_id: str, criteria_id: str, run_id: str) -> Evidence:
-    stood = [one for one in store.criteria.alignments(project_id, criteria_id) if run_id in ("", one.run_id)]
-    if not stood:
+    measured = [one for one in store.criteria.alignments(project_id, criteria_id) if run_id in ("", one.run_id)]
+    if not measured:
         raise UsageError(
             "No run has measured these criteria, so there is nothing to approve them on. Score them first."
         )
-    best = next((one for one in stood if one.side == "held-out"), stood[0])
+    best = next((one for one in measured if one.side == "held-out"), measured[0])
     return Evidence(best.run_id, best.side, best.alignment)
 
 

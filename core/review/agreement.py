@@ -138,15 +138,13 @@ class Parting:
     steps_apart: float
 
 
-def partings(
-    golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect], at_least: float = 1.0
-) -> tuple[Parting, ...]:
-    """Items whose raters lie more than `at_least` steps apart (a tenth of the range where there are no steps).
+def partings(golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]) -> tuple[Parting, ...]:
+    """Items whose raters lie more than a step apart (a tenth of the range where there are no steps).
 
     Furthest apart first, relative to the scale; on a scale of two steps any difference counts.
     """
     by_item = _by_item(labels)
-    found: list[tuple[float, Parting]] = []
+    by_distance: list[tuple[float, Parting]] = []
     for aspect in aspects:
         span = aspect.scale.high - aspect.scale.low
         step = aspect.scale.step or span / 10
@@ -155,9 +153,9 @@ def partings(
             values = [one.value for one in said if one.value is not None]
             apart = max(values) - min(values) if len(values) > 1 else 0.0
             binary = span <= step and apart > 0
-            if apart > at_least * step + 1e-9 or binary:
-                found.append((apart / span, Parting(item.item_id, aspect.aspect, tuple(said), apart / step)))
-    return tuple(parting for _, parting in sorted(found, key=lambda pair: -pair[0]))
+            if apart > step + 1e-9 or binary:
+                by_distance.append((apart / span, Parting(item.item_id, aspect.aspect, tuple(said), apart / step)))
+    return tuple(parting for _, parting in sorted(by_distance, key=lambda pair: -pair[0]))
 
 
 def _by_item(labels: Sequence[Label]) -> dict[tuple[str, str], list[Label]]:

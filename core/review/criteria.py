@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
+from core.errors import UsageError
 from core.records import Alignment
 from core.review.log import Entry
 
@@ -23,6 +24,7 @@ NEXT_STATES: dict[ReviewState, tuple[ReviewState, ...]] = {
     "approved": ("retired",),
     "retired": ("proposed",),
 }
+"""The state machine of a criteria document: state → what it can become."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,12 @@ class Review:
     def approval(self) -> StateChange | None:
         """The approval in force, or None."""
         return self.changes[-1] if self.state == "approved" else None
+
+    def require_step(self, to: ReviewState) -> None:
+        """UsageError for a state that the document cannot come into from where it is."""
+        if to not in NEXT_STATES[self.state]:
+            allowed = " or ".join(NEXT_STATES[self.state])
+            raise UsageError(f"Criteria that are {self.state} can become {allowed}, not {to}.")
 
 
 def review_from(criteria_id: str, entries: Iterable[CriteriaEntry]) -> Review:

@@ -1,4 +1,4 @@
-"""Minutes of a criteria review meeting as Markdown: what was on the table, who voted how, what was decided and why."""
+"""Minutes of a criteria review meeting as Markdown: what was on the agenda, who voted how, what was decided and why."""
 
 from __future__ import annotations
 
@@ -63,18 +63,18 @@ def _diff(old: str, new: str) -> str:
     """One paragraph: what left struck through, what came in bold."""
     marks = {"same": "", "removed": "~~", "added": "**"}
     pieces = word_diff(old, new)
-    told = ""
+    paragraph = ""
     for piece, following in zip_longest(pieces, pieces[1:]):
         text, mark = _plain(piece.text).replace("\n", " / "), marks[piece.change]
         inner = text.strip()
         if not inner or not mark:
-            told += text
+            paragraph += text
             continue
         lead, _, tail = text.partition(inner)
         after = tail or ("" if following is None else marks[following.change] or following.text)
-        told += lead
-        told += f"{mark}{_joined(told[-1:], inner, after[:1])}{mark}{tail}"
-    return told
+        paragraph += lead
+        paragraph += f"{mark}{_joined(paragraph[-1:], inner, after[:1])}{mark}{tail}"
+    return paragraph
 
 
 def _joined(before: str, inner: str, after: str) -> str:

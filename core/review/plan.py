@@ -79,17 +79,17 @@ class LabelPlan:
         if self.shared < 0:
             raise UsageError(f"The number of items for everybody cannot be {self.shared}.")
 
-    def assigned(self, seat: int) -> tuple[int, ...]:
-        """Positions that the rater on `seat` (0, 1, … in the order of joining) rates, in order.
+    def assigned(self, rater: int) -> tuple[int, ...]:
+        """Positions that a rater (0, 1, … in the order of joining) rates, in order.
 
-        Who joins beyond `n_raters` sits beside an earlier rater and adds overlap.
+        Who joins beyond `n_raters` gets the items of an earlier rater and adds overlap.
         """
-        seat %= self.n_raters
+        rater %= self.n_raters
         head = self.positions[: self.shared]
         tail = (
             position
             for k, position in enumerate(self.positions[self.shared :])
-            if (seat - k * self.overlap) % self.n_raters < self.overlap
+            if (rater - k * self.overlap) % self.n_raters < self.overlap
         )
         return (*head, *tail)
 
@@ -106,7 +106,7 @@ def item_order(
     """Positions of the items to rate, first things first, at most `limit`.
 
     "disagreement" puts those first on which `judges` (of any scales) or raters (`ratings`, (n_raters, n_items), NaN =
-    not rated) part most, ties at random.  UsageError for it without at least two judges or two raters.
+    not rated) disagree most, ties at random.  UsageError for it without at least two judges or two raters.
     """
     if order not in ORDERS:
         raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {order!r}.")
@@ -120,7 +120,7 @@ def item_order(
 
 
 def disagreement(n_items: int, judges: Sequence[JudgeScores], ratings: FloatArray | None = None) -> FloatArray:
-    """(n_items,) how far judges and raters part on each item, in standard deviations; 0 where only one has spoken.
+    """(n_items,) how far judges and raters disagree on each item, in standard deviations; 0 where only one has spoken.
 
     Judges are compared by standardised scores, raters by their own; the larger of the two spreads counts.
     """
@@ -130,8 +130,8 @@ def disagreement(n_items: int, judges: Sequence[JudgeScores], ratings: FloatArra
         groups.append(_standardised(ratings))
     if not groups:
         raise UsageError(
-            "To label first where judges and raters part, there must be at least two judges, or labels of two raters. "
-            "Calibrate or import judges first, or choose the random order."
+            "To label first where judges and raters disagree, there must be at least two judges, or labels of two "
+            "raters. Calibrate or import judges first, or choose the random order."
         )
     spread: FloatArray = np.max([group.std(axis=0).filled(0.0) for group in groups], axis=0)
     return spread
