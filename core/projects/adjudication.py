@@ -7,14 +7,14 @@ from core.projects.access import requires
 from core.projects.labelling import get_pass, still_rating
 from core.projects.triage import list_triage
 from core.records import GoldenSet
-from core.review.agreement import Combine, HarvestView, ReplacedLabel, labelled_golden, labels_in, replaced, summary
+from core.review.agreement import Combine, PassSummary, ReplacedLabel, labelled_golden, labels_in, replaced, summary
 from core.review.log import given_reason
-from core.review.passes import Adjudicated, Label, PassView
+from core.review.passes import Adjudicated, Label, LabelPass
 from core.store.store import Store
 
 
 @requires("reviewer")
-def harvest(store: Store, project_id: str, pass_id: str) -> HarvestView:
+def harvest(store: Store, project_id: str, pass_id: str) -> PassSummary:
     """A pass from above: who has done how much, agreement as it grew, and the items to decide.
 
     To decide are the items on which raters disagree, and those of the golden set that triage called mislabelled.
@@ -96,6 +96,6 @@ def _frozen(store: Store, project_id: str, pass_id: str, name: str, combine: Com
     return golden, frozen
 
 
-def _labels(store: Store, labelling: PassView, golden: GoldenSet) -> list[Label]:
+def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label]:
     """What everybody thinks now in the pass."""
     return labels_in(labelling, golden, store.labels.current(labelling.project_id, labelling.pass_id))

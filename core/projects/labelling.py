@@ -14,13 +14,13 @@ from core.records import GoldenSet
 from core.review.agreement import ratings_of
 from core.review.passes import (
     REMARK,
-    DeskView,
+    AnnotationSession,
     EarlierLabels,
     Label,
+    LabelPass,
     OthersSaid,
     PassEntry,
     PassRequest,
-    PassView,
     RaterJoined,
     RaterStopped,
     StillRating,
@@ -57,7 +57,7 @@ def start_pass(store: Store, request: PassRequest) -> str:
     taken = _chosen_labels(store, request, {golden.items[k].item_id for k in plan.positions})
     pass_id = f"l{uuid.uuid4().hex[:12]}"
     from_whom = tuple(sorted({label.rater for label in taken}))
-    begun = PassView(name, request.golden_id, plan, len(taken), from_whom, subject=pass_id)
+    begun = LabelPass(name, request.golden_id, plan, len(taken), from_whom, subject=pass_id)
     store.events.add(request.project_id, begun, store.actor)
     store.labels.take_over(request.project_id, request.golden_id, pass_id, taken)
     return pass_id
@@ -100,14 +100,14 @@ def earlier_labels(
 
 
 @requires("viewer")
-def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[PassView]:
+def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
     """The project's labelling passes (of one golden set), newest first."""
     passes = passes_from(store.events.all(project_id, PassEntry))
     return [one for one in reversed(passes) if golden_id in (None, one.golden_id)]
 
 
 @requires("viewer")
-def get_pass(store: Store, project_id: str, pass_id: str) -> PassView:
+def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
     """NotFoundError for an unknown id."""
     passes = passes_from(store.events.all(project_id, PassEntry, pass_id))
     if not passes:
@@ -119,32 +119,36 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> PassView:
 
 
 @requires("annotator")
-def sit_down(store: Store, project_id: str, pass_id: str, *, seen: tuple[PassView, DeskView] | None = None) -> DeskView:
+def sit_down(
+    store: Store, project_id: str, pass_id: str, *, seen: AnnotationSession | None = None
+) -> AnnotationSession:
     """What the person who acts has to rate in a pass, and what they have saved; the first call makes them a rater.
 
-    `seen` is what an earlier call gave, with the pass as it was: only what was saved since is read then, so that a
-    press costs the same on the first item and on the thousandth, and the same comes back where that is nothing.
-    UsageError when nobody said who they are.
+    `seen` is what an earlier call gave: only what was saved since is read then, so that a press costs the same on the
+    first item and on the thousandth, and the same comes back where that is nothing.  UsageError when nobody said who
+    they are.
     """
     rater = _named_rater(store)
-    if seen is not None and (seen[1].pass_id, seen[1].rater) == (pass_id, rater):
-        return _updated(store, project_id, seen[1])
+    if seen is not None and (seen.pass_id, seen.rater) == (pass_id, rater):
+        return _updated(store, project_id, seen)
     labelling = get_pass(store, project_id, pass_id)
     if rater not in labelling.raters:
         form = _once("joined", pass_id, rater)
         store.events.add(project_id, RaterJoined(labelling.name, subject=pass_id), store.actor, form=form)
         labelling = get_pass(store, project_id, pass_id)
-    return _desk(store, labelling, rater)
+    return _session(store, labelling, rater)
 
 
-def _desk(store: Store, labelling: PassView, rater: str) -> DeskView:
+def _session(store: Store, labelling: LabelPass, rater: str) -> AnnotationSession:
     item_ids = store.goldens.load(labelling.golden_id).item_ids
     assigned = tuple(item_ids[k] for k in labelling.assigned(rater))
-    return _updated(store, labelling.project_id, DeskView(labelling.pass_id, rater, labelling.aspects, assigned))
+    return _updated(
+        store, labelling.project_id, AnnotationSession(labelling.pass_id, rater, labelling.aspects, assigned)
+    )
 
 
-def _updated(store: Store, project_id: str, desk: DeskView) -> DeskView:
-    return desk.updated(store.labels.since(project_id, desk.pass_id, desk.rater, desk.version))
+def _updated(store: Store, project_id: str, session: AnnotationSession) -> AnnotationSession:
+    return session.updated(store.labels.since(project_id, session.pass_id, session.rater, session.version))
 
 
 @requires("annotator")
@@ -181,7 +185,7 @@ def save_comment(store: Store, project_id: str, pass_id: str, item_id: str, comm
     _save(store, get_pass(store, project_id, pass_id), [remark], form)
 
 
-def _save(store: Store, labelling: PassView, labels: Sequence[Label], form: str) -> None:
+def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str) -> None:
     item_ids = store.goldens.load(labelling.golden_id).item_ids
     for label in labels:
         labelling.check(label, item_ids.index(label.item_id) if label.item_id in item_ids else None)
@@ -215,8 +219,8 @@ def still_rating(
         asked = aspects is None or {*labelling.aspects} & {*aspects}
         if not asked or rater not in labelling.raters or rater in labelling.stopped:
             continue
-        desk = _desk(store, labelling, rater)
-        if n_open := len(desk.assigned) - desk.n_done:
+        session = _session(store, labelling, rater)
+        if n_open := len(session.assigned) - session.n_done:
             rating.append(StillRating(labelling.pass_id, labelling.name, n_open))
     return rating
 

@@ -18,10 +18,10 @@ from core.review.meetings import (
     AgendaItem,
     Choice,
     Decision,
+    Meeting,
     MeetingBegun,
     MeetingClosed,
     MeetingEntry,
-    MeetingView,
     ParticipantsSet,
     PointOpened,
     Verdict,
@@ -76,14 +76,14 @@ def start_meeting(
 
 
 @requires("viewer")
-def list_meetings(store: Store, project_id: str) -> list[MeetingView]:
+def list_meetings(store: Store, project_id: str) -> list[Meeting]:
     """The project's meetings, newest first."""
     decided = store.events.all(project_id, ProposalDecided)
     return meetings_from(store.events.all(project_id, MeetingEntry), decided)[::-1]
 
 
 @requires("viewer")
-def get_meeting(store: Store, project_id: str, meeting_id: str) -> MeetingView:
+def get_meeting(store: Store, project_id: str, meeting_id: str) -> Meeting:
     """NotFoundError for an unknown id."""
     meeting = next((one for one in list_meetings(store, project_id) if one.meeting_id == meeting_id), None)
     if meeting is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.errors import ConflictError, UsageError
 from core.kept import RunRequest
 from core.projects.access import requires
-from core.review.triage import TRIAGE_VERDICTS, Opening, Triage, TriageVerdict
+from core.review.triage import TRIAGE_VERDICTS, HeldOutAccess, Triage, TriageVerdict
 from core.store.store import Store
 
 _LONGEST = 5_000
@@ -61,12 +61,12 @@ def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> d
 
 
 @requires("viewer")
-def list_openings(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Opening]:
+def list_openings(store: Store, project_id: str, golden_id: str, aspect: str) -> list[HeldOutAccess]:
     """Every look at the held-out items of an aspect, oldest first."""
-    return [one for one in store.events.all(project_id, Opening, golden_id) if one.aspect == aspect]
+    return [one for one in store.events.all(project_id, HeldOutAccess, golden_id) if one.aspect == aspect]
 
 
 def record_opening(store: Store, request: RunRequest, why: str, *, run_id: str) -> None:
     """Write down that a run looks at held-out items; once for each run."""
-    opening = Opening(request.aspect, why, subject=request.golden_id)
+    opening = HeldOutAccess(request.aspect, why, subject=request.golden_id)
     store.events.add(request.project_id, opening, store.actor, form=f"opened:{run_id}")

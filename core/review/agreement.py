@@ -11,7 +11,7 @@ import numpy as np
 
 from core.errors import UsageError
 from core.records import AspectLabels, FloatArray, GoldenSet, IntArray, Interval, Rating
-from core.review.passes import Label, PassView
+from core.review.passes import Label, LabelPass
 from core.review.plan import LabelAspect
 from core.review.triage import Triage
 from core.stats import alpha_metric, krippendorff_alpha, spread_over_sources
@@ -129,7 +129,7 @@ def alpha_interval(golden: GoldenSet, ratings: Ratings, aspect: LabelAspect, see
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class Disagreement:
     """An item on which raters disagree on an aspect: who said what, how far apart they are in steps of the scale."""
 
     item_id: str
@@ -138,13 +138,15 @@ class Parting:
     steps_apart: float
 
 
-def partings(golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]) -> tuple[Parting, ...]:
+def disagreements(
+    golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]
+) -> tuple[Disagreement, ...]:
     """Items whose raters lie more than a step apart (a tenth of the range where there are no steps).
 
     Furthest apart first, relative to the scale; on a scale of two steps any difference counts.
     """
     by_item = _by_item(labels)
-    by_distance: list[tuple[float, Parting]] = []
+    by_distance: list[tuple[float, Disagreement]] = []
     for aspect in aspects:
         span = aspect.scale.high - aspect.scale.low
         step = aspect.scale.step or span / 10
@@ -154,8 +156,8 @@ def partings(golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[Label
             apart = max(values) - min(values) if len(values) > 1 else 0.0
             binary = span <= step and apart > 0
             if apart > step + 1e-9 or binary:
-                by_distance.append((apart / span, Parting(item.item_id, aspect.aspect, tuple(said), apart / step)))
-    return tuple(parting for _, parting in sorted(by_distance, key=lambda pair: -pair[0]))
+                by_distance.append((apart / span, Disagreement(item.item_id, aspect.aspect, tuple(said), apart / step)))
+    return tuple(one for _, one in sorted(by_distance, key=lambda pair: -pair[0]))
 
 
 def _by_item(labels: Sequence[Label]) -> dict[tuple[str, str], list[Label]]:
@@ -168,7 +170,7 @@ def _by_item(labels: Sequence[Label]) -> dict[tuple[str, str], list[Label]]:
 
 
 @dataclass(frozen=True)
-class HarvestView:
+class PassSummary:
     """A pass from above: progress by rater (name → items done), agreement by aspect, and what is to be decided.
 
     `queue` holds first where raters disagree, then what triage called mislabelled; `flagged` maps (aspect, item id) →
@@ -180,7 +182,7 @@ class HarvestView:
     n_items: int
     n_touched: int
     agreement: tuple[AspectAgreement, ...]
-    queue: tuple[Parting, ...]
+    queue: tuple[Disagreement, ...]
     decided: Decided
     flagged: Mapping[tuple[str, str], Triage]
     assigned: Mapping[str, int]
@@ -188,28 +190,28 @@ class HarvestView:
 
 
 def summary(
-    labelling: PassView,
+    labelling: LabelPass,
     golden: GoldenSet,
     labels: Sequence[Label],
     decided: Decided,
     flagged: Mapping[tuple[str, str], Triage],
-) -> HarvestView:
-    """What a pass has come to with these labels (`labels_in`); see `HarvestView`."""
+) -> PassSummary:
+    """What a pass has come to with these labels (`labels_in`); see `PassSummary`."""
     by_item = _by_item(labels)
-    queue = {(one.aspect, one.item_id): one for one in partings(golden, labels, labelling.plan.aspects)}
+    queue = {(one.aspect, one.item_id): one for one in disagreements(golden, labels, labelling.plan.aspects)}
     for aspect, item_id in flagged:
         own = tuple(by_item.get((aspect, item_id), ()))
-        queue.setdefault((aspect, item_id), Parting(item_id, aspect, own, steps_apart=0.0))
+        queue.setdefault((aspect, item_id), Disagreement(item_id, aspect, own, steps_apart=0.0))
     items_of: dict[str, set[str]] = {rater: set() for rater in labelling.raters}
     for one in labels:
         items_of.setdefault(one.rater, set()).add(one.item_id)
     taken = {(one.rater, one.taken_from, one.item_id) for one in labels if one.taken_from}
-    return HarvestView(
+    return PassSummary(
         done={rater: len(items) for rater, items in items_of.items()},
         n_items=len(labelling.plan.positions),
         n_touched=len({one.item_id for one in labels}),
         agreement=tuple(agreement(golden, labels, one, labelling.plan.positions) for one in labelling.plan.aspects),
-        queue=tuple(parting for which, parting in queue.items() if which not in decided),
+        queue=tuple(one for which, one in queue.items() if which not in decided),
         decided=decided,
         flagged=flagged,
         assigned={rater: len(labelling.assigned(rater)) for rater in labelling.raters},
@@ -217,7 +219,7 @@ def summary(
     )
 
 
-def labels_in(labelling: PassView, golden: GoldenSet, labels: Sequence[Label]) -> list[Label]:
+def labels_in(labelling: LabelPass, golden: GoldenSet, labels: Sequence[Label]) -> list[Label]:
     """Of what raters think now (`Labels.current`) the labels of the pass, each with its rater's newest comment."""
     items = {golden.items[k].item_id for k in labelling.plan.positions}
     comments = {(one.rater, one.item_id): one.comment for one in labels}

@@ -6,8 +6,8 @@ from core.review import criteria, log, meetings, passes, triage
 from core.review.log import Entry
 
 _ALL: tuple[type[Entry], ...] = (
-    *(passes.PassView, passes.RaterJoined, passes.RaterStopped, passes.Adjudicated),
-    *(triage.Triage, triage.Opening),
+    *(passes.LabelPass, passes.RaterJoined, passes.RaterStopped, passes.Adjudicated),
+    *(triage.Triage, triage.HeldOutAccess),
     *(criteria.Comment, criteria.CommentSettled, criteria.LockChange, criteria.StateChange, criteria.ProposalDecided),
     *(meetings.MeetingBegun, meetings.ParticipantsSet, meetings.PointOpened, meetings.Vote, meetings.Decision),
     meetings.MeetingClosed,

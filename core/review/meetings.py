@@ -142,7 +142,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class MeetingView:
+class Meeting:
     """`closed_at` None while it goes on; `first_open` is the first point without a decision, None when all have one.
 
     `at` is the point that the meeting last came to; `voters` are the participants, and whoever voted besides.
@@ -175,7 +175,7 @@ class MeetingView:
         return self.points[point]
 
 
-def meetings_from(entries: Sequence[MeetingEntry], proposals: Sequence[ProposalDecided] = ()) -> list[MeetingView]:
+def meetings_from(entries: Sequence[MeetingEntry], proposals: Sequence[ProposalDecided] = ()) -> list[Meeting]:
     """The meetings that the entries, oldest first, add up to, oldest first.
 
     `proposals` are decisions on proposals of rounds: what was decided elsewhere stands in a meeting that did not.
@@ -189,7 +189,7 @@ def meetings_from(entries: Sequence[MeetingEntry], proposals: Sequence[ProposalD
     ]
 
 
-def _meeting(begun: MeetingBegun, own: Sequence[MeetingEntry], elsewhere: Mapping[str, ProposalDecided]) -> MeetingView:
+def _meeting(begun: MeetingBegun, own: Sequence[MeetingEntry], elsewhere: Mapping[str, ProposalDecided]) -> Meeting:
     at, closed_at = 0, None
     participants: tuple[str, ...] = ()
     for entry in own:
@@ -200,7 +200,7 @@ def _meeting(begun: MeetingBegun, own: Sequence[MeetingEntry], elsewhere: Mappin
                 at = entry.point
             case MeetingClosed():
                 closed_at = closed_at or entry.at
-    return MeetingView(
+    return Meeting(
         meeting_id=begun.meeting_id,
         project_id=begun.project_id,
         name=begun.name,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
-from core.review.meetings import MeetingView, Point
+from core.review.meetings import Meeting, Point
 from core.wording import word_diff
 
 JOINER = "\u2060"
@@ -14,7 +14,7 @@ JOINER = "\u2060"
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!])")
 
 
-def minutes(meeting: MeetingView, texts: Mapping[str, str]) -> str:
+def minutes(meeting: Meeting, texts: Mapping[str, str]) -> str:
     """Markdown of a meeting; `texts` maps criteria id → text, for the changes that were on the agenda.
 
     All text of people and models is escaped: it shows as it stands.

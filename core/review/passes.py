@@ -104,7 +104,7 @@ class PassRequest:
 
 
 @dataclass(frozen=True)
-class PassView(PassEntry):
+class LabelPass(PassEntry):
     """A labelling pass over a golden set, as it was begun; `taken_over` earlier labels of `taken_from` count in it.
 
     `raters` are those who joined, in that order, `stopped` those of them who rate no more.
@@ -154,7 +154,7 @@ class PassView(PassEntry):
             raise UsageError(f"You have stopped rating in {self.name}; nothing more is kept of you there.")
 
 
-def passes_from(entries: Sequence[PassEntry]) -> list[PassView]:
+def passes_from(entries: Sequence[PassEntry]) -> list[LabelPass]:
     """The labelling passes that the entries, oldest first, add up to, oldest first."""
 
     def actors(kind: type[PassEntry], pass_id: str) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def passes_from(entries: Sequence[PassEntry]) -> list[PassView]:
     return [
         replace(begun, raters=actors(RaterJoined, begun.pass_id), stopped=actors(RaterStopped, begun.pass_id))
         for begun in entries
-        if isinstance(begun, PassView)
+        if isinstance(begun, LabelPass)
     ]
 
 
@@ -214,7 +214,7 @@ class SavedLabel:
 
 
 @dataclass(frozen=True)
-class DeskView:
+class AnnotationSession:
     """One rater's work in a pass: the `assigned` item ids in order, and what they have said of them so far.
 
     `version` is the number of the newest label in it.
@@ -252,7 +252,7 @@ class DeskView:
         """What was said of an item so far, done or not."""
         return self.given.get(item_id) or SavedLabel({}, "")
 
-    def updated(self, new: Sequence[Label]) -> DeskView:
+    def updated(self, new: Sequence[Label]) -> AnnotationSession:
         """With what the rater has said since, oldest first; itself where that is nothing."""
         if not new:
             return self

@@ -36,7 +36,7 @@ class Triage(Entry):
 
 
 @dataclass(frozen=True)
-class Opening(Entry):
+class HeldOutAccess(Entry):
     """One look at the held-out items of a golden set, the subject: a set looked at often is no longer held out."""
 
     kind = "held-out opened"

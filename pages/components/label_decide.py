@@ -9,15 +9,15 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.review.agreement import HarvestView, Parting
-from core.review.passes import PassView
+from core.review.agreement import Disagreement, PassSummary
+from core.review.passes import LabelPass
 from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, people, state, tables
 from pages.components.screens import plain
 
 
-def draw(store: Store, passed: PassView) -> None:
+def draw(store: Store, passed: LabelPass) -> None:
     """The items to decide, furthest apart first; what was decided stands below."""
     seen = projects.harvest(store, passed.project_id, passed.pass_id)
     if not seen.queue:
@@ -46,12 +46,12 @@ def draw(store: Store, passed: PassView) -> None:
     _draw_decided(seen)
 
 
-def _in_short(one: Parting) -> str:
+def _in_short(one: Disagreement) -> str:
     said = ", ".join(f"{label.rater} {label.value:g}" for label in one.labels[:6])
     return f"{one.item_id}, {one.aspect} ({said or 'no ratings here'})"
 
 
-def _draw_one(store: Store, passed: PassView, seen: HarvestView, one: Parting) -> None:
+def _draw_one(store: Store, passed: LabelPass, seen: PassSummary, one: Disagreement) -> None:
     item = label_item.item_of(passed.golden_id, store, one.item_id)
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -71,7 +71,7 @@ def _draw_one(store: Store, passed: PassView, seen: HarvestView, one: Parting) -
         _draw_form(store, passed, one, aspect)
 
 
-def _draw_said(one: Parting) -> None:
+def _draw_said(one: Disagreement) -> None:
     frame = pd.DataFrame(
         {
             "rater": [label.rater for label in one.labels],
@@ -87,7 +87,7 @@ def _draw_said(one: Parting) -> None:
         st.caption("Nobody has rated this item in this pass.")
 
 
-def _draw_form(store: Store, passed: PassView, one: Parting, aspect: LabelAspect) -> None:
+def _draw_form(store: Store, passed: LabelPass, one: Disagreement, aspect: LabelAspect) -> None:
     key = state.widget(f"decide_{passed.pass_id}_{one.aspect}_{one.item_id}")
     choices = aspect.choices()
     with st.form(f"{key}_form"):
@@ -114,7 +114,7 @@ def _draw_form(store: Store, passed: PassView, one: Parting, aspect: LabelAspect
         )
 
 
-def _decide(store: Store, passed: PassView, one: Parting, key: str, form: str) -> None:
+def _decide(store: Store, passed: LabelPass, one: Disagreement, key: str, form: str) -> None:
     value, reason = st.session_state[f"{key}_value"], st.session_state[f"{key}_reason"]
     if value is None:
         state.leave_notice("Choose a label to decide on.", good=False)
@@ -129,7 +129,7 @@ def _decide(store: Store, passed: PassView, one: Parting, key: str, form: str) -
     state.leave_notice(f"{one.item_id} is decided: {one.aspect} {float(value):g}.", good=True)
 
 
-def _draw_decided(seen: HarvestView) -> None:
+def _draw_decided(seen: PassSummary) -> None:
     if not seen.decided:
         return
     with st.expander(f"Decided so far: {len(seen.decided)}"):

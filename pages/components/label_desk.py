@@ -15,7 +15,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.review.passes import DeskView, PassView
+from core.review.passes import AnnotationSession, LabelPass
 from core.review.plan import LabelAspect
 from core.store.store import Store
 from pages.components import label_item, label_number, state, tables
@@ -32,7 +32,7 @@ class Seat:
     """Where somebody labels: the store in their hands, and the pass."""
 
     store: Store
-    passed: PassView
+    passed: LabelPass
 
     @property
     def aspects(self) -> tuple[LabelAspect, ...]:
@@ -93,10 +93,9 @@ def draw(seat: Seat) -> None:
             label_item.draw_beside(item)
 
 
-def _desk(seat: Seat) -> DeskView:
+def _desk(seat: Seat) -> AnnotationSession:
     """The desk as the store has it; read whole only when something was saved since the last drawing."""
-    kept: DeskView | None = st.session_state.get(state.DESK_SEEN)
-    seen = None if kept is None else (seat.passed, kept)
+    seen: AnnotationSession | None = st.session_state.get(state.DESK_SEEN)
     desk = projects.sit_down(seat.store, seat.passed.project_id, seat.passed.pass_id, seen=seen)
     st.session_state[state.DESK_SEEN] = desk
     return desk
@@ -105,7 +104,7 @@ def _desk(seat: Seat) -> DeskView:
 # ── what lies on the desk ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _settle(seat: Seat, desk: DeskView) -> Shown:
+def _settle(seat: Seat, desk: AnnotationSession) -> Shown:
     """The item to show: the one on the desk, or where its person wished to go; at first the first unfinished."""
     shown = _on_desk()
     if (
@@ -133,7 +132,7 @@ def _first(seat: Seat, aspect: LabelAspect) -> str:
     return f"Rate this item{on} first: {label_item.keys_words(aspect)}."
 
 
-def _where(desk: DeskView, shown: Shown) -> str | None:
+def _where(desk: AnnotationSession, shown: Shown) -> str | None:
     order = desk.assigned
     if shown.item_id is None or shown.wish == "first":
         return order[0]
@@ -147,7 +146,7 @@ def _where(desk: DeskView, shown: Shown) -> str | None:
     return next((one for one in order[place + 1 :] if one not in desk.saved), desk.first_open)
 
 
-def _lay(seat: Seat, desk: DeskView, item_id: str | None) -> Shown:
+def _lay(seat: Seat, desk: AnnotationSession, item_id: str | None) -> Shown:
     """Puts an item on the desk, with what was said of it and a fresh form."""
     if item_id is None:
         return Shown(desk.pass_id, desk.rater, None, "")
@@ -243,14 +242,14 @@ def _go(item_id: str | None, wish: Wish) -> None:
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_head(desk: DeskView, shown: Shown) -> None:
+def _draw_head(desk: AnnotationSession, shown: Shown) -> None:
     n, done = len(desk.assigned), desk.n_done
     place = f"**{desk.assigned.index(shown.item_id) + 1} of {n}**" if shown.item_id else f"**{n} of {n}**"
     left = "" if desk.seconds_left is None or done == n else f", about {tables.duration(desk.seconds_left)} left"
     st.progress(done / n if n else 0.0, text=f"{place} · {done} done{left}")
 
 
-def _draw_done(desk: DeskView) -> None:
+def _draw_done(desk: AnnotationSession) -> None:
     st.success(f"All {len(desk.assigned)} of your items are labelled. Thank you.", icon=":material/task_alt:")
     st.button("Look at them again", key=state.widget("label_first"), on_click=_go, args=(None, "first"))
 
@@ -283,7 +282,7 @@ def _draw_answers(seat: Seat, shown: Shown) -> None:
         label_number.draw_cursor(wanted)
 
 
-def _draw_taken(seat: Seat, desk: DeskView, shown: Shown) -> None:
+def _draw_taken(seat: Seat, desk: AnnotationSession, shown: Shown) -> None:
     """Which labels of this item were given in an earlier pass and taken over."""
     taken = desk.said(str(shown.item_id)).taken
     if taken:

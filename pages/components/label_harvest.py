@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.report.figures.labelling import Growth, growth_figure
-from core.review.agreement import AspectAgreement, Combine, HarvestView
-from core.review.passes import PassView
+from core.review.agreement import AspectAgreement, Combine, PassSummary
+from core.review.passes import LabelPass
 from core.store.store import Store
 from pages.components import charts, label_item, label_view, people, state, tables
 from pages.components.page import link_to
@@ -36,7 +36,7 @@ METRIC_WORDS = {
 
 
 @st.fragment(run_every=LOOK_AGAIN)
-def draw_progress(store: Store, passed: PassView) -> None:
+def draw_progress(store: Store, passed: LabelPass) -> None:
     """Who has done how much, and how well they agree so far; looks again by itself."""
     label_view.draw_address(passed)
     seen = projects.harvest(store, passed.project_id, passed.pass_id)
@@ -76,7 +76,7 @@ def draw_progress(store: Store, passed: PassView) -> None:
         _draw_agreement(passed, one)
 
 
-def _taken(seen: HarvestView) -> dict[str, list[int]]:
+def _taken(seen: PassSummary) -> dict[str, list[int]]:
     """A column of how many of each rater's items were taken over, where any were."""
     taken: Counter[str] = Counter()
     for (rater, _), n in seen.taken.items():
@@ -84,13 +84,13 @@ def _taken(seen: HarvestView) -> dict[str, list[int]]:
     return {"taken over": [taken[rater] for rater in seen.done]} if taken else {}
 
 
-def _share(seen: HarvestView, rater: str) -> int | None:
+def _share(seen: PassSummary, rater: str) -> int | None:
     """Per cent; an item counts once any of its aspects is labelled.  None for whoever has no items of their own."""
     assigned = seen.assigned.get(rater)
     return min(100, round(100 * seen.done[rater] / assigned)) if assigned else None
 
 
-def _draw_agreement(passed: PassView, one: AspectAgreement) -> None:
+def _draw_agreement(passed: LabelPass, one: AspectAgreement) -> None:
     value = tables.DASH if one.alpha is None else f"{one.alpha:.3f}"
     interval = "" if one.interval is None else f" [{one.interval.low:.2f}, {one.interval.high:.2f}]"
     st.markdown(f"**{plain(one.aspect)}**: Krippendorff's alpha {value}{interval}")
@@ -118,7 +118,7 @@ def _figure(one: AspectAgreement, n_expected: int) -> Figure:
     return growth_figure(growth, one.interval, metric=one.alpha_metric, n_expected=n_expected)
 
 
-def draw_freeze(store: Store, passed: PassView) -> None:
+def draw_freeze(store: Store, passed: LabelPass) -> None:
     """A new golden set out of the labels of the pass; what becomes of old labels is said and chosen."""
     seen = projects.harvest(store, passed.project_id, passed.pass_id)
     golden = label_item.kept_golden(passed.golden_id, store)
@@ -152,7 +152,7 @@ def draw_freeze(store: Store, passed: PassView) -> None:
         _freeze(store, passed, name, combine)
 
 
-def _choose_combine(store: Store, passed: PassView) -> Combine:
+def _choose_combine(store: Store, passed: LabelPass) -> Combine:
     """What becomes of golden labels: kept, unless a person chooses to replace them; says which that would be."""
     where = (store, passed.project_id, passed.pass_id)
     changed = {one: projects.replaced_labels(*where, one) for one in ("decided", "replace")}
@@ -178,7 +178,7 @@ def _choose_combine(store: Store, passed: PassView) -> Combine:
     return combine
 
 
-def _freeze(store: Store, passed: PassView, name: str, combine: Combine) -> None:
+def _freeze(store: Store, passed: LabelPass, name: str, combine: Combine) -> None:
     try:
         golden_id = projects.freeze_labels(store, passed.project_id, passed.pass_id, name=name, combine=combine)
     except ConcordError as error:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.review.passes import PassView
+from core.review.passes import LabelPass
 from core.store.store import Store
 from pages.components import label_desk, label_item, label_who, people, state, tables
 from pages.components.page import Opened
@@ -19,7 +19,7 @@ LABEL, PROGRESS, DECIDE, FREEZE, NEW = "Label", "Progress", "Decide", "Freeze", 
 VIEWS = (LABEL, PROGRESS, DECIDE, FREEZE, NEW)
 
 
-def choose_pass(page: Opened, passes: Sequence[PassView]) -> PassView:
+def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
     """The pass in the URL, else the newest (of the golden set in the URL); a link to one that is not there says so."""
     by_id = {one.pass_id: one for one in passes}
     wanted = state.url_id("labelling")
@@ -46,7 +46,7 @@ def choose_pass(page: Opened, passes: Sequence[PassView]) -> PassView:
     return by_id[chosen]
 
 
-def draw_address(passed: PassView) -> None:
+def draw_address(passed: LabelPass) -> None:
     """The address to send to people: that of the desk, with nobody's name in it."""
     if st.context.url:
         ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id})
@@ -54,7 +54,7 @@ def draw_address(passed: PassView) -> None:
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)
 
 
-def sit(page: Opened, passed: PassView) -> None:
+def sit(page: Opened, passed: LabelPass) -> None:
     """Asks who is there, then shows what is to be rated and the desk."""
     actor, store = page.actor, page.store
     if not actor.name:
@@ -73,7 +73,7 @@ def sit(page: Opened, passed: PassView) -> None:
     label_desk.draw(label_desk.Seat(store, passed))
 
 
-def _draw_empty_seat(store: Store, passed: PassView) -> None:
+def _draw_empty_seat(store: Store, passed: LabelPass) -> None:
     """What the work is, before somebody takes a seat: looking alone shares out no items."""
     plan = passed.plan
     aspects = ", ".join(one.aspect for one in plan.aspects)
@@ -98,7 +98,7 @@ def _draw_empty_seat(store: Store, passed: PassView) -> None:
         )
 
 
-def held(page: Opened, passed: PassView) -> bool:
+def held(page: Opened, passed: LabelPass) -> bool:
     """Says why golden labels and what others said are not shown to somebody who still rates them; False for others."""
     aspects = [one.aspect for one in passed.plan.aspects]
     rating = projects.still_rating(page.store, passed.project_id, passed.golden_id, aspects)
@@ -136,7 +136,7 @@ def _stop(store: Store, project_id: str, pass_id: str) -> None:
     state.leave_notice("You have stopped rating in this pass. What you said counts.", good=True)
 
 
-def _take_seat(store: Store, passed: PassView) -> None:
+def _take_seat(store: Store, passed: LabelPass) -> None:
     try:
         projects.sit_down(store, passed.project_id, passed.pass_id)
     except ConcordError as error:

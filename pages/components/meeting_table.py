@@ -12,7 +12,7 @@ from core.errors import ConcordError
 from core.projects.rounds import ListedProposal
 from core.records import Item
 from core.report.figures import measure_name
-from core.review.meetings import MeetingView, Point
+from core.review.meetings import Meeting, Point
 from core.wording import word_diff
 from pages.components import criteria_view, diff_view, label_item, state, tables
 from pages.components.page import Opened, link_to
@@ -32,7 +32,7 @@ class _Judged:
     gap: str
 
 
-def draw_matter(page: Opened, meeting: MeetingView, point: Point) -> None:
+def draw_matter(page: Opened, meeting: Meeting, point: Point) -> None:
     """The point in type that a projector shows to the last row."""
     item = point.item
     st.badge(KINDS[item.kind], color="blue")
@@ -110,7 +110,7 @@ def _draw_change(page: Opened, point: Point) -> None:
             criteria_view.draw_shown_items(page, new)
 
 
-def _draw_disagreement(page: Opened, meeting: MeetingView, point: Point) -> None:
+def _draw_disagreement(page: Opened, meeting: Meeting, point: Point) -> None:
     one = _item(page, meeting.golden_id, point.item.item_id)
     if one is None:
         st.caption(plain(f"The golden set has no item {point.item.item_id[:60]}."))
@@ -140,7 +140,7 @@ def _item(page: Opened, golden_id: str, item_id: str) -> Item | None:
     return label_item.item_of(golden_id, page.store, item_id) if item_id in golden.item_ids else None
 
 
-def _judged(page: Opened, meeting: MeetingView, point: Point, place: int) -> _Judged:
+def _judged(page: Opened, meeting: Meeting, point: Point, place: int) -> _Judged:
     """What the criteria, or the judge of the shelf, that the point names gave the item."""
     project_id, subject = page.project.project_id, point.item.subject_id
     try:

@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.rounds import ListedProposal
-from core.review.meetings import CHOICES, Choice, Decision, MeetingView, Point, Verdict
+from core.review.meetings import CHOICES, Choice, Decision, Meeting, Point, Verdict
 from pages.components import drafts, meeting_start, meeting_table, people, review_view, state
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -55,7 +55,7 @@ def draw(page: Opened) -> None:
 # ── the head: where the meeting stands, the clock, the way on ────────────────────────────────────────────────
 
 
-def _draw_head(page: Opened, meeting: MeetingView) -> None:
+def _draw_head(page: Opened, meeting: Meeting) -> None:
     n, decided = len(meeting.points), sum(one.decision is not None for one in meeting.points)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{plain(meeting.name)}** · {plain(meeting.aspect)}", width="content")
@@ -81,7 +81,7 @@ def _draw_head(page: Opened, meeting: MeetingView) -> None:
         )
 
 
-def _way(page: Opened, meeting: MeetingView, label: str, point: int, *, icon: str, key: str | None = None) -> None:
+def _way(page: Opened, meeting: Meeting, label: str, point: int, *, icon: str, key: str | None = None) -> None:
     st.button(
         label,
         icon=icon,
@@ -93,7 +93,7 @@ def _way(page: Opened, meeting: MeetingView, label: str, point: int, *, icon: st
     )
 
 
-def go_to(page: Opened, meeting: MeetingView, point: int) -> None:
+def go_to(page: Opened, meeting: Meeting, point: int) -> None:
     """Puts a point on the table for everybody; in a closed meeting only this screen turns the page."""
     if meeting.closed_at is not None:
         st.session_state[_page_key(meeting)] = point
@@ -101,12 +101,12 @@ def go_to(page: Opened, meeting: MeetingView, point: int) -> None:
     _do(page, lambda: projects.come_to(page.store, *_where(page, meeting), point))
 
 
-def _page_key(meeting: MeetingView) -> str:
+def _page_key(meeting: Meeting) -> str:
     return state.widget(f"minutes_of_{meeting.meeting_id}")
 
 
 @st.fragment(run_every=TICK_SECONDS)
-def _clock(page: Opened, meeting: MeetingView) -> None:
+def _clock(page: Opened, meeting: Meeting) -> None:
     """Counts the time on this point; where another screen changed the meeting, everything is drawn anew."""
     if meeting.closed_at is not None:
         st.caption(f"{plain(review_view.when(meeting.began_at))}, {_clock_words(meeting.closed_at - meeting.began_at)}")
@@ -130,7 +130,7 @@ def _clock_words(spent: timedelta) -> str:
 # ── one point ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_point(page: Opened, meeting: MeetingView) -> None:
+def _draw_point(page: Opened, meeting: Meeting) -> None:
     point = meeting.points[meeting.at]
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -143,7 +143,7 @@ def _draw_point(page: Opened, meeting: MeetingView) -> None:
             _draw_decision(page, meeting, point)
 
 
-def _draw_votes(page: Opened, meeting: MeetingView, point: Point) -> None:
+def _draw_votes(page: Opened, meeting: Meeting, point: Point) -> None:
     said = {one.voter: one.choice for one in point.votes}
     with st.container(horizontal=True, gap="large"):
         for choice in CHOICES:
@@ -177,7 +177,7 @@ def _draw_votes(page: Opened, meeting: MeetingView, point: Point) -> None:
             st.text(name)
 
 
-def _draw_keys(page: Opened, meeting: MeetingView, waiting: str) -> None:
+def _draw_keys(page: Opened, meeting: Meeting, waiting: str) -> None:
     """Three keys that count for whoever votes next."""
     with st.container(horizontal=True, gap="small"):
         for choice, key in KEYS.items():
@@ -191,7 +191,7 @@ def _draw_keys(page: Opened, meeting: MeetingView, waiting: str) -> None:
             )
 
 
-def _draw_people(page: Opened, meeting: MeetingView) -> None:
+def _draw_people(page: Opened, meeting: Meeting) -> None:
     key = state.widget(f"people_{meeting.meeting_id}_{len(meeting.voters)}")
     with st.popover("People", icon=":material/group:"), st.form(f"{key}_form", border=False):
         st.text_area("Who votes: a name a line", value="\n".join(meeting.voters), key=key, height=160)
@@ -199,7 +199,7 @@ def _draw_people(page: Opened, meeting: MeetingView) -> None:
         st.form_submit_button("Keep", type="primary", on_click=_seat, args=(page, meeting, key), **gate)
 
 
-def _draw_decision(page: Opened, meeting: MeetingView, point: Point) -> None:
+def _draw_decision(page: Opened, meeting: Meeting, point: Point) -> None:
     with st.container(border=True):
         if point.decision is None:
             st.badge("not decided", color="gray", icon=":material/help:")
@@ -236,7 +236,7 @@ def _draw_verdict(decision: Decision) -> None:
     st.text(f"“{decision.reason}”")
 
 
-def _draw_decision_form(page: Opened, meeting: MeetingView, point: Point, seen: int) -> None:
+def _draw_decision_form(page: Opened, meeting: Meeting, point: Point, seen: int) -> None:
     words = CHANGE_WORDS if point.item.kind == "change" else ANSWER_WORDS
     key = state.widget(f"decide_{meeting.meeting_id}_{meeting.at}_{seen}")
     proposal = meeting_table.proposal_of(page, point)
@@ -269,7 +269,7 @@ def _draw_decision_form(page: Opened, meeting: MeetingView, point: Point, seen: 
 # ── what a press does ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _where(page: Opened, meeting: MeetingView) -> tuple[str, str]:
+def _where(page: Opened, meeting: Meeting) -> tuple[str, str]:
     return page.project.project_id, meeting.meeting_id
 
 
@@ -277,24 +277,24 @@ def _do(page: Opened, act: Callable[[], None]) -> bool:
     return review_view.attempt(act, PROBLEM)
 
 
-def _vote(page: Opened, meeting: MeetingView, voter: str, choice: Choice) -> None:
+def _vote(page: Opened, meeting: Meeting, voter: str, choice: Choice) -> None:
     _do(page, lambda: projects.cast_vote(page.store, *_where(page, meeting), meeting.at, voter=voter, choice=choice))
 
 
-def _vote_by_row(page: Opened, meeting: MeetingView, voter: str, key: str) -> None:
+def _vote_by_row(page: Opened, meeting: Meeting, voter: str, key: str) -> None:
     choice = st.session_state.get(key)
     if choice in CHOICES:
         _vote(page, meeting, voter, choice)
 
 
-def _seat(page: Opened, meeting: MeetingView, key: str) -> None:
+def _seat(page: Opened, meeting: Meeting, key: str) -> None:
     names = re.split(r"[\n,;]", str(st.session_state.get(key) or ""))
     _do(page, lambda: projects.set_table(page.store, *_where(page, meeting), names))
 
 
 def _decide(
     page: Opened,
-    meeting: MeetingView,
+    meeting: Meeting,
     verdict: Verdict,
     typed: Mapping[str, drafts.Editing],
     *,
@@ -324,7 +324,7 @@ def _decide(
 # ── minutes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_minutes(page: Opened, meeting: MeetingView) -> None:
+def _draw_minutes(page: Opened, meeting: Meeting) -> None:
     part = st.expander("Minutes", icon=":material/description:", on_change="rerun", key=state.widget("minutes"))
     with st.container(horizontal=True):
         st.download_button(

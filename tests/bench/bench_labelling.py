@@ -256,7 +256,7 @@ def lost_and_double(store: Store, project_id: str, golden_id: str, tally: Tally)
             rows.setdefault(row.rater, []).append(row)
     lost = double = 0
     for rater in {name for name, _ in tally.said}:
-        kept = sorted(rows.get(rater, []), key=lambda row: row.created_at)
+        kept = sorted(rows.get(rater, []), key=lambda row: row.at)
         said = [value for (name, _), value in sorted(tally.said.items()) if name == rater]
         double += len(kept) - len({row.item_id for row in kept})
         distinct = [row.value for row in {row.item_id: row for row in kept}.values()]

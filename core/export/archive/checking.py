@@ -23,7 +23,7 @@ from core.people import ROLES
 from core.records import Alignment, Criteria, JudgeScores, Provenance, Scale, Unscored, Usage
 from core.review.criteria import Comment, CommentSettled
 from core.review.log import Action
-from core.review.passes import PassView
+from core.review.passes import LabelPass
 from core.store.layout import LAYOUT, Row, decode
 from core.store.transfer import IMPORTED
 
@@ -313,7 +313,7 @@ class _Checker:
         self._last_event = row["number"]
         entry = checked_entry(row["kind"], row["body"], stored["body"], where)
         match entry:
-            case PassView():
+            case LabelPass():
                 self._passes.add((row["subject"], entry.golden_id))
                 for one in entry.plan.aspects:
                     self._scale(entry.golden_id, one.aspect, one.scale, where)

@@ -21,7 +21,7 @@ from core.projects.reporting.basis import Basis
 from core.projects.triage import list_triage
 from core.projects.views.reports import CostLine, Costs, Example, Misaligned, Reproduce
 from core.records import FloatArray, Usage, content_digest
-from core.review.meetings import Decision, MeetingView
+from core.review.meetings import Decision, Meeting
 from core.review.triage import Triage
 from core.store.codec import unpack
 from core.store.results import RESULT
@@ -51,7 +51,7 @@ _OPTIONS = {
 }
 
 
-def misaligned(basis: Basis, meetings: Sequence[MeetingView]) -> Misaligned:
+def misaligned(basis: Basis, meetings: Sequence[Meeting]) -> Misaligned:
     """Calibration items far apart, and every item that people looked at, as the final judge scores them."""
     at = basis.calibration_at
     gaps = np.full(len(basis.golden.items), np.nan)

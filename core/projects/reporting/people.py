@@ -20,7 +20,7 @@ from core.projects.views.reports import Judged, LabelBar, Labelling, PassFact, R
 from core.records import FloatArray, GoldenSet, Interval, Scale
 from core.review.agreement import Ratings, alpha_interval
 from core.review.log import Action
-from core.review.passes import PassView
+from core.review.passes import LabelPass
 from core.review.plan import LabelAspect
 from core.stats import (
     AnnotatorTest,
@@ -201,7 +201,7 @@ def _passes(basis: Basis) -> Iterator[PassFact]:
             yield _pass(basis, one, made_this=one.pass_id in made)
 
 
-def _pass(basis: Basis, one: PassView, *, made_this: bool) -> PassFact:
+def _pass(basis: Basis, one: LabelPass, *, made_this: bool) -> PassFact:
     rows = basis.store.labels.current(one.project_id, one.pass_id)
     given = Counter(row.rater for row in rows if row.aspect == basis.aspect and row.value is not None)
     decided = [which for which in decisions(basis.store, one.project_id, one.pass_id) if which[0] == basis.aspect]

@@ -13,8 +13,8 @@ from datetime import datetime
 from core.kept import RunKind, Side
 from core.records import Alignment, Interval, ItemKind, JudgeKind, Level, Origin, Scale, Statistic, Usage
 from core.review.criteria import ReviewState, StateChange
-from core.review.meetings import MeetingView
-from core.review.triage import Opening, TriageVerdict
+from core.review.meetings import Meeting
+from core.review.triage import HeldOutAccess, TriageVerdict
 from core.stats import AnnotatorTest, BesidePeople, Difference
 
 
@@ -157,7 +157,7 @@ class History:
     versions: tuple[Version, ...]
     n_more: int
     rounds: tuple[RoundFact, ...]
-    meetings: tuple[MeetingView, ...]
+    meetings: tuple[Meeting, ...]
 
     @property
     def chosen(self) -> tuple[Version, ...]:
@@ -383,7 +383,7 @@ class Report:
     history: History
     result: Result
     misaligned: Misaligned
-    openings: tuple[Opening, ...]
+    openings: tuple[HeldOutAccess, ...]
     costs: Costs
     reproduce: Reproduce
     others_approved: tuple[str, ...] = field(default=())

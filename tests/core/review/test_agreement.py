@@ -5,7 +5,7 @@ import pytest
 
 from core.errors import UsageError
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
-from core.review.agreement import Combine, alpha_interval, growth, labelled_golden, partings, ratings_of
+from core.review.agreement import Combine, alpha_interval, disagreements, growth, labelled_golden, ratings_of
 from core.review.passes import Label
 from core.review.plan import LabelAspect
 from core.stats import krippendorff_alpha
@@ -41,7 +41,7 @@ def test_agreement_as_it_grows_ends_at_that_of_all() -> None:
 
 
 def test_where_raters_part() -> None:
-    found = partings(BARE, LABELS, (FIVE, YES))
+    found = disagreements(BARE, LABELS, (FIVE, YES))
     # i3: 1 of a range of 1; i0: 3 of a range of 4; i1 differs by one step of five, which is no parting
     assert [(one.item_id, one.aspect, one.steps_apart) for one in found] == [("i3", "yes", 1.0), ("i0", "a", 3.0)]
     assert [one.rater for one in found[1].labels] == ["Ann", "Bo"]
@@ -50,8 +50,8 @@ def test_where_raters_part() -> None:
 def test_a_continuous_scale_parts_by_tenths_of_its_range() -> None:
     slider = LabelAspect("a", Scale(0, 100))
     labels = [Label("Ann", "i0", "a", 10.0), Label("Bo", "i0", "a", 20.0)]
-    assert partings(BARE, labels, (slider,)) == ()
-    assert len(partings(BARE, [*labels, Label("Cy", "i0", "a", 20.5)], (slider,))) == 1
+    assert disagreements(BARE, labels, (slider,)) == ()
+    assert len(disagreements(BARE, [*labels, Label("Cy", "i0", "a", 20.5)], (slider,))) == 1
 
 
 def test_a_golden_set_without_labels_gets_its_first() -> None:

@@ -110,23 +110,22 @@ def test_a_desk_that_was_seen_comes_back_until_something_is_saved(
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
     where = (request_.project_id, pass_id)
     desk = projects.sit_down(ann, *where)
-    seen = (projects.get_pass(store, *where), desk)
-    assert projects.sit_down(ann, *where, seen=seen) is desk
+    assert projects.sit_down(ann, *where, seen=desk) is desk
     projects.sit_down(bo, *where)
     projects.save_label(bo, *where, "i0", {"a": 2.0}, form="f1")
-    assert projects.sit_down(ann, *where, seen=seen) is desk  # another's label moves nothing on this desk
+    assert projects.sit_down(ann, *where, seen=desk) is desk  # another's label moves nothing on this desk
     projects.save_label(ann, *where, "i0", {"a": 3.0}, form="f2")
-    now = projects.sit_down(ann, *where, seen=seen)
+    now = projects.sit_down(ann, *where, seen=desk)
     assert now == projects.sit_down(ann, *where)
     assert now.said("i0").values == {"a": 3.0}
-    assert projects.sit_down(bo, *where, seen=seen).rater == "Bo"  # what somebody else saw is not taken
+    assert projects.sit_down(bo, *where, seen=desk).rater == "Bo"  # what somebody else saw is not taken
 
 
 def test_a_desk_brought_up_press_by_press_is_the_desk_read_whole(
     store: Store, request_: PassRequest, pass_id: str
 ) -> None:
     ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
-    seen, desk = projects.get_pass(store, *where), projects.sit_down(ann, *where)
+    desk = projects.sit_down(ann, *where)
     chance, choices = random.Random(5), {"a": (1.0, 4.0), "b": (0.0, 1.0)}
     for k in range(60):
         said = {name: chance.choice([None, *choices[name]]) for name in chance.sample(["a", "b"], chance.randint(0, 2))}
@@ -135,7 +134,7 @@ def test_a_desk_brought_up_press_by_press_is_the_desk_read_whole(
             projects.save_label(ann, *where, item_id, said, comment=comment, form=f"f{k}")
         else:
             projects.save_comment(ann, *where, item_id, comment, form=f"f{k}")
-        desk = projects.sit_down(ann, *where, seen=(seen, desk))
+        desk = projects.sit_down(ann, *where, seen=desk)
     assert desk == projects.sit_down(ann, *where)
     rows = store.labels.current(*where, "Ann")
     for item_id in desk.assigned:  # the desk says what the newest rows say

@@ -33,9 +33,9 @@ from core.review.meetings import (
     Vote,
     meetings_from,
 )
-from core.review.passes import Adjudicated, PassView, RaterJoined, RaterStopped, passes_from
+from core.review.passes import Adjudicated, LabelPass, RaterJoined, RaterStopped, passes_from
 from core.review.plan import LabelAspect, LabelPlan
-from core.review.triage import Opening, Triage
+from core.review.triage import HeldOutAccess, Triage
 from core.store.store import Store
 
 E = TypeVar("E", bound=Entry)
@@ -44,14 +44,14 @@ EVIDENCE = Evidence("r1", "held-out", Alignment("spearman", "sample", 0.1 + 0.2,
 PLAN = LabelPlan((LabelAspect("a", Scale(1, 5, 1.0), ODD),), (2, 0, 1), n_raters=2)
 AGENDA = (AgendaItem("change", "Take it?", subject_id="c1", run_id="r1"), AgendaItem("question", ODD))
 ENTRIES: tuple[tuple[Entry, str], ...] = (
-    (PassView(ODD, "g", PLAN), f"began the labelling pass {ODD}"),
-    (PassView("p", "g", PLAN, 1, ("Ann",)), "began the labelling pass p and took over 1 earlier label of Ann"),
-    (PassView("p", "g", PLAN, 120, ("A", "B")), "began the labelling pass p and took over 120 earlier labels of A, B"),
+    (LabelPass(ODD, "g", PLAN), f"began the labelling pass {ODD}"),
+    (LabelPass("p", "g", PLAN, 1, ("Ann",)), "began the labelling pass p and took over 1 earlier label of Ann"),
+    (LabelPass("p", "g", PLAN, 120, ("A", "B")), "began the labelling pass p and took over 120 earlier labels of A, B"),
     (RaterJoined("p"), "joined p"),
     (RaterStopped("p"), "stopped rating in p"),
     (Adjudicated("i", "a", 2.5, "r"), "decided a label (a)"),
     (Triage("g", "a", "c1", "judge wrong", ODD, True), "triaged an item: judge wrong (a)"),
-    (Opening("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
+    (HeldOutAccess("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
     (Comment(ODD, 3), "commented on criteria"),
     (CommentSettled(4), "settled a comment"),
     (LockChange(True), "locked criteria"),
@@ -134,7 +134,7 @@ def test_what_was_decided_elsewhere_stands_until_the_meeting_decides() -> None:
 
 
 def test_a_pass_knows_who_rates_in_it() -> None:
-    begun = PassView("p", "g", PLAN, subject="x", number=1)
+    begun = LabelPass("p", "g", PLAN, subject="x", number=1)
     joined = [RaterJoined("p", subject="x", actor=name) for name in ("Bo", "Ann", "Bo")]
     other = RaterJoined("q", subject="y", actor="Cy")
     (passed,) = passes_from([begun, *joined, other, RaterStopped("p", subject="x", actor="Bo")])

@@ -6,14 +6,14 @@ import datetime as dt
 
 import pytest
 
-from core.review.meetings import AgendaItem, MeetingView, Point
+from core.review.meetings import AgendaItem, Meeting, Point
 from core.review.minutes import JOINER, minutes
 
 
 def diffed(old: str, new: str) -> str:
     """The paragraph of the minutes that tells the change."""
     item = AgendaItem("change", "t", subject_id="c2", parent_id="c1")
-    meeting = MeetingView(
+    meeting = Meeting(
         *("m", "p", "name", "g", "a", (Point(item, (), None),), "Ann"), dt.datetime(2026, 11, 21, tzinfo=dt.UTC), None
     )
     return minutes(meeting, {"c1": old, "c2": new}).split("## 1. t\n\n")[1].split("\n")[0]

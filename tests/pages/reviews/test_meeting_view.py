@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
-from core.review.meetings import AgendaItem, MeetingView
+from core.review.meetings import AgendaItem, Meeting
 from core.store.store import Store
 from pages.components.meeting_table import HUGE, LARGE, type_for
 from pages.components.meeting_view import as_preview
@@ -38,7 +38,7 @@ def harmless(screen: AppTest) -> None:
             assert not MARKUP.search(said), f"{kind}: {said}"
 
 
-def the_meeting(store: Store, reviewed: Any, screen: AppTest) -> MeetingView:
+def the_meeting(store: Store, reviewed: Any, screen: AppTest) -> Meeting:
     return projects.get_meeting(store, reviewed.project_id, screen.query_params["meeting"])
 
 
