@@ -19,6 +19,7 @@
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
     core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
+    core.open_project("Summaries", create=True)           # a kept project: golden sets, durable runs, judges, report
 
 The rooms: `golden` (files → frozen golden sets, splits), `judging` and `providers` (judges and the endpoints behind
 them), `calibration` (AutoCalibrate), `stats` (alignment and its intervals), `export` (judge files), `store` and
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     )
     from core.fitted import FittedRepEval, fit_repeval
     from core.fused import FusedByModel, FusedRun, fuse
+    from core.project import Project, open_project
     from core.public import align, align_all, annotator_test, beside_people, ceiling, compare, judge_schema, load_judge
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
 
@@ -81,6 +83,7 @@ __all__ = [
     "Item",
     "JudgeError",
     "ModelNotFoundError",
+    "Project",
     "ProviderError",
     "RateLimitError",
     "ScoreMatrix",
@@ -103,6 +106,7 @@ __all__ = [
     "load_golden",
     "load_items",
     "load_judge",
+    "open_project",
     "recheck",
 ]
 
@@ -119,6 +123,7 @@ _NAMES = {
     ),
     "core.fitted": "FittedRepEval fit_repeval",
     "core.fused": "FusedByModel FusedRun fuse",
+    "core.project": "Project open_project",
     "core.public": "align align_all annotator_test beside_people ceiling compare judge_schema load_judge",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
 }

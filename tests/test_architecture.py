@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pages": ("pages.components", *SCREENS),
     # core/__init__.py alone: its sub-packages have their own entries
     "core": (
-        *("core.calibrated", "core.fitted", "core.fused", "core.public"),
+        *("core.calibrated", "core.fitted", "core.fused", "core.project", "core.public"),
         *("core.calibration.ablate", "core.data", "core.drift", *CHOICES),
     ),
     "core.public": (*FACE, "core.judge_loading"),
@@ -135,12 +135,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.stats": (),
     "core.report.figures": ("core.report.figures",),
     "core.kept": (),
-    "core.store": (
-        "core.kept",
-        "core.people",
-        "core.review",
-        "core.version",
-    ),
+    "core.project": ("core.kept", "core.projects", "core.data", "core.people", "core.settings", "core.store", *CHOICES),
+    "core.store": ("core.kept", "core.people", "core.review", "core.version"),
     "core.export.archive": (
         "core.export.archive",
         "core.export.documents",

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from core.errors import NotFoundError, UsageError
+from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.kept import ProjectSummary
     from core.providers.base import ReplyStore
     from core.records import Level, Scale
-    from core.store.store import Store
 
 Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
 AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
@@ -59,21 +57,6 @@ def text_file(path: Path, option: str) -> str:
     if len(data) > _LONGEST_TEXT:
         raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, as no such text is.")
     return text
-
-
-def project_named(store: Store, wanted: str) -> ProjectSummary:
-    """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
-    from core import projects
-
-    listed = projects.list_projects(store)
-    found = [one for one in listed if one.project_id == wanted] or [one for one in listed if one.name == wanted]
-    if not found:
-        known = ", ".join(repr(one.name) for one in listed[:20]) or "none"
-        raise NotFoundError(f"There is no project {wanted[:80]!r} here; there is {known}.")
-    if len(found) > 1:
-        ids = ", ".join(one.project_id for one in found)
-        raise UsageError(f"{len(found)} projects are called {wanted[:80]!r}. Name one by its id: {ids}.")
-    return found[0]
 
 
 def reply_cache(spec: str) -> ReplyStore | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import AspectOption, JsonFlag, project_named
+from core.cli.options import AspectOption, JsonFlag
 from core.cli.words import tell
 from core.errors import NotFoundError, UsageError
 
@@ -39,7 +39,7 @@ def report(
     from core.settings import Settings
 
     store = projects.open_store(Settings.from_environment())
-    chosen = project_named(store, project)
+    chosen = projects.find_project(store, project)
     view = _golden(store, chosen, golden, aspect)
     found = projects.report(store, chosen.project_id, view.golden_id, aspect, run or None)
     files = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import JsonFlag, project_named
+from core.cli.options import JsonFlag
 from core.cli.words import tell
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def export_project(
 
     settings = Settings.from_environment()
     store = projects.open_store(settings)
-    chosen = project_named(store, project)
+    chosen = projects.find_project(store, project)
     told = projects.export_project(store, settings, chosen.project_id, out, replies=not without_replies)
     body = {
         **{"project": chosen.project_id, "name": told.project, "out": str(out), "bytes": told.size},
@@ -94,7 +94,7 @@ def allow_endpoint(
 
     settings = Settings.from_environment()
     store = projects.open_store(settings)
-    project_id = project_named(store, project).project_id
+    project_id = projects.find_project(store, project).project_id
     if endpoint:
         projects.allow_endpoint(store, settings, project_id, endpoint, with_key=with_key)
     listed = projects.endpoints_of_project(store, settings, project_id)

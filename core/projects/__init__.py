@@ -63,7 +63,14 @@ from core.projects.meetings import (
 )
 from core.projects.metrics import start_metrics
 from core.projects.people import list_events, list_people, log_csv, log_page
-from core.projects.project_list import create_project, ensure_sample_project, get_project, list_projects, open_store
+from core.projects.project_list import (
+    create_project,
+    ensure_sample_project,
+    find_project,
+    get_project,
+    list_projects,
+    open_store,
+)
 from core.projects.recheck import list_rechecks, start_recheck
 from core.projects.repeval import estimate_repeval, start_repeval
 from core.projects.reports import report
@@ -203,6 +210,7 @@ __all__ = [
     "explain_item",
     "get_criteria",
     "get_golden",
+    "find_project",
     "get_project",
     "golden_page",
     "item_changes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from core.errors import UsageError
+from core.errors import NotFoundError, UsageError
 from core.kept import ProjectSummary
 from core.projects.access import requires
 from core.settings import Settings
@@ -50,6 +50,20 @@ def create_project(store: Store, name: str) -> ProjectSummary:
 def get_project(store: Store, project_id: str) -> ProjectSummary:
     """NotFoundError for an unknown id."""
     return store.projects.get(project_id)
+
+
+@requires("viewer")
+def find_project(store: Store, name_or_id: str) -> ProjectSummary:
+    """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
+    listed = store.projects.all()
+    found = [one for one in listed if one.project_id == name_or_id] or [one for one in listed if one.name == name_or_id]
+    if not found:
+        known = ", ".join(repr(one.name) for one in listed[:20]) or "none"
+        raise NotFoundError(f"There is no project {name_or_id[:80]!r} here; there is {known}.")
+    if len(found) > 1:
+        ids = ", ".join(one.project_id for one in found)
+        raise UsageError(f"{len(found)} projects are called {name_or_id[:80]!r}. Name one by its id: {ids}.")
+    return found[0]
 
 
 def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectSummary:

@@ -23,6 +23,7 @@ OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"} 
 OPEN |= {"list_workers", "ensure_demo", "welcome"}
 READING = """
     decisions estimate explain_item family_tree get_criteria get_golden get_judge get_meeting get_pass get_project
+    find_project
     golden_page item_changes item_scores judge_file judge_replies list_criteria list_events list_goldens list_judges
     list_meetings
     list_openings list_passes list_people list_projects list_proposals list_reviews list_runs list_triage

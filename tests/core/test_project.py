@@ -1,0 +1,85 @@
+"""A kept project in a notebook: what it adds, starts and waits for is what the screens show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import core
+from core import projects
+from core.errors import JobError, NotFoundError
+from core.settings import Settings
+from core.store.store import Store
+
+SUMMARIES = Path(__file__).parents[2] / "sample_data" / "summaries.jsonl"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[core.Project]:
+    monkeypatch.setenv("CONCORD_WORKER", "external")
+    opened = core.open_project("Notes", tmp_path / "home", create=True)
+    yield opened
+    opened.store.close()
+
+
+def test_a_project_is_found_again_by_name_and_by_id(project: core.Project, tmp_path: Path) -> None:
+    for name in ("Notes", project.project_id):
+        assert core.open_project(name, tmp_path / "home").project_id == project.project_id
+    assert core.open_project("Notes", tmp_path / "home", create=True).project_id == project.project_id
+    assert repr(project) == "Project('Notes', 0 golden sets, 0 runs)"
+    with pytest.raises(NotFoundError, match="no project 'Other' here; there is 'Notes'"):
+        core.open_project("Other", tmp_path / "home")
+    projects.create_project(project.store, "Notes")
+    with pytest.raises(core.UsageError, match="2 projects are called 'Notes'"):
+        core.open_project("Notes", tmp_path / "home", create=True)
+
+
+def test_golden_sets_come_from_files_and_from_memory(project: core.Project) -> None:
+    golden_id = project.add(SUMMARIES)
+    assert project.add(core.load_golden(SUMMARIES)) == golden_id
+    assert [golden.name for golden in project.goldens] == ["summaries"]
+    assert project.golden("summaries") == project.golden(golden_id) == core.load_golden(SUMMARIES)
+    with pytest.raises(NotFoundError, match="no golden set 'letters'; it has 'summaries'"):
+        project.golden("letters")
+
+
+def test_a_calibration_is_started_waited_for_and_looked_at(
+    project: core.Project, tmp_path: Path, work_off: Callable[[Store, Settings], None]
+) -> None:
+    """The run of a project gives what `core.calibrate` gives, and everything that hangs on it is at hand."""
+    project.add(SUMMARIES)
+    run_id = project.start_calibration("summaries", "relevance", preset="quick", seed=3)
+    with pytest.raises(JobError, match=r"is queued after 0 s: waiting for a worker"):
+        project.wait(run_id, seconds=0)
+    work_off(project.store, project.settings)
+    result = project.wait(run_id)
+    inline = core.calibrate(core.load_golden(SUMMARIES), "relevance", preset="quick", seed=3)
+    for same in (project.calibration(run_id), inline):
+        assert (result.held_out, result.chosen, result.candidates) == (same.held_out, same.chosen, same.candidates)
+    assert [(run.run_id, run.status) for run in project.runs] == [(run_id, "done")]
+    assert sorted(judge.judge.kind for judge in project.judges("summaries", "relevance")) == [
+        "calibrated",
+        "no criteria",
+    ]
+    assert {entry.criteria_id for entry in project.criteria("relevance")} >= {one.criteria_id for one in result.chosen}
+    (tmp_path / "judge.yaml").write_text(project.judge_file(run_id), "utf-8")
+    assert core.load_judge(tmp_path / "judge.yaml").criteria == result.chosen
+    assert project.report("summaries", "relevance").result.final.held_out == result.held_out
+    exported = project.export(tmp_path / "notes.zip")
+    assert (tmp_path / "notes.zip").stat().st_size == exported.size
+
+
+def test_a_run_that_was_cancelled_has_no_result_and_can_go_on(
+    project: core.Project, work_off: Callable[[Store, Settings], None]
+) -> None:
+    run_id = project.start_calibration(project.add(SUMMARIES), "relevance", preset="quick")
+    project.cancel(run_id)
+    with pytest.raises(JobError, match="was cancelled"):
+        project.wait(run_id)
+    with pytest.raises(JobError, match="has no calibration result"):
+        project.calibration(run_id)
+    project.resume(run_id)
+    work_off(project.store, project.settings)
+    assert project.wait(run_id).task.aspect == "relevance"
