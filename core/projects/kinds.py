@@ -51,7 +51,7 @@ class Kind:
     result: type
     run: Callable[[RunWork], Any]
     documents: Mapping[str, type] = field(default_factory=dict)
-    wants_gpu: Callable[[Any], bool] = lambda request: False
+    wants_gpu: Callable[[Any], bool] | None = None
 
 
 KINDS: dict[str, Kind] = {
@@ -84,8 +84,10 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
 def wants_of(run: Run) -> Wants:
     """What a run wants of a worker: "gpu" where its work is a model in the worker, else "any"."""
     kind = KINDS.get(run.kind)
+    if kind is None or kind.wants_gpu is None:
+        return "any"
     try:
-        return "gpu" if kind is not None and kind.wants_gpu(unpack(kind.request, run.request_json)) else "any"
+        return "gpu" if kind.wants_gpu(unpack(kind.request, run.request_json)) else "any"
     except (ConcordError, TypeError, ValueError, KeyError, AttributeError):  # of another version: its worker says so
         return "any"
 
