@@ -20,6 +20,7 @@
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
     core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
     core.open_project("Summaries", create=True)           # a kept project: golden sets, durable runs, judges, report
+    core.write_report("My project", "coherence", "out/report")   # all that a kept project knows of its judge
 
 The rooms: `golden` (files → frozen golden sets, splits), `judging` and `providers` (judges and the endpoints behind
 them), `calibration` (AutoCalibrate), `stats` (alignment and its intervals), `export` (judge files), `store` and
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from core.project import Project, open_project
     from core.public import align, align_all, annotator_test, beside_people, ceiling, compare, judge_schema, load_judge
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
+    from core.reported import WrittenReport, write_report
+
 
 __all__ = [
     "Ablation",
@@ -91,6 +94,7 @@ __all__ = [
     "Unscored",
     "UsageError",
     "Verdict",
+    "WrittenReport",
     "ablate",
     "align",
     "align_all",
@@ -108,6 +112,7 @@ __all__ = [
     "load_judge",
     "open_project",
     "recheck",
+    "write_report",
 ]
 
 _NAMES = {
@@ -126,6 +131,7 @@ _NAMES = {
     "core.project": "Project open_project",
     "core.public": "align align_all annotator_test beside_people ceiling compare judge_schema load_judge",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
+    "core.reported": "WrittenReport write_report",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 

@@ -27,9 +27,9 @@ from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.kept import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
-from core.projects.views.reports import Report
 from core.projects.views.transfer import Exported
 from core.records import GoldenSet
+from core.report.facts import Report
 from core.settings import Settings
 from core.store.store import Store
 

@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pages": ("pages.components", *SCREENS),
     # core/__init__.py alone: its sub-packages have their own entries
     "core": (
-        *("core.calibrated", "core.fitted", "core.fused", "core.project", "core.public"),
+        *("core.calibrated", "core.fitted", "core.fused", "core.project", "core.public", "core.reported"),
         *("core.calibration.ablate", "core.data", "core.drift", *CHOICES),
     ),
     "core.public": (*FACE, "core.judge_loading"),
@@ -69,7 +69,15 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.cli": (
         *("core.cli", "core.public", "core.calibrated", "core.fitted", "core.fused", "core.kept", "core.projects"),
         *("core.calibration", "core.data", "core.demo", "core.drift", "core.export", "core.judging.styles"),
-        *("core.providers.base", "core.repeval", "core.report", "core.scoring", "core.stats", "core.store"),
+        *(
+            "core.providers.base",
+            "core.repeval",
+            "core.report",
+            "core.reported",
+            "core.scoring",
+            "core.stats",
+            "core.store",
+        ),
         *("core.jobs.worker", "core.private", "core.settings"),
     ),
     "core.scoring": (
@@ -102,15 +110,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.settings",
     ),
     "core.report": (
-        "core.projects.views",
-        "core.export.cells",
-        "core.report.figures.style",
-        "core.data.labels_needed",
-        "core.spreadsheets",
-        "core.report.figures",
-        "core.stats",
-        "core.wording",
+        *("core.kept", "core.projects.calibration", "core.projects.rounds", "core.review"),  # the records they hold
+        *("core.report.figures", "core.calibration", "core.comparison", "core.data"),
+        *("core.spreadsheets", "core.stats", "core.version", "core.wording"),
     ),
+    "core.reported": ("core.export", "core.kept", "core.projects", "core.report", "core.settings", "core.store"),
     "core.fitted": (
         "core.comparison",
         "core.export",
@@ -135,7 +139,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.stats": (),
     "core.report.figures": ("core.report.figures",),
     "core.kept": (),
-    "core.project": ("core.kept", "core.projects", "core.data", "core.people", "core.settings", "core.store", *CHOICES),
+    "core.project": (
+        *("core.kept", "core.projects", "core.report.facts", "core.data", "core.people", "core.settings"),
+        *("core.store", *CHOICES),
+    ),
     "core.store": ("core.kept", "core.people", "core.review", "core.version"),
     "core.export.archive": (
         "core.export.archive",

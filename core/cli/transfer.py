@@ -14,6 +14,7 @@ from core.cli.words import tell
 if TYPE_CHECKING:
     from core.projects.views.consent import AskedEndpoint
 
+
 commands = typer.Typer(add_completion=False)
 
 

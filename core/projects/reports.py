@@ -1,14 +1,37 @@
-"""The report on a calibrated judge: everything that is known of it, gathered into one record."""
+"""The report on a calibrated judge: everything that the store knows of it, gathered into one record."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
+from core.calibration.steps import Calibration
+from core.errors import JobError
+from core.kept import CriteriaAlignment, Run
 from core.projects.access import requires
+from core.projects.adjudication import decisions
+from core.projects.calibration import CalibrationRequest, calibrations_of
+from core.projects.labelling import list_passes
+from core.projects.meetings import list_meetings
 from core.projects.project_list import get_project
-from core.projects.triage import list_openings
-from core.projects.views.reports import Report
+from core.projects.reviews import list_reviews
+from core.projects.rounds import Relative, family_tree, list_proposals
+from core.projects.runs import load_calibration
+from core.projects.triage import list_openings, list_triage
+from core.records import Alignment, Usage
+from core.report.facts import CostLine, History, PassFact, Report, RoundFact, Version, reproduce
+from core.report.words import RUN_WORDS
+from core.review.log import Action
+from core.review.meetings import Meeting
+from core.review.passes import LabelPass
+from core.store.codec import unpack
+from core.store.results import RESULT
 from core.store.store import Store
+
+_FROZE = "froze the labels of a pass"
+_MOST_VERSIONS = 60
 
 
 @requires("viewer")
@@ -18,24 +41,174 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     Reads only; nothing new is asked of a judge.  NotFoundError for unknown ids, JobError while no calibration of that
     aspect has come to a result.  `core.report` draws it.
     """
-    from core.projects.reporting.basis import basis_of
-    from core.projects.reporting.evidence import costs, misaligned, reproduce
-    from core.projects.reporting.history import history, others_approved
-    from core.projects.reporting.people import judged, labelling
-    from core.projects.reporting.results import result
+    from core.report.measured import Judged, by_source, by_system, judge_table, misaligned, on_the_scale
+    from core.report.people import gold_labels, raters_of
 
-    basis = basis_of(store, project_id, golden_id, aspect, run_id)
-    told = history(basis)
+    project = get_project(store, project_id)
+    run = _calibration_run(store, project_id, golden_id, aspect, run_id)
+    asked, calibration = unpack(CalibrationRequest, run.request_json), load_calibration(store, run.run_id)
+    judged = Judged(store.goldens.load(golden_id), calibration, run.run_id)
+    added = store.events.all(project_id, Action, golden_id)
+    meetings = [
+        one for one in reversed(list_meetings(store, project_id)) if (one.golden_id, one.aspect) == (golden_id, aspect)
+    ]
+    decided = {
+        point.item.item_id: point.decision
+        for meeting in meetings
+        for point in meeting.points
+        if point.item.item_id and point.decision is not None
+    }
+    registry = [row.judge for row in store.judges.all(project_id, golden_id, aspect)]
     return Report(
-        project=get_project(store, project_id).name,
+        project=project.name,
         made_at=datetime.now(UTC),
-        judged=judged(basis),
-        labelling=labelling(basis),
-        history=told,
-        result=result(basis),
-        misaligned=misaligned(basis, told.meetings),
+        golden=store.goldens.get(golden_id),
+        added_by=added[0].actor if added else "",
+        run=run,
+        asked=asked,
+        calibration=calibration,
+        labels=gold_labels(judged.golden, aspect),
+        raters=raters_of(judged),
+        passes=tuple(_passes(store, project_id, golden_id, aspect)),
+        history=_history(store, run, calibration, meetings),
+        judges=judge_table(judged, registry),
+        systems=by_system(judged),
+        sources=by_source(judged),
+        on_the_scale=on_the_scale(judged),
+        misaligned=misaligned(judged, list_triage(store, project_id, golden_id, aspect), decided),
         openings=tuple(list_openings(store, project_id, golden_id, aspect)),
-        costs=costs(basis),
-        reproduce=reproduce(basis),
-        others_approved=others_approved(basis, told),
+        costs=tuple(_costs(store, run)),
+        reproduce=reproduce(calibration, asked),
     )
+
+
+def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None) -> Run:
+    """The calibration `run_id`, or the newest of that aspect that came to a result."""
+    name = store.goldens.get(golden_id).name
+    complete = calibrations_of(store, project_id, golden_id, aspect)
+    if run_id is not None and all(run.run_id != run_id for run in complete):
+        store.runs.get(run_id)
+        raise JobError(
+            f"Run {run_id[:40]} is no finished calibration of {aspect} on {name}, so there is nothing to report. Name "
+            "one that is, or leave it out to take the newest."
+        )
+    if not complete:
+        raise JobError(
+            f"No calibration of {aspect} on {name} has come to a result yet, so there is nothing to report. Run one to "
+            "its end first."
+        )
+    return next((run for run in complete if run.run_id == run_id), complete[0])
+
+
+# ── labelling passes ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _passes(store: Store, project_id: str, golden_id: str, aspect: str) -> Iterator[PassFact]:
+    """The passes whose labels made this golden set, and those over it, oldest first."""
+    frozen = {
+        str(event.about.get("pass_id", ""))
+        for event in store.events.all(project_id, Action, golden_id)
+        if event.done == _FROZE
+    }
+    for one in reversed(list_passes(store, project_id)):
+        concerned = one.pass_id in frozen or one.golden_id == golden_id
+        if concerned and any(asked.aspect == aspect for asked in one.plan.aspects):
+            yield _pass(store, one, aspect, made_this=one.pass_id in frozen)
+
+
+def _pass(store: Store, one: LabelPass, aspect: str, *, made_this: bool) -> PassFact:
+    rows = store.labels.current(one.project_id, one.pass_id)
+    given = Counter(row.rater for row in rows if row.aspect == aspect and row.value is not None)
+    n_decided = sum(which == aspect for which, _ in decisions(store, one.project_id, one.pass_id))
+    return PassFact(one, tuple(dict.fromkeys((*one.raters, *given))), given.total(), n_decided, made_this)
+
+
+# ── history of the criteria ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _history(store: Store, run: Run, calibration: Calibration, meetings: Sequence[Meeting]) -> History:
+    """The versions that led to the judge, those that people touched, and what was decided about them."""
+    family = family_tree(store, run.project_id, run.aspect, run.golden_id)
+    reviews = list_reviews(store, run.project_id)
+    chosen = {criteria.criteria_id for criteria in calibration.chosen}
+    decided = {criteria_id for criteria_id, review in reviews.items() if review.changes}
+    shown = _with_ancestors(family, chosen | decided)
+    first = sorted(shown, key=lambda one: one.criteria.criteria_id not in chosen)[:_MOST_VERSIONS]
+    kept = {one.criteria.criteria_id for one in first}
+    versions = tuple(
+        Version(
+            one.criteria,
+            one.depth,
+            one.criteria.criteria_id in chosen,
+            reviews.get(one.criteria.criteria_id),
+            _alignment(one.criteria.alignments, "calibration", run.run_id),
+            _alignment(one.criteria.alignments, "held-out", run.run_id),
+        )
+        for one in shown
+        if one.criteria.criteria_id in kept
+    )
+    origins = Counter(one.criteria.origin for one in family if one.criteria.origin != "none")
+    return History(
+        dict(origins.most_common()), versions, len(shown) - len(kept), tuple(_rounds(store, run)), tuple(meetings)
+    )
+
+
+def _with_ancestors(family: Sequence[Relative], wanted: set[str]) -> list[Relative]:
+    """Versions that are `wanted`, edited or given by hand, and the ancestors of all of these, in the family's order."""
+    by_id = {one.criteria.criteria_id: one.criteria for one in family}
+    waiting = [name for name, one in by_id.items() if name in wanted or one.origin in ("edit", "given")]
+    reached: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += [parent for parent in by_id[name].parents if parent in by_id]
+    return [one for one in family if one.criteria.criteria_id in reached]
+
+
+def _alignment(alignments: Sequence[CriteriaAlignment], side: str, run_id: str) -> Alignment | None:
+    """The alignment on that side: in this calibration, else in the newest run that measured it there."""
+    on_side = [one for one in alignments if one.side == side]
+    own = [one for one in on_side if one.run_id == run_id]
+    return next((one.alignment for one in (*own, *on_side)), None)
+
+
+def _rounds(store: Store, calibration: Run) -> Iterator[RoundFact]:
+    for run in reversed(_runs(store, calibration)):
+        if run.kind == "round" and run.status in ("done", "budget"):
+            states = Counter(proposal.state for proposal in list_proposals(store, run.run_id))
+            if states:
+                yield RoundFact(run.run_id, run.created_at, states)
+
+
+def _runs(store: Store, calibration: Run) -> list[Run]:
+    """All runs on the same aspect of the same golden set, newest first."""
+    wanted = calibration.golden_id, calibration.aspect
+    return [run for run in store.runs.all(calibration.project_id) if (run.golden_id, run.aspect) == wanted]
+
+
+# ── costs ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _costs(store: Store, calibration: Run) -> Iterator[CostLine]:
+    """Of this calibration, then of all runs on its aspect of its golden set by kind, oldest kind first."""
+    runs = [_settled(store, run) for run in reversed(_runs(store, calibration))]
+    yield _cost("this calibration", [run for run in runs if run.run_id == calibration.run_id])
+    for kind in dict.fromkeys(run.kind for run in runs):
+        yield _cost(f"all {RUN_WORDS[kind]}", [run for run in runs if run.kind == kind])
+
+
+def _settled(store: Store, run: Run) -> Run:
+    """A calibration's result knows exactly what it used; the row knows what was last shown as progress."""
+    result = store.results.read(run.run_id, RESULT, Calibration) if run.kind == "calibration" else None
+    return run if result is None else replace(run, calls=result.calls, usage=result.usage)
+
+
+def _cost(name: str, runs: Sequence[Run]) -> CostLine:
+    took = [
+        (run.finished_at - run.started_at).total_seconds()
+        for run in runs
+        if run.finished_at is not None and run.started_at is not None
+    ]
+    usage = sum((run.usage for run in runs), Usage())
+    return CostLine(name, len(runs), sum(run.calls for run in runs), usage, sum(took) if took else None)

@@ -1,13 +1,15 @@
-"""The report drawn: one self-contained HTML page, Markdown for a wiki, and a CSV of every figure.  Pure.
+"""The report on a calibrated judge, and all figures of the screens.  Pure.
 
 ::
 
-    page.html_page(report) -> str          no script, no request to anywhere, prints on A4
-    markdown.markdown_page(report) -> str
-    rows.figures_csv(report) -> str        one figure a row: what, statistic, level, side, value, low, high, n
-    headline.headline(report) -> Headline  the result in a sentence that can be read aloud
-    limits.limits(report) -> (Limit, …)    what makes it weaker than it looks, computed from the facts
+    facts                the record of all that is known          Report History CostLine reproduce
+    measured, people     found from golden set and calibration    Judged judge_table by_system … · gold_labels raters_of
+    findings             the result in a sentence; its limits     headline limits
+    page                 the report as one HTML page              html_page
+    markdown             the same words for a wiki                markdown_page
+    plots                its drawings as SVG                      sides_plot judges_plot …
+    rows                 every figure as a row of CSV             figures_csv
+    figures              the plotly figures of the screens
 
-Texts of people and models are hostile until escaped: every renderer escapes and shortens them.
-`figures` are the plotly figures of the screens; they need nothing of the rest.
+Texts of people and models are hostile until escaped: `page`, `plots` and `rows` escape and shorten them.
 """

@@ -13,27 +13,9 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from core.projects.views.reports import History, Report
-from core.report import plots
-from core.report.headline import headline
-from core.report.limits import limits
-from core.report.words import (
-    KIND_WORDS,
-    ORIGIN_WORDS,
-    RUN_WORDS,
-    basis_words,
-    bounded,
-    counted,
-    day,
-    duration,
-    measure,
-    money,
-    number,
-    p_words,
-    percent,
-    range_words,
-    told,
-)
+from core.report import plots, words
+from core.report.facts import History, Report
+from core.report.findings import headline, limits
 from core.wording import Piece, word_diff
 
 _FOLDER = Path(__file__).parent / "templates"
@@ -44,7 +26,7 @@ _LONGEST_DIFF = 6_000
 def html_page(report: Report) -> str:
     """A whole HTML document of well under 5 MB that opens from a file, prints on A4 and asks nobody for anything."""
     css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
-    spread = report.result.sources.values
+    spread, curve = report.sources.values, report.on_the_scale.curve
     return (
         _environment()
         .get_template("report.html")
@@ -55,46 +37,42 @@ def html_page(report: Report) -> str:
             plots=_plots(report),
             css=css,
             policy=_policy(css),
-            diffs=changes(report.history),
-            origin=ORIGIN_WORDS,
-            runs=RUN_WORDS,
-            kind=KIND_WORDS[report.judged.kind],
+            diffs=_changes(report.history),
+            origin=words.ORIGIN_WORDS,
+            kind=words.KIND_WORDS[report.golden.kind],
             most_judges=plots.MOST_JUDGES,
-            quarter=[float(one) for one in np.quantile(spread, (0.25, 0.5, 0.75))] if spread else [],
-            below=sum(one < 0 for one in spread),
-            free=_free(report),
+            quarter=np.quantile(spread, (0.25, 0.5, 0.75)).tolist() if spread else [],
+            below=sum(value < 0 for value in spread),
+            before=curve.before if curve else None,
+            after=curve.after if curve else None,
+            free=all(line.usage.requests + line.usage.cached == 0 for line in report.costs),
         )
     )
 
 
-def changes(history: History) -> Mapping[str, tuple[Piece, ...]]:
+def _changes(history: History) -> Mapping[str, tuple[Piece, ...]]:
     """Criteria id → what changed since its first parent, for the versions whose parent stands in the history too."""
-    texts = {one.criteria_id: one.text for one in history.versions}
-    found = {}
-    for one in history.versions:
-        parent = next((texts[name] for name in one.parents if name in texts), None)
-        if parent is not None and max(len(parent), len(one.text)) <= _LONGEST_DIFF:
-            found[one.criteria_id] = word_diff(parent, one.text)
-    return found
+    texts = {version.criteria_id: version.criteria.text for version in history.versions}
+    changes = {}
+    for version in history.versions:
+        text, parents = version.criteria.text, version.criteria.parents
+        parent = next((texts[name] for name in parents if name in texts), None)
+        if parent is not None and max(len(parent), len(text)) <= _LONGEST_DIFF:
+            changes[version.criteria_id] = word_diff(parent, text)
+    return changes
 
 
 def _plots(report: Report) -> Mapping[str, Markup]:
-    result = report.result
-    drawn = {"sides": plots.sides_plot(report), "labels": plots.labels_plot(report.judged)}
-    if not result.shelf.problem:
-        drawn["shelf"] = plots.shelf_plot(report)
-    if result.systems:
+    drawn = {"sides": plots.sides_plot(report), "labels": plots.labels_plot(report.labels)}
+    if not report.judges.board.problem:
+        drawn["judges"] = plots.judges_plot(report)
+    if report.systems:
         drawn["systems"] = plots.systems_plot(report)
-    if result.sources.values:
-        drawn["sources"] = plots.sources_plot(result.sources)
-    if result.on_the_scale.points:
-        drawn["scores"] = plots.scores_plot(result.on_the_scale, report.judged.scale)
+    if report.sources.values:
+        drawn["sources"] = plots.sources_plot(report.sources)
+    if report.on_the_scale.n:
+        drawn["scores"] = plots.scores_plot(report.on_the_scale, report.scale)
     return drawn
-
-
-def _free(report: Report) -> bool:
-    """Whether no run sent or replayed a request to a model."""
-    return all(one.usage.requests + one.usage.cached == 0 for one in (report.costs.this, *report.costs.every))
 
 
 def _policy(css: str) -> str:
@@ -105,7 +83,7 @@ def _policy(css: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
@@ -113,20 +91,19 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     filters: dict[str, Any] = {
-        "bounded": bounded,
-        "basis": basis_words,
-        "counted": counted,
-        "day": day,
-        "duration": duration,
-        "interval": range_words,
-        "measure": measure,
-        "money": money,
-        "number": number,
-        "p": p_words,
-        "percent": percent,
-        "signed": lambda value: number(value, signed=True),
-        "signed_interval": lambda interval: range_words(interval, signed=True),
-        "told": told,
+        **{"basis": words.basis_words, "interval": words.range_words, "p": words.p_words},
+        "signed_interval": words.signed_range,
     }
-    made.filters.update(filters)
-    return made
+    same = (
+        words.bounded,
+        words.counted,
+        words.day,
+        words.duration,
+        words.estimate,
+        words.measure,
+        words.money,
+        words.number,
+    )
+    filters |= {shown.__name__: shown for shown in (*same, words.percent, words.signed)}
+    environment.filters.update(filters)
+    return environment

@@ -44,22 +44,27 @@ def bounded(text: str, limit: int) -> str:
     return _CONTROL.sub("\ufffd", cut.replace("\r\n", "\n").replace("\r", "\n")).encode("utf-8", "replace").decode()
 
 
-def number(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
-    """``"0.47"``, ``"−0.05"`` or "—"; signed ``"+0.05"``."""
-    if value is None:
-        return DASH
-    rounded = round(value, digits) + 0.0  # no "-0.00"
-    return (f"{rounded:+.{digits}f}" if signed else f"{rounded:.{digits}f}").replace("-", "−")
+def number(value: float | None) -> str:
+    """``"0.47"``, ``"−0.05"`` or "—"."""
+    return DASH if value is None else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # no "-0.00"
 
 
-def range_words(interval: Interval | None, *, signed: bool = False) -> str:
+def signed(value: float | None) -> str:
+    """``"+0.05"``, ``"−0.05"`` or "—"."""
+    return number(value) if value is None or round(value, 2) < 0 else f"+{number(value)}"
+
+
+def range_words(interval: Interval | None) -> str:
     """``"[0.37, 0.57]"`` or "—"."""
-    if interval is None:
-        return DASH
-    return f"[{number(interval.low, signed=signed)}, {number(interval.high, signed=signed)}]"
+    return DASH if interval is None else f"[{number(interval.low)}, {number(interval.high)}]"
 
 
-def told(alignment: Alignment | None) -> str:
+def signed_range(interval: Interval | None) -> str:
+    """``"[−0.03, +0.15]"`` or "—"."""
+    return DASH if interval is None else f"[{signed(interval.low)}, {signed(interval.high)}]"
+
+
+def estimate(alignment: Alignment | None) -> str:
     """``"0.47 [0.37, 0.57]"``; "(no interval)" where there is none; "—" for what is undefined."""
     if alignment is None or alignment.value is None:
         return DASH
@@ -124,10 +129,3 @@ def p_words(p: float | None) -> str:
     if p is None:
         return DASH
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def named(names: list[str], most: int = 6) -> str:
-    """``"a, b and c"``; beyond `most` the rest is counted."""
-    if len(names) > most:
-        names = [*names[: most - 1], f"{len(names) - most + 1} others"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -15,8 +15,8 @@ from core.kept import GoldenSummary, Run
 from core.projects.kinds import RunDetail
 from core.projects.recheck import DatedRecheck, RecheckRequest
 from core.records import Alignment
-from core.report.figures.recheck import Point, history_figure
 from core.report.figures.style import measure_name
+from core.report.figures.trends import Point, history_figure
 from core.stats import Difference
 from pages.components import charts, consent, live, people, run_view, state, tables
 from pages.components.page import Opened, link_to

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.report.figures.labelling import Growth, growth_figure
+from core.report.figures.trends import Growth, growth_figure
 from core.review.agreement import AspectAgreement, Combine, PassSummary
 from core.review.passes import LabelPass
 from core.store.store import Store
@@ -20,6 +20,7 @@ from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
 
 LOOK_AGAIN = "10s"
 COMBINE_WORDS: dict[Combine, str] = {

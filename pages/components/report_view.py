@@ -11,27 +11,27 @@ import streamlit as st
 
 from core import projects
 from core.kept import GoldenSummary, Run
-from core.projects.views.reports import Report
 from core.report import plots
-from core.report.headline import headline
-from core.report.limits import limits
+from core.report.facts import Report
+from core.report.findings import headline, limits
 from core.report.markdown import markdown_page
 from core.report.page import html_page
 from core.report.rows import figures_csv
 from core.report.words import (
     ORIGIN_WORDS,
-    RUN_WORDS,
     basis_words,
     bounded,
     counted,
     day,
     duration,
+    estimate,
     measure,
     money,
     number,
     p_words,
     range_words,
-    told,
+    signed,
+    signed_range,
 )
 from pages.components import state
 from pages.components.chosen import choose_in_url
@@ -39,7 +39,6 @@ from pages.components.page import Opened, link_to
 from pages.components.screens import plain
 
 _LONGEST_CRITERIA, _NAME = 20_000, 120
-_WEAK = ("open", "none", "undefined", "below")
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,8 @@ def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Fi
 @st.cache_resource(max_entries=8, show_spinner="Gathering the report …")
 def _gathered(key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str) -> Files:
     found = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id)
-    return Files(found, html_page(found), markdown_page(found), figures_csv(found))
+    page = html_page(found)
+    return Files(found, page, markdown_page(page), figures_csv(found))
 
 
 def file_stem(aspect: str) -> str:
@@ -133,8 +133,8 @@ def file_stem(aspect: str) -> str:
 
 def _draw_result(files: Files) -> None:
     report = files.report
-    head, held, beside = headline(report), report.result.final.held_out, report.labelling.beside
-    box = st.warning if head.standing in _WEAK else st.success
+    head, held, beside = headline(report), report.held_out, report.raters.beside
+    box = st.warning if head.weak else st.success
     box(f"#### {plain(head.sentence)}", icon=":material/record_voice_over:")
     st.markdown("\n".join(f"- {plain(one)}" for one in head.details))
     columns = st.columns(4, gap="medium")
@@ -143,21 +143,21 @@ def _draw_result(files: Files) -> None:
         ("Judge and people, held-out", number(held.value), f"{range_words(held.interval)}, {basis_words(held)}"),
         (
             "Judge minus one rater",
-            number(None if beside is None else beside.difference, signed=True),
+            signed(None if beside is None else beside.difference),
             "not known: single ratings are missing"
             if beside is None
-            else f"{range_words(beside.interval, signed=True)}, each against the other raters",
+            else f"{signed_range(beside.interval)}, each against the other raters",
         ),
-        ("Labels", f"{report.judged.n_labelled:,}", f"{report.result.n_held_out:,} held out"),
+        ("Labels", f"{report.labels.n:,}", f"{report.n_held_out:,} held out"),
         (
             "Criteria approved",
             f"{approved} of {len(report.history.chosen)}",
             f"held-out opened {counted(len(report.openings), 'time')}",
         ),
     )
-    for column, (name, value, beside) in zip(columns, figures, strict=True):
+    for column, (name, value, more) in zip(columns, figures, strict=True):
         column.metric(name, value)
-        column.caption(plain(beside))
+        column.caption(plain(more))
 
 
 def _draw_files(files: Files, aspect: str) -> None:
@@ -193,64 +193,58 @@ def _draw_agreement(report: Report) -> None:
     st.subheader("How well it agrees", anchor=False)
     st.markdown("**Held-out beside calibration**")
     st.image(plots.sides_plot(report), width="stretch")
-    like = " Small dots: the judge against the other raters, as the band is." if report.labelling.beside else ""
+    like = " Small dots: the judge against the other raters, as the band is." if report.raters.beside else ""
     st.caption(f"Filled: held-out. Hollow: the items that chose the judge, which flatter. Lines: 95 % intervals.{like}")
     st.markdown("**Beside every other judge**, on items that none has seen")
-    if report.result.shelf.problem:
-        st.warning(plain(report.result.shelf.problem), icon=":material/rule:")
+    if report.judges.board.problem:
+        st.warning(plain(report.judges.board.problem), icon=":material/rule:")
     else:
-        st.image(plots.shelf_plot(report), width="stretch")
-        st.caption(f"{measure(report.result.final.held_out)}, {counted(report.result.shelf.n_items, 'item')}.")
+        st.image(plots.judges_plot(report), width="stretch")
+        st.caption(f"{measure(report.held_out)}, {counted(report.judges.board.pool.n_common, 'item')}.")
     with st.expander("The figures"):
         _draw_table(report)
 
 
 def _draw_table(report: Report) -> None:
-    result = report.result
-    st.dataframe(
-        pd.DataFrame(
-            [
-                {
-                    "judge": one.name,
-                    "held-out": told(one.held_out),
-                    "n held-out": one.held_out.n,
-                    "calibration": told(one.calibration),
-                    "n calibration": one.calibration.n,
-                }
-                for one in (result.final, result.best_single, result.no_criteria)
-            ]
-        ),
-        hide_index=True,
-    )
-    st.dataframe(
-        pd.DataFrame(
-            [
-                {
-                    "judge": bounded(one.name, _NAME),
-                    "kind": one.kind,
-                    "agreement": told(one.alignment),
-                    "ours minus it": f"{number(one.difference, signed=True)} {range_words(one.interval, signed=True)}",
-                    "p (Holm)": p_words(one.p),
-                }
-                for one in result.shelf.rows
-            ]
-        ),
-        hide_index=True,
-    )
+    sides = [
+        {
+            "judge": side.name,
+            "held-out": estimate(side.held_out),
+            "n held-out": side.held_out.n,
+            "calibration": estimate(side.calibration),
+            "n calibration": side.calibration.n,
+        }
+        for side in report.sides
+    ]
+    st.dataframe(pd.DataFrame(sides), hide_index=True)
+    judges = []
+    for k, row in enumerate(report.judges.rows):
+        gap = report.judges.ours_minus(k)
+        value, interval, p = (gap.value, gap.interval, gap.p) if gap else (None, None, None)
+        judges.append(
+            {
+                "judge": bounded(row.name, _NAME),
+                "kind": row.kind,
+                "agreement": estimate(row.alignment),
+                "ours minus it": f"{signed(value)} {signed_range(interval)}",
+                "p (Holm)": p_words(p),
+            }
+        )
+    st.dataframe(pd.DataFrame(judges), hide_index=True)
 
 
 def _draw_criteria(report: Report) -> None:
     st.subheader("The criteria in full", anchor=False)
     for one in report.history.chosen:
-        by = f" by {one.author}" if one.author else ""
+        by = f" by {one.criteria.author}" if one.criteria.author else ""
         signed = (
             f"approved by {one.approval.actor or 'somebody'} on {day(one.approval.at)}: {one.approval.reason}"
             if one.approval
             else f"{one.state}, nobody has approved it"
         )
         with st.container(border=True):
-            st.caption(plain(bounded(f"{one.criteria_id}, {ORIGIN_WORDS[one.origin]}{by}; {signed}", 600)))
-            st.text(bounded(one.text, _LONGEST_CRITERIA))
+            st.caption(plain(bounded(f"{one.criteria_id}, {ORIGIN_WORDS[one.criteria.origin]}{by}; {signed}", 600)))
+            st.text(bounded(one.criteria.text, _LONGEST_CRITERIA))
     if not report.history.chosen:
         st.markdown("The judge holds no criteria: it knows the name of the aspect alone.")
 
@@ -273,26 +267,23 @@ def _draw_history(report: Report) -> None:
 
 
 def _draw_costs(report: Report) -> None:
-    costs, again = report.costs, report.reproduce
+    again = report.reproduce
     with st.expander("What it cost, and how to get the same again"):
         st.dataframe(
             pd.DataFrame(
                 [
                     {
-                        "runs": name,
-                        "calls": one.calls,
-                        "tokens in": one.usage.prompt_tokens,
-                        "tokens out": one.usage.completion_tokens,
-                        "money": money(one.usage.cost),
-                        "time": duration(one.seconds),
+                        "runs": line.name,
+                        "calls": line.calls,
+                        "tokens in": line.usage.prompt_tokens,
+                        "tokens out": line.usage.completion_tokens,
+                        "money": money(line.usage.cost),
+                        "time": duration(line.seconds),
                     }
-                    for name, one in [
-                        ("this calibration", costs.this),
-                        *((f"all {RUN_WORDS.get(one.kind, one.kind)}", one) for one in costs.every),
-                    ]
+                    for line in report.costs
                 ]
             ),
             hide_index=True,
         )
         st.code(again.command, language="bash", wrap_lines=True)
-        st.text(f"Golden set: {again.golden_digest}\nJudge: {again.judge_digest}")
+        st.text(f"Golden set: {report.golden.golden_id}\nJudge: {again.judge_digest}")

@@ -16,8 +16,8 @@ from core.errors import ConcordError
 from core.kept import GoldenSummary, Run
 from core.projects.kinds import RunDetail
 from core.projects.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
-from core.report.figures import measure_name
-from core.report.figures.styles import ForecastLine, StyleMark, forecast_figure, styles_figure
+from core.report.figures import Mark, measure_name
+from core.report.figures.trends import ForecastLine, forecast_figure, styles_figure
 from pages.components import charts, live, people, run_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -141,7 +141,7 @@ def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> Non
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _styles_figure(key: str, version: int, _cells: Sequence[StyleCell], measure: str) -> Figure:
-    marks = [StyleMark(cell.name, cell.alignment, f"{cell.calls:,} calls") for cell in _cells]
+    marks = [Mark(cell.name, cell.alignment, detail=f"{cell.calls:,} calls") for cell in _cells]
     return styles_figure(marks, measure=measure)
 
 

@@ -19,8 +19,7 @@ from core.data import load_golden
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
-from core.report.headline import headline
-from core.report.limits import limits
+from core.report.findings import headline, limits
 from core.settings import Settings
 from core.store.store import Store
 
@@ -173,15 +172,15 @@ def test_the_result_stands_first_with_what_limits_it(
         assert one.title in words
         assert one.text in words
     metrics = {one.label: one.value for one in screen.metric}
-    assert metrics["Judge and people, held-out"] == f"{report.result.final.held_out.value:.2f}"
+    assert metrics["Judge and people, held-out"] == f"{report.held_out.value:.2f}"
     assert metrics["Judge minus one rater"] == "—"  # this golden set has one label an item
     assert metrics["Criteria approved"] == f"0 of {len(report.history.chosen)}"
     for one in report.history.chosen:
-        assert one.text in words
+        assert one.criteria.text in words
     assert report.reproduce.command in words
     tables = [frame.value for frame in screen.dataframe]
-    assert list(tables[0]["n held-out"]) == [report.result.final.held_out.n] * 3
-    assert list(tables[1]["judge"]) == [one.name for one in report.result.shelf.rows]
+    assert list(tables[0]["n held-out"]) == [report.held_out.n] * 3
+    assert list(tables[1]["judge"]) == [one.name for one in report.judges.rows]
 
 
 def test_three_files_are_offered(show: Callable[..., AppTest]) -> None:

@@ -21,7 +21,7 @@ from core.projects.style_grid.plan import GridStanding
 from core.projects.styles import steps_document
 from core.projects.views.styles import StepsView, StylesRequest, StylesView, Unfinished
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
-from core.report.figures.styles import ForecastLine
+from core.report.figures.trends import ForecastLine
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.results import RESULT, SNAPSHOT

@@ -1,11 +1,11 @@
 """Results → plotly figures.  Pure: records in, a figure out; no screen, no store; plotly is imported when used.
 
-`runs` draws calibrations as they run; `style` holds what all figures share.
+`runs` draws calibrations, `trends` what changes with labels, samples and time, `analyses`, `comparison`, `fusion`,
+`misaligned` and `repeval` what their screens show; `style` holds what all figures share.
 """
 
 from core.report.figures.runs import (
     Curve,
-    Mark,
     Race,
     Sides,
     best_so_far_figure,
@@ -14,7 +14,7 @@ from core.report.figures.runs import (
     race_figure,
     sides_figure,
 )
-from core.report.figures.style import LEVEL_NAMES, STATISTIC_NAMES, describe, measure_name
+from core.report.figures.style import LEVEL_NAMES, STATISTIC_NAMES, Mark, describe, measure_name
 
 __all__ = [
     "LEVEL_NAMES",

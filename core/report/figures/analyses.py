@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.records import Alignment, FloatArray, Interval
+from core.report.figures.runs import Sides, both_sides
 from core.report.figures.style import (
     AMBER,
     BLUE,
@@ -21,23 +22,22 @@ from core.report.figures.style import (
     PALE,
     QUIET,
     TEAL,
-    describe,
-    dots,
     error_bars,
+    frame,
     name_rows,
     plain,
-    style,
+    scatter,
     value_range,
 )
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Box, Figure, Scatter
 
 LEAST_FOR_BOX = 5
 """Quartiles of fewer candidates than this say less than the points themselves."""
 
 JITTER = 0.16  # of the distance between two groups
-LEVEL = 0.05  # of p after Holm's correction, below which a difference is drawn as told from chance
+LEVEL = 0.05  # of p after Holm's correction, below which a difference is drawn as beyond chance
 LEFT, RIGHT = (0.0, 0.55), (0.63, 1.0)
 
 
@@ -89,22 +89,10 @@ def ablation_figure(marks: Sequence[VariantMark], *, measure: str) -> Figure:
 
     The first of `marks` is the final judge, against which the others are measured; it has no difference of its own.
     """
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    places = list(range(len(marks) - 1, -1, -1))
-    both = ("calibration", QUIET, "circle-open", 0.16), ("held-out", BLUE, "circle", -0.1)
-    for part, colour, symbol, shift in both:
-        found = [mark.calibration if part == "calibration" else mark.held_out for mark in marks]
-        placed = [
-            (place + shift, one, f"{part}: {describe(one)}, n = {one.n:,}")
-            for place, one in zip(places, found, strict=True)
-        ]
-        ring = {"width": 2, "color": colour}
-        figure.add_trace(dots(placed, colour, name=part, size=12, symbol=symbol, line=ring))
-    _add_differences(figure, list(zip(places, marks, strict=True)))
-    ends = value_range([one for mark in marks for one in (mark.calibration, mark.held_out)])
-    style(figure, x=measure, y="", key="ablation", height=130 + 64 * len(marks), x_range=ends)
+    sides = [Sides(mark.name, mark.calibration, mark.held_out) for mark in marks]
+    ends = value_range([alignment for mark in marks for alignment in (mark.calibration, mark.held_out)])
+    traces = both_sides(sides, 0.16, -0.1) + _differences(marks)
+    figure = frame(traces, x=measure, y="", key="ablation", height=130 + 64 * len(marks), x_range=ends)
     name_rows(figure, [plain(mark.name, 40) for mark in marks])
     figure.update_layout(
         xaxis={"domain": LEFT},
@@ -123,34 +111,31 @@ def ablation_figure(marks: Sequence[VariantMark], *, measure: str) -> Figure:
     return figure
 
 
-def _add_differences(figure: Figure, placed: Sequence[tuple[int, VariantMark]]) -> None:
-    import plotly.graph_objects as go
-
-    for name, colour, wanted in (("differs beyond chance", AMBER, True), ("within chance", QUIET, False)):
-        own = [
-            (place, mark, mark.difference)
-            for place, mark in placed
-            if mark.difference is not None and (mark.p_holm is not None and mark.p_holm < LEVEL) == wanted
-        ]
-        if not own:
-            continue
-        figure.add_trace(
-            go.Scatter(
-                x=[value for _, _, value in own],
-                y=[place for place, _, _ in own],
+def _differences(marks: Sequence[VariantMark]) -> list[Scatter]:
+    """A diamond for each known difference, on the second axis: those beyond chance, then those within it."""
+    known = [(len(marks) - 1 - k, mark, mark.difference) for k, mark in enumerate(marks) if mark.difference is not None]
+    traces = []
+    for name, colour, beyond in (("differs beyond chance", AMBER, True), ("within chance", QUIET, False)):
+        own = [one for one in known if (one[1].p_holm is not None and one[1].p_holm < LEVEL) == beyond]
+        if own:
+            values = [value for _, _, value in own]
+            bars = error_bars([(value, mark.interval) for _, mark, value in own], colour, thickness=2)
+            trace = scatter(
+                values,
+                [place for place, _, _ in own],
+                "markers+text",
                 xaxis="x2",
-                error_x=error_bars([(value, mark.interval) for _, mark, value in own], colour, thickness=2),
-                mode="markers+text",
+                error_x=bars,
                 name=name,
-                text=[f"{value:+.3f}".replace("-", "−") for _, _, value in own],
+                text=[f"{value:+.3f}".replace("-", "−") for value in values],
                 textposition="top center",
                 textfont={"size": 14, "color": INK},
                 marker={"color": colour, "size": 12, "symbol": "diamond"},
                 hovertext=[_difference_words(mark, value) for _, mark, value in own],
-                hoverinfo="text",
                 cliponaxis=False,
             )
-        )
+            traces.append(trace)
+    return traces
 
 
 def _difference_words(mark: VariantMark, value: float) -> str:
@@ -174,128 +159,95 @@ def _around_zero(marks: Sequence[VariantMark]) -> list[float]:
 
 def size_figure(dots: Sequence[Dot], *, measure: str) -> Figure:
     """Drafts by exemplar size: every draft a point, the median a bar, a box where there are at least 5 of them."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
     sizes = sorted({dot.x for dot in dots})
+    traces, heads = [], []
     for place, size in enumerate(sizes):
-        own = [dot for dot in dots if dot.x == size]
-        values = np.array([dot.y for dot in own])
-        if len(own) >= LEAST_FOR_BOX:
-            figure.add_trace(_box(place, values))
-        else:
-            figure.add_trace(_bar(place, float(np.median(values))))
-    placed = [(sizes.index(dot.x) + _shift(k), dot) for k, dot in enumerate(dots)]
-    figure.add_trace(_points([x for x, _ in placed], [dot for _, dot in placed], "draft", "%{y:.3f}", BLUE))
-    ends = _near([dot.y for dot in dots])
-    style(
-        figure,
-        x="exemplars a draft was drawn from",
-        y=measure,
-        key="by_size",
-        height=360,
-        legend=False,
-        y_range=ends,
-    )
-    counts = [sum(dot.x == size for dot in dots) for size in sizes]
-    _categories(figure, [f"<b>{size:g}</b><br>n = {n}" for size, n in zip(sizes, counts, strict=True)])
+        values = np.array([dot.y for dot in dots if dot.x == size])
+        heads.append(f"<b>{size:g}</b><br>n = {values.size}")
+        traces.append(_box(place, values) if values.size >= LEAST_FOR_BOX else _bar(place, float(np.median(values))))
+    places = [sizes.index(dot.x) + _shift(k) for k, dot in enumerate(dots)]
+    traces.append(_points(places, dots, "draft", "%{y:.3f}", BLUE))
+    x, ends = "exemplars a draft was drawn from", _near([dot.y for dot in dots])
+    figure = frame(traces, x=x, y=measure, key="by_size", height=360, legend=False, y_range=ends)
+    _categories(figure, heads)
     return figure
 
 
 def length_figure(dots: Sequence[Dot], band: Band | None, *, measure: str) -> Figure:
     """Alignment over the length of the criteria in words, with the regression line and the 95 % band of its mean."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
+    traces = []
     if band is not None and band.low:
-        figure.add_trace(
-            go.Scatter(
-                x=[*band.x, *band.x[::-1]],
-                y=[*band.high, *band.low[::-1]],
-                fill="toself",
-                fillcolor="rgba(11, 92, 173, 0.13)",
-                line={"width": 0},
-                hoverinfo="skip",
-                name="95 % band of the mean",
-            )
-        )
+        around = ([*band.x, *band.x[::-1]], [*band.high, *band.low[::-1]])
+        look: dict[str, Any] = {"fill": "toself", "fillcolor": "rgba(11, 92, 173, 0.13)", "line": {"width": 0}}
+        traces.append(scatter(*around, "lines", hoverinfo="skip", name="95 % band of the mean", **look))
     if band is not None and band.middle:
         line = {"color": INK, "width": 2}
-        figure.add_trace(go.Scatter(x=band.x, y=band.middle, mode="lines", line=line, name="least squares"))
+        traces.append(scatter(band.x, band.middle, "lines", line=line, name="least squares"))
     for group, colour in (("draft", BLUE), ("refinement", TEAL)):
         own = [dot for dot in dots if dot.group == group]
         if own:
-            figure.add_trace(_points([dot.x for dot in own], own, group, "%{y:.3f}, %{x} words", colour))
-    words, drawn = [dot.x for dot in dots] or [0.0], [dot.y for dot in dots]
+            traces.append(_points([dot.x for dot in own], own, group, "%{y:.3f}, %{x} words", colour))
+    words, values = [dot.x for dot in dots] or [0.0], [dot.y for dot in dots]
     margin = max(3.0, 0.05 * (max(words) - min(words)))
-    style(
-        figure,
+    return frame(
+        traces,
         x="words in the criteria",
         y=measure,
         key="by_length",
         height=360,
         x_range=[min(words) - margin, max(words) + margin],
-        y_range=_near([*drawn, *(_inside(band, drawn) if band else [])]),
+        y_range=_near([*values, *(_inside(band, values) if band else [])]),
     )
-    return figure
 
 
 def pattern_figure(marks: Sequence[MeanMark], *, measure: str) -> Figure:
     """Groups of criteria: every one a point, the mean a diamond with its interval; an empty group keeps its place."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
+    traces = []
     for place, mark in enumerate(marks):
         dots = [Dot(place, value, mark.name, mark.name) for value in mark.values]
-        figure.add_trace(_points([place + _shift(k) for k in range(len(dots))], dots, mark.name, "%{y:.3f}", PALE))
-    known = [(place, mark, mark.mean) for place, mark in enumerate(marks) if mark.mean is not None]
-    figure.add_trace(
-        go.Scatter(
-            x=[place for place, _, _ in known],
-            y=[mean for _, _, mean in known],
-            error_y=error_bars([(mean, mark.interval) for _, mark, mean in known], TEAL, thickness=2),
-            mode="markers",
-            marker={"color": TEAL, "size": 14, "symbol": "diamond"},
-            name="mean with its 95 % interval",
-            hoverinfo="skip",
-        )
+        traces.append(_points([place + _shift(k) for k in range(len(dots))], dots, mark.name, "%{y:.3f}", PALE))
+    known = [(place, mark.mean, mark.interval) for place, mark in enumerate(marks) if mark.mean is not None]
+    means = scatter(
+        [place for place, _, _ in known],
+        [mean for _, mean, _ in known],
+        error_y=error_bars([(mean, interval) for _, mean, interval in known], TEAL, thickness=2),
+        marker={"color": TEAL, "size": 14, "symbol": "diamond"},
+        name="mean with its 95 % interval",
+        hoverinfo="skip",
     )
-    for place, mark in enumerate(marks):
-        text = "none" if mark.mean is None else f"<b>{mark.mean:.3f}</b>"
-        shown = {"text": text, "showarrow": False, "xanchor": "left", "font": {"size": 15}}
-        figure.add_annotation(x=place + JITTER + 0.06, y=0.5 if mark.mean is None else mark.mean, **shown)
-        if mark.mean is None:
-            figure.layout.annotations[-1].update(x=place, xanchor="center", yref="paper")
     ends = [end for mark in marks if mark.interval for end in (mark.interval.low, mark.interval.high)]
-    near = _near([*(v for mark in marks for v in mark.values), *ends])
-    style(figure, x="pattern of the criteria", y=measure, key="by_pattern", height=360, legend=False, y_range=near)
+    near, x = _near([*(value for mark in marks for value in mark.values), *ends]), "pattern of the criteria"
+    figure = frame([*traces, means], x=x, y=measure, key="by_pattern", height=360, legend=False, y_range=near)
+    for place, mark in enumerate(marks):
+        look: dict[str, Any] = {"showarrow": False, "font": {"size": 15}}
+        if mark.mean is None:
+            figure.add_annotation(x=place, y=0.5, yref="paper", xanchor="center", text="none", **look)
+        else:
+            text = f"<b>{mark.mean:.3f}</b>"
+            figure.add_annotation(x=place + JITTER + 0.06, y=mark.mean, xanchor="left", text=text, **look)
     _categories(figure, [f"<b>{plain(mark.name, 30)}</b><br>n = {len(mark.values)}" for mark in marks])
     return figure
 
 
-def _points(x: Sequence[float], dots: Sequence[Dot], name: str, told: str, colour: str) -> Any:
-    import plotly.graph_objects as go
-
-    return go.Scatter(
-        x=list(x),
-        y=[dot.y for dot in dots],
-        mode="markers",
+def _points(x: Sequence[float], dots: Sequence[Dot], name: str, where: str, colour: str) -> Scatter:
+    return scatter(
+        x,
+        [dot.y for dot in dots],
         name=plain(name, 30),
         marker={"color": colour, "size": 10, "opacity": 0.75, "line": {"width": 1, "color": "white"}},
         hovertext=[plain(dot.name, 60) for dot in dots],
-        hovertemplate=f"<b>%{{hovertext}}</b><br>{told}<extra></extra>",
+        hovertemplate=f"<b>%{{hovertext}}</b><br>{where}<extra></extra>",
     )
 
 
-def _box(place: int, values: FloatArray) -> Any:
-    import plotly.graph_objects as go
+def _box(place: int, values: FloatArray) -> Box:
+    from plotly.graph_objects import Box
 
     low, middle, high = np.percentile(values, [25, 50, 75])
-    return go.Box(
+    quartiles: dict[str, Any] = {"q1": [low], "median": [middle], "q3": [high]}
+    return Box(
         x=[place],
-        q1=[low],
-        median=[middle],
-        q3=[high],
+        **quartiles,
         lowerfence=[values.min()],
         upperfence=[values.max()],
         width=0.6,
@@ -305,16 +257,9 @@ def _box(place: int, values: FloatArray) -> Any:
     )
 
 
-def _bar(place: int, value: float) -> Any:
-    import plotly.graph_objects as go
-
-    return go.Scatter(
-        x=[place - 0.3, place + 0.3],
-        y=[value, value],
-        mode="lines",
-        line={"color": QUIET, "width": 3},
-        hovertemplate="median %{y:.3f}<extra></extra>",
-    )
+def _bar(place: int, value: float) -> Scatter:
+    line, hover = {"color": QUIET, "width": 3}, "median %{y:.3f}<extra></extra>"
+    return scatter([place - 0.3, place + 0.3], [value, value], "lines", line=line, hovertemplate=hover)
 
 
 def _shift(k: int) -> float:
@@ -323,13 +268,9 @@ def _shift(k: int) -> float:
 
 
 def _categories(figure: Figure, names: Sequence[str]) -> None:
-    figure.update_xaxes(
-        tickvals=list(range(len(names))),
-        ticktext=list(names),
-        range=[-0.6, max(len(names), 1) - 0.4],
-        automargin=True,
-        title={"standoff": 12},
-    )
+    ends = [-0.6, max(len(names), 1) - 0.4]
+    look: dict[str, Any] = {"range": ends, "automargin": True, "title": {"standoff": 12}}
+    figure.update_xaxes(tickvals=list(range(len(names))), ticktext=list(names), **look)
 
 
 def _near(values: Sequence[float]) -> list[float]:

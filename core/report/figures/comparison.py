@@ -18,11 +18,11 @@ from core.report.figures.style import (
     TEAL,
     describe,
     dots,
-    is_defined,
+    frame,
     pairs_matrix,
     plain,
+    scatter,
     stacked,
-    style,
     value_range,
 )
 
@@ -91,21 +91,21 @@ class CurvePoint:
 
 def leaderboard_figure(marks: Sequence[JudgeMark], ceiling: Alignment | None, *, measure: str) -> Figure:
     """Every judge with its interval on one axis, best on top, people among themselves as a band behind."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    places = _places(marks)
+    places, traces = _places(marks), []
     for kind in dict.fromkeys(mark.kind for mark in marks):
-        both = zip(places, marks, strict=True)
-        placed = [(place, mark.alignment, _mark_hover(mark)) for place, mark in both if mark.kind == kind]
+        own = [(place, mark) for place, mark in zip(places, marks, strict=True) if mark.kind == kind]
+        placed = [(place, mark.alignment, _mark_words(mark)) for place, mark in own]
         look: dict[str, Any] = {"size": 14 if kind else 11, "symbol": "circle" if kind else "diamond-open"}
-        figure.add_trace(dots(placed, QUIET if kind is None else KIND_COLOURS[kind], thickness=3, **look))
-    _undefined_marks(figure, marks, places)
-    _like_person_marks(figure, marks, places)
-    _ceiling_band(figure, ceiling)
+        traces.append(dots(placed, QUIET if kind is None else KIND_COLOURS[kind], thickness=3, **look))
+    likes = [(place - 0.55, mark.like_person, mark.name) for place, mark in zip(places, marks, strict=True)]
+    if any(like is not None and like.value is not None for _, like, _ in likes):
+        against = "against the mean of the other raters, as a person is"
+        words = [f"<b>{plain(name, 60)}</b><br>{against}<br>{describe(like)}" for _, like, name in likes]
+        below = [(place, like, hover) for (place, like, _), hover in zip(likes, words, strict=True)]
+        traces.append(dots(below, INK, thickness=1, size=9, symbol="circle-open", line={"width": 2}))
     top = max(places, default=0)
-    style(
-        figure,
+    figure = frame(
+        traces,
         x=measure,
         y="",
         key="leaderboard",
@@ -114,6 +114,8 @@ def leaderboard_figure(marks: Sequence[JudgeMark], ceiling: Alignment | None, *,
         x_range=value_range([*(mark.alignment for mark in marks), *(mark.like_person for mark in marks), ceiling]),
         y_range=[-2.2, top + 1.2],
     )
+    _say_undefined(figure, marks, places)
+    _ceiling_band(figure, ceiling)
     figure.update_xaxes(title={"font": {"size": 14}})
     names = [_name_and_kind(mark) for mark in marks]
     figure.update_yaxes(tickvals=places, ticktext=names, showgrid=False, zeroline=False)
@@ -134,43 +136,27 @@ def _name_and_kind(mark: JudgeMark) -> str:
     )
 
 
-def _undefined_marks(figure: Figure, marks: Sequence[JudgeMark], places: Sequence[int]) -> None:
+def _mark_words(mark: JudgeMark) -> str:
+    n = f"<br>n = {mark.alignment.n:,}" if mark.kind else ""
+    detail = f"<br>{plain(mark.detail, 280)}" if mark.detail else ""
+    return f"<b>{plain(mark.name, 60)}</b><br>{describe(mark.alignment)}{n}{detail}"
+
+
+def _say_undefined(figure: Figure, marks: Sequence[JudgeMark], places: Sequence[int]) -> None:
     """A dash with its reason where a judge has no value: it is not a judge at 0."""
+    look: dict[str, Any] = {"showarrow": False, "font": {"color": QUIET, "size": 13}}
     for place, mark in zip(places, marks, strict=True):
-        if not is_defined(mark.alignment):
-            figure.add_annotation(
-                x=0.01,
-                xref="paper",
-                xanchor="left",
-                y=place,
-                text=f"— {plain(mark.alignment.reason, 90)}",
-                showarrow=False,
-                font={"color": QUIET, "size": 13},
-            )
-
-
-def _like_person_marks(figure: Figure, marks: Sequence[JudgeMark], places: Sequence[int]) -> None:
-    """A hollow dot under each judge: its agreement with the targets that a single person is held against."""
-    placed = [
-        (place - 0.55, mark.like_person, _like_person_hover(mark)) for place, mark in zip(places, marks, strict=True)
-    ]
-    if any(one is not None and one.value is not None for _, one, _ in placed):
-        look: dict[str, Any] = {"size": 9, "symbol": "circle-open", "line": {"width": 2}}
-        figure.add_trace(dots(placed, INK, thickness=1, **look))
-
-
-def _like_person_hover(mark: JudgeMark) -> str:
-    against = "against the mean of the other raters, as a person is"
-    return f"<b>{plain(mark.name, 60)}</b><br>{against}<br>{describe(mark.like_person)}"
+        if mark.alignment.value is None:
+            text = f"— {plain(mark.alignment.reason, 90)}"
+            figure.add_annotation(x=0.01, xref="paper", xanchor="left", y=place, text=text, **look)
 
 
 def _ceiling_band(figure: Figure, ceiling: Alignment | None) -> None:
     if ceiling is None or ceiling.value is None:
         return
     if ceiling.interval is not None:
-        figure.add_vrect(
-            x0=ceiling.interval.low, x1=ceiling.interval.high, fillcolor=PALE, opacity=0.35, line_width=0, layer="below"
-        )
+        ends = {"x0": ceiling.interval.low, "x1": ceiling.interval.high}
+        figure.add_vrect(**ends, fillcolor=PALE, opacity=0.35, line_width=0, layer="below")
     figure.add_vline(x=ceiling.value, line={"dash": "dash", "color": INK, "width": 2})
     figure.add_annotation(
         x=ceiling.value,
@@ -183,34 +169,21 @@ def _ceiling_band(figure: Figure, ceiling: Alignment | None) -> None:
     )
 
 
-def _mark_hover(mark: JudgeMark) -> str:
-    n = f"<br>n = {mark.alignment.n:,}" if mark.kind else ""
-    detail = f"<br>{plain(mark.detail, 280)}" if mark.detail else ""
-    return f"<b>{plain(mark.name, 60)}</b><br>{describe(mark.alignment)}{n}{detail}"
-
-
 def significance_figure(cells: PairCells, *, alpha: float, measure: str) -> Figure:
     """Row against column: green where the row agrees better beyond chance, orange where worse, grey where open.
 
     Words too small for their cell are left out by plotly, as on a phone; the hover box has them all.
     """
-    n = len(cells.names)
     significant = np.where(np.isnan(cells.p), False, cells.p <= alpha)
     verdict = np.where(np.isnan(cells.difference), np.nan, np.where(significant, np.sign(cells.difference), 0.0))
     np.fill_diagonal(verdict, np.nan)
-    undefined = np.isnan(verdict)
+    places = range(len(cells.names))
     return pairs_matrix(
         cells.names,
-        [[None if np.isnan(value) else float(value) for value in row] for row in verdict],
-        [
-            [
-                "" if undefined[i, j] else f"{_signed(cells.difference[i, j])}<br>{_p_words(cells.p[i, j])}"
-                for j in range(n)
-            ]
-            for i in range(n)
-        ],
+        verdict,
+        [["" if np.isnan(verdict[i, j]) else _cell_words(cells, i, j) for j in places] for i in places],
         hover=[[plain(word, 240) for word in row] for row in cells.words],
-        told=f"%{{customdata}}<br>({measure})<extra></extra>",
+        template=f"%{{customdata}}<br>({measure})<extra></extra>",
         colours=[[0, WORSE], [0.33, WORSE], [0.34, ALIKE], [0.66, ALIKE], [0.67, BETTER], [1, BETTER]],
         key="significance",
         heights=(130, 60),
@@ -218,41 +191,37 @@ def significance_figure(cells: PairCells, *, alpha: float, measure: str) -> Figu
     )
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("0.", ".", 1)
-
-
-def _p_words(p: float) -> str:
+def _cell_words(cells: PairCells, i: int, j: int) -> str:
+    """``"+.20<br>p = .010"``."""
+    difference, p = f"{cells.difference[i, j]:+.2f}".replace("0.", ".", 1), float(cells.p[i, j])
     if np.isnan(p):
-        return "p —"
-    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1) if p < 1 else "p = 1"
+        return f"{difference}<br>p —"
+    shown = "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1) if p < 1 else "p = 1"
+    return f"{difference}<br>{shown}"
 
 
 def scatter_figure(points: Points, scale: Scale, *, judge: str, picked: int | None = None) -> Figure:
     """Judge against people, a point an item; equal labels and few distinct scores are spread a little."""
-    import plotly.graph_objects as go
-
-    across, along = np.random.default_rng(0).uniform(-1, 1, (2, points.labels.size)) * JITTER * (scale.step or 0.0)
-    crowded = 4 * np.unique(points.scores).size < points.scores.size  # whole numbers, say
-    sizes, colours = np.full(points.labels.size, 9.0), np.full(points.labels.size, BLUE, dtype=object)
-    if picked in points.positions:
-        at = points.positions.index(picked)
-        sizes[at], colours[at] = 18.0, AMBER
-    figure = go.Figure(
-        go.Scatter(
-            x=points.labels + across,
-            y=points.scores + along * crowded,
-            mode="markers",
-            marker={"color": list(colours), "size": sizes, "opacity": 0.55, "line": {"width": 0}},
-            customdata=[[position] for position in points.positions],
-            hovertext=[
-                f"<b>{plain(item_id, 60)}</b><br>people {label:.2f}, judge {score:.2f}"
-                for item_id, label, score in zip(points.item_ids, points.labels, points.scores, strict=True)
-            ],
-            hoverinfo="text",
-        )
+    n = points.labels.size
+    across, along = np.random.default_rng(0).uniform(-1, 1, (2, n)) * JITTER * (scale.step or 0.0)
+    crowded = 4 * np.unique(points.scores).size < n  # whole numbers, say
+    stands_out = [position == picked for position in points.positions]
+    trace = scatter(
+        points.labels + across,
+        points.scores + along * crowded,
+        marker={
+            "color": [AMBER if one else BLUE for one in stands_out],
+            "size": [18.0 if one else 9.0 for one in stands_out],
+            "opacity": 0.55,
+            "line": {"width": 0},
+        },
+        customdata=[[position] for position in points.positions],
+        hovertext=[
+            f"<b>{plain(item_id, 60)}</b><br>people {label:.2f}, judge {score:.2f}"
+            for item_id, label, score in zip(points.item_ids, points.labels, points.scores, strict=True)
+        ],
     )
-    style(figure, x=f"people ({scale})", y=plain(judge, 60), key="scatter", height=460, legend=False)
+    figure = frame([trace], x=f"people ({scale})", y=plain(judge, 60), key="scatter", height=460, legend=False)
     figure.update_layout(clickmode="event+select", dragmode=False)
     return figure
 
@@ -261,56 +230,28 @@ def curve_figure(
     points: Sequence[CurvePoint], line: Sequence[tuple[float, float]], scale: Scale, *, on_scale: bool
 ) -> Figure:
     """Mean label at each stretch of scores, the map through them, and where score and label would be equal."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
+    traces = []
     if on_scale:
-        ends = [scale.low, scale.high]
-        figure.add_trace(
-            go.Scatter(
-                x=ends,
-                y=ends,
-                mode="lines",
-                name="score = label",
-                line={"dash": "dot", "color": QUIET},
-                hoverinfo="skip",
-            )
-        )
+        ends, dotted = [scale.low, scale.high], {"dash": "dot", "color": QUIET}
+        traces.append(scatter(ends, ends, "lines", name="score = label", line=dotted, hoverinfo="skip"))
     if line:
-        figure.add_trace(
-            go.Scatter(
-                x=[x for x, _ in line],
-                y=[y for _, y in line],
-                mode="lines",
-                name="isotonic map",
-                line={"color": TEAL, "width": 3},
-                hovertemplate="score %{x:.2f} → %{y:.2f}<extra></extra>",
-            )
-        )
+        x, y = zip(*line, strict=True)
+        solid, hover = {"color": TEAL, "width": 3}, "score %{x:.2f} → %{y:.2f}<extra></extra>"
+        traces.append(scatter(x, y, "lines", name="isotonic map", line=solid, hovertemplate=hover))
     most = max((point.n for point in points), default=1)
-    figure.add_trace(
-        go.Scatter(
-            x=[point.mean_score for point in points],
-            y=[point.mean_label for point in points],
-            mode="markers+text",
-            name="mean label (number of items)",
-            text=[f"{point.n:,}" for point in points],
-            textposition="top center",
-            marker={"color": BLUE, "size": [9 + 15 * (point.n / most) ** 0.5 for point in points]},
-            hovertext=[
-                f"scores {point.low:.2f} to {point.high:.2f}<br>mean label {point.mean_label:.2f}, {point.n:,} items"
-                for point in points
-            ],
-            hoverinfo="text",
-        )
+    means = scatter(
+        [point.mean_score for point in points],
+        [point.mean_label for point in points],
+        "markers+text",
+        name="mean label (number of items)",
+        text=[f"{point.n:,}" for point in points],
+        textposition="top center",
+        marker={"color": BLUE, "size": [9 + 15 * (point.n / most) ** 0.5 for point in points]},
+        hovertext=[
+            f"scores {point.low:.2f} to {point.high:.2f}<br>mean label {point.mean_label:.2f}, {point.n:,} items"
+            for point in points
+        ],
     )
-    room = 0.04 * (scale.high - scale.low)
-    style(
-        figure,
-        x="judge's score",
-        y="mean label of the people",
-        key="curve_of_scores",
-        height=420,
-        y_range=[scale.low - room, scale.high + 3 * room],
-    )
-    return figure
+    room, up = 0.04 * (scale.high - scale.low), "mean label of the people"
+    reach = [scale.low - room, scale.high + 3 * room]
+    return frame([*traces, means], x="judge's score", y=up, key="curve_of_scores", height=420, y_range=reach)

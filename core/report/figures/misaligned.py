@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,18 +17,17 @@ from core.report.figures.style import (
     PALE,
     QUIET,
     TEAL,
-    defined_value,
-    describe,
+    Mark,
     ends_of,
     error_bars,
-    is_defined,
+    frame,
     plain,
+    scatter,
     snapped,
-    style,
 )
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure, Scatter
 
 SIDE_COLOURS = {"too lenient": AMBER, "too strict": BLUE, "aligned": QUIET}
 STATE_COLOURS = {"draft": QUIET, "proposed": AMBER, "approved": TEAL, "retired": PALE}
@@ -76,43 +76,34 @@ class Version:
     state: str
     detail: str = ""
 
+    @property
+    def value(self) -> float | None:
+        return None if self.alignment is None else self.alignment.value
+
 
 def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, opened: str = "") -> Figure:
     """Judge (up) against people (right); between the slanted lines both agree.  The item `opened` is ringed.
 
     The position in `spots` comes back on a click as `customdata`.
     """
-    import plotly.graph_objects as go
-
     spread = np.random.default_rng(0).uniform(-1, 1, len(spots)) * JITTER * (scale.step or 0.0)
-    figure = go.Figure()
-    _agreement_band(figure, middle, scale)
+    traces = _agreement_band(middle, scale)
     for side, colour in SIDE_COLOURS.items():
-        at = [k for k, spot in enumerate(spots) if spot.side == side]
-        figure.add_trace(
-            go.Scatter(
-                x=[spots[k].label + spread[k] for k in at],
-                y=[spots[k].score for k in at],
-                mode="markers",
-                name=side,
-                marker={
-                    "color": colour,
-                    "size": [17 if spots[k].item_id == opened else 10 for k in at],
-                    "symbol": ["diamond" if spots[k].triaged else "circle" for k in at],
-                    "line": {"color": INK, "width": [3 if spots[k].item_id == opened else 0 for k in at]},
-                    "opacity": 0.8,
-                },
-                selected={"marker": {"opacity": 0.8}},
-                unselected={"marker": {"opacity": 0.8}},
-                customdata=[[k] for k in at],
-                hovertext=[_spot_words(spots[k]) for k in at],
-                hoverinfo="text",
-            )
-        )
+        own = [(k, spot, spot.item_id == opened) for k, spot in enumerate(spots) if spot.side == side]
+        marker = {
+            "color": colour,
+            "size": [17 if ringed else 10 for *_, ringed in own],
+            "symbol": ["diamond" if spot.triaged else "circle" for _, spot, _ in own],
+            "line": {"color": INK, "width": [3 if ringed else 0 for *_, ringed in own]},
+            "opacity": 0.8,
+        }
+        x, y = [spot.label + spread[k] for k, spot, _ in own], [spot.score for _, spot, _ in own]
+        words = [_spot_words(spot) for _, spot, _ in own]
+        traces.append(_clickable(x, y, [k for k, *_ in own], 0.8, name=side, marker=marker, hovertext=words))
     room = 0.06 * (scale.high - scale.low)
     scores = [spot.score for spot in spots]
-    style(
-        figure,
+    figure = frame(
+        traces,
         x=f"people ({scale})",
         y="judge",
         key="misaligned",
@@ -120,38 +111,36 @@ def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, op
         x_range=[scale.low - room, scale.high + room],
         y_range=[min([scale.low, *scores]) - room, max([scale.high, *scores]) + room],  # the band may leave the scale
     )
-    figure.update_layout(clickmode="event+select", dragmode=False, margin={"t": 30})
+    figure.update_layout(clickmode="event+select", dragmode=False, margin={"t": 30}, shapes=_means(middle))
     figure.update_xaxes(showgrid=False)
     figure.update_yaxes(showgrid=False)
     return figure
 
 
-def _agreement_band(figure: Figure, middle: Middle, scale: Scale) -> None:
-    """Where the standardised gap is small, shaded, and the two means as crossing lines."""
-    import plotly.graph_objects as go
+def _clickable(x: list[float], y: list[float], positions: list[int], opacity: float, **look: Any) -> Scatter:
+    """Points whose `positions` come back on a click, and that look the same when one is chosen."""
+    same = {"marker": {"opacity": opacity}}
+    return scatter(x, y, selected=same, unselected=same, customdata=[[k] for k in positions], **look)
 
+
+def _means(middle: Middle) -> list[dict[str, Any]]:
+    """The two means as crossing lines."""
     whole = {"type": "line", "line": {"color": QUIET, "width": 1, "dash": "dot"}}
     across = {"x0": 0, "x1": 1, "xref": "x domain", "y0": middle.score, "y1": middle.score}
     upwards = {"y0": 0, "y1": 1, "yref": "y domain", "x0": middle.label, "x1": middle.label}
-    figure.update_layout(shapes=[{**whole, **across}, {**whole, **upwards}])
+    return [{**whole, **across}, {**whole, **upwards}]
+
+
+def _agreement_band(middle: Middle, scale: Scale) -> list[Scatter]:
+    """Where the standardised gap is small, shaded; nothing where a side is constant."""
     if middle.label_spread <= 0 or middle.score_spread <= 0:
-        return
+        return []
     ends = [scale.low, scale.high]
     on_line = [middle.score + middle.score_spread * (x - middle.label) / middle.label_spread for x in ends]
     width = middle.within * middle.score_spread
-    figure.add_trace(
-        go.Scatter(
-            x=[*ends, *ends[::-1]],
-            y=[*(y + width for y in on_line), *(y - width for y in on_line[::-1])],
-            fill="toself",
-            fillcolor=PALE,
-            opacity=0.35,
-            line={"width": 0},
-            mode="lines",
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
+    around = [*(y + width for y in on_line), *(y - width for y in on_line[::-1])]
+    look: dict[str, Any] = {"fill": "toself", "fillcolor": PALE, "opacity": 0.35, "line": {"width": 0}}
+    return [scatter([*ends, *ends[::-1]], around, "lines", hoverinfo="skip", showlegend=False, **look)]
 
 
 def _spot_words(spot: Spot) -> str:
@@ -165,29 +154,21 @@ def lineage_figure(versions: Sequence[Version], *, measure: str, opened: str = "
     A version without an alignment stands in a row of its own below, never at 0.  The position in `versions` comes
     back on a click as `customdata`.
     """
-    import plotly.graph_objects as go
-
-    low, high = snapped([v for one in versions for v in ends_of(one.alignment)])
+    low, high = snapped([end for version in versions for end in ends_of(version.alignment)])
     bottom = low - 0.12 * (high - low)
     places = _places(versions, bottom)
-    figure = go.Figure()
-    _family_lines(figure, versions, places)
+    traces = [_family_lines(versions, places)]
     for state, colour in STATE_COLOURS.items():
-        at = [k for k, one in enumerate(versions) if one.state == state]
-        for measured in (True, False):
-            shown = [k for k in at if is_defined(versions[k].alignment) == measured]
+        own = [k for k, version in enumerate(versions) if version.state == state]
+        measured = [k for k in own if versions[k].value is not None]
+        others = [k for k in own if k not in measured]
+        for shown, symbol in ((measured, "circle"), (others, "circle-open")):
             if shown:
-                trace = _state_trace(versions, places, shown, colour, opened, measured=measured)
-                figure.add_trace(
-                    go.Scatter(name=state, legendgroup=state, showlegend=measured or not _any(at, versions), **trace)
-                )
-    if any(not is_defined(one.alignment) for one in versions):
-        figure.add_annotation(
-            text="not measured", x=0, xref="paper", xanchor="left", y=bottom, showarrow=False, font={"color": QUIET}
-        )
-    deepest = max((one.depth for one in versions), default=0)
-    style(
-        figure,
+                look = {"name": state, "legendgroup": state, "showlegend": shown is measured or not measured}
+                traces.append(_state_trace(versions, places, shown, opened, color=colour, symbol=symbol, **look))
+    deepest = max((version.depth for version in versions), default=0)
+    figure = frame(
+        traces,
         x="generations from the first version",
         y=measure,
         key="lineage",
@@ -195,79 +176,55 @@ def lineage_figure(versions: Sequence[Version], *, measure: str, opened: str = "
         x_range=[-0.6, deepest + 0.6],
         y_range=[bottom - 0.05 * (high - low), high],
     )
+    if any(version.value is None for version in versions):
+        look = {"showarrow": False, "font": {"color": QUIET}}
+        figure.add_annotation(text="not measured", x=0, xref="paper", xanchor="left", y=bottom, **look)
     figure.update_layout(clickmode="event+select", dragmode=False, legend={"title": {"text": "state "}})
     figure.update_xaxes(tickvals=list(range(deepest + 1)), showgrid=False)
     return figure
 
 
-def _any(at: Sequence[int], versions: Sequence[Version]) -> bool:
-    return any(is_defined(versions[k].alignment) for k in at)
-
-
 def _places(versions: Sequence[Version], bottom: float) -> list[tuple[float, float]]:
     """(x, y) of each version: its generation, spread so that brothers and sisters do not hide each other."""
-    counts: dict[int, int] = {}
-    for one in versions:
-        counts[one.depth] = counts.get(one.depth, 0) + 1
-    seen: dict[int, int] = {}
+    counts, seen = Counter(version.depth for version in versions), Counter[int]()
     places = []
-    for one in versions:
-        nth = seen[one.depth] = seen.get(one.depth, 0) + 1
-        shift = 0.7 * (nth / (counts[one.depth] + 1) - 0.5)
-        y = defined_value(one.alignment) if is_defined(one.alignment) else bottom
-        places.append((one.depth + shift, y))
+    for version in versions:
+        seen[version.depth] += 1
+        shift = 0.7 * (seen[version.depth] / (counts[version.depth] + 1) - 0.5)
+        places.append((version.depth + shift, bottom if version.value is None else version.value))
     return places
 
 
-def _family_lines(figure: Figure, versions: Sequence[Version], places: Sequence[tuple[float, float]]) -> None:
-    import plotly.graph_objects as go
-
-    at = {one.criteria_id: k for k, one in enumerate(versions)}
-    pairs = [(at[parent], k) for k, one in enumerate(versions) for parent in one.parents if parent in at]
-    figure.add_trace(
-        go.Scatter(
-            x=[x for a, b in pairs for x in (places[a][0], places[b][0], None)],
-            y=[y for a, b in pairs for y in (places[a][1], places[b][1], None)],
-            mode="lines",
-            line={"color": PALE, "width": 1.5},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
+def _family_lines(versions: Sequence[Version], places: Sequence[tuple[float, float]]) -> Scatter:
+    at = {version.criteria_id: place for version, place in zip(versions, places, strict=True)}
+    pairs = [
+        (at[parent], at[version.criteria_id]) for version in versions for parent in version.parents if parent in at
+    ]
+    x, y = ([value for a, b in pairs for value in (a[axis], b[axis], None)] for axis in (0, 1))
+    return scatter(x, y, "lines", line={"color": PALE, "width": 1.5}, hoverinfo="skip", showlegend=False)
 
 
 def _state_trace(
     versions: Sequence[Version],
     places: Sequence[tuple[float, float]],
-    shown: Sequence[int],
-    colour: str,
+    shown: list[int],
     opened: str,
     *,
-    measured: bool,
-) -> dict[str, Any]:
+    color: str,
+    symbol: str,
+    **look: Any,
+) -> Scatter:
+    """The versions `shown` of one state, with their intervals where they were measured."""
+    known = [(one.value, one.interval) for k in shown if (one := versions[k].alignment) and one.value is not None]
+    if known:
+        look["error_y"] = error_bars(known, color)
     ringed = [versions[k].criteria_id == opened for k in shown]
-    ends = [(places[k][1], one.interval) for k in shown if (one := versions[k].alignment) is not None]
-    whisker = {"error_y": error_bars(ends, colour)} if measured else {}
-    return {
-        **whisker,
-        "x": [places[k][0] for k in shown],
-        "y": [places[k][1] for k in shown],
-        "mode": "markers",
-        "marker": {
-            "color": colour,
-            "size": [18 if ring else 12 for ring in ringed],
-            "symbol": "circle" if measured else "circle-open",
-            "line": {"color": INK, "width": [3 if ring else 1 for ring in ringed]},
-        },
-        "selected": {"marker": {"opacity": 1}},
-        "unselected": {"marker": {"opacity": 1}},
-        "customdata": [[k] for k in shown],
-        "hovertext": [_version_words(versions[k]) for k in shown],
-        "hoverinfo": "text",
+    marker = {
+        "color": color,
+        "size": [18 if ring else 12 for ring in ringed],
+        "symbol": symbol,
+        "line": {"color": INK, "width": [3 if ring else 1 for ring in ringed]},
     }
-
-
-def _version_words(one: Version) -> str:
-    n = f", n = {one.alignment.n:,}" if one.alignment is not None else ""
-    detail = f"<br>{plain(one.detail, 280)}" if one.detail else ""
-    return f"<b>{plain(one.name, 60)}</b> ({plain(one.state, 20)})<br>{describe(one.alignment)}{n}{detail}"
+    words = [Mark(one.name, one.alignment, one.state, one.detail).words for one in (versions[k] for k in shown)]
+    x, y = [places[k][0] for k in shown], [places[k][1] for k in shown]
+    return _clickable(x, y, shown, 1, marker=marker, hovertext=words, **look)

@@ -9,13 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.records import FloatArray
-from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, plain, snapped, style
+from core.records import FloatArray, Interval
+from core.report.figures.style import (
+    AMBER,
+    BLUE,
+    INK,
+    PALE,
+    QUIET,
+    TEAL,
+    error_bars,
+    frame,
+    numbers_or_none,
+    plain,
+    scatter,
+    snapped,
+)
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Box, Figure, Heatmap, Scatter
+
 
 Place = tuple[int, str]
+LAYER = "layer (0 = embeddings)"
 LINES = ("#0B5CAD", "#B45309", "#0F766E", "#7C3AED", "#BE185D", "#4D7C0F", "#0E7490", "#6B7280")
 SCALE = [[0.0, "#DB9B55"], [0.5, "#FFFFFF"], [1.0, "#6BA0D8"]]  # light enough for dark numbers
 SQUARES_WIDTH = 400  # px that a row of clicked squares takes: in a chart as narrow as that, none lies over another
@@ -43,139 +58,111 @@ def heat_figure(heat: Heat, *, measure: str) -> Figure:
     A heat map gives no clicks, so invisible squares lie over it, and a click goes to the nearest one however far it
     is: between the middles of cells, the nearest is the cell's own.  Undefined cells are grey and hatched.
     """
-    import plotly.graph_objects as go
-
-    n_layers, n_tokens = len(heat.layers), len(heat.tokens)
-    known = [[None if np.isnan(value) else float(value) for value in row] for row in heat.values.T.tolist()]
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
-    written = n_layers <= WRITTEN_LAYERS
-    figure = go.Figure(
-        go.Heatmap(
-            z=known,
-            x=list(range(n_layers)),
-            y=list(range(n_tokens)),
-            zmin=-limit,
-            zmax=limit,
-            colorscale=SCALE,
-            xgap=2,
-            ygap=2,
-            hoverinfo="skip",
-            text=[["" if value is None else f"{value:.2f}" for value in row] for row in known] if written else None,
-            texttemplate="%{text}" if written else None,
-            textfont={"size": 14, "color": INK},
-            colorbar={
-                "thickness": 12,
-                "len": 1.0,
-                "outlinewidth": 0,
-                "tickformat": ".2f",
-                "title": {"text": measure.replace(", ", "<br>"), "side": "right", "font": {"size": 12}},
-            },
-        )
+    head = {"text": measure.replace(", ", "<br>"), "side": "right", "font": {"size": 12}}
+    cells = _cells(
+        heat.values.T,
+        [["" if np.isnan(value) else f"{value:.2f}" for value in row] for row in heat.values.T],
+        zmin=-limit,
+        zmax=limit,
+        colorscale=SCALE,
+        hoverinfo="skip",
+        textfont={"size": 14, "color": INK},
+        colorbar={"thickness": 12, "len": 1.0, "outlinewidth": 0, "tickformat": ".2f", "title": head},
     )
-    figure.add_trace(_squares(heat))
-    _style_cells(figure, heat.layers, heat.tokens, key="heat", height=130 + 44 * max(n_tokens, 3))
+    height = 130 + 44 * max(len(heat.tokens), 3)
+    figure = _cell_frame([cells, _squares(heat)], heat.layers, heat.tokens, key="heat", height=height)
     figure.update_layout(clickmode="event+select", dragmode=False, hovermode="closest", hoverdistance=-1)
     figure.update_layout(shapes=_shapes(heat))
     return figure
 
 
-def _style_cells(figure: Figure, layers: Sequence[int], tokens: Sequence[str], *, key: str, height: int) -> None:
+def _cells(values: FloatArray, text: list[list[str]], **look: Any) -> Heatmap:
+    """Cells coloured by `values` (n_tokens, n_layers), with `text` in them where it can be read."""
+    from plotly.graph_objects import Heatmap
+
+    n_tokens, n_layers = values.shape
+    if n_layers <= WRITTEN_LAYERS:
+        look |= {"text": text, "texttemplate": "%{text}"}
+    places = {"x": list(range(n_layers)), "y": list(range(n_tokens))}
+    return Heatmap(z=numbers_or_none(values), **places, xgap=2, ygap=2, **look)
+
+
+def _cell_frame(
+    traces: Sequence[Any], layers: Sequence[int], tokens: Sequence[str], *, key: str, height: int
+) -> Figure:
     """Layers across, tokens down; of more than 40 layers some are named."""
     n_layers, n_tokens = len(layers), len(tokens)
     step = 1 if n_layers <= 40 else -(-n_layers // 40)
-    style(
-        figure,
-        x="layer (0 = embeddings)",
-        y="token",
-        key=key,
-        height=height,
-        legend=False,
-        x_range=[-0.5, n_layers - 0.5],
-        y_range=[n_tokens - 0.5, -0.5],
-    )
+    ends = {"x_range": [-0.5, n_layers - 0.5], "y_range": [n_tokens - 0.5, -0.5]}
+    figure = frame(traces, x=LAYER, y="token", key=key, height=height, legend=False, **ends)
     still: dict[str, Any] = {"showgrid": False, "showline": False, "zeroline": False}
     named = [str(layer) for layer in layers[::step]]
     figure.update_xaxes(tickvals=list(range(0, n_layers, step)), ticktext=named, **still)
     figure.update_yaxes(tickvals=list(range(n_tokens)), ticktext=[html.escape(name) for name in tokens], **still)
+    return figure
 
 
-def _squares(heat: Heat) -> Any:
-    import plotly.graph_objects as go
-
+def _squares(heat: Heat) -> Scatter:
     places = [(i, j) for j in range(len(heat.tokens)) for i in range(len(heat.layers))]
     values = [heat.values[i, j] for i, j in places]
-    return go.Scatter(
-        x=[i for i, _ in places],
-        y=[j for _, j in places],
-        mode="markers",
+    unseen = {"marker": {"opacity": 0}}
+    return scatter(
+        [i for i, _ in places],
+        [j for _, j in places],
         marker={"symbol": "square", "size": min(40.0, SQUARES_WIDTH / len(heat.layers)), "opacity": 0},
-        selected={"marker": {"opacity": 0}},
-        unselected={"marker": {"opacity": 0}},
+        selected=unseen,
+        unselected=unseen,
         customdata=[[heat.layers[i], heat.tokens[j]] for i, j in places],
         hovertext=[
             f"layer {heat.layers[i]}, token {html.escape(heat.tokens[j])}<br>"
             + ("undefined: nothing varies here" if np.isnan(value) else f"validation {value:.3f}")
             for (i, j), value in zip(places, values, strict=True)
         ],
-        hoverinfo="text",
     )
 
 
 def _shapes(heat: Heat) -> list[dict[str, Any]]:
     """Hatching over undefined cells; frames around the averaged cells, the best one and the one looked at."""
-    shapes = []
+    shapes: list[dict[str, Any]] = []
     for i, j in np.argwhere(np.isnan(heat.values)).tolist():
         box = {"x0": i - 0.48, "x1": i + 0.48, "y0": j - 0.46, "y1": j + 0.46}
         shapes.append({"type": "rect", **box, "fillcolor": "#EEF1F4", "line": {"width": 0}, "layer": "above"})
-        shapes += [
-            {"type": "path", "path": path, "line": {"color": QUIET, "width": 1}, "layer": "above"}
-            for path in _hatch(i, j)
-        ]
-    for place in heat.used:
-        shapes.append(_frame(heat, place, {"color": INK, "width": 1, "dash": "dot"}))
-    shapes.append(_frame(heat, heat.chosen, {"color": INK, "width": 3}))
+        for (a, b), (c, d) in (((-0.4, 0.0), (0.0, -0.4)), ((-0.4, 0.4), (0.4, -0.4)), ((0.0, 0.4), (0.4, 0.0))):
+            path = f"M{i + a:g},{j + b:g} L{i + c:g},{j + d:g}"
+            shapes.append({"type": "path", "path": path, "line": {"color": QUIET, "width": 1}, "layer": "above"})
+    shapes += [_outline(heat, place, {"color": INK, "width": 1, "dash": "dot"}) for place in heat.used]
+    shapes.append(_outline(heat, heat.chosen, {"color": INK, "width": 3}))
     if heat.marked is not None and heat.marked != heat.chosen:
-        shapes.append(_frame(heat, heat.marked, {"color": "#BE185D", "width": 3}))
+        shapes.append(_outline(heat, heat.marked, {"color": "#BE185D", "width": 3}))
     return shapes
 
 
-def _hatch(i: int, j: int) -> list[str]:
-    """Three diagonals within the cell."""
-    ends = [((-0.4, 0.0), (0.0, -0.4)), ((-0.4, 0.4), (0.4, -0.4)), ((0.0, 0.4), (0.4, 0.0))]
-    return [f"M{i + a:g},{j + b:g} L{i + c:g},{j + d:g}" for (a, b), (c, d) in ends]
-
-
-def _frame(heat: Heat, place: Place, line: dict[str, Any]) -> dict[str, Any]:
+def _outline(heat: Heat, place: Place, line: dict[str, Any]) -> dict[str, Any]:
     i, j = heat.layers.index(place[0]), heat.tokens.index(place[1])
     return {"type": "rect", "x0": i - 0.47, "x1": i + 0.47, "y0": j - 0.45, "y1": j + 0.45, "line": line}
 
 
 def layers_figure(heat: Heat, *, measure: str) -> Figure:
     """Validation alignment over layers, a line a token; gaps where undefined; a ring around the best cell."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    for j, token in enumerate(heat.tokens):
-        values = [None if np.isnan(value) else float(value) for value in heat.values[:, j]]
-        colour = LINES[j % len(LINES)]
-        figure.add_trace(
-            go.Scatter(
-                x=list(heat.layers),
-                y=values,
-                mode="lines+markers",
-                name=html.escape(token),
-                line={"color": colour, "width": 2},
-                marker={"size": 6},
-                hovertemplate=f"layer %{{x}}, token {html.escape(token)}<br>%{{y:.3f}}<extra></extra>",
-            )
+    traces = [
+        scatter(
+            heat.layers,
+            values,
+            "lines+markers",
+            name=html.escape(token),
+            line={"color": LINES[j % len(LINES)], "width": 2},
+            marker={"size": 6},
+            hovertemplate=f"layer %{{x}}, token {html.escape(token)}<br>%{{y:.3f}}<extra></extra>",
         )
+        for j, (token, values) in enumerate(zip(heat.tokens, numbers_or_none(heat.values.T), strict=True))
+    ]
     layer, token = heat.chosen
     best = float(heat.values[heat.layers.index(layer), heat.tokens.index(token)])
     ring = {"size": 15, "color": "rgba(0,0,0,0)", "line": {"color": INK, "width": 2}}
-    figure.add_trace(go.Scatter(x=[layer], y=[best], mode="markers", marker=ring, showlegend=False, hoverinfo="skip"))
-    known = [float(value) for value in heat.values.ravel() if not np.isnan(value)]
-    ends = snapped(known)
-    style(figure, x="layer (0 = embeddings)", y=f"validation, {measure}", key="layers", height=360, y_range=ends)
+    traces.append(scatter([layer], [best], marker=ring, showlegend=False, hoverinfo="skip"))
+    ends = snapped([float(value) for value in heat.values.ravel() if not np.isnan(value)])
+    figure = frame(traces, x=LAYER, y=f"validation, {measure}", key="layers", height=360, y_range=ends)
     figure.update_xaxes(dtick=1 if len(heat.layers) <= 20 else 4)
     return figure
 
@@ -194,76 +181,48 @@ class PairMark:
 
 def pairs_figure(points: Sequence[PairMark], *, measure: str) -> Figure:
     """Mean test alignment by number of pairs, with the range over the seeds."""
-    import plotly.graph_objects as go
-
-    known = [one for one in points if one.mean is not None]
-    means = [one.mean or 0.0 for one in known]
-    figure = go.Figure(
-        go.Scatter(
-            x=[one.pairs for one in known],
-            y=means,
-            mode="lines+markers",
-            line={"color": BLUE, "width": 2},
-            marker={"size": 9},
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [(one.high or 0.0) - mean for one, mean in zip(known, means, strict=True)],
-                "arrayminus": [mean - (one.low or 0.0) for one, mean in zip(known, means, strict=True)],
-                "thickness": 1.5,
-                "width": 0,
-            },
-            hovertext=[
-                f"{one.asked} pairs asked for, {one.pairs:.0f} had<br>{mean:.3f} over {one.n} seeds"
-                for one, mean in zip(known, means, strict=True)
-            ],
-            hoverinfo="text",
-        )
+    known = [(one, one.mean, Interval(one.low or 0.0, one.high or 0.0)) for one in points if one.mean is not None]
+    trace = scatter(
+        [one.pairs for one, *_ in known],
+        [mean for _, mean, _ in known],
+        "lines+markers",
+        line={"color": BLUE, "width": 2},
+        marker={"size": 9},
+        error_y=error_bars([(mean, seeds) for _, mean, seeds in known], BLUE),
+        hovertext=[
+            f"{one.asked} pairs asked for, {one.pairs:.0f} had<br>{mean:.3f} over {one.n} seeds"
+            for one, mean, _ in known
+        ],
     )
-    ends = snapped([end for one in known for end in (one.low, one.high) if end is not None])
+    ends = snapped([end for *_, seeds in known for end in (seeds.low, seeds.high)])
     words = "pairs of a good and a bad text"
-    style(figure, x=words, y=f"test, {measure}", key="pairs", height=320, legend=False, y_range=ends)
-    return figure
+    return frame([trace], x=words, y=f"test, {measure}", key="pairs", height=320, legend=False, y_range=ends)
 
 
 def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Figure:
     """Boxes of the test alignments of random directions, as drawn and turned by the pairs; a line: the projection."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
     rows = (("turned by the pairs", flipped, TEAL), ("as drawn", values, QUIET))
-    for name, row, colour in rows:
-        known = row[~np.isnan(row)]
-        if not known.size:
-            continue
-        low, first, middle, third, high = (float(one) for one in np.quantile(known, [0.025, 0.25, 0.5, 0.75, 0.975]))
-        box: dict[str, Any] = {"lowerfence": [low], "q1": [first], "median": [middle], "q3": [third]}
-        figure.add_trace(
-            go.Box(
-                **box,
-                upperfence=[high],
-                y=[name],
-                orientation="h",
-                marker={"color": colour},
-                line={"width": 2},
-                width=0.5,
-                hoverinfo="x",
-            )
-        )
+    traces = [_box(name, row[~np.isnan(row)], colour) for name, row, colour in rows if not np.isnan(row).all()]
+    figure = frame(traces, x=f"test, {measure}", y="", key="random", height=230, legend=False)
     if projection is not None:
         figure.add_vline(x=projection, line={"color": AMBER, "width": 3})
+        text, look = f"the projection, {projection:.3f}", {"color": AMBER, "size": 14}
         figure.add_annotation(
-            x=projection,
-            y=1.0,
-            yref="paper",
-            yanchor="bottom",
-            text=f"the projection, {projection:.3f}",
-            showarrow=False,
-            font={"color": AMBER, "size": 14},
+            x=projection, y=1.0, yref="paper", yanchor="bottom", text=text, showarrow=False, font=look
         )
-    style(figure, x=f"test, {measure}", y="", key="random", height=230, legend=False)
     figure.update_layout(margin={"t": 30})
     return figure
+
+
+def _box(name: str, values: FloatArray, colour: str) -> Box:
+    """Quartiles, with whiskers that hold 95 %."""
+    from plotly.graph_objects import Box
+
+    parts = ("lowerfence", "q1", "median", "q3", "upperfence")
+    quantiles = np.quantile(values, [0.025, 0.25, 0.5, 0.75, 0.975]).tolist()
+    box: dict[str, Any] = {part: [quantile] for part, quantile in zip(parts, quantiles, strict=True)}
+    look: dict[str, Any] = {"marker": {"color": colour}, "line": {"width": 2}, "width": 0.5}
+    return Box(**box, y=[name], orientation="h", hoverinfo="x", **look)
 
 
 @dataclass(frozen=True)
@@ -277,25 +236,18 @@ class CellPoints:
 
 def cell_figure(points: CellPoints, *, aspect: str) -> Figure:
     """Each test item: people's label across, the projection's score up.  Equal labels are spread a little."""
-    import plotly.graph_objects as go
-
     nudge = np.random.default_rng(0).uniform(-0.5, 0.5, len(points.labels)) * _least_step(points.labels) * 0.35
-    figure = go.Figure(
-        go.Scatter(
-            x=(points.labels + nudge).tolist(),
-            y=points.scores.tolist(),
-            mode="markers",
-            marker={"size": 8, "color": BLUE, "opacity": 0.55, "line": {"color": PALE, "width": 0.5}},
-            hovertext=[
-                f"{plain(name, 80)}<br>people {label:g}, projection {score:.3g}"
-                for name, label, score in zip(points.names, points.labels, points.scores, strict=True)
-            ],
-            hoverinfo="text",
-        )
+    trace = scatter(
+        (points.labels + nudge).tolist(),
+        points.scores.tolist(),
+        marker={"size": 8, "color": BLUE, "opacity": 0.55, "line": {"color": PALE, "width": 0.5}},
+        hovertext=[
+            f"{plain(name, 80)}<br>people {label:g}, projection {score:.3g}"
+            for name, label, score in zip(points.names, points.labels, points.scores, strict=True)
+        ],
     )
     words = f"people's {html.escape(aspect)} (equal labels spread a little)"
-    style(figure, x=words, y="projection", key="cell", legend=False)
-    return figure
+    return frame([trace], x=words, y="projection", key="cell", legend=False)
 
 
 def _least_step(labels: FloatArray) -> float:
@@ -306,27 +258,15 @@ def _least_step(labels: FloatArray) -> float:
 
 def wins_figure(layers: Sequence[int], tokens: Sequence[str], wins: FloatArray, n_seeds: int) -> Figure:
     """How often each cell had the best validation alignment: wins (n_layers, n_tokens) out of `n_seeds`."""
-    import plotly.graph_objects as go
-
-    counts = wins.T.astype(int)
-    written = len(layers) <= WRITTEN_LAYERS
-    figure = go.Figure(
-        go.Heatmap(
-            z=counts.tolist(),
-            x=list(range(len(layers))),
-            y=list(range(len(tokens))),
-            zmin=0,
-            zmax=n_seeds,
-            colorscale=[[0, "#F6F8FA"], [1, TEAL]],
-            xgap=2,
-            ygap=2,
-            showscale=False,
-            text=[[str(count) if count else "" for count in row] for row in counts.tolist()] if written else None,
-            texttemplate="%{text}" if written else None,
-            textfont={"size": 14},
-            customdata=[[f"layer {layer}, token {html.escape(token)}" for layer in layers] for token in tokens],
-            hovertemplate=f"%{{customdata}}<br>best in %{{z}} of {n_seeds} seeds<extra></extra>",
-        )
+    cells = _cells(
+        wins.T,
+        [[f"{int(count)}" if count else "" for count in row] for row in wins.T],
+        zmin=0,
+        zmax=n_seeds,
+        colorscale=[[0, "#F6F8FA"], [1, TEAL]],
+        showscale=False,
+        textfont={"size": 14},
+        customdata=[[f"layer {layer}, token {html.escape(token)}" for layer in layers] for token in tokens],
+        hovertemplate=f"%{{customdata}}<br>best in %{{z}} of {n_seeds} seeds<extra></extra>",
     )
-    _style_cells(figure, layers, tokens, key="wins", height=120 + 36 * max(len(tokens), 3))
-    return figure
+    return _cell_frame([cells], layers, tokens, key="wins", height=120 + 36 * max(len(tokens), 3))

@@ -1,4 +1,4 @@
-"""Results → plotly figures.  Pure: records in, a figure out; no screen, no store; plotly is imported when used.
+"""Calibrations as they run, and what they came to: every candidate, the race, both sides of the split, the labels.
 
 Every figure names its statistic and level, keeps its axes while a run grows (so that nothing jumps), draws an
 undefined alignment as nothing rather than as 0, and escapes all text, for plotly reads a part of HTML in labels.
@@ -12,36 +12,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.records import Alignment, AspectLabels, Scale
+from core.records import Alignment, AspectLabels, FloatArray, Scale
 from core.report.figures.style import (
     AMBER,
     BLUE,
     PALE,
     QUIET,
     TEAL,
+    Mark,
     describe,
     dots,
+    frame,
     name_rows,
     plain,
+    scatter,
     snapped,
-    style,
     value_range,
 )
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure, Scatter
 
 MAX_BINS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One criteria on the candidates figure; `group` decides its colour, `detail` stands in the hover box."""
-
-    name: str
-    alignment: Alignment | None
-    group: str
-    detail: str = ""
+_COLOURS = {"chosen": TEAL, "kept": BLUE, "not finished": BLUE}
+_SYMBOLS = {"chosen": "diamond", "rejected": "circle-open", "not finished": "circle-open"}
+_ORDER = ("stopped", "rejected", "not finished", "kept", "chosen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +76,20 @@ def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, meas
 
     `slots` is how many candidates are expected in all: it fixes the horizontal axis from the start.
     """
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
+    traces = []
     for group in dict.fromkeys(mark.group for mark in marks):
-        placed = [(i, mark.alignment, _hover(mark)) for i, mark in enumerate(marks, 1) if mark.group == group]
-        look: dict[str, Any] = {"size": 9, "symbol": _group_symbol(group)}
-        colour, whisker = _group_colour(group), _whisker_colour(group)
-        figure.add_trace(dots(placed, colour, upright=True, whisker=whisker, name=group, **look))
-    _baseline_line(figure, baseline)
-    style(
-        figure,
+        placed = [(i, mark.alignment, mark.words) for i, mark in enumerate(marks, 1) if mark.group == group]
+        look: dict[str, Any] = {"size": 9, "symbol": _SYMBOLS.get(group, "circle"), "whisker": _line_colour(group)}
+        traces.append(dots(placed, _COLOURS.get(group, QUIET), upright=True, name=group, **look))
+    figure = frame(
+        traces,
         x="candidates, in the order they were drafted",
         y=measure,
         key="candidates",
         x_range=[0, max(slots, len(marks), 1) + 1],
         y_range=value_range([mark.alignment for mark in marks] + [baseline]),
     )
+    _baseline_line(figure, baseline)
     return figure
 
 
@@ -106,111 +98,92 @@ def race_figure(races: Sequence[Race], baseline: Race | None, *, measure: str) -
 
     Lines of one group are one trace with gaps, which keeps hundreds of them quick.
     """
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    order = ("stopped", "rejected", "not finished", "kept", "chosen")
-    for group in sorted({race.group for race in races}, key=lambda one: order.index(one) if one in order else 0):
-        lines = [race for race in races if race.group == group]
-        figure.add_trace(
-            go.Scatter(
-                x=[x for race in lines for x in (*race.items, None)],
-                y=[y for race in lines for y in (*race.values, None)],
-                mode="lines+markers",
+    groups = sorted({race.group for race in races}, key=lambda group: _ORDER.index(group) if group in _ORDER else 0)
+    traces = []
+    for group in groups:
+        lines, chosen = [race for race in races if race.group == group], group == "chosen"
+        traces.append(
+            scatter(
+                [x for race in lines for x in (*race.items, None)],
+                [y for race in lines for y in (*race.values, None)],
+                "lines+markers",
                 name=group,
-                line={"color": _whisker_colour(group), "width": 3 if group == "chosen" else 1.5},
-                marker={"size": 7 if group == "chosen" else 5, "color": _whisker_colour(group)},
+                line={"color": _line_colour(group), "width": 3 if chosen else 1.5},
+                marker={"size": 7 if chosen else 5, "color": _line_colour(group)},
                 hovertext=[plain(f"{race.name} ({group})", 60) for race in lines for _ in (*race.items, None)],
                 hovertemplate="<b>%{hovertext}</b><br>%{y:.3f} on %{x:,} items<extra></extra>",
             )
         )
     if baseline is not None:
-        dashed = {"dash": "dash", "color": AMBER, "width": 2}
-        figure.add_trace(
-            go.Scatter(
-                x=baseline.items,
-                y=baseline.values,
-                mode="lines",
-                name="no criteria",
-                line=dashed,
-                hovertemplate="no criteria<br>%{y:.3f} on %{x:,} items<extra></extra>",
-            )
-        )
+        hover = "no criteria<br>%{y:.3f} on %{x:,} items<extra></extra>"
+        line = {"dash": "dash", "color": AMBER, "width": 2}
+        name = "no criteria"
+        traces.append(scatter(baseline.items, baseline.values, "lines", name=name, line=line, hovertemplate=hover))
     drawn = [*races, *([baseline] if baseline else [])]
     most = max([1, *(x for race in drawn for x in race.items)])
-    style(
-        figure,
-        x="calibration items scored",
-        y=measure,
-        key="race",
-        height=380,
-        x_range=[0, most * 1.03],
-        y_range=snapped([value for race in drawn for value in race.values if value is not None]),
-    )
-    return figure
+    ends = snapped([value for race in drawn for value in race.values if value is not None])
+    x = "calibration items scored"
+    return frame(traces, x=x, y=measure, key="race", height=380, x_range=[0, most * 1.03], y_range=ends)
 
 
 def best_so_far_figure(curve: Curve, baseline: Alignment | None, *, measure: str) -> Figure:
     """Best complete candidate against calls spent, a step line; the judge without criteria as a dashed line."""
-    import plotly.graph_objects as go
-
     calls, values = list(curve.calls), list(curve.values)
-    if calls and curve.calls_now > calls[-1]:  # it still stands
+    if calls and curve.calls_now > calls[-1]:  # nothing has overtaken it since
         calls, values = [*calls, curve.calls_now], [*values, values[-1]]
-    figure = go.Figure(
-        go.Scatter(
-            x=calls,
-            y=values,
-            mode="lines+markers",
-            line={"shape": "hv", "color": BLUE, "width": 3},
-            marker={"size": 8, "color": BLUE},
-            name="best so far",
-            hovertemplate="%{y:.3f} after %{x:,} calls<extra></extra>",
-        )
+    line = scatter(
+        calls,
+        values,
+        "lines+markers",
+        line={"shape": "hv", "color": BLUE, "width": 3},
+        marker={"size": 8, "color": BLUE},
+        name="best so far",
+        hovertemplate="%{y:.3f} after %{x:,} calls<extra></extra>",
     )
-    _baseline_line(figure, baseline)
     known = [*values, *([baseline.value] if baseline is not None and baseline.value is not None else [])]
     most = max(curve.calls_expected, *calls, 1)
-    style(figure, x="calls", y=measure, key="curve", x_range=[0, most * 1.02], y_range=snapped(known))
+    figure = frame([line], x="calls", y=measure, key="curve", x_range=[0, most * 1.02], y_range=snapped(known))
+    _baseline_line(figure, baseline)
     return figure
 
 
 def sides_figure(rows: Sequence[Sides], *, measure: str) -> Figure:
     """Calibration beside held-out, with intervals, a line for each judge: how far the first flatters."""
-    import plotly.graph_objects as go
-
-    figure = go.Figure()
-    both = ("calibration", QUIET, "circle-open", 0.14), ("held-out", BLUE, "circle", -0.14)
-    for part, colour, symbol, shift in both:
-        found = [row.calibration if part == "calibration" else row.held_out for row in rows]
-        placed = [(len(rows) - 1 - i + shift, one, f"{part}: {describe(one)}") for i, one in enumerate(found)]
-        ring = {"width": 2, "color": colour}
-        figure.add_trace(dots(placed, colour, name=part, size=12, symbol=symbol, line=ring))
-    ends = value_range([one for row in rows for one in (row.calibration, row.held_out)])
-    style(figure, x=measure, y="", key="sides", height=110 + 62 * len(rows), x_range=ends)
+    ends = value_range([alignment for row in rows for alignment in (row.calibration, row.held_out)])
+    figure = frame(
+        both_sides(rows, 0.14, -0.14), x=measure, y="", key="sides", height=110 + 62 * len(rows), x_range=ends
+    )
     name_rows(figure, [plain(row.name, 40) for row in rows])
     return figure
 
 
+def both_sides(rows: Sequence[Sides], above: float, below: float) -> list[Scatter]:
+    """Calibration as rings a little `above` the line of each row, held-out as dots `below` it."""
+    looks = ("calibration", QUIET, "circle-open", above), ("held-out", BLUE, "circle", below)
+    traces = []
+    for part, colour, symbol, shift in looks:
+        alignments = [row.calibration if part == "calibration" else row.held_out for row in rows]
+        places = [len(rows) - 1 - i + shift for i in range(len(rows))]
+        words = [
+            f"{part}: {describe(alignment)}" + ("" if alignment is None else f", n = {alignment.n:,}")
+            for alignment in alignments
+        ]
+        placed = list(zip(places, alignments, words, strict=True))
+        traces.append(dots(placed, colour, name=part, size=12, symbol=symbol, line={"width": 2, "color": colour}))
+    return traces
+
+
 def labels_figure(labels: AspectLabels) -> Figure:
     """How the labels of one aspect spread over its scale: a bar per value, or per bin when there are many."""
-    import plotly.graph_objects as go
+    from plotly.graph_objects import Bar
 
     values = np.array([v for v in labels.values if v is not None], dtype=np.float64)
     edges = _bin_edges(values, labels.scale)
     counts, _ = np.histogram(values, bins=edges)
-    centres = (edges[:-1] + edges[1:]) / 2
-    figure = go.Figure(
-        go.Bar(
-            x=centres,
-            y=counts,
-            marker={"color": BLUE},
-            width=(edges[1] - edges[0]) * 0.92,
-            hovertemplate="%{y} items at %{x:.3g}<extra></extra>",
-        )
-    )
-    style(
-        figure,
+    centres, width = (edges[:-1] + edges[1:]) / 2, (edges[1] - edges[0]) * 0.92
+    hover = "%{y} items at %{x:.3g}<extra></extra>"
+    return frame(
+        [Bar(x=centres, y=counts, marker={"color": BLUE}, width=width, hovertemplate=hover)],
         x=f"{plain(labels.aspect, 40)} ({labels.scale})",
         y="items",
         key=labels.aspect,
@@ -219,41 +192,24 @@ def labels_figure(labels: AspectLabels) -> Figure:
         x_range=[edges[0], edges[-1]],
         y_range=[0, max(1, int(counts.max())) * 1.08],
     )
-    return figure
 
 
-def _group_colour(group: str) -> str:
-    return {"chosen": TEAL, "kept": BLUE, "not finished": BLUE}.get(group, QUIET)
-
-
-def _whisker_colour(group: str) -> str:
+def _line_colour(group: str) -> str:
     """Those that are out of the race keep quiet."""
-    return _group_colour(group) if _group_colour(group) != QUIET else PALE
-
-
-def _group_symbol(group: str) -> str:
-    return {"chosen": "diamond", "rejected": "circle-open", "not finished": "circle-open"}.get(group, "circle")
-
-
-def _hover(mark: Mark) -> str:
-    n = "" if mark.alignment is None else f"<br>n = {mark.alignment.n:,}"
-    return f"<b>{plain(mark.name, 60)}</b> ({plain(mark.group, 20)})<br>{describe(mark.alignment)}{n}" + (
-        f"<br>{plain(mark.detail, 280)}" if mark.detail else ""
-    )
+    return _COLOURS.get(group, PALE)
 
 
 def _baseline_line(figure: Figure, baseline: Alignment | None) -> None:
-    if baseline is None or baseline.value is None:
-        return
-    figure.add_hline(
-        y=baseline.value,
-        line={"dash": "dash", "color": AMBER, "width": 2},
-        annotation={"text": f"no criteria {baseline.value:.3f}", "font": {"color": AMBER, "size": 13}},
-        annotation_position="bottom right",
-    )
+    if baseline is not None and baseline.value is not None:
+        figure.add_hline(
+            y=baseline.value,
+            line={"dash": "dash", "color": AMBER, "width": 2},
+            annotation={"text": f"no criteria {baseline.value:.3f}", "font": {"color": AMBER, "size": 13}},
+            annotation_position="bottom right",
+        )
 
 
-def _bin_edges(values: np.ndarray[Any, np.dtype[np.float64]], scale: Scale) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _bin_edges(values: FloatArray, scale: Scale) -> FloatArray:
     """Equal bins over the scale: centred on the steps where labels are steps, else at most `MAX_BINS`."""
     span = scale.high - scale.low
     step = scale.step or (1.0 if span >= 1 and np.all(np.mod(values, 1) == 0) else None)

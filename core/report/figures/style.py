@@ -6,9 +6,12 @@ import html
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core.records import Alignment, Interval, Level, Statistic
+import numpy as np
+
+from core.records import Alignment, FloatArray, Interval, Level, Statistic
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
@@ -37,18 +40,6 @@ def describe(alignment: Alignment | None) -> str:
     return f"{alignment.value:.3f} [{alignment.interval.low:.2f}, {alignment.interval.high:.2f}]"
 
 
-def is_defined(alignment: Alignment | None) -> bool:
-    """Whether there is a value to draw."""
-    return alignment is not None and alignment.value is not None
-
-
-def defined_value(alignment: Alignment | None) -> float:
-    """The value of an alignment known to be defined."""
-    if alignment is None or alignment.value is None:
-        raise ValueError("an undefined alignment has no place on a figure")
-    return alignment.value
-
-
 def error_bars(ends: Sequence[tuple[float, Interval | None]], colour: str, *, thickness: float = 1.5) -> dict[str, Any]:
     """Plotly's error bars around values: distances up and down, 0 where there is no interval."""
     return {
@@ -60,6 +51,17 @@ def error_bars(ends: Sequence[tuple[float, Interval | None]], colour: str, *, th
         "width": 0,
         "color": colour,
     }
+
+
+def scatter(
+    x: Sequence[Any] | FloatArray, y: Sequence[Any] | FloatArray, mode: str = "markers", **look: Any
+) -> Scatter:
+    """Points, lines or both; where there is `hovertext` alone, it is the whole hover box."""
+    from plotly.graph_objects import Scatter
+
+    hover = {"hoverinfo": "text"} if "hovertext" in look and "hovertemplate" not in look else {}
+    x, y = (values if isinstance(values, np.ndarray) else list(values) for values in (x, y))
+    return Scatter(x=x, y=y, mode=mode, **hover, **look)
 
 
 def dots(
@@ -77,19 +79,30 @@ def dots(
     Values run along the horizontal axis, or the vertical one where `upright`, places along the other; `whisker` is the
     intervals' colour where it is another one, `marker` is plotly's.
     """
-    from plotly.graph_objects import Scatter
-
     known = [(place, one.value, one.interval, words) for place, one, words in placed if one and one.value is not None]
-    along, across = ("y", "x") if upright else ("x", "y")
+    values, places = [value for _, value, _, _ in known], [place for place, *_ in known]
     bars = error_bars([(value, interval) for _, value, interval, _ in known], whisker or colour, thickness=thickness)
-    return Scatter(
-        **{along: [value for _, value, _, _ in known], across: [place for place, *_ in known], f"error_{along}": bars},
-        mode="markers",
-        name=name,
-        marker={"color": colour, **marker},
-        hovertext=[words for *_, words in known],
-        hoverinfo="text",
-    )
+    x, y, bars_of = (places, values, "error_y") if upright else (values, places, "error_x")
+    look: dict[str, Any] = {bars_of: bars, "marker": {"color": colour, **marker}}
+    return scatter(x, y, name=name, hovertext=[words for *_, words in known], **look)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One line or place of a figure; `group` decides its colour, `detail` stands in the hover box."""
+
+    name: str
+    alignment: Alignment | None
+    group: str = ""
+    detail: str = ""
+
+    @property
+    def words(self) -> str:
+        """The hover box."""
+        n = "" if self.alignment is None else f", n = {self.alignment.n:,}"
+        group = f" ({plain(self.group, 20)})" if self.group else ""
+        detail = f"<br>{plain(self.detail, 280)}" if self.detail else ""
+        return f"<b>{plain(self.name, 60)}</b>{group}<br>{describe(self.alignment)}{n}{detail}"
 
 
 def plain(text: str, longest: int, *, width: int = 60, lines: int | None = None) -> str:
@@ -124,8 +137,8 @@ def snapped(values: Sequence[float]) -> tuple[float, float]:
     return (low if min(values) < 0 else 0.0), max(high, 0.2)
 
 
-def style(
-    figure: Figure,
+def frame(
+    traces: Sequence[Any],
     *,
     x: str,
     y: str,
@@ -134,8 +147,11 @@ def style(
     legend: bool = True,
     x_range: Sequence[float] | None = None,
     y_range: Sequence[float] | None = None,
-) -> None:
-    """Quiet frame that no drag moves; `uirevision` keeps what a person hid while new data comes in."""
+) -> Figure:
+    """A figure in a quiet frame that no drag moves; `uirevision` keeps what a person hid while new data comes in."""
+    from plotly.graph_objects import Figure
+
+    figure = Figure(list(traces))
     figure.update_layout(
         height=height,
         margin={"l": 64 if y else 8, "r": 16, "t": 8, "b": 52},
@@ -147,11 +163,11 @@ def style(
         uirevision=key,
         showlegend=legend,
     )
-    head_x, head_y = {"text": x, "standoff": 8}, {"text": y, "standoff": 8}
-    figure.update_xaxes(title=head_x, gridcolor=GRID, zeroline=False, linecolor=QUIET, range=x_range, fixedrange=True)
-    figure.update_yaxes(
-        title=head_y, gridcolor=GRID, zerolinecolor=QUIET, automargin=True, range=y_range, fixedrange=True
-    )
+    axis: dict[str, Any] = {"gridcolor": GRID, "fixedrange": True}
+    heads = [{"text": text, "standoff": 8} for text in (x, y)]
+    figure.update_xaxes(title=heads[0], zeroline=False, linecolor=QUIET, range=x_range, **axis)
+    figure.update_yaxes(title=heads[1], zerolinecolor=QUIET, automargin=True, range=y_range, **axis)
+    return figure
 
 
 def name_rows(figure: Figure, names: Sequence[str]) -> None:
@@ -165,47 +181,50 @@ def name_rows(figure: Figure, names: Sequence[str]) -> None:
     )
 
 
+def numbers_or_none(values: FloatArray) -> list[list[float | None]]:
+    """The rows of (n, m) values with None for NaN, which plotly leaves blank."""
+    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
+
+
 def pairs_matrix(
     names: Sequence[str],
-    numbers: Sequence[Sequence[float | None]],
+    values: FloatArray,
     text: Sequence[Sequence[str]],
     *,
     hover: Sequence[Sequence[str]],
-    told: str,
+    template: str,
     colours: Sequence[Sequence[Any]],
     key: str,
     heights: tuple[int, int],
     widths: tuple[int, int],
 ) -> Figure:
-    """Every name against every name: cells coloured by `numbers` (-1 to 1, None undefined), with `text` in them.
+    """Every name against every name: cells coloured by `values` (n, n) from -1 to 1, NaN undefined, with their `text`.
 
-    `told` is what the hover box says around `%{customdata}`, the cell's own words of `hover`; the figure is as high as
-    the first of `heights` and the second for each name; `widths` are the letters of a line of the heads and of the
-    names at the side.
+    `template` is what the hover box says around `%{customdata}`, the cell's own words of `hover`; the figure is as
+    high as the first of `heights` and the second for each name; `widths` are the letters of a line of the heads and of
+    the names at the side.
     """
-    import plotly.graph_objects as go
+    from plotly.graph_objects import Heatmap
 
     places = list(range(len(names)))
-    figure = go.Figure(
-        go.Heatmap(
-            z=numbers,
-            x=places,
-            y=places,
-            zmin=-1,
-            zmax=1,
-            colorscale=colours,
-            showscale=False,
-            xgap=3,
-            ygap=3,
-            hoverongaps=False,
-            text=text,
-            texttemplate="%{text}",
-            textfont={"color": INK},
-            customdata=hover,
-            hovertemplate=told,
-        )
+    heat = Heatmap(
+        z=numbers_or_none(values),
+        x=places,
+        y=places,
+        zmin=-1,
+        zmax=1,
+        colorscale=colours,
+        showscale=False,
+        xgap=3,
+        ygap=3,
+        hoverongaps=False,
+        text=text,
+        texttemplate="%{text}",
+        textfont={"color": INK},
+        customdata=hover,
+        hovertemplate=template,
     )
-    style(figure, x="", y="", key=key, height=heights[0] + heights[1] * len(names), legend=False)
+    figure = frame([heat], x="", y="", key=key, height=heights[0] + heights[1] * len(names), legend=False)
     figure.update_layout(margin={"t": 80, "b": 8})
     still: dict[str, Any] = {"showgrid": False, "zeroline": False, "showline": False, "ticks": "", "tickvals": places}
     heads, sides = ([stacked(name, width) for name in names] for width in widths)

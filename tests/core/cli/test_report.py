@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import core
 from core import projects
 from core.__main__ import main
 from core.calibration.settings import CalibrationSettings
@@ -67,6 +69,21 @@ def test_it_writes_the_three_files_and_tells(call: Callable[..., tuple[int, Any]
     assert body["headline"] in page.replace("&#39;", "'")
     assert {one["title"] for one in body["limits"]} >= {"No person rated these texts", "Criteria not approved"}
     assert body["ceiling"]["n"] == body["held_out"]["n"]
+
+
+def test_python_writes_the_same_files(
+    home: Path, call: Callable[..., tuple[int, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("--project", PROJECT, "--aspect", "naturalness")
+    written = core.write_report(PROJECT, "naturalness", tmp_path / "python")
+    assert (written.report.aspect, written.report.project) == ("naturalness", PROJECT)
+    for path in (written.html, written.markdown, written.csv):
+        by_command = (tmp_path / "out" / path.name).read_text("utf-8")
+        moments = r" on \d{4}-\d\d-\d\d \d\d:\d\d UTC"  # when each was written
+        assert re.sub(moments, "", path.read_text("utf-8")) == re.sub(moments, "", by_command)
+    with pytest.raises(core.UsageError, match="2 golden sets are called"):
+        monkeypatch.setattr(projects, "list_goldens", lambda *_: [written.report.golden] * 2)
+        core.write_report(PROJECT, "naturalness", tmp_path / "python", golden=written.report.golden.name)
 
 
 def test_the_golden_set_and_the_run_can_be_named(call: Callable[..., tuple[int, Any]]) -> None:

@@ -14,8 +14,8 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
-from core.projects.views.reports import Report
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
+from core.report.facts import Report
 from core.review.meetings import AgendaItem
 from core.settings import Settings
 from core.store.store import Store

@@ -19,10 +19,10 @@ from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.projects.calibration import CalibrationRequest
-from core.projects.reporting.people import label_bars
-from core.projects.views.reports import LabelBar, Report
 from core.public import ceiling
 from core.records import GoldenSet, Scale
+from core.report.facts import Report
+from core.report.people import LabelBar, label_bars
 from core.review.criteria import StateChange
 from core.settings import Settings
 from core.stats import leave_one_out, rater_table
@@ -40,14 +40,14 @@ def held_out(run: Calibration) -> np.ndarray[Any, np.dtype[np.intp]]:
 
 
 def test_alignments_are_those_of_the_run(told: Report, run: Calibration) -> None:
-    result = told.result
-    assert (result.final.calibration, result.final.held_out) == (run.calibration, run.held_out)
-    for side, found in (("calibration", result.no_criteria.calibration), ("held_out", result.no_criteria.held_out)):
+    final, best_single, no_criteria = told.sides
+    assert (final.calibration, final.held_out) == (run.calibration, run.held_out)
+    for side, found in (("calibration", no_criteria.calibration), ("held_out", no_criteria.held_out)):
         assert found == run.no_criteria[side]
-    assert result.best_single.held_out == run.best_single["held_out"]
-    assert result.optimism == run.optimism
-    assert (result.n_calibration, result.n_held_out) == (len(run.split.calibration), len(run.split.held_out))
-    assert result.warnings == run.warnings
+    assert best_single.held_out == run.best_single["held_out"]
+    assert told.calibration.optimism == run.optimism
+    assert told.n_held_out == len(run.split.held_out)
+    assert told.calibration.warnings == run.warnings
 
 
 def test_the_ceiling_is_one_rater_left_out_on_the_held_out_items(
@@ -63,7 +63,7 @@ def test_the_ceiling_is_one_rater_left_out_on_the_held_out_items(
         generator=np.random.default_rng(0),
         resamples=0,
     ).alignment
-    found = told.labelling.ceiling
+    found = told.raters.ceiling.alignment
     assert found is not None
     assert (found.value, found.n) == (own.value, own.n)
     assert found.interval is not None
@@ -71,33 +71,39 @@ def test_the_ceiling_is_one_rater_left_out_on_the_held_out_items(
 
 def test_agreement_of_raters_is_that_of_the_ceiling_command(told: Report, sample: GoldenSet) -> None:
     own = ceiling(sample, "coherence", bootstrap=0)
-    people = told.labelling
-    assert (people.alpha, people.alpha_n) == (own.alpha.value, own.alpha.n_items)
-    assert {one.name: one.n for one in people.raters} == dict.fromkeys(("r1", "r2", "r3"), len(sample.items))
+    people = told.raters
+    assert people.alpha == own.alpha
+    assert people.n_rated == dict.fromkeys(("r1", "r2", "r3"), len(sample.items))
     assert people.alpha_interval is not None
     assert people.alpha_interval.low < own.alpha.value < people.alpha_interval.high  # type: ignore[operator]
 
 
-def test_the_shelf_compares_on_the_items_that_nobody_saw(told: Report, run: Calibration) -> None:
-    shelf = told.result.shelf
-    rows = {one.kind: one for one in shelf.rows}
-    ours, bare = rows["calibrated"], rows["no criteria"]
-    assert ours.ours and not bare.ours
-    assert shelf.n_items == run.held_out.n  # all judges scored everything, and only this one has seen labels
+def test_judges_are_compared_on_the_items_that_nobody_saw(told: Report, run: Calibration) -> None:
+    judges = told.judges
+    places = {row.kind: k for k, row in enumerate(judges.rows)}
+    ours, bare = (judges.rows[places[kind]] for kind in ("calibrated", "no criteria"))
+    assert judges.ours == places["calibrated"]
+    assert (
+        judges.board.pool.n_common == run.held_out.n
+    )  # all judges scored everything, and only this one has seen labels
     assert (ours.alignment.value, bare.alignment.value) == (run.held_out.value, run.no_criteria["held_out"].value)
-    assert bare.difference == pytest.approx(ours.alignment.value - bare.alignment.value)  # type: ignore[operator]
-    assert (ours.difference, ours.p) == (None, None)
-    assert {"calibrated", "no criteria", "metric"} == set(rows)
+    gap = judges.ours_minus(places["no criteria"])
+    assert gap is not None
+    assert gap.value == pytest.approx(ours.alignment.value - bare.alignment.value)  # type: ignore[operator]
+    assert judges.board.pairwise is not None
+    assert gap.p == judges.board.pairwise.p_holm[judges.ours, places["no criteria"]]  # corrected over the table
+    assert judges.ours_minus(judges.ours) is None
+    assert {"calibrated", "no criteria", "metric"} == set(places)
 
 
 def test_sources_average_to_the_judge_and_systems_add_up(
     told: Report, run: Calibration, sample: GoldenSet, held_out: Any
 ) -> None:
-    spread = told.result.sources
+    spread = told.sources
     assert run.held_out.level == "sample"
-    assert spread.n_defined == run.held_out.n_groups  # every sample source has six items
+    assert len(spread.values) == run.held_out.n_groups  # every sample source has six items
     assert np.mean(spread.values) == pytest.approx(run.held_out.value)
-    systems = told.result.systems
+    systems = told.systems
     assert sum(one.alignment.n for one in systems) == run.held_out.n
     labels = sample.labels("coherence")
     for one in systems:
@@ -107,22 +113,22 @@ def test_sources_average_to_the_judge_and_systems_add_up(
 
 
 def test_scores_on_the_scale_are_the_held_out_ones(told: Report, run: Calibration, sample: GoldenSet) -> None:
-    found, labels = told.result.on_the_scale, sample.labels("coherence")
+    found, labels = told.on_the_scale, sample.labels("coherence")
     scores = dict(zip(run.scores.item_ids, run.scores.values[0], strict=True))
     own = [(float(scores[sample.item_ids[k]]), float(labels[k])) for k in run.split.held_out]
-    assert sorted((one.score, one.label) for one in found.points) == sorted(own)
-    assert found.mae == pytest.approx(np.mean([abs(score - label) for score, label in own]))
-    assert found.bias == pytest.approx(np.mean([score - label for score, label in own]))
-    assert sum(band.n for band in found.bands) == found.n == len(own)
+    assert sorted(zip(found.scores, found.labels, strict=True)) == sorted(own)
+    assert found.curve is not None and found.curve.before is not None
+    assert found.curve.before.mae == pytest.approx(np.mean([abs(score - label) for score, label in own]))
+    assert found.curve.before.bias == pytest.approx(np.mean([score - label for score, label in own]))
+    assert sum(band.n for band in found.curve.bins) == found.n == len(own)
 
 
 def test_what_was_judged(told: Report, sample: GoldenSet) -> None:
-    judged = told.judged
-    assert judged.golden_id == sample.digest == told.reproduce.golden_digest
-    assert sum(bar.n for bar in judged.bars) == judged.n_labelled == len(sample.items)
-    assert judged.mean == pytest.approx(np.mean(sample.labels("coherence")))
-    assert judged.added_by == "Ann"
-    assert judged.definition == "A definition."
+    assert told.golden.golden_id == sample.digest == told.calibration.golden_digest
+    assert told.labels.n == len(sample.items)
+    assert told.labels.mean == pytest.approx(np.mean(sample.labels("coherence")))
+    assert told.added_by == "Ann"
+    assert told.asked.definition == "A definition."
 
 
 def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths() -> None:
@@ -141,7 +147,7 @@ def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths() -> None:
 def test_simulated_labels_are_known_under_any_name(
     told: Report, kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[..., str]
 ) -> None:
-    assert told.judged.simulated
+    assert told.labels.simulated
     store, settings = kept
     labels = sample.aspects["coherence"]
     changed = replace(labels, values=(4.5, *labels.values[1:]))  # one label that a person gave
@@ -154,36 +160,40 @@ def test_simulated_labels_are_known_under_any_name(
         drive(store, settings, projects.start_calibration(store, settings, asked))
     newest, older = projects.calibrations_of(store, project, golden_id, "coherence")
     found = projects.report(store, project, golden_id, "coherence")
-    assert not found.judged.simulated
-    assert found.labelling.ceiling is None and found.labelling.alpha is None and not found.labelling.raters
-    assert "one label an item" in found.labelling.ceiling_reason
-    assert found.result.run_id == newest.run_id
-    assert projects.report(store, project, golden_id, "coherence", older.run_id).result.run_id == older.run_id
+    assert not found.labels.simulated
+    raters = found.raters
+    assert raters.ceiling.alignment is None and raters.alpha.value is None and not raters.n_rated
+    assert "one label an item" in raters.ceiling.reason
+    assert found.run.run_id == newest.run_id
+    assert projects.report(store, project, golden_id, "coherence", older.run_id).run.run_id == older.run_id
     assert len(found.openings) == 2
-    assert found.costs.every[0].n_runs == 2
+    assert [line.n_runs for line in found.costs] == [1, 2]
 
 
 def test_how_the_criteria_came_about(told: Report, run: Calibration, world: Any) -> None:
     history = told.history
     assert {one.criteria_id for one in history.chosen} == {one.criteria_id for one in run.chosen}
-    (edit,) = (one for one in history.versions if one.origin == "edit")
+    (edit,) = (one.criteria for one in history.versions if one.criteria.origin == "edit")
     assert (edit.author, edit.note, edit.parents) == ("Ann", "A note.", (run.chosen[0].criteria_id,))
     places = {one.criteria_id: k for k, one in enumerate(history.versions)}
     for one in history.versions:
-        assert all(places[parent] < places[one.criteria_id] for parent in one.parents)  # ancestors first, all there
+        assert all(
+            places[parent] < places[one.criteria_id] for parent in one.criteria.parents
+        )  # ancestors first, all there
     approved = next(one for one in history.versions if one.criteria_id == run.chosen[0].criteria_id)
     assert approved.approval is not None
     assert (approved.approval.actor, approved.approval.reason) == ("Ann", "A reason.")
-    assert [change.state for change in approved.changes] == ["proposed", "approved"]
+    assert approved.review is not None
+    assert [change.state for change in approved.review.changes] == ["proposed", "approved"]
     listed = projects.list_criteria(world.store, world.project_id, world.aspect, world.golden_id)
     assert sum(history.made.values()) == sum(one.origin != "none" for one in listed)
     (point,) = history.meetings[0].points
     assert [vote.voter for vote in point.votes] == ["Bo"]
-    assert told.others_approved == ()
+    assert history.others_approved == ()
 
 
 def test_approved_criteria_that_the_judge_does_not_use_are_named(world: Any, told: Report) -> None:
-    store, (edit,) = world.store, (one for one in told.history.versions if one.origin == "edit")
+    store, (edit,) = world.store, (one for one in told.history.versions if one.criteria.origin == "edit")
     store.events.add(
         world.project_id,
         StateChange("approved", "r", subject=edit.criteria_id),
@@ -191,7 +201,7 @@ def test_approved_criteria_that_the_judge_does_not_use_are_named(world: Any, tol
         form="approved for a test",
     )
     again = projects.report(store, world.project_id, world.golden_id, world.aspect)
-    assert again.others_approved == (edit.criteria_id,)
+    assert again.history.others_approved == (edit.criteria_id,)
 
 
 def test_where_judge_and_people_part(told: Report, run: Calibration, sample: GoldenSet) -> None:
@@ -203,20 +213,20 @@ def test_where_judge_and_people_part(told: Report, run: Calibration, sample: Gol
     gaps = (scores - scores.mean()) / scores.std() - (labels - labels.mean()) / labels.std()
     assert apart.n_apart == int((np.abs(gaps) >= run.settings.min_gap).sum())
     own = dict(zip((sample.item_ids[k] for k in at), gaps, strict=True))
-    assert all(one.gap == pytest.approx(own[one.item_id]) for one in apart.examples)
-    looked = [one for one in apart.examples if one.verdict is not None]
+    assert all(one.gap == pytest.approx(own[one.item.item_id]) for one in apart.examples)
+    looked = [one for one in apart.examples if one.triage is not None]
     assert looked == list(apart.examples[:3])  # those that people looked at come first
     assert apart.by_verdict == dict.fromkeys(("judge wrong", "label wrong", "ambiguous"), 1)
-    assert sum(one.decided == "accepted" and one.decided_why == "Because." for one in looked) == 1
+    assert [(one.decision.verdict, one.decision.reason) for one in looked if one.decision] == [("accepted", "Because.")]
     assert len(apart.examples) == 3 + 5
     assert all(one.side == "calibration" for one in apart.examples)
 
 
 def test_costs_are_those_of_the_run(told: Report, run: Calibration) -> None:
-    this = told.costs.this
+    this, *every = told.costs
     assert (this.calls, this.usage, this.n_runs) == (run.calls, run.usage, 1)
     assert this.seconds is not None and this.seconds > 0
-    assert [one.kind for one in told.costs.every] == ["calibration"]
+    assert [one.name for one in every] == ["all calibrations"]
 
 
 def test_the_command_gets_the_same_again(
@@ -234,8 +244,8 @@ def test_the_command_gets_the_same_again(
     assert words[:3] == ["python", "-m", "core"]
     assert main([str(file) if word == "GOLDEN" else word for word in words[3:]] + ["--json"]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert again["held_out"] == found.result.final.held_out.as_json()
-    assert again["calls"] == found.costs.this.calls
+    assert again["held_out"] == found.held_out.as_json()
+    assert again["calls"] == found.costs[0].calls
 
 
 def test_settings_without_an_option_are_named_behind_the_command(told: Report) -> None:

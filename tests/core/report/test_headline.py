@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from core.projects.views.reports import BothSides, Report
 from core.records import Alignment, Interval
-from core.report.headline import headline
-from core.report.limits import limits
+from core.report.facts import Report
+from core.report.findings import headline, limits
 from core.report.page import html_page
+from core.report.people import LabelBar
 from core.report.rows import figure_rows
+from core.review.criteria import Review
 from core.stats import BesidePeople, BesideRater, gain_words
 
 
@@ -32,9 +34,17 @@ def beside(low: float, high: float, p: float | None = 0.01, n_sources: int = 20)
 
 
 def with_figures(told: Report, held: Alignment, people: BesidePeople | None, reason: str = "") -> Report:
-    result = replace(told.result, final=BothSides("calibrated judge", told.result.final.calibration, held))
-    labelling = replace(told.labelling, beside=people, tests=(), ceiling_reason=reason)
-    return replace(told, result=result, labelling=labelling, judged=replace(told.judged, simulated=False))
+    ceiling = replace(told.raters.ceiling, reason=reason)
+    return replace(
+        told,
+        calibration=replace(told.calibration, held_out=held),
+        raters=replace(told.raters, beside=people, tests=(), ceiling=ceiling),
+        labels=replace(told.labels, simulated=False),
+    )
+
+
+def with_calibration(told: Report, **changed: Any) -> Report:
+    return replace(told, calibration=replace(told.calibration, **changed))
 
 
 GOOD = aligned(0.6, 0.4, 0.8)
@@ -74,12 +84,12 @@ def test_a_higher_figure_against_an_easier_target_is_not_above(told: Report) -> 
     """The mean of all raters is easier to meet than that of the others; only the paired difference decides."""
     narrow = aligned(0.9, 0.88, 0.92)
     changed = with_figures(told, narrow, beside(-0.1, 0.02))
-    labelling = replace(changed.labelling, ceiling=aligned(0.5, 0.48, 0.52))
-    assert headline(replace(changed, labelling=labelling)).standing == "open"
+    ceiling = replace(changed.raters.ceiling, alignment=aligned(0.5, 0.48, 0.52))
+    assert headline(replace(changed, raters=replace(changed.raters, ceiling=ceiling))).standing == "open"
 
 
 def test_simulated_labels_are_nobodys_people(told: Report) -> None:
-    assert told.judged.simulated
+    assert told.labels.simulated
     assert "your people" not in headline(told).sentence
     assert "the simulated raters" in headline(told).sentence
 
@@ -101,27 +111,39 @@ def test_limits_come_from_the_facts(told: Report) -> None:
 
 
 def test_each_fact_brings_its_limit_and_takes_it_away(told: Report) -> None:
-    result, people, judged = told.result, told.labelling, told.judged
-    unread = replace(result.final, held_out=replace(result.final.held_out, n_unscored=7))
+    c, raters, labels = told.calibration, told.raters, told.labels
+    edited = (one for one in told.history.versions if not one.chosen)
+    other = replace(next(edited), review=Review("c1", "approved", (), ()))
+    history = replace(told.history, versions=(*told.history.versions, other))
     cases = {
-        "Replies that could not be read": replace(told, result=replace(result, final=unread)),
-        "Labels nearly all the same": replace(told, judged=replace(judged, largest_share=0.9)),
-        "One rater": replace(told, labelling=replace(people, raters=people.raters[:1])),
-        "One label an item": replace(told, labelling=replace(people, raters=())),
-        "People agree little": replace(told, labelling=replace(people, alpha=0.2)),
+        "Replies that could not be read": with_calibration(told, held_out=replace(c.held_out, n_unscored=7)),
+        "Labels nearly all the same": replace(
+            told, labels=replace(labels, bars=(LabelBar(1, 1, 9), LabelBar(2, 2, 1)))
+        ),
+        "One rater": replace(told, raters=replace(raters, n_rated={"r1": 3})),
+        "One label an item": replace(told, raters=replace(raters, n_rated={})),
+        "People agree little": replace(told, raters=replace(raters, alpha=replace(raters.alpha, value=0.2))),
         "Held-out looked at often": replace(told, openings=told.openings * 3),
-        "Stopped early": replace(told, result=replace(result, stopped_early="The budget was used up.")),
-        "Other criteria are approved": replace(told, others_approved=("c1",)),
-        "Chosen with luck": replace(told, result=replace(result, optimism=0.3)),
+        "Stopped early": with_calibration(told, work=replace(c.work, left_out=("The budget was used up.",))),
+        "Other criteria are approved": replace(told, history=history),
+        "Chosen with luck": with_calibration(told, held_out=aligned(c.calibration.value - 0.3)),  # type: ignore[operator]
     }
-    calm = replace(
-        told,
-        labelling=replace(people, alpha=0.9),
-        others_approved=(),
-        result=replace(result, optimism=0.0, notice="", n_held_out=500, n_calibration=500, warnings=()),
-        judged=replace(judged, simulated=False, n_systems=1),
-        misaligned=replace(told.misaligned, by_verdict={}),
-        history=replace(told.history, versions=tuple(replace(one, state="approved") for one in told.history.versions)),
+    approved = tuple(
+        replace(one, review=Review(one.criteria_id, "approved", (), ())) for one in told.history.versions if one.chosen
+    )
+    calm = with_calibration(
+        replace(
+            told,
+            raters=replace(raters, alpha=replace(raters.alpha, value=0.9)),
+            labels=replace(labels, simulated=False),
+            golden=replace(told.golden, n_systems=1),
+            misaligned=replace(told.misaligned, by_verdict={}),
+            history=replace(told.history, versions=approved),
+        ),
+        held_out=c.calibration,
+        judge_state={},
+        split=replace(c.split, calibration=tuple(range(500)), held_out=tuple(range(500))),
+        warnings=(),
     )
     assert titles(calm) == []
     for title, changed in cases.items():
@@ -129,27 +151,25 @@ def test_each_fact_brings_its_limit_and_takes_it_away(told: Report) -> None:
 
 
 def test_warnings_of_the_run_are_not_said_twice(told: Report) -> None:
-    result = told.result
-    own = f"{result.n_held_out} held-out labels: the interval of the reported alignment is wide."
-    changed = replace(told, result=replace(result, warnings=(own, "Something else.")))
-    texts = [one.text for one in limits(changed)]
+    own = f"{told.n_held_out} held-out labels: the interval of the reported alignment is wide."
+    texts = [one.text for one in limits(with_calibration(told, warnings=(own, "Something else.")))]
     assert own not in texts
     assert "Something else." in texts
 
 
 def test_the_gain_over_no_criteria_is_told_with_its_test_everywhere(told: Report) -> None:
-    gain = told.result.gain
+    gain = told.calibration.gain
     sentence = gain_words(gain)
     assert sentence in headline(told).details
     assert sentence not in [one.text for one in limits(told)], "said once"
-    rows = {row[:2]: row[4:] for row in figure_rows(told)}
+    rows = {(row.what, row.statistic): (row.value, row.low, row.high, row.n) for row in figure_rows(told)}
     ends = gain.interval
     assert ends is not None
-    statistic = f"difference in {told.result.statistic}"
+    statistic = f"difference in {told.held_out.statistic}"
     assert rows["gain over no criteria", statistic] == (gain.value, ends.low, ends.high, gain.n)
     assert rows["gain over no criteria", "p"][0] == gain.p
     assert "Gain over no criteria, held-out" in html_page(told)
     by_chance = replace(gain, value=0.05, interval=Interval(-0.1, 0.2), p=0.4)
-    words = " ".join(headline(replace(told, result=replace(told.result, gain=by_chance))).details)
+    words = " ".join(headline(with_calibration(told, gain=by_chance)).details)
     assert "A gain over no criteria is not shown" in words
     assert "help" not in words

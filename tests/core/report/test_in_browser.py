@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.projects.views.reports import Report
+from core.report.facts import Report
 from core.report.page import html_page
 
 

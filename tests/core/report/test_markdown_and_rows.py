@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import re
 from dataclasses import replace
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from core.projects.views.reports import Report
 from core.records import Alignment
-from core.report.markdown import fenced, literal, markdown_page
+from core.report.facts import Report
+from core.report.markdown import fenced, markdown_page
+from core.report.page import html_page
 from core.report.rows import HEADER, figures_csv
 
 
@@ -25,7 +28,7 @@ def shown(text: str) -> str:
 
 
 def test_hostile_text_becomes_no_markup(hostile: Report, evil: str) -> None:
-    page = markdown_page(hostile)
+    page = markdown_page(html_page(hostile))
     kinds = {one.type for one in tokens(page)}
     assert not kinds & {"html_block", "html_inline", "link_open", "image"}
     assert "www.evil" not in page.split("```")[0]  # where a wiki would make a link of it
@@ -34,25 +37,52 @@ def test_hostile_text_becomes_no_markup(hostile: Report, evil: str) -> None:
 
 def test_the_criteria_stand_whole_in_code_that_they_cannot_close(told: Report, hostile: Report) -> None:
     for report in (told, hostile):
-        fences = [one.content.rstrip("\n") for one in tokens(markdown_page(report)) if one.type == "fence"]
+        fences = [one.content.rstrip("\n") for one in tokens(markdown_page(html_page(report))) if one.type == "fence"]
         for version in report.history.chosen:
-            assert version.text in fences
+            assert version.criteria.text in fences
     text = "``` x\n`````\n# y"
-    (only,) = (one for one in tokens("\n".join(fenced(text, 100))) if one.type == "fence")
+    (only,) = (one for one in tokens("\n".join(fenced(text))) if one.type == "fence")
     assert only.content.rstrip("\n") == text
+
+
+def literal(text: str) -> str:
+    """A paragraph of that text."""
+    return markdown_page(f"<body><p>{html.escape(text)}</p></body></html>").rstrip("\n")
 
 
 def test_literal_lines() -> None:
     for text in ("- a", "1. a", "# a", "> a", "a | b", "<b>", "&lt;", "*a*", "_a_", "`a`", "[a](b)", "~~a~~", "a\nb"):
         page = f"x\n\n{literal(text)}\n"
         assert {one.type for one in tokens(page)} <= {"paragraph_open", "paragraph_close", "inline", "text"}
-        assert shown(page) == f"x{text.replace(chr(10), ' / ')}"
+        assert shown(page) == f"x{text.replace(chr(10), ' ')}"
+
+
+def test_figures_stand_as_they_are_and_make_no_link() -> None:
+    assert literal("at 0.47 [0.37, 0.57], p < 0.001") == "at 0.47 [0.37, 0.57], p < 0.001"
+    hostile = ("[0.37, 0.57](javascript:x)", "[1, 2]: /x", "[1, 2][3, 4]", "<0.5>")
+    page = "\n\n".join(["[1, 2]", *(literal(text) for text in hostile)])
+    assert not {"link_open", "html_inline"} & {one.type for one in tokens(page)}
+
+
+def test_both_pages_say_the_same(told: Report) -> None:
+    """Every heading and every cell of every table of the page stands in the Markdown too."""
+    marked = shown(markdown_page(html_page(told)))
+    page = html.unescape(re.sub(r"<svg.*?</svg>", "", html_page(told), flags=re.DOTALL))
+    texts = re.findall(r"<(?:h[23]|th|td|caption)\b[^>]*>(.*?)</(?:h[23]|th|td|caption)>", page, flags=re.DOTALL)
+    cells = [" ".join(re.sub(r"<[^>]+>", "", text).split()) for text in texts if "<br>" not in text]
+    assert len(cells) > 200
+    assert [cell for cell in cells if cell not in marked and cell != "In short"] == []
+
+
+def test_what_changed_is_marked_in_words_too() -> None:
+    page = "<body><div class='text small'>a <del>b</del><ins>c</ins> d\n&lt;e&gt;</div></body></html>"
+    assert markdown_page(page) == "```text\na [-b-]{+c+} d\n<e>\n```\n"
 
 
 def test_tables_keep_their_columns(hostile: Report) -> None:
     rows = 0
     width, cells = 0, 0
-    for one in tokens(markdown_page(hostile)):
+    for one in tokens(markdown_page(html_page(hostile))):
         if one.type == "thead_open":
             width = 0
         if one.type == "th_open":
@@ -74,7 +104,7 @@ def read(report: Report) -> list[dict[str, str]]:
 def test_every_figure_is_a_row(told: Report) -> None:
     rows = read(told)
     assert tuple(rows[0]) == HEADER
-    held = told.result.final.held_out
+    held = told.held_out
     assert held.interval is not None
     first = rows[0]
     assert (first["what"], first["statistic"], first["level"], first["side"]) == (
@@ -90,25 +120,23 @@ def test_every_figure_is_a_row(told: Report) -> None:
     ]
     assert int(first["n"]) == held.n
     by = {(row["what"], row["statistic"]): row["value"] for row in rows}
-    assert float(by["raters", "Krippendorff's alpha (ordinal)"]) == told.labelling.alpha
-    assert int(by["this calibration", "calls"]) == told.costs.this.calls
+    assert float(by["raters", "Krippendorff's alpha (ordinal)"]) == told.raters.alpha.value
+    assert int(by["this calibration", "calls"]) == told.costs[0].calls
     assert by["this calibration", "dollars"] == ""  # nothing was paid to anybody, and that is not 0
-    assert sum(row["what"] == "a source" for row in rows) == told.result.sources.n_defined
+    assert sum(row["what"] == "a source" for row in rows) == len(told.sources.values)
     labels = [int(row["value"]) for row in rows if row["what"].startswith("label ")]
-    assert labels == [bar.n for bar in told.judged.bars]
+    assert labels == [bar.n for bar in told.labels.bars]
 
 
 def test_undefined_is_an_empty_cell(told: Report) -> None:
     nothing = Alignment("spearman", "sample", None, 0, reason="r")
-    result = replace(told.result, final=replace(told.result.final, held_out=nothing))
-    row = read(replace(told, result=result))[0]
+    row = read(replace(told, calibration=replace(told.calibration, held_out=nothing)))[0]
     assert (row["value"], row["low"], row["high"], row["n"]) == ("", "", "", "0")
 
 
 def test_no_cell_can_run(told: Report) -> None:
-    rows = tuple(replace(one, name="=HYPERLINK(1)") for one in told.result.shelf.rows)
-    systems = tuple(replace(one, name="@x") for one in told.result.systems)
-    shelf = replace(told.result.shelf, rows=rows)
-    changed = replace(told, result=replace(told.result, shelf=shelf, systems=systems))
+    rows = tuple(replace(one, name="=HYPERLINK(1)") for one in told.judges.rows)
+    judges = replace(told.judges, board=replace(told.judges.board, rows=rows))
+    changed = replace(told, judges=judges, systems=tuple(replace(one, name="@x") for one in told.systems))
     for row in csv.reader(io.StringIO(figures_csv(changed))):
         assert not any(cell.startswith(("=", "@", "+")) for cell in row)

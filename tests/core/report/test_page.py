@@ -9,15 +9,18 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from lxml import etree
 
-from core.projects.views.reports import Report
+from core.comparison import HumanCeiling
 from core.records import Alignment
-from core.report.limits import limits
+from core.report.facts import Report
+from core.report.findings import limits
+from core.report.measured import OnTheScale
 from core.report.page import html_page
-from core.report.words import bounded, number
-from core.report.words import told as in_words
+from core.report.people import Labels, Raters
+from core.report.words import bounded, estimate, number
 
 VOID = set("area base br col embed hr img input link meta source track wbr".split())
 PHRASING = set("a bdi br code del em ins small span strong".split())
@@ -146,23 +149,22 @@ def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile_html: str, evil:
 
 def test_every_part_stands_on_the_page_with_its_figures(plain_html: str, told: Report) -> None:
     shown = re.sub(r"\s+", " ", "".join(checked(plain_html).text))
-    result = told.result
-    for one in (result.final, result.best_single, result.no_criteria):
+    for one in told.sides:
         for side in (one.calibration, one.held_out):
             assert number(side.value) in shown
-            assert in_words(side) in shown  # on the plots
-    for row in result.shelf.rows:
+            assert estimate(side) in shown  # on the plots
+    for row in told.judges.rows:
         assert row.name in shown
     for version in told.history.chosen:
-        assert re.sub(r"\s+", " ", version.text) in shown
+        assert re.sub(r"\s+", " ", version.criteria.text) in shown
         assert version.criteria_id in shown
     for limit in limits(told):
         assert limit.text in shown
     for example in told.misaligned.examples:
-        assert example.item_id in shown
+        assert example.item.item_id in shown
     for opening in told.openings:
         assert opening.why in shown
-    assert told.reproduce.golden_digest in shown
+    assert told.golden.golden_id in shown
     assert told.reproduce.judge_digest in shown
     assert re.sub(r"\s+", " ", told.reproduce.command) in shown
     assert "Looked at." in shown
@@ -172,20 +174,16 @@ def test_every_part_stands_on_the_page_with_its_figures(plain_html: str, told: R
 
 def test_undefined_is_a_dash(told: Report) -> None:
     nothing = Alignment("spearman", "sample", None, 0, reason="all labels are equal")
-    result = told.result
+    judges = replace(told.judges, board=replace(told.judges.board, rows=(), problem="Nothing is common."))
     empty = replace(
         told,
-        result=replace(
-            result,
-            final=replace(result.final, held_out=nothing, calibration=nothing),
-            shelf=replace(result.shelf, rows=(), problem="Nothing is common."),
-            systems=(),
-            sources=replace(result.sources, values=()),
-            on_the_scale=replace(result.on_the_scale, points=(), bands=(), n=0, mae=None, bias=None),
-            optimism=None,
-        ),
-        labelling=replace(told.labelling, ceiling=None, raters=(), alpha=None, alpha_interval=None),
-        judged=replace(told.judged, mean=None, largest_share=None),
+        calibration=replace(told.calibration, held_out=nothing, calibration=nothing),
+        judges=judges,
+        systems=(),
+        sources=replace(told.sources, values=()),
+        on_the_scale=OnTheScale(np.empty(0), np.empty(0), 0, None),
+        raters=Raters({}, "", replace(told.raters.alpha, value=None), None, HumanCeiling(None)),
+        labels=Labels((), None, simulated=False),
         history=replace(told.history, versions=(), meetings=(), rounds=()),
         misaligned=replace(told.misaligned, examples=(), by_verdict={}),
         openings=(),
@@ -201,7 +199,7 @@ def test_undefined_is_a_dash(told: Report) -> None:
 
 
 def test_changes_are_marked(plain_html: str, told: Report) -> None:
-    (edit,) = (one for one in told.history.versions if one.origin == "edit")
+    (edit,) = (one for one in told.history.versions if one.criteria.origin == "edit")
     place = plain_html.index(f"<code>{edit.criteria_id}</code></strong>")
     assert "<ins>" in plain_html[place : place + 4_000]
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from lxml import etree
 
-from core.projects.views.reports import Report
 from core.report import plots
-from core.report.svg import WIDTH, Axis, element, snapped
-from core.report.words import told as in_words
+from core.report.facts import Report
+from core.report.plots import WIDTH, Axis, element
+from core.report.words import estimate
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -24,14 +24,6 @@ def test_an_axis_maps_and_ticks() -> None:
     assert Axis(-1, 1, 0, 1).ticks(4) == pytest.approx((-1, -0.5, 0, 0.5, 1))
 
 
-@pytest.mark.parametrize(
-    ("values", "ends"),
-    [([], (0, 0.2)), ([0.41], (0, 0.6)), ([-0.05, 0.9], (-0.2, 1.0)), ([-0.99, 1.0], (-1.0, 1.0))],
-)
-def test_ends_of_an_axis(values: list[float], ends: tuple[float, float]) -> None:
-    assert snapped(values) == pytest.approx(ends)
-
-
 def test_elements_escape_what_they_hold() -> None:
     assert element("text", "<b>&", fill='"x"', stroke_width=1.5, id=None) == (
         '<text fill="&#34;x&#34;" stroke-width="1.5">&lt;b&gt;&amp;</text>'
@@ -39,10 +31,10 @@ def test_elements_escape_what_they_hold() -> None:
 
 
 def test_dots_stand_in_the_order_of_the_figures(told: Report) -> None:
-    drawing = etree.fromstring(plots.shelf_plot(told))
+    drawing = etree.fromstring(plots.judges_plot(told))
     dots = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]
     small = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "3"]
-    values = [one.alignment.value for one in told.result.shelf.rows]
+    values = [one.alignment.value for one in told.judges.rows]
     assert len(dots) == len(values)
     assert sorted(dots, reverse=True) == dots  # best first
     # the same scale for all: distances of dots are in proportion to distances of values
@@ -50,37 +42,36 @@ def test_dots_stand_in_the_order_of_the_figures(told: Report) -> None:
     assert (dots[0] - dots[1]) / (dots[0] - dots[2]) == pytest.approx((first - second) / (first - third), abs=1e-3)  # type: ignore[operator]
     assert all(0 < x < WIDTH for x in dots)
     # under each judge: its figure against the mean of the other raters, on the same axis
-    like = [one.like_person.value for one in told.result.shelf.rows]  # type: ignore[union-attr]
+    like = [one.people.judge.value for one in told.judges.rows]  # type: ignore[union-attr]
     assert len(small) == len(like)
     scale = (dots[0] - dots[2]) / (first - third)  # type: ignore[operator]
     assert small[0] - dots[0] == pytest.approx((like[0] - first) * scale, abs=0.02)  # type: ignore[operator]
     described = drawing.findtext(f"{SVG}desc")
-    for one in told.result.shelf.rows:
-        assert in_words(one.alignment) in described
-        assert in_words(one.like_person) in described
+    for one in told.judges.rows:
+        assert estimate(one.alignment) in described
+        assert estimate(one.people.judge)  # type: ignore[union-attr] in described
 
 
 def test_an_undefined_judge_has_a_row_and_no_dot(told: Report) -> None:
-    rows = told.result.shelf.rows
-    gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None), like_person=None)
-    changed = replace(
-        told, result=replace(told.result, shelf=replace(told.result.shelf, rows=(rows[0], gone, *rows[2:])))
-    )
-    drawing = etree.fromstring(plots.shelf_plot(changed))
+    rows = told.judges.rows
+    gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None), people=None)
+    board = replace(told.judges.board, rows=(rows[0], gone, *rows[2:]))
+    changed = replace(told, judges=replace(told.judges, board=board))
+    drawing = etree.fromstring(plots.judges_plot(changed))
     assert len([one for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]) == len(rows) - 1
     assert "—" in [one.text for one in drawing.iter(f"{SVG}text")]
 
 
 def test_bars_are_as_high_as_their_counts(told: Report) -> None:
-    drawing = etree.fromstring(plots.labels_plot(told.judged))
+    drawing = etree.fromstring(plots.labels_plot(told.labels))
     heights = [float(one.get("height")) for one in drawing.iter(f"{SVG}rect")]
-    counts = [bar.n for bar in told.judged.bars]
+    counts = [bar.n for bar in told.labels.bars]
     most = max(heights)
     assert [height / most for height in heights] == pytest.approx([n / max(counts) for n in counts], abs=1e-3)
 
 
 def test_sources_are_counted_in_fifths(told: Report) -> None:
-    spread = replace(told.result.sources, values=(-0.5, 0.0, 0.19, 0.2, 1.0))
+    spread = replace(told.sources, values=(-0.5, 0.0, 0.19, 0.2, 1.0))
     drawing = etree.fromstring(plots.sources_plot(spread))
     texts = [one.text for one in drawing.iter(f"{SVG}text")]
     counted = dict(zip(texts[1::2], texts[0::2], strict=True))
@@ -94,17 +85,18 @@ def test_sources_are_counted_in_fifths(told: Report) -> None:
 
 
 def test_every_item_is_a_point(told: Report) -> None:
-    drawing = etree.fromstring(plots.scores_plot(told.result.on_the_scale, told.judged.scale))
-    assert len(list(drawing.iter(f"{SVG}circle"))) == told.result.on_the_scale.n + len(
-        told.result.on_the_scale.bands
-    ) + len(("an item", "the line"))
+    drawing = etree.fromstring(plots.scores_plot(told.on_the_scale, told.scale))
+    assert told.on_the_scale.curve is not None
+    n_points = told.on_the_scale.n + len(told.on_the_scale.curve.bins) + len(("an item", "the line"))
+    assert len(list(drawing.iter(f"{SVG}circle"))) == n_points
 
 
 def test_of_many_judges_the_best_are_drawn_and_always_our_own(told: Report) -> None:
-    (ours,) = (one for one in told.result.shelf.rows if one.ours)
-    other = next(one for one in told.result.shelf.rows if not one.ours)
+    ours = told.judges.rows[told.judges.ours]
+    other = next(row for row in told.judges.rows if row is not ours)
     rows = (*(replace(other, name=f"judge {k}") for k in range(40)), ours)
-    drawing = plots.shelf_plot(replace(told, result=replace(told.result, shelf=replace(told.result.shelf, rows=rows))))
+    many = replace(told.judges, board=replace(told.judges.board, rows=rows), ours=40)
+    drawing = plots.judges_plot(replace(told, judges=many))
     texts = [one.text for one in etree.fromstring(drawing).iter(f"{SVG}text")]
     names = [text for text in texts if text.startswith(("judge ", "offline"))]
     assert names == [*(f"judge {k}" for k in range(plots.MOST_JUDGES - 1)), ours.name]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from core.records import AspectLabels, Scale
 from core.report import figures
 from core.report.figures import Curve, Mark, Sides
+from core.report.figures.style import snapped
 from tests.core.report.figures.conftest import aligned
 
 
@@ -42,6 +43,14 @@ def test_axes_hold_still_while_a_run_grows() -> None:
     assert few.layout.xaxis.range == more.layout.xaxis.range == (0, 61)
     assert few.layout.yaxis.range == more.layout.yaxis.range
     assert few.layout.uirevision == more.layout.uirevision
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [([], (0, 1)), ([0.41], (0, 0.6)), ([-0.05, 0.9], (-0.2, 1.0)), ([-0.99, 1.0], (-1.0, 1.02)), ([0.01], (0, 0.2))],
+)
+def test_an_axis_ends_at_the_next_fifth_beyond_its_values(values: list[float], ends: tuple[float, float]) -> None:
+    assert snapped(values) == pytest.approx(ends)
 
 
 def test_hostile_text_is_escaped_in_hover_boxes() -> None:

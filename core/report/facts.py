@@ -1,0 +1,258 @@
+"""The report on one calibrated judge: everything a reader needs to trust it, or not, as one frozen record.
+
+Figures carry statistic, level, n and interval in their `Alignment`; None is undefined or not known, never 0.  Texts of
+people and models stand here as they were given; whoever draws them escapes and shortens them.
+"""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from core.calibration.settings import CalibrationSettings
+from core.records import Alignment, Origin, Scale, Usage, content_digest
+from core.version import VERSION
+
+if TYPE_CHECKING:
+    from core.calibration.steps import Calibration
+    from core.kept import CriteriaEntry, GoldenSummary, Run
+    from core.projects.calibration import CalibrationRequest
+    from core.projects.rounds import ProposalState
+    from core.report.measured import JudgeTable, Misaligned, OnTheScale, SourceSpread, SystemFact
+    from core.report.people import Labels, Raters
+    from core.review.criteria import Review, StateChange
+    from core.review.meetings import Meeting
+    from core.review.passes import LabelPass
+    from core.review.triage import HeldOutAccess
+
+_NO_OPTION = {
+    "inner_share": "inner share",
+    "misaligned": "misaligned items shown",
+    "min_gap": "least gap",
+    "draft_temperature": "draft temperature",
+    "refine_temperature": "refine temperature",
+    "resamples": "resamples",
+}
+"""Settings of a calibration for which the command line has no option."""
+_OPTIONS = "preset revisit rounds keep ensemble budget statistic level split calibration_share".split()
+"""Those whose option has their name."""
+
+
+@dataclass(frozen=True)
+class PassFact:
+    """A labelling pass: `n_labels` labels and `n_decided` decisions of a third person on the report's aspect.
+
+    `raters` are those who joined, then those whose earlier labels were taken over; `made_this` where its labels were
+    frozen into this golden set.
+    """
+
+    labelling_pass: LabelPass
+    raters: tuple[str, ...]
+    n_labels: int
+    n_decided: int
+    made_this: bool
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of the criteria and its alignment in the calibration (None where it was not measured there).
+
+    `depth` counts steps from the oldest ancestor; `chosen` where it is part of the judge; `review` is None where
+    nobody has commented or decided on it.
+    """
+
+    criteria: CriteriaEntry
+    depth: int
+    chosen: bool
+    review: Review | None
+    calibration: Alignment | None
+    held_out: Alignment | None
+
+    @property
+    def criteria_id(self) -> str:
+        return self.criteria.criteria_id
+
+    @property
+    def state(self) -> str:
+        return "draft" if self.review is None else self.review.state
+
+    @property
+    def approval(self) -> StateChange | None:
+        """The approval in force, or None."""
+        return None if self.review is None else self.review.approval
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFact:
+    """A refinement round that people asked for, and how many of its proposals are in each state."""
+
+    run_id: str
+    at: datetime
+    proposals: Mapping[ProposalState, int]
+
+
+@dataclass(frozen=True)
+class History:
+    """How the criteria came about.
+
+    `made` maps origin → number of versions there ever were; `versions` are those that led to the judge, were edited,
+    or were decided on, ancestors first; `n_more` of them do not stand here.
+    """
+
+    made: Mapping[Origin, int]
+    versions: tuple[Version, ...]
+    n_more: int
+    rounds: tuple[RoundFact, ...]
+    meetings: tuple[Meeting, ...]
+
+    @property
+    def chosen(self) -> tuple[Version, ...]:
+        """The criteria of the judge, ancestors first."""
+        return tuple(version for version in self.versions if version.chosen)
+
+    @property
+    def others_approved(self) -> tuple[str, ...]:
+        """Ids of approved criteria that are no part of the judge."""
+        return tuple(one.criteria_id for one in self.versions if one.state == "approved" and not one.chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """What some runs cost; `seconds` from start to end, None where not known for any of them."""
+
+    name: str
+    n_runs: int
+    calls: int
+    usage: Usage
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """How to get the same again.  `versions` are those of the program that wrote the report."""
+
+    command: str
+    judge_digest: str
+    split: str
+    seed: int
+    prompts: tuple[str, ...]
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """A judge on both sides of the split: calibration chose it and flatters, held-out did not."""
+
+    name: str
+    calibration: Alignment
+    held_out: Alignment
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything about one calibrated judge of one aspect of one golden set.
+
+    `added_by` brought the golden set in ("" where nobody said).  `costs` are those of this calibration, then of all
+    runs on this aspect of this golden set by kind.  `openings` are the looks at the held-out items.
+    """
+
+    project: str
+    made_at: datetime
+    golden: GoldenSummary
+    added_by: str
+    run: Run
+    asked: CalibrationRequest
+    calibration: Calibration
+    labels: Labels
+    raters: Raters
+    passes: tuple[PassFact, ...]
+    history: History
+    judges: JudgeTable
+    systems: tuple[SystemFact, ...]
+    sources: SourceSpread
+    on_the_scale: OnTheScale
+    misaligned: Misaligned
+    openings: tuple[HeldOutAccess, ...]
+    costs: tuple[CostLine, ...]
+    reproduce: Reproduce
+
+    @property
+    def aspect(self) -> str:
+        return self.calibration.task.aspect
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the gold labels."""
+        known = self.golden.aspect(self.aspect)
+        return self.calibration.task.scale if known is None else known.scale
+
+    @property
+    def held_out(self) -> Alignment:
+        """The figure that counts: the judge's alignment on the items that did not choose it."""
+        return self.calibration.held_out
+
+    @property
+    def n_held_out(self) -> int:
+        return len(self.calibration.split.held_out)
+
+    @property
+    def sides(self) -> tuple[BothSides, BothSides, BothSides]:
+        """The judge, the single best criteria and the judge without criteria, each on both sides of the split."""
+        c = self.calibration
+        return (
+            BothSides("calibrated judge", c.calibration, c.held_out),
+            BothSides("best single criteria", c.best_single["calibration"], c.best_single["held_out"]),
+            BothSides("judge without criteria", c.no_criteria["calibration"], c.no_criteria["held_out"]),
+        )
+
+
+def reproduce(calibration: Calibration, asked: CalibrationRequest) -> Reproduce:
+    """The command, the seeds, the prompts, the versions and the hashes."""
+    import jinja2
+    import numpy
+    import scipy
+    import yaml
+
+    state = dict(calibration.judge_state)
+    sampling = state.get("sampling")
+    prompt = str(sampling.get("prompt", "")) if isinstance(sampling, dict) else ""
+    judge = {
+        "state": {key: value for key, value in state.items() if key != "notice"},
+        "criteria": [criteria.text for criteria in calibration.chosen],
+        "isotonic": None if calibration.isotonic is None else dict(calibration.isotonic),
+    }
+    return Reproduce(
+        command=_command(calibration, asked),
+        judge_digest=content_digest("judge", judge),
+        split=f"by {'source' if calibration.split.kind == 'sources' else 'source and system'}",
+        seed=calibration.settings.seed,
+        prompts=tuple(part for part in prompt.split("+") if part),
+        versions={
+            "Concord": VERSION,
+            "Python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "jinja2": jinja2.__version__,
+            "pyyaml": yaml.__version__,
+        },
+    )
+
+
+def _command(calibration: Calibration, asked: CalibrationRequest) -> str:
+    """The command that runs the same calibration on the golden set in a file; settings without an option named."""
+    chosen, usual = calibration.settings, CalibrationSettings()
+    words = ["python", "-m", "core", "calibrate", "GOLDEN", "--aspect", asked.aspect, "--judge", asked.judge_spec]
+    for name in _OPTIONS:
+        value = getattr(chosen, name)
+        if value != getattr(usual, name):
+            words += [f"--{name.replace('_', '-')}", f"{value}"]
+    words += ["--seed", f"{chosen.seed}"]
+    words += ["--definition", asked.definition] if asked.definition else []
+    words += ["--scale", f"{asked.scale}"] if asked.scale is not None else []
+    changed = [name for name in _NO_OPTION if getattr(chosen, name) != getattr(usual, name)]
+    other = ", ".join(f"{_NO_OPTION[name]} {getattr(chosen, name):g}" for name in changed)
+    return shlex.join(words) + (f"  # and, set on the screen: {other}" if other else "")

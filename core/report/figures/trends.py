@@ -1,0 +1,181 @@
+"""How a figure changes: agreement of raters as they label, judging styles with more samples, rechecks over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from core.records import Alignment, Interval
+from core.report.figures.style import (
+    AMBER,
+    BLUE,
+    INK,
+    QUIET,
+    TEAL,
+    Mark,
+    describe,
+    dots,
+    error_bars,
+    frame,
+    measure_name,
+    name_rows,
+    plain,
+    scatter,
+    snapped,
+    value_range,
+)
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+COLOURS = (BLUE, TEAL, AMBER, "#7C3AED", "#BE185D", "#4D7C0F", QUIET)
+DECISIONS = {"holds": TEAL, "fallen": AMBER, "cannot be told": QUIET}
+BAND = "rgba(11, 92, 173, 0.12)"
+_SPREAD = 0.36
+"""How far apart, at most, the lines of several styles stand around one number of samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Alpha (`alphas`, None where undefined) of the first `items` doubly rated items; both of one length."""
+
+    items: tuple[int, ...]
+    alphas: tuple[float | None, ...]
+
+
+def growth_figure(growth: Growth, interval: Interval | None, *, metric: str, n_expected: int) -> Figure:
+    """Krippendorff's alpha of the first 1, 2, … doubly rated items; a whisker at the last where `interval` is known.
+
+    An undefined alpha is a gap.  `n_expected` items will be doubly rated in all: it fixes the horizontal axis.
+    """
+    line, hover = {"color": BLUE, "width": 2}, "alpha %{y:.3f} on %{x} items<extra></extra>"
+    traces = [scatter(growth.items, growth.alphas, "lines+markers", line=line, marker={"size": 7}, hovertemplate=hover)]
+    last = growth.items[-1] if growth.items else 0
+    ends = [] if interval is None else [interval.low, interval.high]
+    if ends and last:
+        traces.append(scatter([last, last], ends, "lines", line=line, hoverinfo="skip"))
+    return frame(
+        traces,
+        x="items rated by two or more",
+        y=f"Krippendorff's alpha, {metric}",
+        key="growth",
+        height=300,
+        legend=False,
+        x_range=[0, max(n_expected, last, 1) + 1],
+        y_range=snapped([*(alpha for alpha in growth.alphas if alpha is not None), *ends]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastLine:
+    """What one style is expected to reach with the mean of `ns` samples a score.
+
+    All parts are of one length; a value None is unknown and drawn as nothing.  `calls` are those of the whole golden
+    set, `costs` their price in dollars or None.
+    """
+
+    name: str
+    ns: tuple[int, ...]
+    values: tuple[float | None, ...]
+    intervals: tuple[Interval | None, ...]
+    calls: tuple[int, ...]
+    costs: tuple[float | None, ...]
+
+
+def forecast_figure(lines: Sequence[ForecastLine], *, measure: str) -> Figure:
+    """Expected alignment against the samples of a score, with intervals; the calls stand under the samples.
+
+    The lines share `ns` and `calls`; numbers of samples are evenly spaced, whatever lies between them.
+    """
+    traces, ends = [], []
+    for number, line in enumerate(lines):
+        shift = _SPREAD * (number - (len(lines) - 1) / 2) / max(1, len(lines) - 1)
+        known = [(k, value, line.intervals[k]) for k, value in enumerate(line.values) if value is not None]
+        colour = COLOURS[number % len(COLOURS)]
+        traces.append(
+            scatter(
+                [k + shift for k, _, _ in known],
+                [value for _, value, _ in known],
+                "lines+markers",
+                error_y=error_bars([(value, interval) for _, value, interval in known], colour),
+                name=plain(line.name, 60),
+                line={"color": colour, "width": 2},
+                marker={"color": colour, "size": 9},
+                hovertext=[_forecast_words(line, k, value) for k, value, _ in known],
+            )
+        )
+        ends += [end for _, value, one in known for end in (value, *((one.low, one.high) if one else ()))]
+    ticks = [f"{n}<br>{calls:,}" for n, calls in zip(lines[0].ns, lines[0].calls, strict=True)] if lines else []
+    figure = frame(
+        traces,
+        x="samples a score · calls for the whole golden set",
+        y=measure,
+        key="forecast",
+        height=380,
+        x_range=[-0.5, max(1, len(ticks)) - 0.5],
+        y_range=snapped(ends),
+    )
+    figure.update_xaxes(tickvals=list(range(len(ticks))), ticktext=ticks)
+    figure.update_layout(margin={"b": 76})
+    return figure
+
+
+def _forecast_words(line: ForecastLine, k: int, value: float) -> str:
+    samples = "1 sample" if line.ns[k] == 1 else f"{line.ns[k]} samples"
+    interval, cost = line.intervals[k], line.costs[k]
+    ends = "" if interval is None else f" [{interval.low:.2f}, {interval.high:.2f}]"
+    price = "" if cost is None else f", about ${cost:,.2f}"
+    return f"<b>{plain(line.name, 80)}</b><br>{samples}: {value:.3f}{ends}<br>{line.calls[k]:,} calls{price}"
+
+
+def styles_figure(marks: Sequence[Mark], *, measure: str) -> Figure:
+    """Each style's alignment with its interval, a line each, in the order given; the undefined is drawn as nothing."""
+    trace = dots([(len(marks) - 1 - k, mark.alignment, mark.words) for k, mark in enumerate(marks)], BLUE, size=12)
+    ends, height = value_range([mark.alignment for mark in marks]), 90 + 44 * max(1, len(marks))
+    figure = frame([trace], x=measure, y="", key="styles", height=height, legend=False, x_range=ends)
+    name_rows(figure, [plain(mark.name, 60) for mark in marks])
+    return figure
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A recheck: when, on which golden set, its alignment, and what was decided."""
+
+    when: datetime
+    name: str
+    now: Alignment
+    decision: str
+
+
+def history_figure(points: Sequence[Point], then: Alignment) -> Figure:
+    """Alignment with its interval at each recheck, in order of time; the exported value as a line in its interval.
+
+    Rechecks stand at equal distances, whatever the time between them; undefined ones keep their place without a mark.
+    """
+    traces, dashed = [], {"color": BLUE, "width": 2, "dash": "dash"}
+    words = [f"{plain(one.name, 60)}<br>{describe(one.now)}, n = {one.now.n}<br>{one.decision}" for one in points]
+    for decision, colour in DECISIONS.items():
+        own = [k for k, point in enumerate(points) if point.decision == decision and point.now.value is not None]
+        if own:
+            placed = [(k, points[k].now, words[k]) for k in own]
+            traces.append(dots(placed, colour, upright=True, thickness=3, name=decision, size=13))
+    traces.append(scatter([None], [None], "lines", name="exported with, and its 95 % interval", line=dashed))
+    figure = frame(
+        traces,
+        x="",
+        y=measure_name(then.statistic, then.level),
+        key="rechecks",
+        height=360,
+        x_range=[-0.6, len(points) - 0.4],
+        y_range=value_range([*(point.now for point in points), then]),
+    )
+    if then.interval is not None:
+        figure.add_hrect(y0=then.interval.low, y1=then.interval.high, fillcolor=BAND, line_width=0, layer="below")
+    if then.value is not None:
+        figure.add_hline(y=then.value, line=dashed)
+    names = [f"{point.when:%Y-%m-%d}<br>{plain(point.name, 22)}" for point in points]
+    figure.update_xaxes(tickmode="array", tickvals=list(range(len(points))), ticktext=names)
+    figure.update_yaxes(zeroline=True, zerolinecolor=INK)
+    return figure

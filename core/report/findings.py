@@ -1,0 +1,254 @@
+"""What the report finds: the result in a sentence that can be read aloud, and what makes it weaker than it looks.
+
+The sentence is no stronger than the figures allow.  Judge and person are held against the same targets, the mean of
+the other raters, and compared pair by pair.  "As well as" is a claim of its own: an interval that holds 0 does not
+support it.  It is made only where the whole interval of the difference lies above -.05
+(`core.stats.beside_people.MARGIN`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from core.data.labels_needed import few_held_out, few_labels
+from core.report.facts import Report
+from core.report.words import basis_words, bounded, counted, estimate, measure, number, percent, signed, signed_range
+from core.stats import (
+    NO_SINGLE_RATINGS,
+    SHORT,
+    BesidePeople,
+    annotator_test_words,
+    beside_people_words,
+    gain_words,
+    margin_words,
+)
+
+Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
+WEAK: tuple[Standing, ...] = ("open", "none", "undefined", "below")
+LOW_ALPHA = 0.667
+"""Krippendorff's own lower bound for tentative conclusions (2004, Content Analysis, chapter 11)."""
+SKEWED = 0.8
+MANY_OPENINGS = 3
+FLATTERED = 0.1
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`sentence` is the result, `details` what belongs beside it.
+
+    `standing`: above, level with or below a single person; "open" where the figures do not tell; "alone" where how
+    people agree is not known; "none" where agreement with people is not shown at all; "undefined".
+    """
+
+    standing: Standing
+    sentence: str
+    details: tuple[str, ...]
+
+    @property
+    def weak(self) -> bool:
+        """Whether the result is none to rely on."""
+        return self.standing in WEAK
+
+
+def headline(report: Report) -> Headline:
+    """The result of `report` in words."""
+    held, people = report.held_out, report.raters.beside
+    whom = "the simulated raters" if report.labels.simulated else "your people"
+    details = tuple(
+        detail for detail in (gain_words(report.calibration.gain), _better_judges(report), _optimism(report)) if detail
+    )
+    if held.value is None:
+        why = f": {held.reason}" if held.reason else ""
+        return Headline("undefined", f"How well the judge agrees with {whom} cannot be told{why}.", details)
+    where = f"{measure(held)}, {basis_words(held)} that did not choose it"
+    if held.interval is None:
+        return Headline(
+            "open",
+            f"The judge agrees with {whom} at {number(held.value)} ({where}); there are too few sources to say "
+            "how sure that is.",
+            details,
+        )
+    if held.interval.low <= 0:
+        return Headline(
+            "none",
+            f"That the judge agrees with {whom} is not shown: {estimate(held)} ({where}), and the interval holds 0.",
+            details,
+        )
+    if people is None or people.difference is None:
+        why = report.raters.ceiling.reason if people is None else people.reason
+        return Headline(
+            "alone",
+            f"The judge agrees with {whom} at {estimate(held)} ({where}). How well people agree with each other is "
+            f"not known here, {NO_SINGLE_RATINGS}.",
+            (f"Why: {bounded(why, 300) or 'the ratings of single people are missing'}", *details),
+        )
+    claim = {
+        "above": f"The judge agrees with {whom} better than one of them agrees with the others",
+        "level": f"The judge agrees with {whom} as well as they agree with each other",
+        "below": f"The judge agrees with {whom} less well than they agree with each other",
+        "open": f"The judge cannot be told apart from one of {whom}",
+    }[people.standing]
+    gap = f"{signed(people.difference)} {signed_range(people.interval)}"
+    figures = f"{number(people.judge.value)} against {number(people.person.value)} for a person, {gap}"
+    return Headline(
+        people.standing,
+        f"{claim}: {figures}. With their mean label it agrees at {estimate(held)} ({where}).",
+        (*_beside(report, people), *details),
+    )
+
+
+def _beside(report: Report, people: BesidePeople) -> tuple[str, ...]:
+    """What the comparison with people rests on, and the annotator test."""
+    own = f"{beside_people_words(people, measure(people.judge))} {margin_words()}"
+    return (bounded(own, 600), *(bounded(annotator_test_words(test), 400) for test in report.raters.tests))
+
+
+def _better_judges(report: Report) -> str:
+    """Judges of the registry that are shown to agree better than this one."""
+    minus = [report.judges.ours_minus(k) for k in range(len(report.judges.rows))]
+    better = [
+        bounded(row.name, 60)
+        for row, gap in zip(report.judges.rows, minus, strict=True)
+        if gap is not None and gap.value is not None and gap.value < 0 and gap.p is not None and gap.p <= 0.05
+    ]
+    if not better:
+        return ""
+    agree = "agrees" if len(better) == 1 else "agree"
+    return f"Of the other judges {counted(len(better), 'judge')} {agree} better on the same items: {', '.join(better)}."
+
+
+def _optimism(report: Report) -> str:
+    gap = report.calibration.optimism
+    if gap is None:
+        return ""
+    return (
+        f"On the items that chose it the judge stands at {estimate(report.calibration.calibration)}, "
+        f"{signed(gap)} against the held-out ones: choosing flatters, so only held-out figures count."
+    )
+
+
+# ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`title` in a few words, `text` in a sentence or two with its figures."""
+
+    title: str
+    text: str
+
+
+def limits(report: Report) -> tuple[Limit, ...]:
+    """What a reader should keep in mind, the gravest first; empty where nothing is known against the result."""
+    parts = (_of_labels, _of_raters, _of_judge, _of_criteria, _of_figures, _of_warnings)
+    return tuple(limit for part in parts for limit in part(report))
+
+
+def _of_labels(report: Report) -> Iterator[Limit]:
+    split, share = report.calibration.split, report.labels.largest_share
+    if report.labels.simulated:
+        yield Limit(
+            "No person rated these texts",
+            "They are Concord's own sample data: a program made the labels. The report shows how it works, and says "
+            "nothing on how good a judge is.",
+        )
+    few = [words for words in (few_labels(len(split.calibration)), few_held_out(len(split.held_out))) if words]
+    if few:
+        yield Limit("Few labels", " ".join(few))
+    if share is not None and share >= SKEWED:
+        yield Limit(
+            "Labels nearly all the same",
+            f"{percent(share)} of the labels have one value, so there is little to agree about; a coefficient rests on "
+            "the few others.",
+        )
+
+
+def _of_raters(report: Report) -> Iterator[Limit]:
+    raters, alpha = report.raters.n_rated, report.raters.alpha
+    if not raters:
+        yield Limit(
+            "One label an item",
+            "How well people agree with each other cannot be told, so nobody knows how high a judge could get.",
+        )
+    elif len(raters) == 1:
+        yield Limit("One rater", "The judge was taught one person's taste, and nobody knows whether others share it.")
+    elif alpha.value is not None and alpha.value < LOW_ALPHA:
+        yield Limit(
+            "People agree little",
+            f"Krippendorff's alpha is {number(alpha.value)} ({alpha.metric}, {alpha.n_items:,} items rated "
+            f"twice or more); under {LOW_ALPHA} even careful conclusions are doubtful. A clearer definition helps more "
+            "than another judge.",
+        )
+
+
+def _of_judge(report: Report) -> Iterator[Limit]:
+    notice, left_out = str(report.calibration.judge_state.get("notice", "")), report.calibration.work.left_out
+    if notice:
+        yield Limit("What the judge is", bounded(notice, 600))
+    if left_out:
+        yield Limit("Stopped early", bounded(" ".join(left_out), 600))
+    if n := report.held_out.n_unscored:
+        yield Limit(
+            "Replies that could not be read",
+            f"{counted(n, 'held-out item')} ({percent(n / max(1, report.n_held_out))}) have no score. They are counted "
+            "and left out, never guessed; if they are the hard ones, the figure flatters.",
+        )
+
+
+def _of_criteria(report: Report) -> Iterator[Limit]:
+    states, others = [version.state for version in report.history.chosen], report.history.others_approved
+    n_approved = states.count("approved")
+    if n_approved < len(states):
+        whole = (
+            f"Only {n_approved} of the {len(states)} criteria of this judge is"
+            if n_approved
+            else (f"None of the {len(states)} criteria of this judge are")
+        )
+        yield Limit("Criteria not approved", f"{whole} approved by the people who answer for them.")
+    if others:
+        yield Limit(
+            "Other criteria are approved",
+            f"Approved, and not used by this judge: {', '.join(others[:3])}{' and more' if len(others) > 3 else ''}. "
+            "Calibrate again with them, or approve those of this judge.",
+        )
+
+
+def _of_figures(report: Report) -> Iterator[Limit]:
+    optimism, interval = report.calibration.optimism, report.held_out.interval
+    if optimism is not None and optimism > FLATTERED:
+        yield Limit(
+            "Chosen with luck",
+            f"On the items that chose the judge it stands {number(optimism)} higher than on held-out ones.",
+        )
+    if interval is not None and SHORT in interval.method:
+        yield Limit("Few sources at system level", f"The interval holds for these systems, and is {SHORT}.")
+    if len(report.openings) >= MANY_OPENINGS:
+        yield Limit(
+            "Held-out looked at often",
+            f"The held-out items were opened {len(report.openings)} times. Whoever chooses by what they saw there "
+            "makes the figures flatter; new labels would settle it.",
+        )
+    if report.golden.n_systems > 1 and report.calibration.split.kind == "sources":
+        yield Limit(
+            "The same systems on both sides",
+            "The held-out items come from sources that the calibration did not see, but from the same systems. How the "
+            "judge does on texts of a new system is not known.",
+        )
+    if wrong := report.misaligned.by_verdict.get("label wrong", 0):
+        yield Limit(
+            "Labels that people doubt",
+            f"{counted(wrong, 'label')} of this golden set {'was' if wrong == 1 else 'were'} called wrong by whoever "
+            "looked, and still count here.",
+        )
+
+
+def _of_warnings(report: Report) -> Iterator[Limit]:
+    """What the calibration itself warned of, but for what is said above in other words."""
+    c = report.calibration
+    said = (f"{len(c.split.calibration)} calibration labels:", f"{len(c.split.held_out)} held-out labels:")
+    for warning in c.warnings:
+        unread = c.held_out.n_unscored and " items have no score (" in warning
+        if warning != gain_words(c.gain) and not warning.startswith(said) and not unread:
+            yield Limit("From the calibration", bounded(warning, 600))

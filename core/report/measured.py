@@ -1,0 +1,270 @@
+"""What a calibrated judge reached: beside every other judge, by system, by source, on the scale, item by item."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.calibration.refine import standardised_gap
+from core.calibration.steps import Calibration
+from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table
+from core.errors import UsageError
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Item, JudgeScores
+from core.stats import Difference, group_values, with_interval
+
+if TYPE_CHECKING:
+    from core.kept import Side
+    from core.review.meetings import Decision
+    from core.review.triage import Triage, TriageVerdict
+
+_NARROW = 0.25
+"""Share of the widest judge's scored items under which a judge would cost all others too many of theirs."""
+_MOST_POINTS, _MOST_SYSTEMS = 1_000, 60
+_MIN_GROUP = 3
+"""Items of a source from which a coefficient of its own says anything: two can only give +1 or -1."""
+_RESAMPLES = 1_000
+_MOST_TRIAGED, _MOST_OTHERS = 20, 5
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finished calibration and its golden set, the final judge's scores in the golden set's order."""
+
+    golden: GoldenSet
+    calibration: Calibration
+    run_id: str
+
+    @property
+    def aspect(self) -> str:
+        return self.calibration.task.aspect
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """(n_items,) the final judge's scores, NaN where there is none."""
+        place = {item_id: k for k, item_id in enumerate(self.golden.item_ids)}
+        values = np.full(len(self.golden.items), np.nan)
+        scores = self.calibration.scores
+        values[[place[item_id] for item_id in scores.item_ids]] = scores.values[0]
+        return values
+
+    @cached_property
+    def labels(self) -> FloatArray:
+        """(n_items,) the gold labels, NaN where there is none."""
+        return self.golden.labels(self.aspect)
+
+    @cached_property
+    def held_out(self) -> IntArray:
+        """Positions of the held-out items that the judge is evaluated on: labelled and scored."""
+        at = np.asarray(self.calibration.split.held_out, dtype=np.intp)
+        return at[~np.isnan(self.values[at]) & ~np.isnan(self.labels[at])]
+
+    @cached_property
+    def scores(self) -> JudgeScores:
+        """The final judge as the judge registry holds it."""
+        return JudgeScores(
+            name=f"{self.calibration.judge_state.get('spec', 'judge')} · calibrated",
+            kind="calibrated",
+            aspect=self.aspect,
+            values=self.values,
+            seen=self.calibration.split.calibration,
+            run_id=self.run_id,
+            calls_per_item=float(len(self.calibration.chosen)),
+        )
+
+
+@dataclass(frozen=True)
+class JudgeTable:
+    """Every judge of the registry on the items that none has seen; `ours` is the row of this report's judge.
+
+    `aside` are those that scored too few items to stand beside the rest.
+    """
+
+    board: Leaderboard
+    ours: int
+    aside: tuple[str, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return self.board.rows
+
+    def ours_minus(self, row: int) -> Difference | None:
+        """Our judge minus that of `row` on the same items, `p` corrected over the table; None for ours itself."""
+        pairwise = self.board.pairwise
+        if pairwise is None or row == self.ours:
+            return None
+        p = float(pairwise.p_holm[self.ours, row])
+        return replace(pairwise.pair(self.ours, row), p=None if np.isnan(p) else p)
+
+
+def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
+    """The judges of `registry` (our own among them, or added) where all of them scored and none has seen a label."""
+    calibration = judged.calibration
+    own = (one for one in registry if one.run_id == judged.run_id and one.kind == "calibrated")
+    ours = next(own, judged.scores)
+    others = [judge for judge in registry if judge is not ours]
+    least = _NARROW * max(judge.n_scored for judge in (ours, *others))
+    board = compare_table(
+        judged.golden,
+        judged.aspect,
+        [ours, *(judge for judge in others if judge.n_scored >= least)],
+        statistic=calibration.held_out.statistic,
+        level=calibration.held_out.level,
+        seed=calibration.settings.seed,
+    )
+    place = next(k for k, row in enumerate(board.rows) if row.place == 0)
+    return JudgeTable(board, place, tuple(judge.name for judge in others if judge.n_scored < least))
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFact:
+    """One system's held-out items: alignment within it at dataset level, and the means of people and judge."""
+
+    name: str
+    alignment: Alignment
+    mean_label: float
+    mean_score: float
+
+
+def by_system(judged: Judged) -> tuple[SystemFact, ...]:
+    """Each named system's held-out items, the system that people like best first; empty with fewer than two systems."""
+    golden, at = judged.golden, judged.held_out
+    names = np.array([golden.items[k].system_id for k in at])
+    known = sorted({str(name) for name in names} - {""})
+    if len(known) < 2:
+        return ()
+    facts = []
+    for name in known:
+        own = at[names == name]
+        measured = with_interval(
+            judged.values[own],
+            judged.labels[own],
+            golden.source_codes[own],
+            statistic=judged.calibration.held_out.statistic,
+            level="dataset",
+            generator=np.random.default_rng(judged.calibration.settings.seed),
+            resamples=_RESAMPLES,
+        )
+        facts.append(SystemFact(name, measured, float(judged.labels[own].mean()), float(judged.values[own].mean())))
+    return tuple(sorted(facts, key=lambda fact: -fact.mean_label)[:_MOST_SYSTEMS])
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpread:
+    """The coefficients of single held-out sources, rising and without names; undefined ones are left out."""
+
+    values: tuple[float, ...]
+    n_sources: int
+
+
+def by_source(judged: Judged) -> SourceSpread:
+    """The coefficients within each held-out source of three items or more."""
+    at, codes = judged.held_out, judged.golden.source_codes[judged.held_out]
+    if not at.size:
+        return SourceSpread((), 0)
+    statistic = judged.calibration.held_out.statistic
+    values = group_values(judged.values[at], judged.labels[at], codes, statistic=statistic, min_group=_MIN_GROUP)[0]
+    return SourceSpread(tuple(np.sort(values[~np.isnan(values)]).tolist()), int(np.unique(codes).size))
+
+
+@dataclass(frozen=True)
+class OnTheScale:
+    """What scores mean in points of the scale: `scores` and `labels` of a sample of the `n` held-out items.
+
+    `curve` holds the mean label by score, and the errors before and after the map; None without held-out items.
+    """
+
+    scores: FloatArray
+    labels: FloatArray
+    n: int
+    curve: CalibrationCurve | None
+
+
+def on_the_scale(judged: Judged) -> OnTheScale:
+    """Scores beside labels on the held-out items."""
+    at, seed = judged.held_out, judged.calibration.settings.seed
+    drawn = at
+    if at.size > _MOST_POINTS:
+        drawn = np.sort(np.random.default_rng(seed).choice(at, _MOST_POINTS, replace=False))
+    try:
+        curve = calibration_curve(judged.golden, judged.aspect, judged.scores, seed=seed)
+    except UsageError:  # no held-out item has both a score and a label
+        curve = None
+    return OnTheScale(judged.values[drawn], judged.labels[drawn], int(at.size), curve)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A misaligned item.  `gap` is standardised score minus standardised label; None is not known.
+
+    `triage` is None where nobody has looked, `decision` where no meeting has decided.
+    """
+
+    item: Item
+    side: Side
+    label: float | None
+    score: float | None
+    gap: float | None
+    triage: Triage | None
+    decision: Decision | None
+
+
+@dataclass(frozen=True)
+class Misaligned:
+    """Where judge and people disagree: `n_apart` of the `n_scored` calibration items lie `least` or more apart.
+
+    `by_verdict` counts all that people looked at; `examples` are some: those looked at first, furthest apart first.
+    """
+
+    n_scored: int
+    n_apart: int
+    least: float
+    by_verdict: Mapping[TriageVerdict, int]
+    examples: tuple[Example, ...]
+
+
+def misaligned(judged: Judged, triage: Mapping[str, Triage], decided: Mapping[str, Decision]) -> Misaligned:
+    """Calibration items far apart, and every item that people looked at, as the final judge scores them.
+
+    `triage` and `decided` map item id → what somebody found, and what a meeting decided.
+    """
+    golden, at = judged.golden, np.asarray(judged.calibration.split.calibration, dtype=np.intp)
+    gaps = np.full(len(golden.items), np.nan)
+    gaps[at] = standardised_gap(judged.values[at], judged.labels[at])
+    least = judged.calibration.settings.min_gap
+    triaged = [k for k, item_id in enumerate(golden.item_ids) if item_id in triage]
+    others = [int(k) for k in at if abs(gaps[k]) >= least and golden.item_ids[k] not in triage]
+    chosen = [*_furthest(gaps, triaged)[:_MOST_TRIAGED], *_furthest(gaps, others)[:_MOST_OTHERS]]
+    known, held_out = set(golden.item_ids), set(judged.calibration.split.held_out)
+    verdicts = Counter(one.verdict for item_id, one in triage.items() if item_id in known)
+    return Misaligned(
+        n_scored=int((~np.isnan(gaps)).sum()),
+        n_apart=int((np.abs(gaps) >= least).sum()),
+        least=least,
+        by_verdict=dict(verdicts.most_common()),
+        examples=tuple(
+            Example(
+                item := golden.items[k],
+                "held-out" if k in held_out else "calibration",
+                _known(judged.labels[k]),
+                _known(judged.values[k]),
+                _known(gaps[k]),
+                triage.get(item.item_id),
+                decided.get(item.item_id),
+            )
+            for k in chosen
+        ),
+    )
+
+
+def _furthest(gaps: FloatArray, positions: Iterable[int]) -> list[int]:
+    """Largest gap first, those without one last."""
+    return sorted(positions, key=lambda k: (bool(np.isnan(gaps[k])), -abs(float(gaps[k])), k))
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
