@@ -12,8 +12,7 @@ from typing import Any
 
 from core.comparison import usual_level
 from core.errors import UsageError
-from core.export import write_text
-from core.export.run_files import json_lines
+from core.files import json_lines, write_text
 from core.fusion.assistants import Assistant, fitted_repeval
 from core.public import task_of
 from core.records import GoldenSet, Item, Level, Scored, Statistic, Verdict

@@ -15,9 +15,11 @@ from core.calibration.settings import CalibrationSettings, SplitKind
 from core.comparison import usual_level
 from core.data.texts import KnownTexts
 from core.errors import UsageError
-from core.export import verdict_lines, write_text
-from core.export.fused_file import FusionCard, fused_card, fused_judge, fused_yaml, task_entry
-from core.export.fused_judge import LoadedFusion
+from core.export import verdict_lines
+from core.export.fused_file import fused_card
+from core.export.fused_judge import FusedJudge
+from core.export.judge_file import yaml_text
+from core.files import write_text
 from core.fusion.stack import Fusion, StackSettings
 from core.fusion.stack import fuse as fuse_parts
 from core.judge_loading import restored
@@ -46,12 +48,10 @@ class FusedRun:
     fusion: Fusion
 
     @cached_property
-    def judge(self) -> LoadedFusion:
+    def judge(self) -> FusedJudge:
         """The fused judge, made at the first use: it scores as `core.load_judge` does with the saved `fused.yaml`."""
         here, replies = self.bench.settings, self.bench.replies
-        return LoadedFusion(
-            fused_judge(fused_card(self._card()), "fusion"), lambda card: restored(card, here, replies, "fusion")
-        )
+        return FusedJudge.of(self._card(), lambda card: restored(card, here, replies, "fusion"), where="fusion")
 
     def score(
         self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None
@@ -76,23 +76,21 @@ class FusedRun:
             unscored[item_id] if item_id in unscored else Scored(item_id, float(value))
             for item_id, value in zip(self.bench.golden.item_ids, judge.values, strict=True)
         ]
-        write_text(out / "fused.yaml", fused_yaml(self._card()))
+        write_text(out / "fused.yaml", yaml_text(self._card()))
         write_text(out / "verdicts.jsonl", "".join(verdict_lines(verdicts)))
         _write_summary(out, body)
         return body
 
-    def _card(self) -> FusionCard:
-        body, golden, aspect = self.as_json(), self.bench.golden, self.bench.aspect
-        return FusionCard(
-            aspect,
-            golden.name,
-            golden.digest,
-            KnownTexts.of(golden, self.bench.split.calibration, self.bench.split.held_out),
-            self.fusion.state,
-            list(self.gathered.recipes.values()),
-            self.fusion.fused,
-            {name: body[name] for name in ("parts", "left_out", "n_fit", "notes")},
-            task_entry(aspect, golden.kind, golden.aspects[aspect].scale),
+    def _card(self) -> dict[str, Any]:
+        body, bench = self.as_json(), self.bench
+        return fused_card(
+            bench.golden,
+            bench.aspect,
+            texts=KnownTexts.of(bench.golden, bench.split.calibration, bench.split.held_out),
+            state=self.fusion.state,
+            parts=list(self.gathered.recipes.values()),
+            alignment=self.fusion.fused,
+            measured={name: body[name] for name in ("parts", "left_out", "n_fit", "notes")},
         )
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from core.errors import ConsentError, JudgeError, UsageError
 from core.export.calibrated_judge import CalibratedJudge
-from core.export.fused_file import is_fused_file, read_fused
-from core.export.fused_judge import LoadedFusion
-from core.export.judge_file import open_file
+from core.export.fused_file import is_fused_file
+from core.export.fused_judge import FusedJudge
+from core.export.judge_reading import open_file
+from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
 from core.judging.gate import CAREFUL, NAMED, Gate
 from core.judging.parse import PARSER
@@ -50,7 +51,7 @@ def load_judge(
     judge: str | Judge | None = None,
     replies: ReplyStore | None = None,
     accept_edited: bool = False,
-) -> CalibratedJudge | LoadedFusion:
+) -> LoadedJudge:
     """The judge in a `judge.yaml` or a `fused.yaml`, ready to score; its key, if it needs one, is the environment's.
 
     `judge` scores with another judge (a SPEC or a Judge) than the one it was calibrated with, asked in the same way;
@@ -59,15 +60,15 @@ def load_judge(
     UsageError for a `judge` that is of no known form, or that is given for a fused file.
     """
     settings = Settings.from_environment()
-    if is_fused_file(path):
-        if judge is not None:
-            raise UsageError(f"{path}: is a fused judge, which holds its own judges; load it without judge=.")
-        fused = read_fused(path, accept_edited=accept_edited)
-        return LoadedFusion(
-            fused, lambda card: _of_card(card, settings, replies, str(path)), (EDITED,) if fused.edited else ()
-        )
-    file = open_file(path, accept_edited=accept_edited)
+    fused = is_fused_file(path)
+    if fused and judge is not None:
+        raise UsageError(f"{path}: is a fused judge, which holds its own judges; load it without judge=.")
+    file = open_file(path, "fusion" if fused else "judge", accept_edited=accept_edited)
     said = (EDITED,) if file.edited else ()
+    if fused:
+        return FusedJudge.of(
+            file.card, lambda card: _of_card(card, settings, replies, str(path)), where=str(path), marks=said
+        )
     if judge is None:
         return _of_card(file.card, settings, replies, str(path), said=said)
     made = _made(judge, file.card, settings, replies)

@@ -27,7 +27,7 @@ from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.kept import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
-from core.projects.views.transfer import Exported
+from core.projects.transfer import Exported
 from core.records import GoldenSet
 from core.report.facts import Report
 from core.settings import Settings

@@ -17,8 +17,7 @@ from core.data import load_golden, split_sources
 from core.errors import AspectError, UsageError
 from core.export import VerdictTable, read_verdicts
 from core.export.documents import judge_schema
-from core.export.judge_file import Known, needs_of
-from core.export.judge_warnings import label_warnings
+from core.export.judge_file import Known, label_warnings, needs_of
 from core.judge_loading import load_judge
 from core.judging.base import Judge
 from core.records import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core import projects
 from core.errors import NotFoundError, UsageError
-from core.export import write_text
+from core.files import write_text
 from core.kept import ProjectSummary
 from core.report.facts import Report
 from core.report.markdown import markdown_page

@@ -30,8 +30,9 @@ def adapt(
     as_json: JsonFlag = False,
 ) -> None:
     """A calibrated judge as a file for another tool; what the tool cannot hold is said in the file."""
-    from core.export import read_card, write_text
+    from core.export import read_card
     from core.export.adapters import NAMES, adapter, adapters
+    from core.files import write_text
 
     if bool(to) == listed:
         raise UsageError(f"Name one tool with --to ({', '.join(NAMES)}), or ask for --list.")

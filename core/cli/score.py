@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from core.records import Finding
     from core.scoring import ScoredFile
 
+
 commands = typer.Typer(add_completion=False)
 
 Items = Annotated[Path, typer.Argument(help="Items: CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")]
@@ -209,7 +210,7 @@ def _notes_shown() -> Iterator[None]:
 def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
     """The reply cache for the judge of a file; None for a fused one, which asks no endpoint."""
     from core.export.fused_file import is_fused_file
-    from core.export.judge_file import open_file
+    from core.export.judge_reading import open_file
 
     if is_fused_file(judge_file):
         return None
@@ -219,13 +220,13 @@ def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplySto
 def _score_fused(golden: Path, judge_file: Path, out: Path, *, accept_edited: bool = False, as_json: bool) -> None:
     """`score` with a fused judge: verdicts into `out` with the judge's marks, and which parts were missing."""
     from core.data import load_items
-    from core.export import write_text
-    from core.export.fused_judge import LoadedFusion
+    from core.export.fused_judge import FusedJudge
+    from core.files import write_text
     from core.public import load_judge
     from core.scoring.batch import form_of, header_of, written
 
     judge = load_judge(judge_file, accept_edited=accept_edited)
-    assert isinstance(judge, LoadedFusion)
+    assert isinstance(judge, FusedJudge)
     items = load_items(golden)
     try:
         verdicts = judge.score(items.items, metrics=items.metrics)
@@ -237,7 +238,7 @@ def _score_fused(golden: Path, judge_file: Path, out: Path, *, accept_edited: bo
         "n_items": len(items.items),
         "n_scored": found.n_scored,
         "n_unscored": found.n_items - found.n_scored,
-        "used": [part.name for part in judge.fused.parts if part.name not in judge.missing],
+        "used": [part.name for part in judge.parts if part.name not in judge.missing],
         "missing": dict(judge.missing),
         "marks": list(judge.marks),
         "out": str(out),

@@ -192,7 +192,7 @@ def _body(found: InlineGrid, files: GridFiles, out: Path | None) -> dict[str, An
         "out": None if out is None else str(out),
     }
     if out is not None:
-        from core.export import write_text
+        from core.files import write_text
 
         write_text(out / "styles.json", json.dumps(body, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     return body
@@ -240,7 +240,7 @@ def _forecast_json(told: StyleForecast) -> dict[str, Any]:
 
 def _write(out: Path, cell: StyleCell, finished: FinishedStyle, golden: GoldenSet) -> Path:
     """The verdicts of one style: a line an item that was asked, null where there is no score, with its replies."""
-    from core.export import write_text
+    from core.files import write_text
 
     why = {one.item_id: one for one in finished.judge.unscored}
     lines = []

@@ -12,7 +12,7 @@ from core.cli.options import JsonFlag
 from core.cli.words import tell
 
 if TYPE_CHECKING:
-    from core.projects.views.consent import AskedEndpoint
+    from core.projects.consent import AskedEndpoint
 
 
 commands = typer.Typer(add_completion=False)

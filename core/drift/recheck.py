@@ -18,7 +18,7 @@ from core.drift.outcome import Recheck, decided, in_words
 from core.drift.shift import shift_between
 from core.errors import JudgeError, UsageError
 from core.export import CalibratedJudge
-from core.export.fused_judge import LoadedFusion
+from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
 from core.providers.base import ReplyStore
 from core.public import Verdicts, align, compare, load_judge, task_of
@@ -43,7 +43,7 @@ class Asked:
 
 
 def recheck(
-    judge: str | Path | CalibratedJudge | LoadedFusion,
+    judge: str | Path | LoadedJudge,
     golden: GoldenSet,
     aspect: str,
     *,
@@ -175,19 +175,16 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
         raise JudgeError("The judge file tells no held-out alignment, so there is nothing to compare with.") from error
 
 
-def _scores(judge: CalibratedJudge | LoadedFusion, golden: GoldenSet, wanted: IntArray) -> dict[str, float]:
+def _scores(judge: LoadedJudge, golden: GoldenSet, wanted: IntArray) -> dict[str, float]:
     """Scores of the items at the positions `wanted`, NaN = unscored."""
     items = [golden.items[k] for k in wanted]
-    if isinstance(judge, LoadedFusion):
-        metrics = {name: tuple(column[k] for k in wanted) for name, column in golden.metrics.items()}
-        verdicts = judge.score(items, metrics=metrics)
-    else:
-        verdicts = judge.score(items)
+    metrics = {name: tuple(column[k] for k in wanted) for name, column in golden.metrics.items()}
+    verdicts = judge.score(items, metrics=metrics)
     return {one.item_id: one.value if isinstance(one, Scored) else float("nan") for one in verdicts}
 
 
 def _other(
-    judge: CalibratedJudge | LoadedFusion,
+    judge: LoadedJudge,
     golden: GoldenSet,
     wanted: IntArray,
     against: Against | str | Path,

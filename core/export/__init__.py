@@ -2,9 +2,10 @@
 
 from core.export.calibrated_judge import CalibratedJudge
 from core.export.documents import judge_schema
-from core.export.judge_file import judge_card, judge_yaml, read_card
+from core.export.judge_file import judge_card, judge_yaml
+from core.export.judge_reading import read_card
 from core.export.readings import read_replies_file
-from core.export.run_files import final_verdicts, summary, write_run, write_text
+from core.export.run_files import final_verdicts, summary, write_run
 from core.export.verdicts import VerdictTable, read_verdicts, verdict_lines, verdict_row
 
 __all__ = [
@@ -21,5 +22,4 @@ __all__ = [
     "verdict_lines",
     "verdict_row",
     "write_run",
-    "write_text",
 ]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from core.calibration.report import ensemble_scores
-from core.errors import AuthError, GoldenError, JudgeError
-from core.export.documents import check_card
-from core.export.frames import scored_frame
+from core.errors import AuthError, GoldenError
+from core.export.documents import judge_document
+from core.export.loaded import LoadedJudge, Metrics
 from core.judging.base import Judge, OnProgress
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
@@ -24,7 +23,6 @@ from core.records import (
     Item,
     ItemKind,
     Provenance,
-    Scale,
     Scored,
     ScoreMatrix,
     Task,
@@ -32,9 +30,6 @@ from core.records import (
     Verdict,
 )
 from core.stats import IsotonicMap
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "single": (),
@@ -47,13 +42,13 @@ NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class CalibratedJudge:
+class CalibratedJudge(LoadedJudge):
     """A judge out of a file: fixed criteria, joined by their mean, mapped to the human scale.
 
     `Scored.value` is the judge's own score, on which the file's alignments were measured; `Scored.calibrated` is
-    that score on the human scale by the isotonic map (None when the file has none).  Ranks are the same.  `marks` are
-    words that must stand with every verdict (another model than the one calibrated with, a file that was edited);
-    empty when nothing is to be said.  `hint` is added to an endpoint's refusal of the key.
+    that score on the human scale by the isotonic map (None when the file has none).  Ranks are the same.  `marks` say
+    e.g. that another model scores than the one calibrated with, or that the file was edited.  `hint` is added to an
+    endpoint's refusal of the key.
     """
 
     card: Mapping[str, Any]
@@ -75,10 +70,11 @@ class CalibratedJudge:
         hint: str = "",
     ) -> CalibratedJudge:
         """The judge of a card whose own judge was restored by the caller.  JudgeError for a damaged card."""
-        check_card(card, "judge", where)
-        task, body = task_in(card["task"], where), card["isotonic"]
-        criteria = tuple(Criteria(one["text"], task.aspect, Provenance("given")) for one in card["criteria"])
-        return cls(card, task, criteria, judge, None if body is None else map_in(body, where), tuple(marks), hint)
+        document = judge_document(card, where)
+        task, isotonic = document.task.as_task(), document.isotonic
+        criteria = tuple(Criteria(entry.text, task.aspect, Provenance("given")) for entry in document.criteria)
+        score_map = None if isotonic is None else isotonic.as_map()
+        return cls(card, task, criteria, judge, score_map, tuple(marks), hint)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -86,15 +82,20 @@ class CalibratedJudge:
         if isinstance(self.judge, RecordedJudge):
             return ()
         named = self.card["task"].get("needs")
-        return tuple(one for one in named if one != "target") if named is not None else NEEDED[self.task.kind]
+        return tuple(part for part in named if part != "target") if named is not None else NEEDED[self.task.kind]
 
     def score(
-        self, items: Sequence[Item], *, explain: bool = False, on_progress: OnProgress | None = None
+        self,
+        items: Sequence[Item],
+        *,
+        explain: bool = False,
+        on_progress: OnProgress | None = None,
+        metrics: Metrics | None = None,
     ) -> list[Verdict]:
         """One verdict per item, in order.  `explain` adds the reasons of the best of the criteria.
 
         An item without a part that the judge needs is Unscored ("missing input"); where no item has it, the column
-        was left out, and GoldenError says so.
+        was left out, and GoldenError says so.  `metrics` play no part.
         """
         lacking = lacking_parts(items, self.needs, self.task)
         usable = [item for item in items if item.item_id not in lacking]
@@ -113,30 +114,12 @@ class CalibratedJudge:
         """
         judge = self.judge
         if explain or not isinstance(judge, LLMJudge) or not judge.awaits:
-            return await asyncio.to_thread(self.score, items, explain=explain)
+            return await super().score_async(items, explain=explain)
         lacking = lacking_parts(items, self.needs, self.task)
         usable = [item for item in items if item.item_id not in lacking]
         with self._asked():
             matrix = await judge.score_async(self.task, usable, self.criteria) if usable else None
         return in_order(items, self._joined(matrix), lacking)
-
-    def score_one(self, item: Item, *, explain: bool = False) -> Verdict:
-        """The verdict on one item."""
-        return self.score([item], explain=explain)[0]
-
-    def score_frame(
-        self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None, prefix: str = ""
-    ) -> pd.DataFrame:
-        """`frame` with the columns score, calibrated, unscored and mark appended (see `core.export.frames`)."""
-        return scored_frame(
-            frame,
-            lambda items, _metrics: self.score(items),
-            kind=self.task.kind,
-            needs=self.needs,
-            marks=lambda: self.marks,
-            columns=columns,
-            prefix=prefix,
-        )
 
     def close(self) -> None:
         """Release the judge's connections."""
@@ -165,30 +148,6 @@ class CalibratedJudge:
             if not self.hint:
                 raise
             raise AuthError(str(error), hint=self.hint) from error
-
-
-def task_in(body: Mapping[str, Any], where: str) -> Task:
-    """The task that a card states.  JudgeError for a scale that is none."""
-    scale = body["scale"]
-    low, high = float(scale["low"]), float(scale["high"])
-    if not low < high:
-        raise JudgeError(f"{where}: task.scale.low must lie below high; {low:g} and {high:g} came. Correct them.")
-    step = scale.get("step")
-    return Task(body["aspect"], body["kind"], Scale(low, high, step), body.get("definition") or "")
-
-
-def map_in(body: Mapping[str, Any], where: str) -> IsotonicMap:
-    """The map that a card states.  JudgeError for one that does not rise, or that no number survives."""
-    try:
-        found = IsotonicMap.from_json(body)
-        ends = [found.x[0] - 1.0, found.x[0], found.x[-1], found.x[-1] + 1.0]
-        with np.errstate(all="raise", under="ignore"):
-            found.apply([*ends, *found.x])
-    except JudgeError as error:
-        raise JudgeError(f"{where}: isotonic: {error}") from error
-    except FloatingPointError as error:
-        raise JudgeError(f"{where}: isotonic: neighbouring points lie too close together. Calibrate again.") from error
-    return found
 
 
 def lacking_parts(items: Sequence[Item], needs: Sequence[str], task: Task) -> dict[str, Unscored]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from core.records import ItemKind, Level, Statistic
+from core.export.faults import InconsistentError
+from core.records import ItemKind, Level, Scale, Statistic, Task
 
 
 def _each_once(values: list[Any]) -> list[Any]:
@@ -59,6 +60,12 @@ class ScaleEntry(Part):
         None, description="Distance of neighbouring ratings; null for a continuous scale."
     )
 
+    @model_validator(mode="after")
+    def _rises(self) -> ScaleEntry:
+        if not self.low < self.high:
+            raise InconsistentError(f"low must lie below high; {self.low:g} and {self.high:g} came.")
+        return self
+
 
 class TaskEntry(Part):
     """What is judged."""
@@ -76,6 +83,10 @@ class TaskEntry(Part):
         description="Parts that every calibration item had: items without them are not what the judge was calibrated "
         "on. Absent where nobody knows.",
     )
+
+    def as_task(self) -> Task:
+        """What a judge is asked."""
+        return Task(self.aspect, self.kind, Scale(self.scale.low, self.scale.high, self.scale.step), self.definition)
 
 
 class AlignmentEntry(Part):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,37 +14,26 @@ from core.data.fields import ALIASES, METRIC
 from core.data.fields import Mapping as Columns
 from core.data.findings import first_error
 from core.errors import GoldenError, UsageError
-from core.records import GoldenSet, Item, ItemKind, Scored, Verdict
+from core.records import GoldenSet, Scored, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from core.export.loaded import LoadedJudge
 
 ADDED = ("score", "calibrated", "unscored", "mark")
 _TEXTS = ("item_id", "source_id", "system_id", "source", "context", "target", "references")
 _SAMPLE = 50
 
-Metrics = Mapping[str, Sequence[float | None]]
-"""Metric name → one number an item, None where there is none."""
-
-Score = Callable[[Sequence[Item], Metrics], list[Verdict]]
-
 
 def scored_frame(
-    frame: pd.DataFrame,
-    score: Score,
-    *,
-    kind: ItemKind | None,
-    needs: Sequence[str] = (),
-    marks: Callable[[], Sequence[str]] = tuple,
-    columns: Mapping[str, str] | None = None,
-    prefix: str = "",
+    judge: LoadedJudge, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None, prefix: str = ""
 ) -> pd.DataFrame:
     """A copy of `frame` with ``score``, ``calibrated``, ``unscored`` and ``mark`` appended, index and order kept.
 
     Columns are found by their own names or the usual aliases (`core.data.fields`); `columns` maps roles to columns
-    where they have other names.  Each row is an item of its own, also where an id comes again.  `score` gets the
-    items and the metric columns; `needs` are roles that must have a column; `marks` is asked after scoring; `prefix`
-    stands in front of the four names.
+    where they have other names.  Each row is an item of its own, also where an id comes again.  `prefix` stands in
+    front of the four names.
 
     ``score`` and ``calibrated`` are float64, NaN where there is none; ``unscored`` says why, and is missing where a
     score is.  GoldenError names columns that the judge needs and the frame lacks, UsageError one that is in the way.
@@ -62,9 +51,9 @@ def scored_frame(
             f"The frame has a column {taken[0]!r} already, where the verdicts would go. Rename or drop it, or give a "
             "prefix: score_frame(frame, prefix='judge_')."
         )
-    golden = _items(frame, known, kind, needs, columns or {}) if len(frame) else None
-    verdicts = [] if golden is None else score(golden.items, golden.metrics)
-    return _with_verdicts(frame, verdicts, names, "; ".join(marks()))
+    golden = _items(frame, known, judge, columns or {}) if len(frame) else None
+    verdicts = [] if golden is None else judge.score(golden.items, metrics=golden.metrics)
+    return _with_verdicts(frame, verdicts, names, "; ".join(judge.marks))
 
 
 def _with_verdicts(frame: pd.DataFrame, verdicts: Sequence[Verdict], names: Sequence[str], mark: str) -> pd.DataFrame:
@@ -86,16 +75,14 @@ def _reason(reason: str, detail: str) -> str:
     return f"{reason}: {detail}" if detail else reason
 
 
-def _items(
-    frame: pd.DataFrame, known: list[str], kind: ItemKind | None, needs: Sequence[str], given: Mapping[str, str]
-) -> GoldenSet:
+def _items(frame: pd.DataFrame, known: list[str], judge: LoadedJudge, given: Mapping[str, str]) -> GoldenSet:
     """One item a row, in order, with the frame's ids where every row has one of its own."""
     plain = frame.set_axis(known, axis=1)
     head = _rows(plain.head(_SAMPLE))
     mapping = _mapping(propose_mapping(known, head), given)
-    _require(mapping, ("target", *needs), known)
-    if kind is not None:
-        mapping = mapping.with_kind(kind)
+    _require(mapping, ("target", *judge.frame_needs), known)
+    if judge.item_kind is not None:
+        mapping = mapping.with_kind(judge.item_kind)
     ids = mapping.roles.get("item_id")
     used = plain[[column for role, column in mapping.roles.items() if role != "item_id"]]
     mapping = replace(mapping, roles={role: column for role, column in mapping.roles.items() if role != "item_id"})

@@ -2,58 +2,81 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from core.errors import GoldenError
-from core.export.calibrated_judge import task_in
-from core.export.frames import Metrics, scored_frame
-from core.export.fused_file import FusedJudge, Restored
+import numpy as np
+
+from core.errors import ConcordError, GoldenError, JudgeError, UsageError
+from core.export.documents import fusion_document
+from core.export.fused_file import PartRecipe
+from core.export.judge_reading import checked
+from core.export.loaded import LoadedJudge, Metrics
+from core.fusion.assistants import make_assistant
+from core.fusion.estimators import restore_estimator
 from core.judging.base import OnProgress
-from core.records import GoldenSet, Item, ItemKind, Scale, Task, Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
+from core.records import FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Task, Unscored, Verdict
 
 
-class Marked(Restored, Protocol):
-    """A judge out of a judge file, with the words that must stand with its verdicts."""
+class OpenedJudge(Protocol):
+    """What a fusion asks of a judge among its parts."""
 
     @property
     def marks(self) -> tuple[str, ...]: ...
 
+    def score(self, items: Sequence[Item]) -> list[Verdict]: ...
+
+    def close(self) -> None: ...
+
+
+OpenJudge = Callable[[Mapping[str, Any]], OpenedJudge]
+"""Restores the calibrated judge of a judge file's content."""
+
 
 @dataclass
-class LoadedFusion:
-    """A fused judge ready to score; `marks` must stand with every verdict.
+class FusedJudge(LoadedJudge):
+    """A fused judge ready to score.
 
-    It grows while scoring: when a part cannot be computed, or a judge inside has something to say of itself.
-
-    The judges among its parts stay open between calls, until `close`.
+    `missing` says of each part that could not be computed why; it grows while scoring, and with it the marks.  The
+    judges among the parts stay open between calls, until `close`.
     """
 
-    fused: FusedJudge
-    open_judge: Callable[[Mapping[str, Any]], Marked]
+    card: Mapping[str, Any]
+    task: Task
+    parts: tuple[PartRecipe, ...]
+    open_judge: OpenJudge
     said: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
-    _open: dict[int, Marked] = field(default_factory=dict)
+    _open: dict[int, OpenedJudge] = field(default_factory=dict)
     _inside: dict[str, None] = field(default_factory=dict)
 
-    @property
-    def card(self) -> Mapping[str, Any]:
-        """The checked content of the file."""
-        return self.fused.card
+    @classmethod
+    def of(
+        cls, card: Mapping[str, Any], open_judge: OpenJudge, *, where: str = "fused judge", marks: Sequence[str] = ()
+    ) -> FusedJudge:
+        """The fused judge of a card in the present version.  JudgeError, naming `where` it is, for a damaged one.
 
-    @property
-    def task(self) -> Task:
-        """What is rated; the scale is unbounded where the file does not tell it."""
-        body = self.card.get("task")
-        if body is not None:
-            return task_in(body, "fused judge")
-        return Task(self.fused.aspect, "source_target", Scale(-math.inf, math.inf))
+        The scale of its task is unbounded where the file does not tell it.
+        """
+        document = fusion_document(card, where)
+        parts = tuple(
+            PartRecipe(
+                part.name,
+                part.higher_is_better,
+                part.assistant,
+                None if part.judge is None else checked(part.judge, where=f"{where}: the part {part.name}"),
+                part.repeval,
+            )
+            for part in document.parts
+        )
+        try:
+            _ = [part.fitted for part in parts]  # a damaged one is refused here, before anything is scored
+        except (JudgeError, UsageError, KeyError, TypeError, ValueError) as error:
+            raise JudgeError(f"{where}: a part is missing or damaged ({error}). Export the fusion again.") from error
+        unknown = Task(document.aspect, "source_target", Scale(-math.inf, math.inf))
+        return cls(card, unknown if document.task is None else document.task.as_task(), parts, open_judge, tuple(marks))
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -66,8 +89,18 @@ class LoadedFusion:
     @property
     def needs(self) -> tuple[str, ...]:
         """Metric columns that items have to bring, e.g. ``metric_bleurt``."""
-        named = (part.assistant or part.column for part in self.fused.parts if part.judge is None)
+        named = (part.assistant or part.column for part in self.parts if part.judge is None)
         return tuple(name for name in named if name.startswith("metric_"))
+
+    @property
+    def item_kind(self) -> ItemKind | None:
+        """The kind of the items, None where the file does not tell it."""
+        return None if self.card["task"] is None else self.task.kind
+
+    @property
+    def frame_needs(self) -> tuple[str, ...]:
+        """None: a part whose column is missing counts as its mean."""
+        return ()
 
     def score(
         self,
@@ -80,69 +113,67 @@ class LoadedFusion:
         """One verdict per item, in order; `metrics` are the numbers for parts that are handed in.
 
         A fusion gives no reasons, so `explain` adds none.  UsageError when no part can be computed on these items,
-        GoldenError when `metrics` are not one number an item.
+        GoldenError when `metrics` are not one number an item; an item on which no part could be is Unscored.
         """
         if not items:
             return []
         for name, values in (metrics or {}).items():
             if len(values) != len(items):
                 raise GoldenError(f"{len(values)} values came for {len(items)} items.", column=f"metric_{name}")
-        told = {name: tuple(values) for name, values in (metrics or {}).items()}
-        found = self.fused.score(GoldenSet("items", self._kind(items), tuple(items), {}, metrics=told), self._opened)
-        self.missing.update(found.missing)
+        columns = {name: tuple(values) for name, values in (metrics or {}).items()}
+        kind = self.item_kind or ("source_target" if any(item.source for item in items) else "single")
+        fused = self._fused(GoldenSet("items", kind, tuple(items), {}, metrics=columns))
         if on_progress is not None:
             on_progress(len(items), len(items))
-        return list(found.verdicts)
+        return [
+            Unscored(item.item_id, "missing input", "No part of the fusion has a score.")
+            if math.isnan(value)
+            else Scored(item.item_id, value)
+            for item, value in zip(items, fused.tolist(), strict=True)
+        ]
 
-    async def score_async(self, items: Sequence[Item], *, explain: bool = False) -> list[Verdict]:
-        """As `score`, in a thread."""
-        return await asyncio.to_thread(self.score, items, explain=explain)
+    def _fused(self, golden: GoldenSet) -> FloatArray:
+        """(n_items,) fused scores, NaN where no part has one."""
+        rows, missing = [], {}
+        for part in self.parts:
+            values = self._part_scores(part, golden)
+            if isinstance(values, str):
+                missing[part.name] = values
+                values = np.full(len(golden.items), np.nan)
+            rows.append(values if part.higher_is_better else -values)
+        if len(missing) == len(self.parts):
+            why = "; ".join(f"{name}: {reason}" for name, reason in missing.items())
+            raise UsageError(f"No part of the fusion can be computed on these items. {why}")
+        self.missing |= missing
+        return restore_estimator(self.card["fusion"]).score(np.array(rows))
 
-    def score_one(self, item: Item, *, explain: bool = False) -> Verdict:
-        """The verdict on one item."""
-        return self.score([item], explain=explain)[0]
+    def _part_scores(self, part: PartRecipe, golden: GoldenSet) -> FloatArray | str:
+        """(n_items,) scores as they come, or why there are none."""
+        if part.judge is not None:
+            try:
+                verdicts = self._opened(part.judge).score(golden.items)
+            except ConcordError as error:
+                return str(error)
+            return np.array([verdict.value if isinstance(verdict, Scored) else np.nan for verdict in verdicts])
+        try:
+            name = part.assistant or part.column
+            assistant = part.fitted or make_assistant(name, golden=golden, aspect=self.task.aspect)
+        except UsageError as error:
+            return f"it needs {part.needs}. {error}"
+        if reason := assistant.missing(golden):
+            return reason
+        try:
+            return assistant.score(golden.items).values
+        except Exception as error:  # one part must not end the others; its reason is told
+            return str(error) if isinstance(error, ConcordError) else f"it failed: {type(error).__name__}: {error}"
 
-    def score_frame(
-        self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None, prefix: str = ""
-    ) -> pd.DataFrame:
-        """`frame` with the columns score, calibrated, unscored and mark appended (see `core.export.frames`).
-
-        Columns called ``metric_<name>`` serve the parts that are handed in.
-        """
-        return scored_frame(
-            frame,
-            lambda items, metrics: self.score(items, metrics=metrics),
-            kind=None if self.card.get("task") is None else self.task.kind,
-            marks=lambda: self.marks,
-            columns=columns,
-            prefix=prefix,
-        )
+    def _opened(self, card: Mapping[str, Any]) -> OpenedJudge:
+        if id(card) not in self._open:  # cards live as long as the parts do
+            judge = self._open[id(card)] = self.open_judge(card)
+            self._inside |= dict.fromkeys(judge.marks)
+        return self._open[id(card)]
 
     def close(self) -> None:
         """Release the connections of the judges among the parts."""
         while self._open:
             self._open.popitem()[1].close()
-
-    def _kind(self, items: Sequence[Item]) -> ItemKind:
-        if self.card.get("task") is not None:
-            return self.task.kind
-        return "source_target" if any(item.source for item in items) else "single"
-
-    def _opened(self, card: Mapping[str, Any]) -> Restored:
-        if id(card) not in self._open:  # cards live as long as the file's parts do
-            judge = self._open[id(card)] = self.open_judge(card)
-            self._inside |= dict.fromkeys(judge.marks)
-        return _StaysOpen(self._open[id(card)])
-
-
-@dataclass(frozen=True)
-class _StaysOpen:
-    """A judge that whoever borrowed it cannot close."""
-
-    judge: Restored
-
-    def score(self, items: Sequence[Item]) -> list[Verdict]:
-        return self.judge.score(items)
-
-    def close(self) -> None:
-        """Left to the owner."""

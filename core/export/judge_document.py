@@ -1,16 +1,18 @@
-"""What stands in `judge.yaml` and in the file of a fused judge, field by field: read strictly, nothing else allowed.
+"""What stands in `judge.yaml`, field by field: read strictly, nothing else allowed.
 
-The models check a file and make its JSON Schema (`core.export.documents`); the program itself passes the content on
-as plain JSON types.  A field with a default may be absent; some of those are written only when whoever exports the
+A file's content is passed on as plain JSON types (a card), for its digest is made of them; what scoring needs is read
+out of these models.  A field with a default may be absent; some of those are written only when whoever exports the
 judge knows them (`core.export.judge_file.Known`).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+import numpy as np
+from pydantic import Field, model_validator
 
+from core.errors import JudgeError
 from core.export.document_parts import (
     AlignmentEntry,
     Coordinate,
@@ -30,7 +32,10 @@ from core.export.document_parts import (
     Text,
     TextsEntry,
 )
+from core.export.faults import InconsistentError
+from core.judging.sampling import Sampling
 from core.records import Level, Origin, Statistic
+from core.stats import IsotonicMap
 
 
 class SamplingEntry(Part):
@@ -56,6 +61,10 @@ class SamplingEntry(Part):
         False, description="Whether the score is the mean of the ratings weighted by their token probabilities."
     )
     structured: bool = Field(False, description="Whether the reply is asked for as JSON.")
+
+    def as_sampling(self) -> Sampling:
+        """How the judge is asked.  UsageError or JudgeError for settings that do not go together."""
+        return Sampling(**self.model_dump(exclude_unset=True))
 
 
 class ScalingEntry(Part):
@@ -232,6 +241,23 @@ class IsotonicEntry(Part):
     low: Coordinate = Field(description="Low end, never reached.")
     high: Coordinate = Field(description="High end, never reached.")
 
+    @model_validator(mode="after")
+    def _rises(self) -> IsotonicEntry:
+        try:
+            known = self.as_map()
+            ends = [known.x[0] - 1.0, known.x[0], known.x[-1], known.x[-1] + 1.0]
+            with np.errstate(all="raise", under="ignore"):
+                known.apply([*ends, *known.x])
+        except JudgeError as error:
+            raise InconsistentError(str(error)) from error
+        except FloatingPointError as error:
+            raise InconsistentError("neighbouring points lie too close together. Calibrate again.") from error
+        return self
+
+    def as_map(self) -> IsotonicMap:
+        """The map.  JudgeError for one that does not rise."""
+        return IsotonicMap(tuple(self.x), tuple(self.y), self.low, self.high)
+
 
 class SplitEntry(Part):
     """How the golden set was divided."""
@@ -315,55 +341,4 @@ class JudgeDocument(Document):
         description="What whoever uses the judge should know, in sentences: few or skewed labels, criteria without "
         "approval, a run that stopped early."
     )
-    texts: TextsEntry
-
-
-Numbers = Annotated[list[Coordinate], Field(max_length=1000)]
-
-
-class FusionEntry(Part):
-    """The fitted estimator: each part is centred by its mean, divided by its spread, weighted and added up."""
-
-    method: Literal["average", "ridge", "nnls"] = Field(
-        description="average: equal weights, no labels used; ridge: shrunken least squares; nnls: least squares "
-        "without negative weights."
-    )
-    parts: list[str] = Field(min_length=1, max_length=1000, description="Names of the parts, in the numbers' order.")
-    mean: Numbers = Field(description="Mean of each part on the items it was fitted on; a missing score counts as it.")
-    spread: list[Annotated[float, Field(ge=1e-12, le=1e9)]] = Field(description="Spread of each part there.")
-    weights: Numbers | None = Field(None, description="Weight of each standardised part; not for average.")
-    intercept: Coordinate | None = Field(None, description="Mean label; not for average.")
-    penalty: Annotated[float, Field(ge=0, le=1e9)] | None = Field(None, description="Ridge penalty.")
-
-
-class FusedPart(Part):
-    """What one part of the fusion is and needs."""
-
-    name: str = Field(description="Its name.")
-    needs: str = Field("", description="What scoring with it takes, in words.")
-    higher_is_better: bool = Field(description="false: its score is turned round.")
-    assistant: str = Field("", max_length=500, description="A metric that Concord computes, by name.")
-    repeval: dict[str, Any] | None = Field(None, description="A fitted RepEval score: its model, place and directions.")
-    judge: dict[str, Any] | None = Field(None, description="The whole content of a judge file; checked like one.")
-
-
-class FusionDocument(Document):
-    """Several judges and metrics joined into one score: how they are joined, what each is and needs, and how well the
-    whole agreed with the people. It never holds a key or a password."""
-
-    format: Literal["concord-fusion"] = Field(description="Says that this is the file of a fused judge.")
-    aspect: str = Field(min_length=1, max_length=500, description="The aspect that is rated.")
-    task: TaskEntry | None = Field(
-        description="Kind of the items and scale of the labels that the weights were fitted on; null when unknown."
-    )
-    fusion: FusionEntry
-    parts: list[FusedPart] = Field(
-        min_length=1, max_length=1000, description="What each part is, in the order of the weights."
-    )
-    alignment: AlignmentEntry = Field(description="On items that neither weights nor choice have seen.")
-    told: dict[str, Any] = Field(
-        default={}, description="What else was measured: the parts one by one, what was left out and why, notes."
-    )
-    golden: GoldenEntry
-    warnings: list[str] = Field(description="What whoever uses the judge should know, in sentences.")
     texts: TextsEntry

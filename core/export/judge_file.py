@@ -14,56 +14,30 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import yaml
 
 from core.calibration.steps import Calibration
-from core.errors import JudgeError
-from core.export.calibrated_judge import CalibratedJudge, joined_verdicts, map_in, of_the_best, task_in
-from core.export.documents import FORMATS, VERSION, Kind, check_card, in_present_version
-from core.export.judge_reading import digest_of, is_as_exported, read_document
+from core.export.documents import FORMATS, VERSION, Kind, check_card
+from core.export.judge_reading import digest_of, with_leaves
 from core.export.judge_secrets import without_secrets
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet
 from core.review.criteria import Review
 from core.version import VERSION as CONCORD
 
-__all__ = [
-    "FORMAT",
-    "VERSION",
-    "CalibratedJudge",
-    "JudgeFile",
-    "Known",
-    "all_approved",
-    "approvals",
-    "checked",
-    "gain_entry",
-    "joined_verdicts",
-    "judge_card",
-    "judge_yaml",
-    "needs_of",
-    "of_the_best",
-    "open_file",
-    "read_card",
-    "sealed",
-    "yaml_text",
-]
-
-FORMAT = FORMATS["judge"]
 NOTE = (
     "A judge calibrated with Concord. Criteria belong to the data they were calibrated on: on other data check the "
     "alignment again before trusting the scores."
 )
 UNAPPROVED = "Nobody has approved these criteria ({states}). Propose and approve them before others rely on this judge."
 LEFT_OUT = "What looked like a key or a password was left out of this file: {places}."
-EDITED = (
-    "{where}: was changed after the export: its digest does not match its content. Export the judge again; or, if you "
-    "know who changed what, accept it: accept_edited=True in Python, --accept-edited on the command line."
-)
+SKEWED = 0.75
+"""From this share of equal labels on, the others decide little about an alignment over all items."""
+FEW_RATERS = 2
 
 
 class Known(TypedDict, total=False):
@@ -100,7 +74,7 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
     signed = approvals(c, known.get("reviews") or {})
     ceiling, needs = known.get("ceiling"), known.get("needs")
     card = {
-        "format": FORMAT,
+        "format": FORMATS["judge"],
         "version": VERSION,
         "concord": CONCORD,
         "digest": None,
@@ -152,7 +126,7 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         ],
         "texts": c.texts.as_json(),
     }
-    return sealed(card)
+    return written(card, "judge")
 
 
 def _given(known: Known, name: Literal["judge_version", "limits", "residuals", "prompt_texts"]) -> dict[str, Any]:
@@ -166,9 +140,16 @@ def gain_entry(calibration: Calibration) -> dict[str, Any]:
     return {"statistic": held.statistic, "level": held.level} | calibration.gain.as_json()
 
 
+def written(card: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
+    """`card`, sealed.  JudgeError for one that could not be read again: the models that read it check it here too."""
+    whole = sealed(card)
+    check_card(whole, kind, "this judge cannot be written")
+    return whole
+
+
 def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
     """`card` in plain JSON types, without secrets (its warnings say what was cut out), and with its digest."""
-    clean, places = without_secrets(_plain(card))
+    clean, places = without_secrets(with_leaves(card, _plain))
     if places:
         clean["warnings"] = [*clean.get("warnings", []), LEFT_OUT.format(places=", ".join(places))]
     return dict(clean) | {"digest": digest_of(clean)}
@@ -181,13 +162,34 @@ def judge_yaml(calibration: Calibration, **known: Unpack[Known]) -> str:
 
 def yaml_text(card: Mapping[str, Any]) -> str:
     """A card as YAML that `read_document` takes back."""
-    return yaml.dump(_plain(card), Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000)
+    return yaml.dump(
+        with_leaves(card, _plain), Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000
+    )
 
 
 def needs_of(golden: GoldenSet) -> tuple[str, ...]:
     """The parts that every item of `golden` has: what its judge may expect of other items."""
     parts = ("target", "source", "context", "references")
     return tuple(part for part in parts if golden.items and all(getattr(item, part) for item in golden.items))
+
+
+def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
+    """Skewed labels and single raters; few labels are the calibration's own to tell."""
+    labels = golden.labels(aspect)
+    values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
+    if not values.size:
+        return []
+    said = []
+    share = counts.max() / counts.sum()
+    if share >= SKEWED and values.size > 1:
+        said.append(
+            f"The labels are skewed: {share:.0%} of {counts.sum()} are {values[counts.argmax()]:g}. The alignment "
+            "rests on the few others."
+        )
+    raters = {one.rater_id for one in golden.ratings if one.aspect == aspect}
+    if len(raters) < FEW_RATERS:
+        said.append("The golden set holds no ratings by several people, so how well people agree is not known.")
+    return said
 
 
 def approvals(calibration: Calibration, reviews: Mapping[str, Review]) -> list[dict[str, Any]]:
@@ -261,56 +263,8 @@ def _criteria_entry(one: Criteria, clauses: Mapping[str, Sequence[Mapping[str, A
     return entry | ({"clauses": clauses[one.criteria_id]} if one.criteria_id in clauses else {})
 
 
-def _plain(value: Any) -> Any:
-    """Tuples to lists and numpy numbers to Python's, for a YAML file without tags."""
-    match value:
-        case Mapping():
-            return {str(key): _plain(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_plain(inner) for inner in value]
-        case np.generic() | np.ndarray():
-            return value.tolist()
-        case str():
-            return value.encode("utf-8", "replace").decode("utf-8")  # half a character could not be written
-        case _:
-            return value
-
-
-@dataclass(frozen=True)
-class JudgeFile:
-    """A checked card; `edited`: its digest did not match, and the caller accepted that."""
-
-    card: dict[str, Any]
-    edited: bool
-
-
-def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
-    """The checked content of a file.
-
-    JudgeError tells what is wrong and what was expected: no such file, not YAML, another format or version, parts
-    missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
-    """
-    found = read_document(path)
-    if found.get("format") != FORMATS[kind]:
-        raise JudgeError(f"{path}: is no judge file; its first line should read 'format: {FORMATS[kind]}'.")
-    card = checked(found, kind, str(path))
-    edited = not is_as_exported(found)
-    if edited and not accept_edited:
-        raise JudgeError(EDITED.format(where=path))
-    return JudgeFile(card, edited)
-
-
-def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
-    """`card` (plain JSON types) in the present version when it holds what it must and no more, else JudgeError."""
-    found = in_present_version(card, kind, where)
-    check_card(found, kind, where)
-    if found["task"] is not None:
-        task_in(found["task"], where)
-    if found.get("isotonic") is not None:
-        map_in(found["isotonic"], where)
-    return found
-
-
-def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
-    """The checked content of a judge file.  JudgeError as `open_file`."""
-    return open_file(path, accept_edited=accept_edited).card
+def _plain(value: Any, _: str) -> Any:
+    """Numpy's numbers as Python's, for a YAML file without tags, and texts that can be written."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from core.errors import JudgeError
+from core.export.documents import FORMATS, Kind, check_card, in_present_version
 from core.records import content_digest
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -23,6 +25,10 @@ MOST_DEPTH = 40
 MOST_VALUES = 200_000
 LARGEST = 1e300
 EXPORT_AGAIN = "Export the judge again."
+EDITED = (
+    "{where}: was changed after the export: its digest does not match its content. Export the judge again; or, if you "
+    "know who changed what, accept it: accept_edited=True in Python, --accept-edited on the command line."
+)
 
 
 def read_document(path: Path | str) -> dict[str, Any]:
@@ -45,13 +51,49 @@ def read_document(path: Path | str) -> dict[str, Any]:
     return document
 
 
+@dataclass(frozen=True)
+class JudgeFile:
+    """A checked card; `edited`: its digest did not match, and the caller accepted that."""
+
+    card: dict[str, Any]
+    edited: bool
+
+
+def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
+    """The checked content of a file.
+
+    JudgeError tells what is wrong and what was expected: no such file, not YAML, another format or version, parts
+    missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
+    """
+    written = read_document(path)
+    if written.get("format") != FORMATS[kind]:
+        raise JudgeError(f"{path}: is no judge file; its first line should read 'format: {FORMATS[kind]}'.")
+    card = checked(written, kind, str(path))
+    edited = not is_as_exported(written)
+    if edited and not accept_edited:
+        raise JudgeError(EDITED.format(where=path))
+    return JudgeFile(card, edited)
+
+
+def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
+    """`card` (plain JSON types) in the present version when it holds what it must and no more, else JudgeError."""
+    present = in_present_version(card, kind, where)
+    check_card(present, kind, where)
+    return present
+
+
+def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
+    """The checked content of a judge file.  JudgeError as `open_file`."""
+    return open_file(path, accept_edited=accept_edited).card
+
+
 def digest_of(card: Mapping[str, Any]) -> str:
     """``"sha256:" + hex`` of the canonical JSON of `card` without its key `digest`.
 
     Numbers that are equal have equal text there (1.0 as 1), so that another tool may write the file anew.
     """
     rest = {key: value for key, value in card.items() if key != "digest"}
-    return content_digest("sha256", _settled(rest))
+    return content_digest("sha256", with_leaves(rest, _settled))
 
 
 def is_as_exported(card: Mapping[str, Any]) -> bool:
@@ -160,16 +202,19 @@ def _check_text(text: str, where: str) -> None:
         raise ValueError(f"{where} holds half a character (a lone surrogate).") from None
 
 
-def _settled(value: Any) -> Any:
-    match value:
-        case Mapping():
-            return {str(key): _settled(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_settled(inner) for inner in value]
-        case float() if value.is_integer() and abs(value) < 2**53:
-            return int(value)
-        case _:
-            return value
+def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "") -> Any:
+    """Mappings and sequences as objects and lists, each value in them as `leaf` of it and of its path gives it."""
+    if isinstance(value, Mapping):
+        inner = ((str(key), one, f"{path}.{key}" if path else str(key)) for key, one in value.items())
+        return {key: with_leaves(one, leaf, below) for key, one, below in inner}
+    if isinstance(value, list | tuple):
+        return [with_leaves(one, leaf, f"{path}[{place}]") for place, one in enumerate(value)]
+    return leaf(value, path)
+
+
+def _settled(value: Any, _: str) -> Any:
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value
 
 
 def _first_line(error: Exception) -> str:

@@ -7,8 +7,9 @@ that somebody put into a URL, a definition or a name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
+
+from core.export.judge_reading import with_leaves
 
 REMOVED = "[removed]"
 NUMBERS = "direction"
@@ -25,26 +26,21 @@ _KEY = re.compile(
 )
 
 
-def without_secrets(value: Any, path: str = "") -> tuple[Any, list[str]]:
+def without_secrets(value: Any) -> tuple[Any, list[str]]:
     """`value` with whatever looks like a password in a URL or like a key cut out, and the paths where it stood.
 
     Plain JSON values only; texts in which nothing was found stay the same objects.
     """
-    match value:
-        case str():
-            clean = _clean(value)
-            return clean, [path or "the file"] if clean != value else []
-        case Mapping():
-            pairs = [
-                (key, *((one, []) if key == NUMBERS else without_secrets(one, f"{path}.{key}" if path else str(key))))
-                for key, one in value.items()
-            ]
-            return {key: inner for key, inner, _ in pairs}, [one for _, _, found in pairs for one in found]
-        case list() | tuple():
-            entries = [without_secrets(inner, f"{path}[{place}]") for place, inner in enumerate(value)]
-            return [inner for inner, _ in entries], [one for _, found in entries for one in found]
-        case _:
-            return value, []
+    places: list[str] = []
+
+    def clean(leaf: Any, path: str) -> Any:
+        if not isinstance(leaf, str) or path.rpartition(".")[2] == NUMBERS:
+            return leaf
+        cleaned = _clean(leaf)
+        places.extend([path or "the file"] if cleaned != leaf else [])
+        return leaf if cleaned == leaf else cleaned
+
+    return with_leaves(value, clean), places
 
 
 def _clean(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from core.data.cells import shown
 from core.data.tables import open_table
 from core.errors import GoldenError, UsageError
-from core.export.run_files import json_lines, write_text
+from core.files import json_lines, write_text
 from core.judging.parse import Reading, read_rating, read_rating_as_paper
 from core.records import Scale, UnscoredReason
 

@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from core.calibration.steps import Calibration, Candidate
-from core.errors import ConcordError, UsageError
 from core.export.calibrated_judge import joined_verdicts, of_the_best
 from core.export.judge_file import Known, gain_entry, judge_yaml
 from core.export.verdicts import verdict_row
+from core.files import json_lines, write_text
 from core.judging.base import Judge
 from core.records import GoldenSet, Scored, Verdict
 from core.stats import IsotonicMap
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write `text` whole or not at all: to a neighbour first, then renamed.  Says so when the disk is full."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):  # where the folder is none, there is nothing to take away
-            partial.unlink()
-        if error.errno == errno.ENOSPC:
-            raise ConcordError(f"{path}: the disk is full; nothing was changed. Free some space and go on.") from error
-        raise UsageError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
-
-
-def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """One JSON object a line; NaN would raise, since files hold null for what is undefined."""
-    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 
 def candidate_row(rank: int, candidate: Candidate) -> dict[str, Any]:

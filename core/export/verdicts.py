@@ -14,7 +14,7 @@ import numpy as np
 from core.data import read_table
 from core.data.cells import AmbiguousCommaError, CellError, parse_json, read_id, read_number, shown
 from core.errors import GoldenError
-from core.judging.parse import read_rating
+from core.export.readings import item_readings, reader
 from core.records import FloatArray, Scale, Unscored, Verdict
 
 
@@ -95,6 +95,5 @@ def _mean_reading(cell: Any, scale: Scale | None, aspect: str, where: tuple[str,
     replies = [replies] if isinstance(replies, str) else replies
     if not isinstance(replies, list) or scale is None:
         raise GoldenError("'responses' must be a list of texts", file=where[0], row=where[1], column="responses")
-    readings = [read_rating(str(reply), scale, aspect=aspect) for reply in replies]
-    values = [reading.value for reading in readings if reading.value is not None]
-    return float(np.mean(values)) if values else math.nan
+    found = item_readings("", [str(reply) for reply in replies], reader("concord", scale, aspect))
+    return math.nan if found.score is None else found.score

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from core.errors import ConsentError, UsageError
 from core.kept import Run, moment
 from core.projects.access import requires
-from core.projects.views.consent import AskedEndpoint
 from core.review.log import Action
 from core.settings import Settings
 from core.store.results import JUDGE, RESULT
@@ -30,6 +31,30 @@ REFUSED = (
     '({models}). If you trust that endpoint, allow it: press "Allow" beside the run on the screen Runs, or run '
     "python -m core allow-endpoint PROJECT {endpoint}"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEndpoint:
+    """An endpoint (base URL) that something in a project asks, with the models asked there."""
+
+    endpoint: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedEndpoint(NamedEndpoint):
+    """An endpoint with what was said of it.
+
+    `trusted`: the key of this installation goes there once it is allowed (the endpoint of `OPENAI_BASE_URL`, OpenAI's
+    own, this machine); to any other only where a person says so as well.  `allowed` and `with_key` are what `by` said
+    at `at`; "" and None where nobody has.
+    """
+
+    trusted: bool = False
+    allowed: bool = False
+    with_key: bool = False
+    by: str = ""
+    at: datetime | None = None
 
 
 @requires("viewer")

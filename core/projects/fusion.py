@@ -110,24 +110,23 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     NotFoundError when the judge is no kept fusion.
     """
     from core.data.texts import KnownTexts
-    from core.export.fused_file import FusionCard, fused_yaml, task_entry
+    from core.export.fused_file import fused_card
+    from core.export.judge_file import yaml_text
 
     kept = kept_fusion(store, project_id, judge_id)
     told, golden = kept.told, store.goldens.load(kept.golden_id)
     seen = store.judges.get(project_id, judge_id).judge.seen
     labelled = np.flatnonzero(~np.isnan(golden.labels(kept.aspect)))
-    card = FusionCard(
+    card = fused_card(
+        golden,
         kept.aspect,
-        golden.name,
-        kept.golden_id,
-        KnownTexts.of(golden, seen, np.setdiff1d(labelled, seen)),
-        kept.state,
-        [_recipe(store, part) for part in kept.parts],
-        told["fused"],
-        {name: told[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
-        task_entry(kept.aspect, golden.kind, golden.aspects[kept.aspect].scale),
+        texts=KnownTexts.of(golden, seen, np.setdiff1d(labelled, seen)),
+        state=kept.state,
+        parts=[_recipe(store, part) for part in kept.parts],
+        alignment=told["fused"],
+        measured={name: told[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
     )
-    return fused_yaml(card)
+    return yaml_text(card)
 
 
 def _recipe(store: Store, part: KeptPart) -> PartRecipe:

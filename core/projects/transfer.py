@@ -10,8 +10,9 @@ from __future__ import annotations
 import io
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -19,14 +20,15 @@ from typing import IO, Any
 from core.confined.asking import Allowance, Reader, RefusedError
 from core.confined.serving import Job
 from core.errors import ArchiveError, UsageError
-from core.export.archive.checking import Contents, Shapes, check_rows
-from core.export.archive.container import Archive, Limits, Writer, whole_file
+from core.export.archive.checking import Contents, Shapes, check_archive
+from core.export.archive.container import Archive, Limits, Writer
 from core.export.archive.manifest import Manifest
-from core.kept import moment
+from core.files import saving
+from core.kept import ProjectSummary, moment
 from core.projects.access import requires
+from core.projects.consent import NamedEndpoint
 from core.projects.kinds import KINDS
 from core.projects.runs import JudgeState
-from core.projects.views.transfer import Arriving, Exported, Holdings, Imported, NamedEndpoint
 from core.review.log import Action
 from core.settings import Settings
 from core.store.codec import Packed, pack, unpack
@@ -37,10 +39,106 @@ from core.store.transfer import UNFINISHED, Arrival
 from core.version import VERSION
 
 _LONGEST_NAME = 200
+_FILE = "recorded:"
 _SMALL = 10_000_000
 """Bytes of rows that are checked where they are."""
 
 _READER = Reader("core.projects.transfer")
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """How much of each kind a project's file holds; `replies` None where they were left out."""
+
+    goldens: int
+    items: int
+    runs: int
+    criteria: int
+    judges: int
+    labels: int
+    log: int
+    replies: int | None
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Holdings:
+        rows = {file.table: file.rows for file in manifest.files}
+        same = {table: rows[table] for table in ("runs", "criteria", "judges", "labels")}
+        replies = rows["replies"] if manifest.replies else None
+        return cls(
+            goldens=rows["project_goldens"], items=rows["golden_items"], log=rows["events"], replies=replies, **same
+        )
+
+    @property
+    def words(self) -> str:
+        """In one line, for people."""
+        told = [
+            _count(self.goldens, "golden set") + f" with {_count(self.items, 'item')}",
+            _count(self.runs, "run"),
+            f"{self.criteria:,} criteria",
+            _count(self.judges, "judge"),
+            _count(self.labels, "label"),
+            _count(self.log, "entry", "entries") + " in the log",
+            "no replies" if self.replies is None else _count(self.replies, "reply", "replies"),
+        ]
+        return ", ".join(told)
+
+
+def _count(n: int, one: str, several: str = "") -> str:
+    return f"{n:,} {one if n == 1 else several or one + 's'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A file that was written: its size in bytes, the digest of its content, and what could not come along.
+
+    `unfinished` runs were queued or running and leave as cancelled; `replies_without_run` counts replies of this
+    installation that no run is noted for (asked on the command line, or before runs were noted), which stay here.
+    """
+
+    project: str
+    size: int
+    digest: str
+    holds: Holdings
+    unfinished: int
+    replies_without_run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """What a project's file says and holds, all of it checked, before anything is made of it.
+
+    `endpoints` are all endpoints that occur in it, with the models asked there ("" is this installation's usual one):
+    nothing is sent to any of them before a person here allows it.  `files` are files of this machine that its judges
+    name, which are not read, `models` what its RepEval runs and metrics load.
+    """
+
+    project: str
+    exported: str
+    concord: str
+    size: int
+    digest: str
+    holds: Holdings
+    golden_names: tuple[str, ...]
+    endpoints: tuple[NamedEndpoint, ...]
+    files: tuple[str, ...]
+    models: tuple[str, ...]
+    people: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A project that came in; `renamed` says that its name was taken, `runs_renamed` how many runs have a new id."""
+
+    project: ProjectSummary
+    holds: Holdings
+    renamed: bool
+    runs_renamed: int
+    digest: str
+    endpoints: tuple[NamedEndpoint, ...]
+
+    @property
+    def project_id(self) -> str:
+        return self.project.project_id
 
 
 @requires("admin", "exported the project")
@@ -53,7 +151,8 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
     project = store.projects.get(project_id)
     unfinished = sum(row.status in UNFINISHED for row in store.runs.all(project_id))
     exported = datetime.now(UTC).isoformat(timespec="seconds")
-    with whole_file(path) as file, Writer(file, Limits.of(settings.max_upload_mb)) as writer:
+    limits = Limits.of(settings.max_upload_mb)
+    with saving(path, ArchiveError) as part, part.open("wb") as file, Writer(file, limits) as writer:
         with closing(store.transfers.dump(project_id, replies=replies)) as tables:
             for table, rows in tables:
                 writer.add(table, rows)
@@ -63,7 +162,7 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
         writer.finish(manifest)
         size = file.tell()
     without = store.transfers.without_run() if replies else 0
-    return Exported(project.name, size, manifest.digest, _holdings(manifest), unfinished, without)
+    return Exported(project.name, size, manifest.digest, Holdings.of(manifest), unfinished, without)
 
 
 @requires("admin")
@@ -96,24 +195,29 @@ def _preview_job(file: IO[bytes], options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _arriving(file: Path | IO[bytes], max_mb: int) -> Arriving:
+    with _opened(file, max_mb) as archive:
+        return _checked(archive)[0]
+
+
+def _checked(archive: Archive) -> tuple[Arriving, Contents]:
+    """What an archive says and holds, every row of it checked."""
     from core.judging.spec import specs_in
 
-    with _opened(file, max_mb) as archive:
-        contents = check_rows(archive, _shapes(), specs_in)
-        manifest = archive.manifest
-        return Arriving(
-            project=manifest.project,
-            exported=manifest.exported,
-            concord=manifest.concord,
-            size=archive.size,
-            digest=manifest.digest,
-            holds=_holdings(manifest),
-            golden_names=tuple(contents.goldens.values()),
-            endpoints=_endpoints(contents),
-            files=tuple(sorted(one.removeprefix("recorded:") for one in contents.judges_asked if _is_file(one))),
-            models=tuple(sorted(contents.models)),
-            people=tuple(sorted(contents.people - {""})),
-        )
+    contents, manifest = check_archive(archive, _shapes(), specs_in), archive.manifest
+    arriving = Arriving(
+        project=manifest.project,
+        exported=manifest.exported,
+        concord=manifest.concord,
+        size=archive.size,
+        digest=manifest.digest,
+        holds=Holdings.of(manifest),
+        golden_names=tuple(contents.goldens.values()),
+        endpoints=_endpoints(contents.judges_asked),
+        files=tuple(sorted(spec.removeprefix(_FILE) for spec in contents.judges_asked if spec.startswith(_FILE))),
+        models=tuple(sorted(contents.models)),
+        people=tuple(sorted(contents.people - {""})),
+    )
+    return arriving, contents
 
 
 @requires("admin")
@@ -125,17 +229,16 @@ def import_project(
     `project_id` is for what ships with Concord and is known by its id; else the project gets a new one.  Errors as
     `preview_project`; UsageError for an overlong name; StoreError where the store cannot keep it.
     """
-    from core.judging.spec import specs_in
-
     wanted = " ".join(name.split())
     if len(wanted) > _LONGEST_NAME:
         raise UsageError(f"A project's name has 1 to {_LONGEST_NAME} characters, not {len(wanted)}.")
     with _opened(file, settings.max_upload_mb) as archive:
-        contents = check_rows(archive, _shapes(), specs_in)
+        arriving, contents = _checked(archive)
         manifest = archive.manifest
         wanted = wanted or " ".join(manifest.project.split())[:_LONGEST_NAME] or "Imported project"
         chosen = _free_name(wanted, {row.name for row in store.projects.all()})
-        runs = _new_ids(store, contents)
+        taken = sorted(store.transfers.taken(contents.run_ids))
+        runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in taken}
         about = {
             "made": moment(manifest.created_at).isoformat(timespec="seconds"),
             "exported": manifest.exported,
@@ -147,7 +250,7 @@ def import_project(
         tables = ((one.table, (row for _, row in archive.rows(one.table))) for one in manifest.files)
         project_id = store.transfers.restore(arrival, tables)
     view = store.projects.get(project_id)
-    return Imported(view, _holdings(manifest), chosen != wanted, len(runs), manifest.digest, _endpoints(contents))
+    return Imported(view, arriving.holds, chosen != wanted, len(runs), arriving.digest, arriving.endpoints)
 
 
 @contextmanager
@@ -174,7 +277,7 @@ def _shapes() -> Shapes:
     return shapes
 
 
-def _endpoints(contents: Contents) -> tuple[NamedEndpoint, ...]:
+def _endpoints(specs: Iterable[str]) -> tuple[NamedEndpoint, ...]:
     """Endpoints by the URL as it stands in the file ("" where none does), with the models asked there.
 
     A spec that cannot be read stands there whole, as if it were an endpoint: nothing in the file is left unsaid.
@@ -182,8 +285,8 @@ def _endpoints(contents: Contents) -> tuple[NamedEndpoint, ...]:
     from core.judging.spec import parse_spec
 
     models: dict[str, set[str]] = {}
-    for spec in contents.judges_asked:
-        if _is_file(spec):
+    for spec in specs:
+        if spec.startswith(_FILE):
             continue
         try:
             parsed = parse_spec(spec)
@@ -193,33 +296,10 @@ def _endpoints(contents: Contents) -> tuple[NamedEndpoint, ...]:
     return tuple(NamedEndpoint(endpoint, tuple(sorted(names))) for endpoint, names in sorted(models.items()))
 
 
-def _is_file(spec: str) -> bool:
-    return spec.startswith("recorded:")
-
-
-def _new_ids(store: Store, contents: Contents) -> dict[str, str]:
-    """New ids for the runs whose ids runs of this store have."""
-    return {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in sorted(store.transfers.taken(contents.run_ids))}
-
-
 def _free_name(wanted: str, taken: set[str]) -> str:
     """`wanted`, or the first of "wanted (2)", "wanted (3)", … that no project has."""
     names = (wanted, *(f"{wanted} ({k})" for k in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)
-
-
-def _holdings(manifest: Manifest) -> Holdings:
-    rows = {one.table: one.rows for one in manifest.files}
-    return Holdings(
-        goldens=rows["project_goldens"],
-        items=rows["golden_items"],
-        runs=rows["runs"],
-        criteria=rows["criteria"],
-        judges=rows["judges"],
-        labels=rows["labels"],
-        log=rows["events"],
-        replies=rows["replies"] if manifest.replies else None,
-    )
 
 
 JOBS = {"project": Job(_preview_job)}

@@ -8,11 +8,8 @@ comes is never opened here except for its first bytes: a web page in the place o
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +17,7 @@ from typing import Final
 import httpx2
 
 from core.errors import DownloadError
+from core.files import replacing
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that have come and the bytes expected (None where the server does not say)."""
@@ -65,7 +63,7 @@ def download(
     """
     for attempt in range(1, attempts + 1):
         try:
-            with _temporary(path) as part:
+            with replacing(path) as part:
                 size_and_digest = _fetch(
                     address,
                     part,
@@ -75,7 +73,6 @@ def download(
                     progress=progress,
                     loopback_http=loopback_http,
                 )
-                part.replace(path)
             return Download(address, path, *size_and_digest)
         except _PassingError as error:
             if attempt == attempts:
@@ -84,17 +81,6 @@ def download(
             raise DownloadError(f"{path} cannot be written: {error.strerror or error}.", address=address) from error
         time.sleep(pause * 2 ** (attempt - 1))
     raise ValueError(f"attempts must be at least 1, not {attempts}")
-
-
-@contextmanager
-def _temporary(path: Path) -> Iterator[Path]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def _fetch(

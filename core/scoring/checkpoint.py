@@ -12,7 +12,6 @@ behind that is cut off when it goes on.  So the finished file holds the same byt
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import zlib
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from core.errors import ConcordError, JobError, UsageError
+from core.files import FULL, replacing
 from core.scoring.batch import Batch
 
 FORMAT = "concord-score-progress"
@@ -195,12 +195,8 @@ class Checkpoint:
     def _note(self, done: Done) -> None:
         kept = {**vars(done), "reasons": dict(done.reasons)}
         body = {"format": FORMAT, "version": VERSION, "identity": self._identity, "done": kept}
-        fresh = self.progress.with_name(f".{self.progress.name}.new")
-        with fresh.open("w", encoding="utf-8") as file:
-            json.dump(body, file, ensure_ascii=False, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.progress)
+        with replacing(self.progress) as part:
+            part.write_text(json.dumps(body, ensure_ascii=False, allow_nan=False), encoding="utf-8")
 
     @contextmanager
     def _on_disk(self) -> Iterator[None]:
@@ -208,7 +204,7 @@ class Checkpoint:
         try:
             yield
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            full = error.errno in FULL
             why = "the disk is full" if full else f"the disk cannot be written ({error.strerror or error})"
             before = f" {self.out.name} is as it was." if self.out.exists() else ""
             raise ConcordError(

@@ -43,17 +43,15 @@ class Layout:
     columns: tuple[Column, ...]
 
 
-_STAYS = {
-    "project_id",
-    *(
-        "worker_id",
-        "version",
-        "snapshots",
-        "not_before",
-        "begun_by",
-        "cancel_requested",
-    ),  # of the worker here, not of the run
+OF_THE_WORKER: Row = {
+    "worker_id": "",
+    "version": 1,
+    "snapshots": 0,
+    "not_before": 0.0,
+    "begun_by": "",
+    "cancel_requested": False,
 }
+"""Columns of a run that say something of the worker here, and stay; how they begin in a store that takes it in."""
 
 
 def _column(table: sa.Table, column: sa.Column[Any]) -> Column:
@@ -71,7 +69,7 @@ def _column(table: sa.Table, column: sa.Column[Any]) -> Column:
 
 
 def _layout(table: sa.Table, *more: str) -> Layout:
-    stays = {*_STAYS, *more}
+    stays = {"project_id", *OF_THE_WORKER, *more}
     return Layout(table.name, tuple(_column(table, one) for one in table.columns if one.name not in stays))
 
 
@@ -97,6 +95,11 @@ TABLES: tuple[Layout, ...] = (
 `consents` is none either: what people here allowed holds here, and no file may say that they did.
 """
 LAYOUT: dict[str, Layout] = {one.name: one for one in TABLES}
+
+
+def is_plain(layout: Layout) -> bool:
+    """Whether the rows of a table are stored as they come: nothing in them is JSON or base64."""
+    return all(column.kind in ("key", "text", "int", "bool", "real") for column in layout.columns)
 
 
 def encode(layout: Layout, stored: Row) -> dict[str, Any]:

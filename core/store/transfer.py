@@ -25,9 +25,8 @@ from core.review.log import Action
 from core.store import schema
 from core.store.database import Database, in_our_words
 from core.store.events import body_text
-from core.store.layout import LAYOUT, TABLES, Row, decode, encode
+from core.store.layout import LAYOUT, OF_THE_WORKER, TABLES, Row, decode, encode
 from core.store.patience import Part, only_once
-from core.store.transfer_queries import rows_of, without_run
 
 IMPORTED = " (imported)"
 """Stands behind the role of who did something before the project was brought here; no action writes it."""
@@ -67,13 +66,16 @@ class Transfers(Part):
         with self._db.snapshot() as connection:
             numbers: dict[int, int] = {}
             for layout in TABLES:
-                query = rows_of(layout.name, project_id, replies=replies)
+                left_out = not replies and layout.name in ("run_replies", "replies")
+                query = None if left_out else _rows_of(layout.name, project_id)
                 yield layout.name, _leaving(layout.name, _streamed(connection, query), numbers)
 
     def without_run(self) -> int:
         """How many replies of this store no run is noted for, and which therefore leave with no project."""
+        own = schema.replies
+        unknown = own.c.reply_key.not_in(sa.select(schema.run_replies.c.reply_key))
         with self._db.read() as connection:
-            return int(connection.execute(without_run()).scalar_one())
+            return int(connection.scalar(sa.select(sa.func.count()).select_from(own).where(unknown)) or 0)
 
     def taken(self, run_ids: Iterable[str]) -> set[str]:
         """Those of the ids that runs of this store have."""
@@ -109,6 +111,40 @@ class Transfers(Part):
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
+    """The rows of table `name` that belong to a project, in an order that depends on no id where time tells one."""
+    if name == "replies":
+        return _replies(project_id)
+    table, runs = schema.metadata.tables[name], schema.runs.c
+    columns, query = table.c, sa.select(table)
+    ids = [key for key in table.primary_key.columns if key.name != "project_id"]
+    if "project_id" in columns:
+        first = () if "number" in columns else (columns.created_at,)
+        return query.where(columns.project_id == project_id).order_by(*first, *ids)
+    if "run_id" in columns:
+        query = query.join(schema.runs, runs.run_id == columns.run_id).where(runs.project_id == project_id)
+        return query.order_by(runs.created_at, *ids)
+    return query.where(columns.golden_id.in_(_used(project_id))).order_by(*ids)
+
+
+def _used(project_id: str) -> Any:
+    """Golden sets that the project has, or that something in it is about."""
+    tables = [table for table in schema.metadata.sorted_tables if {"project_id", "golden_id"} <= set(table.c.keys())]
+    return sa.union(*(sa.select(table.c.golden_id).where(table.c.project_id == project_id) for table in tables))
+
+
+def _replies(project_id: str) -> sa.Select[Any]:
+    """What the project's runs asked for, and what came with the project; the installation's own where both are."""
+    paid, own, runs = schema.replies, schema.project_replies.c, schema.runs.c
+    asked = sa.select(schema.run_replies.c.reply_key).join(schema.runs, runs.run_id == schema.run_replies.c.run_id)
+    paid_here = sa.select(paid).where(paid.c.reply_key.in_(asked.where(runs.project_id == project_id)))
+    came = sa.select(own.reply_key, own.body, own.created_at).where(
+        own.project_id == project_id, own.reply_key.not_in(paid_here.with_only_columns(paid.c.reply_key))
+    )
+    both = sa.union_all(paid_here, came).subquery()
+    return sa.select(both).order_by(both.c.created_at, both.c.reply_key)
 
 
 def _streamed(connection: sa.Connection, query: sa.Select[Any] | None) -> Iterator[dict[str, Any]]:
@@ -195,8 +231,7 @@ class _Taking:
         if self._runs and name not in (*_SHARED, "replies"):
             stored = {column: self._renamed(value) for column, value in stored.items()}
         if name == "runs":
-            stored |= {"worker_id": "", "version": 1, "snapshots": 0, "not_before": 0.0, "begun_by": ""}
-            stored["cancel_requested"] = False
+            stored |= OF_THE_WORKER
         if "project_id" in schema.metadata.tables[name].c or name == "replies":
             stored["project_id"] = self._project_id
         return stored

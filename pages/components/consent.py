@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.views.consent import AskedEndpoint
+from core.projects.consent import AskedEndpoint
 from pages.components import people, state
 from pages.components.page import Opened
 from pages.components.screens import plain

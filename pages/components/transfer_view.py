@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.kept import GoldenSummary
-from core.projects.views.transfer import Arriving, Exported
+from core.projects.transfer import Arriving, Exported
 from pages.components import people, state
 from pages.components.page import Opened, stop_with
 from pages.components.screens import plain

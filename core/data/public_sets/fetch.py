@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +18,7 @@ from core.data import check_file
 from core.data.public_sets.catalogue import Benchmark, Part, is_pinned
 from core.data.public_sets.fields import Converted, Row, read_fields
 from core.errors import DownloadError, GoldenError, UsageError
+from core.files import saving
 from core.providers.downloads import download
 
 Checked = Literal["catalogue", "earlier fetch", "nothing"]
@@ -219,7 +218,7 @@ def _size_notes(benchmark: Benchmark, converted: Converted, *, refuse: bool) -> 
 def _write_golden(out: Path, rows: Iterable[Row]) -> dict[str, Any]:
     """Write `out` once it loads; returns what `check` says.  The same rows give the same bytes."""
     lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-    with _replacing(out) as part:
+    with saving(out) as part:
         part.write_bytes(lines.encode("utf-8"))
         report = check_file(part)
         for finding in report["findings"]:
@@ -227,26 +226,6 @@ def _write_golden(out: Path, rows: Iterable[Row]) -> dict[str, Any]:
                 message = f"the converted file does not load: {finding['message']}"
                 raise GoldenError(message, file=out.name, row=finding["row"], column=finding["column"])
     return report
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A file beside `path` that takes its place at the end, or is gone after an error."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
-        os.close(handle)
-    except OSError as problem:
-        raise UsageError(f"{path} cannot be written: {problem.strerror or problem}.") from problem
-    part = Path(name)
-    try:
-        yield part
-        part.chmod(0o644)
-        part.replace(path)
-    except OSError as problem:
-        raise UsageError(f"{path} cannot be written: {problem.strerror or problem}.") from problem
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _read_record(record: Path) -> dict[str, str]:
@@ -261,5 +240,5 @@ def _read_record(record: Path) -> dict[str, str]:
 def _write_record(record: Path, benchmark: Benchmark, origins: Sequence[Origin]) -> None:
     kept = {key: getattr(benchmark, key) for key in ("name", "home", "licence", "citation")}
     files = [{"file": o.file, "address": o.address, "n_bytes": o.n_bytes, "sha256": o.sha256} for o in origins]
-    with _replacing(record) as part:
+    with saving(record) as part:
         part.write_text(json.dumps({**kept, "files": files}, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

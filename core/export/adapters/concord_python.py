@@ -49,7 +49,7 @@ def _cells(facts: JudgeFacts) -> list[str]:
     item |= {part: f"Its {part}." for part in _PARTS if part in facts.parts}
     references = ("A reference.",) if "references" in facts.parts else ()
     constants = [
-        constant("CRITERIA", tuple(str(one.get("id")) for one in facts.card["criteria"])),
+        constant("CRITERIA", tuple(criteria.id for criteria in facts.document.criteria)),
         constant("ITEMS", (item | ({"references": references} if references else {}),)),
     ]
     opening, *rest = (BODIES / "concord_python.txt").read_text(encoding="utf-8").strip().split("\n\n\n")

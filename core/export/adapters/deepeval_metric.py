@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from core.export.adapters.facts import JudgeFacts
+from core.export.adapters.literals import Constant
 from core.export.adapters.records import (
     Adapter,
     asked_words,
-    head,
     joined_words,
     key_words,
     no_model,
     no_room,
     own_prompt,
-    python_file,
-    shared_constants,
+    python_adapter,
 )
 from core.judging.render import neutral
 from core.records import Scale
@@ -51,24 +50,30 @@ def deepeval_metric(facts: JudgeFacts) -> Adapter:
         lost.append(f"The scale {scale}: G-Eval rates 0 to 10 in whole numbers, and that is stretched onto it.")
     elif scale.step is None or scale.step < 1:
         lost.append("Ratings between the whole numbers: G-Eval asks for whole numbers.")
-    if facts.is_llm and facts.isotonic is not None:
+    if facts.fitted_map:
         lost.append("The fit of the score map: it was fitted on scores of Concord's prompt.")
     kept = (*joined_words(facts), *asked_words(facts))
     if facts.sampling.weighted:
         kept += ("The weighting by token probabilities, as G-Eval does it.",)
     named = [name for part, name in _PARAMETERS if part in facts.parts or part == "target"]
-    constants = shared_constants(facts) | {
+    constants: dict[str, Constant] = {
         "NAME": "concord_judge",
         "RANGE": (int(scale.low), int(scale.high)) if whole else None,
         "OUTCOME": "The number that the evaluation steps lead to; the higher, the better.",
         "STEPS": tuple(_steps(facts, criteria) for criteria in facts.criteria),
     }
     parameters = ", ".join(f"SingleTurnParams.{name}" for name in named)
-    imports = f"{_IMPORTS}\nPARAMETERS = [{parameters}]\n"
-    text = python_file(
-        head(facts, "DeepEval", (*_USE, *key_words(facts)), lost), imports, constants, "join", "deepeval_metric"
+    return python_adapter(
+        facts,
+        "deepeval_metric",
+        "DeepEval metric (G-Eval)",
+        tool="DeepEval",
+        use=(*_USE, *key_words(facts)),
+        imports=f"{_IMPORTS}\nPARAMETERS = [{parameters}]\n",
+        constants=constants,
+        kept=kept,
+        lost=lost,
     )
-    return Adapter("deepeval", "DeepEval metric (G-Eval)", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
 
 
 def _whole(scale: Scale) -> bool:

@@ -1,23 +1,28 @@
-"""A judge card as the adapters need it, read with defaults, and what can be told about it in lines."""
+"""A judge card as the adapters need it, and what can be said about it in lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
+from core.export.documents import FORMATS, judge_document
 from core.judging.gate import endpoint_of_file
 from core.judging.render import neutral, plain
 from core.judging.sampling import Sampling
 from core.judging.spec import parse_spec
-from core.records import ItemKind, Scale, Task
+from core.records import ItemKind, Task
 from core.stats import IsotonicMap
+
+if TYPE_CHECKING:
+    from core.export.document_parts import AlignmentEntry
+    from core.export.judge_document import JudgeDocument, JudgeEntry
 
 NO_MODEL = ("offline", "scripted")
 """Kinds of judges whose scores come from no model that another tool could ask."""
 
-_PARTS: Mapping[str, tuple[str, ...]] = {
+_PARTS: Mapping[ItemKind, tuple[str, ...]] = {
     "source_target": ("target", "source"),
     "data_text": ("target", "source"),
     "source_context_target": ("target", "source", "context"),
@@ -26,17 +31,16 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class JudgeFacts:
-    """What a card says: the task, the texts of the criteria (best first), the model and how it is asked.
+    """What a judge file says: the task, the texts of the criteria (best first), the model and how it is asked.
 
     `model` is "" where the judge is no language model that another tool can ask; `sampling` then has the defaults.
     `key_goes` says whether OPENAI_API_KEY may be sent to `base_url`, which comes out of the file and may be anybody's.
     `parts` are the parts of an item that every item of the calibration had.
     """
 
-    card: Mapping[str, Any]
+    document: JudgeDocument
     task: Task
     criteria: tuple[str, ...]
-    spec: str
     model: str
     base_url: str
     key_goes: bool
@@ -55,124 +59,101 @@ class JudgeFacts:
         return bool(self.model)
 
     @property
-    def told(self) -> list[str]:
+    def fitted_map(self) -> IsotonicMap | None:
+        """The map to the human scale, where the scores are those that it was fitted on."""
+        return self.isotonic if self.is_llm else None
+
+    @property
+    def lines(self) -> list[str]:
         """Task, judge, alignment, approval and warnings, a line each."""
+        found = self.document
         return [
-            *_about(self),
-            *_version(self.card),
-            *_alignments(self.card),
-            *_approval(self.card),
-            *_warnings(self.card),
+            f"Aspect: {self.task.aspect}, on the scale {self.task.scale}; criteria: {len(self.criteria)}.",
+            f"Judge: {found.judge.spec}. Golden set: {found.golden.name or 'unnamed'} "
+            f"({found.golden.digest or 'no hash'}).",
+            f"Judge file: written {found.created or 'at an unknown time'}, {found.digest or 'without digest'}.",
+            *_version(found),
+            *_alignments(found),
+            _approval(found),
+            *(f"Warning: {words}" for words in found.warnings if not words.startswith("Nobody has approved")),
         ]
 
 
 def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
-    """The facts of a checked card.  JudgeError for a fused judge and for a part that is missing or damaged."""
-    if card.get("format") == "concord-fusion":
+    """The facts of a judge card.  JudgeError for a fused judge, and for a card that is damaged."""
+    if card.get("format") == FORMATS["fusion"]:
         raise JudgeError(
             "This is a fused judge: its parts and weights have no place in another tool's file. Score with "
             "'python -m core score --judge-file', or adapt the judge.yaml of one of its parts."
         )
+    document = judge_document(card, "judge file")
+    task, judge = document.task.as_task(), document.judge
+    if not plain(task.aspect).strip():
+        raise JudgeError("The aspect of this judge has no name. Export it again.")
     try:
-        task, judge = card["task"], card["judge"]
-        scale = task["scale"]
-        kind: ItemKind = task["kind"]
-        if kind not in get_args(ItemKind):
-            raise ValueError(f"items of kind {kind!r}")
-        if not plain(str(task["aspect"])).strip():
-            raise ValueError("the aspect has no name")
-        spec = str(judge.get("spec") or "offline")
-        model, base_url, key_goes = _model(spec, judge)
-        return JudgeFacts(
-            card=card,
-            task=Task(
-                str(task["aspect"]),
-                kind,
-                Scale(float(scale["low"]), float(scale["high"]), scale.get("step")),
-                str(task.get("definition") or ""),
-            ),
-            criteria=tuple(neutral(str(one["text"])) for one in card["criteria"]) or ("",),
-            spec=spec,
-            model=model,
-            base_url=base_url,
-            key_goes=key_goes,
-            sampling=Sampling(**judge["sampling"]) if judge.get("sampling") else Sampling(),
-            isotonic=IsotonicMap.from_json(card["isotonic"]) if card.get("isotonic") else None,
-            parts=tuple(task.get("needs") or _PARTS.get(kind, ("target",))),
-        )
+        model, base_url, key_goes = _model(judge)
+        sampling = judge.sampling.as_sampling() if judge.sampling else Sampling()
     except UsageError as error:
         raise JudgeError(f"The judge of this file cannot be asked: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise JudgeError(f"The judge file lacks a part or it is damaged ({error!r}). Export it again.") from error
+    return JudgeFacts(
+        document,
+        task,
+        tuple(neutral(criteria.text) for criteria in document.criteria),
+        model,
+        base_url,
+        key_goes,
+        sampling,
+        None if document.isotonic is None else document.isotonic.as_map(),
+        tuple(document.task.needs or _PARTS.get(task.kind, ("target",))),
+    )
 
 
-def _model(spec: str, judge: Mapping[str, Any]) -> tuple[str, str, bool]:
+def _model(judge: JudgeEntry) -> tuple[str, str, bool]:
     """(model, base URL, whether the key may go there) that a tool can ask.
 
     Both empty where there is no model, the URL also where it is OpenAI's own.
     """
-    parsed = parse_spec(spec)
-    if parsed.kind == "openai":
-        return parsed.model, *endpoint_of_file(parsed.base_url)
-    return "" if parsed.kind in NO_MODEL else str(judge.get("model") or ""), "", True
+    spec = parse_spec(judge.spec)
+    if spec.kind == "openai":
+        return spec.model, *endpoint_of_file(spec.base_url)
+    return "" if spec.kind in NO_MODEL else judge.model, "", True
 
 
-def _about(facts: JudgeFacts) -> list[str]:
-    card, golden = facts.card, facts.card.get("golden") or {}
-    return [
-        f"Aspect: {facts.task.aspect}, on the scale {facts.task.scale}; criteria: {len(facts.criteria)}.",
-        f"Judge: {facts.spec}. Golden set: {golden.get('name') or 'unnamed'} ({golden.get('digest') or 'no hash'}).",
-        f"Judge file: written {card.get('created') or 'at an unknown time'}, {card.get('digest') or 'without digest'}.",
-    ]
-
-
-def _version(card: Mapping[str, Any]) -> list[str]:
+def _version(document: JudgeDocument) -> Iterable[str]:
     """Which version of the judge this is, and who decided what on it."""
-    told = card.get("judge_version")
-    if not told:
-        return []
-    decided = "".join(f"; {one['state']} by {one['by']}, {one['at']}" for one in told.get("approvals") or [])
-    return [f"Version {told['number']} of this judge ({told['id']}), {told['state']}{decided}."]
+    if version := document.judge_version:
+        decided = "".join(f"; {one.state} by {one.by}, {one.at}" for one in version.approvals)
+        yield f"Version {version.number} of this judge ({version.id}), {version.state}{decided}."
 
 
-def alignment_words(told: Mapping[str, Any] | None) -> str:
+def alignment_words(alignment: AlignmentEntry | None) -> str:
     """E.g. "spearman 0.612 at sample level, 95 % interval 0.541 to 0.683, n = 120"; "unknown" for None."""
-    if not told:
+    if alignment is None:
         return "unknown"
-    value, interval = told.get("value"), told.get("interval")
-    words = f"{told.get('statistic')} {'—' if value is None else f'{value:.3f}'} at {told.get('level')} level"
+    value, interval = alignment.value, alignment.interval
+    words = f"{alignment.statistic} {'—' if value is None else f'{value:.3f}'} at {alignment.level} level"
     words += f", 95 % interval {interval[0]:.3f} to {interval[1]:.3f}" if interval else ", no interval"
-    unscored = f", {told['n_unscored']} unscored" if told.get("n_unscored") else ""
-    return f"{words}, n = {told.get('n')}{unscored}"
+    unscored = f", {alignment.n_unscored} unscored" if alignment.n_unscored else ""
+    return f"{words}, n = {alignment.n}{unscored}"
 
 
-def _alignments(card: Mapping[str, Any]) -> list[str]:
-    told = card.get("alignment") or {}
-    lines = [
-        f"Alignment with people on held-out items: {alignment_words(told.get('held_out'))}.",
-        f"The same judge without criteria there: {alignment_words((told.get('no_criteria') or {}).get('held_out'))}.",
-        f"On the calibration items (which chose the criteria): {alignment_words(told.get('calibration'))}.",
-    ]
-    if card.get("ceiling"):
-        lines.append(
-            f"One person against the mean of the others (ceiling): {alignment_words(card['ceiling'])}. It is a harder "
+def _alignments(document: JudgeDocument) -> Iterable[str]:
+    measured = document.alignment
+    plain_judge = measured.no_criteria.held_out if measured.no_criteria else None
+    yield f"Alignment with people on held-out items: {alignment_words(measured.held_out)}."
+    yield f"The same judge without criteria there: {alignment_words(plain_judge)}."
+    yield f"On the calibration items (which chose the criteria): {alignment_words(measured.calibration)}."
+    if document.ceiling:
+        yield (
+            f"One person against the mean of the others (ceiling): {alignment_words(document.ceiling)}. It is a harder "
             "target than the mean of all, so the judge's figure above must not be held against it."
         )
-    return lines
 
 
-def _approval(card: Mapping[str, Any]) -> list[str]:
-    signed = card.get("approvals") or []
-    states = ", ".join(_state(one) for one in signed)
-    if card.get("approved"):
-        return [f"Approved by people ({states})."]
-    return [f"NOT approved by people ({states or 'nobody was asked'})."]
-
-
-def _state(signed: Mapping[str, Any]) -> str:
-    by = f" by {signed['by']}" if signed.get("by") else ""
-    return f"{signed.get('criteria')}: {signed.get('state')}{by}"
-
-
-def _warnings(card: Mapping[str, Any]) -> list[str]:
-    return [f"Warning: {one}" for one in card.get("warnings") or [] if not str(one).startswith("Nobody has approved")]
+def _approval(document: JudgeDocument) -> str:
+    states = ", ".join(f"{one.criteria}: {one.state}{f' by {one.by}' if one.by else ''}" for one in document.approvals)
+    return (
+        f"Approved by people ({states})."
+        if document.approved
+        else f"NOT approved by people ({states or 'nobody was asked'})."
+    )

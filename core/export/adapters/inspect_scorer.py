@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from core.export.adapters.facts import JudgeFacts
 from core.export.adapters.frame import headings, open_prompts
+from core.export.adapters.literals import Constant
 from core.export.adapters.records import (
     Adapter,
     asked_words,
-    head,
     joined_words,
     key_words,
     no_model,
     no_room,
-    python_file,
-    shared_constants,
+    python_adapter,
 )
 
 _USE = (
@@ -53,22 +54,21 @@ def inspect_scorer(facts: JudgeFacts) -> Adapter:
         *asked_words(facts),
         *(["The weighting by token probabilities, where the endpoint tells them."] if facts.sampling.weighted else []),
     )
-    constants = shared_constants(facts) | {
+    constants: dict[str, Constant] = {
         "HEADINGS": dict(headings(facts)),
         "PROMPTS": tuple(
-            {
-                "criteria": one.criteria,
-                "leading": one.leading,
-                "before": one.before,
-                "after": one.after,
-                "form": f"{one.form}_json" if one.schema else one.form,
-                "schema": one.schema,
-                "samples": one.samples,
-            }
-            for one in open_prompts(facts)
+            asdict(prompt) | {"form": f"{prompt.form}_json" if prompt.schema else prompt.form}
+            for prompt in open_prompts(facts)
         ),
     }
-    text = python_file(
-        head(facts, "Inspect", (*_USE, *key_words(facts)), lost), _IMPORTS, constants, "join", "inspect_scorer"
+    return python_adapter(
+        facts,
+        "inspect_scorer",
+        "Inspect scorer",
+        tool="Inspect",
+        use=(*_USE, *key_words(facts)),
+        imports=_IMPORTS,
+        constants=constants,
+        kept=kept,
+        lost=lost,
     )
-    return Adapter("inspect", "Inspect scorer", "concord_judge.py", "text/x-python", kept, tuple(lost), text)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 
 from core.export.adapters.facts import JudgeFacts
+from core.export.adapters.literals import Constant
 from core.export.adapters.records import (
     Adapter,
     asked_words,
-    head,
     joined_words,
     no_model,
     no_room,
     own_prompt,
-    python_file,
-    shared_constants,
+    python_adapter,
 )
 from core.judging.render import KINDS, neutral, range_words
 
@@ -40,7 +39,7 @@ def mlflow_judge(facts: JudgeFacts) -> Adapter:
     lost = [*no_model(facts), *own_prompt(facts, "MLflow"), *no_room(facts)]
     if facts.sampling.weighted:
         lost.append("The weighting by token probabilities: MLflow hands on the stated rating alone.")
-    if facts.is_llm and facts.isotonic is not None:
+    if facts.fitted_map:
         lost.append("The fit of the score map: it was fitted on scores of Concord's prompt.")
     if any(_BRACES.search(text) for text in (*facts.criteria, facts.task.definition, facts.sampling.steps)):
         lost.append("Double braces in the criteria: a space stands between them, since MLflow would read a variable.")
@@ -48,13 +47,22 @@ def mlflow_judge(facts: JudgeFacts) -> Adapter:
     variables = tuple(
         name for name, parts in _VARIABLES if name == "outputs" or any(part in facts.parts for part in parts)
     )
-    constants = shared_constants(facts) | {
+    constants: dict[str, Constant] = {
         "NAME": "concord_judge",
         "VARIABLES": variables,
         "INSTRUCTIONS": tuple(_instructions(facts, criteria, variables) for criteria in facts.criteria),
     }
-    text = python_file(head(facts, "MLflow", _USE, lost), _IMPORTS, constants, "join", "mlflow_judge")
-    return Adapter("mlflow", "MLflow judge", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
+    return python_adapter(
+        facts,
+        "mlflow_judge",
+        "MLflow judge",
+        tool="MLflow",
+        use=_USE,
+        imports=_IMPORTS,
+        constants=constants,
+        kept=kept,
+        lost=lost,
+    )
 
 
 def _instructions(facts: JudgeFacts, criteria: str, variables: tuple[str, ...]) -> str:

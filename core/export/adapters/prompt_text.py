@@ -21,8 +21,8 @@ def prompt_text(facts: JudgeFacts) -> Adapter:
         "Scoring itself: read the number out of each reply, leave out replies without one, take the mean over the "
         "replies of one of the criteria and then over the criteria.",
     ]
-    if facts.is_llm and facts.isotonic is not None:
-        knots = ", ".join(f"{x:g} to {y:g}" for x, y in zip(facts.isotonic.x, facts.isotonic.y, strict=True))
+    if facts.fitted_map:
+        knots = ", ".join(f"{x:g} to {y:g}" for x, y in zip(facts.fitted_map.x, facts.fitted_map.y, strict=True))
         lost.append(f"The map to the scale of the people; its points (straight lines between): {knots}.")
     if facts.sampling.weighted:
         lost.append("The weighting by token probabilities: ask for logprobs and take the mean of the ratings by them.")

@@ -33,7 +33,7 @@ def promptfoo_rubric(facts: JudgeFacts) -> Adapter:
     lost = [*no_model(facts), *(line for line in own_prompt(facts, "llm-rubric") if "persona" not in line)]
     if n > 1:
         lost.append(f"The mean of {n} replies: llm-rubric asks once for each of the criteria.")
-    if facts.is_llm and facts.isotonic is not None:
+    if facts.fitted_map:
         lost.append(
             "The map to the scale of the people: a score is the model's own, as a share of the scale "
             f"({scale.low:g} + score * {scale.high - scale.low:g} is the number on it)."

@@ -34,8 +34,8 @@ def no_model(facts: JudgeFacts) -> tuple[str, ...]:
     if facts.is_llm:
         return ()
     return (
-        f"The judge ({facts.spec}) is no language model that this tool could ask: its features, weights and score map "
-        "stay behind, and only its criteria go along. Name a model of your own.",
+        f"The judge ({facts.document.judge.spec}) is no language model that this tool could ask: its features, weights "
+        "and score map stay behind, and only its criteria go along. Name a model of your own.",
         "The alignment told here is that of the judge left behind. It says nothing about these criteria in the hands "
         "of another model: measure it before trusting the scores.",
     )
@@ -43,15 +43,16 @@ def no_model(facts: JudgeFacts) -> tuple[str, ...]:
 
 def no_room(facts: JudgeFacts) -> tuple[str, ...]:
     """What is lost of the fields that no other tool has a place for; only of those that the judge file holds."""
-    judge, residuals = facts.card["judge"], facts.card.get("residuals")
-    lost = []
-    if revision := judge.get("revision"):
-        lost.append(f"The revision of the model ({revision}): whatever the endpoint serves under its name is asked.")
-    if judge.get("limits"):
+    judge, lost = facts.document.judge, []
+    if judge.revision:
+        lost.append(
+            f"The revision of the model ({judge.revision}): whatever the endpoint serves under its name is asked."
+        )
+    if judge.limits:
         lost.append("The limits that were kept in the calibration (calls, cost, requests a minute): set your own.")
-    if any(one.get("clauses") for one in facts.card["criteria"]):
+    if any(criteria.clauses for criteria in facts.document.criteria):
         lost.append("The weights of single clauses of the criteria: the model reads the criteria's text alone.")
-    if residuals:
+    if facts.document.residuals:
         lost.append("The residuals for an interval around a single score: a score comes without one.")
     return tuple(lost)
 
@@ -78,7 +79,7 @@ def key_words(facts: JudgeFacts) -> tuple[str, ...]:
 def joined_words(facts: JudgeFacts) -> tuple[str, ...]:
     """What a target keeps that can compute: the mean over criteria and the map to the human scale."""
     kept = [f"The mean over its {len(facts.criteria)} criteria."] if len(facts.criteria) > 1 else ["Its criteria."]
-    if facts.is_llm and facts.isotonic is not None:
+    if facts.fitted_map:
         kept.append("The map to the scale of the people.")
     return tuple(kept)
 
@@ -97,7 +98,7 @@ def head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str]) 
     return [
         f"A calibrated judge, written by Concord for {tool}.",
         "",
-        *facts.told,
+        *facts.lines,
         "",
         "How to use it:",
         *(f"  {line}" for line in use),
@@ -121,9 +122,29 @@ def python_file(opening: Sequence[str], imports: str, constants: dict[str, Const
     )
 
 
+def python_adapter(
+    facts: JudgeFacts,
+    name: str,
+    title: str,
+    *,
+    tool: str,
+    use: Sequence[str],
+    imports: str,
+    constants: dict[str, Constant],
+    kept: Sequence[str],
+    lost: Sequence[str],
+) -> Adapter:
+    """A judge as Python for `tool`: the body `NAME.txt` behind the joining and the constants that all of them share."""
+    opening = head(facts, tool, use, lost)
+    text = python_file(opening, imports, shared_constants(facts) | constants, "join", name)
+    return Adapter(
+        name.split("_", maxsplit=1)[0], title, "concord_judge.py", "text/x-python", tuple(kept), tuple(lost), text
+    )
+
+
 def shared_constants(facts: JudgeFacts) -> dict[str, Constant]:
     """Constants of every generated Python file; the map only where the scores are those it was fitted on."""
-    how, isotonic = facts.sampling, facts.isotonic if facts.is_llm else None
+    how, score_map = facts.sampling, facts.fitted_map
     return {
         "ASPECT": facts.task.aspect,
         "SCALE": (float(facts.task.scale.low), float(facts.task.scale.high)),
@@ -139,11 +160,6 @@ def shared_constants(facts: JudgeFacts) -> dict[str, Constant]:
             "reasons_first": how.output in ("analyze_rate", "mix"),
         },
         "ISOTONIC": None
-        if isotonic is None
-        else {
-            "x": tuple(map(float, isotonic.x)),
-            "y": tuple(map(float, isotonic.y)),
-            "low": float(isotonic.low),
-            "high": float(isotonic.high),
-        },
+        if score_map is None
+        else {"x": score_map.x, "y": score_map.y, "low": score_map.low, "high": score_map.high},
     }

@@ -10,10 +10,10 @@ module             does
 =================  ============================================================================================
 ``manifest``       what the zip says about itself: versions, project, files with rows, size and SHA-256
 ``container``      the zip as a container: writing it whole or not at all, reading it without trusting it
-``rows``           one row against the columns of its table
-``shapes``         JSON against the annotations of a record
+``shapes``         JSON against the annotations of a record, or against the columns of a table
+``events``         entries of the log against what their readers count on
 ``golden_rows``    golden sets: rebuilt, and their content hash computed again
-``checking``       all rows of a project: kinds, keys, references, counts
+``checking``       all rows of a project: shapes, keys, references, counts
 =================  ============================================================================================
 
 Nothing here touches a store: `core.projects.transfer` joins this with `core.store.transfer`.  Where a later version

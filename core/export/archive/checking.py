@@ -1,30 +1,32 @@
-"""All rows of a project's file, before anything is made of them: kinds, keys, references, counts.
+"""All rows of a project's file, before anything is made of them: shapes, keys, references, counts.
 
-Only what the file itself brings may be referred to: golden sets and runs are found by id in the whole store, so an id
-that is not in the file could be somebody else's there.
+Each row is held against its type (`core.export.archive.shapes`) and its references (the foreign keys of the store's
+schema); what no type can say of a table stands in a method of `_Checker`.  Only what the file itself brings may be
+referred to: golden sets and runs are found by id in the whole store, so an id that is not in the file could be somebody
+else's there.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from core.errors import ArchiveError
 from core.export.archive.container import Archive
 from core.export.archive.golden_rows import checked_golden
 from core.export.archive.log_rows import checked_entry
-from core.export.archive.manifest import FileEntry
-from core.export.archive.rows import Place, are_plain_rows, check_row, is_plain
-from core.export.archive.shapes import mismatch
+from core.export.archive.shapes import FailedReply, KeptReply, check_rows, mismatch
 from core.people import ROLES
-from core.records import Alignment, Criteria, JudgeScores, Provenance, Scale, Unscored, Usage
+from core.records import Criteria, JudgeScores, Scale
 from core.review.criteria import Comment, CommentSettled
 from core.review.log import Action
 from core.review.passes import LabelPass
-from core.store.layout import LAYOUT, Row, decode
+from core.store.layout import LAYOUT, Row, decode, is_plain
+from core.store.schema import metadata
 from core.store.transfer import IMPORTED
 
 Shapes = Mapping[tuple[str, str], Any]
@@ -35,30 +37,18 @@ _ASKING = ("runs", "run_documents", "judges", "events")
 """Tables whose rows programs read to find out whom to ask, or that say whom they asked."""
 _RUN = re.compile(r"r[0-9a-f]{12}")
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
-_STATUSES = ("done", "budget", "failed", "cancelled")
+_WORDS = {"goldens": "golden set", "runs": "run", "criteria": "criteria"}
+"""Tables that rows refer to, in words."""
 
 
-@dataclass(frozen=True)
-class _CriteriaBody:
-    text: str
-    provenance: Provenance
+class Place(NamedTuple):
+    """Where a row stands: the file in the zip, and its line from 1."""
 
+    name: str
+    line: int
 
-@dataclass(frozen=True)
-class _Reasons:
-    unscored: tuple[Unscored, ...]
-
-
-@dataclass(frozen=True)
-class _Reply:
-    text: str
-    finish: str
-    usage: Usage
-
-
-@dataclass
-class _Failed:
-    failure: str
+    def __str__(self) -> str:
+        return f"{self.name}, line {self.line}"
 
 
 @dataclass
@@ -77,46 +67,58 @@ class Contents:
     people: set[str] = field(default_factory=set)
 
 
-def check_rows(archive: Archive, shapes: Shapes, specs_in: SpecsIn) -> Contents:
+def check_archive(archive: Archive, shapes: Shapes, specs_in: SpecsIn) -> Contents:
     """Read every row of an archive and hold it against all that is known.  ArchiveError for the first that is wrong."""
     checker = _Checker(shapes, specs_in)
     for entry in archive.manifest.files:
-        plain = is_plain(LAYOUT[entry.table])
         for first, rows in archive.batches(entry.table):
-            as_they_are = plain and are_plain_rows(LAYOUT[entry.table], rows)
+            check_rows(entry.table, rows, entry.name, first)
             for line, row in enumerate(rows, start=first):
-                _check(checker, entry, line, row, as_it_is=as_they_are)
+                _check(checker, entry.table, row, Place(entry.name, line))
         checker.table_done(entry.table)
     checker.all_done()
     return checker.contents
 
 
-def _check(checker: _Checker, entry: FileEntry, line: int, raw: Any, *, as_it_is: bool) -> None:
-    """Hold one row against its columns (unless that was done) and against all before it."""
-    place = Place(entry.name, line)
-    if as_it_is:
-        checker.check(entry.table, raw, raw, place)
+def _check(checker: _Checker, table: str, row: Row, where: Place) -> None:
+    """Hold a row, which has the right columns, against all before it."""
+    layout = LAYOUT[table]
+    if is_plain(layout):
+        checker.check(table, row, row, where)
         return
-    layout = LAYOUT[entry.table]
-    row = check_row(layout, raw, str(place))
     try:
-        checker.check(entry.table, row, decode(layout, row), place)
+        checker.check(table, row, decode(layout, row), where)
     except (ValueError, RecursionError, KeyError, TypeError, IndexError, OverflowError) as error:
-        raise ArchiveError(f"{place}: cannot be read ({str(error)[:120]}).") from error
+        raise ArchiveError(f"{where}: cannot be read ({str(error)[:120]}).") from error
+
+
+@cache
+def _references(table: str) -> tuple[tuple[str, str], ...]:
+    """(column, table whose rows it names) of a table's rows; the project is none of them, for no row carries it."""
+    columns = metadata.tables[table].c
+    keys = [
+        (column.name, key.column.table.name)
+        for column in LAYOUT[table].columns
+        for key in columns[column.name].foreign_keys
+    ]
+    return (*keys, ("golden_id", "goldens")) if table == "criteria" else tuple(keys)  # it has no foreign key for it
 
 
 class _Checker:
-    """What was seen so far, and one method a table that holds a row (and what would be stored of it) against that."""
+    """What was seen so far, and for most tables a method that holds a row against it.
+
+    A method gets the row as it stands in the file, what would be stored of it, and where it stands.
+    """
 
     def __init__(self, shapes: Shapes, specs_in: SpecsIn) -> None:
         self.contents = Contents()
         self._specs_in = specs_in
         self._shapes = shapes
+        self._ids: dict[str, set[str]] = {table: set() for table in _WORDS}
         self._heads: dict[str, dict[str, Any]] = {}
         self._items: dict[str, list[dict[str, Any]]] = {}
         self._item_ids: dict[str, frozenset[str]] = {}
         self._runs: dict[str, tuple[str, str]] = {}
-        self._criteria: set[str] = set()
         self._comments: set[int] = set()
         self._last_event = 0
         self._asked_for: set[str] = set()
@@ -125,17 +127,15 @@ class _Checker:
         self._passes: set[tuple[str, str]] = set()
         self._labelled: dict[tuple[str, str], Place] = {}
         self._scales: dict[tuple[str, str], Scale] = {}
-        self._given: dict[tuple[str, str], _Ends] = {}
-        self._tables = {
+        self._given: dict[tuple[str, str], tuple[tuple[float, Place], tuple[float, Place]]] = {}
+        self._tables: Mapping[str, Callable[[Row, Row, Place], None]] = {
             "goldens": self._golden,
             "golden_items": self._golden_item,
             "project_goldens": self._link,
             "runs": self._run,
             "run_documents": self._document,
             "run_scores": self._scores,
-            "criteria": self._one_criteria,
-            "criteria_edits": self._edit,
-            "criteria_alignments": self._alignment,
+            "criteria": self._criteria,
             "judges": self._judge,
             "labels": self._label,
             "events": self._event,
@@ -145,7 +145,16 @@ class _Checker:
 
     def check(self, table: str, row: Row, stored: Row, where: Place) -> None:
         """Hold a row of `table` against all before it."""
-        self._tables[table](row, stored, where)
+        for column, target in _references(table):
+            if row[column] not in self._ids[target]:
+                raise _nowhere(where, _WORDS[target], row[column])
+        if table in _WORDS:
+            (key,) = (one.name for one in metadata.tables[table].primary_key if one.name != "project_id")
+            if row[key] in self._ids[table]:
+                raise ArchiveError(f"{where}: the {_WORDS[table]} {row[key][:24]!r} stands there twice.")
+            self._ids[table].add(row[key])
+        if table in self._tables:
+            self._tables[table](row, stored, where)
         if table in _ASKING:
             self._asks(stored)
 
@@ -159,9 +168,9 @@ class _Checker:
         """Everything was read: what was named must have come."""
         if missing := self._asked_for - self._replied:
             raise ArchiveError(f"Runs name {len(missing):,} replies that are not in the file.")
-        items = frozenset().union(*self._item_ids.values())
+        known = self._ids["runs"].union(self._ids["goldens"], *self._item_ids.values())
         for name, where in self._named.items():
-            if name not in self._runs and name not in self._item_ids and name not in items:
+            if name not in known:
                 raise _nowhere(where, "golden set" if name.startswith("golden:") else "run", name)
         for (pass_id, golden_id), where in self._labelled.items():
             if pass_id and (pass_id, golden_id) not in self._passes:
@@ -172,14 +181,10 @@ class _Checker:
     # ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _golden(self, row: Row, stored: Row, where: Place) -> None:
-        if row["golden_id"] in self._heads:
-            raise ArchiveError(f"{where}: the golden set {row['golden_id'][:24]} stands there twice.")
         self._heads[row["golden_id"]] = dict(row)
 
     def _golden_item(self, row: Row, stored: Row, where: Place) -> None:
         golden_id = row["golden_id"]
-        if golden_id not in self._heads:
-            raise _nowhere(where, "golden set", golden_id)
         if golden_id not in self._items:
             for earlier in list(self._items):
                 self._golden_done(earlier)
@@ -198,94 +203,57 @@ class _Checker:
             self._scale(golden_id, aspect, labels.scale, Place("tables/goldens.jsonl", len(self._item_ids)))
 
     def _link(self, row: Row, stored: Row, where: Place) -> None:
-        self._items_of(row, where)
         self.contents.goldens[row["golden_id"]] = row["name"]
 
-    def _items_of(self, row: Row, where: Place) -> frozenset[str]:
-        if row["golden_id"] not in self._item_ids:
-            raise _nowhere(where, "golden set", row["golden_id"])
-        return self._item_ids[row["golden_id"]]
-
-    # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── runs, criteria and judges ────────────────────────────────────────────────────────────────────────────
 
     def _run(self, row: Row, stored: Row, where: Place) -> None:
         run_id, kind = row["run_id"], row["kind"]
-        if not _RUN.fullmatch(run_id) or run_id in self._runs:
-            raise ArchiveError(f"{where}: {run_id[:40]!r} is no id of a run, or stands there twice.")
-        if row["status"] not in _STATUSES:
-            raise ArchiveError(f"{where}: the run is {row['status']!r}; a run that leaves is {', '.join(_STATUSES)}.")
-        self._items_of(row, where)
+        if not _RUN.fullmatch(run_id):
+            raise ArchiveError(f"{where}: {run_id[:40]!r} is no id of a run.")
         self._runs[run_id] = (kind, row["golden_id"])
-        _be(Usage, row["usage"], where)
-        _be(self._shapes.get((kind, "request"), dict[str, Any]), row["request"], where)
-        if any(one != "" for one in _values_of("project_id", row["request"])):
+        _require(self._shapes.get((kind, "request"), dict[str, Any]), row["request"], where, "the request")
+        if any(named != "" for named in _values_of("project_id", row["request"])):
             raise ArchiveError(f"{where}: the run's request names a project; a project's file names none but itself.")
         self._names(stored["request"], where)
         self.contents.models.update(_models_in(kind, json.loads(stored["request"])))
 
-    def _kind_of(self, row: Row, where: Place) -> tuple[str, str]:
-        if row["run_id"] not in self._runs:
-            raise _nowhere(where, "run", row["run_id"])
-        return self._runs[row["run_id"]]
-
     def _document(self, row: Row, stored: Row, where: Place) -> None:
-        kind, _ = self._kind_of(row, where)
-        body = json.loads(stored["body"])
-        _be(self._shapes.get((kind, row["name"]), Any), body, where, len(stored["blob"]) // 8)
+        kind, _ = self._runs[row["run_id"]]
+        shape = self._shapes.get((kind, row["name"]), Any)
+        _require(shape, json.loads(stored["body"]), where, row["name"], len(stored["blob"]) // 8)
         self._names(stored["body"], where)
 
     def _scores(self, row: Row, stored: Row, where: Place) -> None:
-        n_items = len(self._item_ids[self._kind_of(row, where)[1]])
+        n_items = len(self._item_ids[self._runs[row["run_id"]][1]])
         if len(stored["blob"]) != 8 * n_items:
             raise ArchiveError(f"{where}: there are {len(stored['blob']) / 8:g} scores for {n_items} items.")
-        _be(_Reasons, row["body"], where)
 
-    # ── criteria and judges ──────────────────────────────────────────────────────────────────────────────────
-
-    def _one_criteria(self, row: Row, stored: Row, where: Place) -> None:
-        self._items_of(row, where)
-        _be(_CriteriaBody, row["body"], where)
+    def _criteria(self, row: Row, stored: Row, where: Place) -> None:
         own = Criteria(row["body"]["text"], row["aspect"]).criteria_id
         if own != row["criteria_id"]:
             raise ArchiveError(f"{where}: the text has the id {own}, not {row['criteria_id'][:40]!r}.")
-        self._criteria.add(own)
-
-    def _edit(self, row: Row, stored: Row, where: Place) -> None:
-        for column in ("parent_id", "criteria_id"):
-            if row[column] not in self._criteria:
-                raise _nowhere(where, "criteria", row[column])
-
-    def _alignment(self, row: Row, stored: Row, where: Place) -> None:
-        self._kind_of(row, where)
-        if row["criteria_id"] not in self._criteria:
-            raise _nowhere(where, "criteria", row["criteria_id"])
-        _be(Alignment, row["body"], where)
 
     def _judge(self, row: Row, stored: Row, where: Place) -> None:
-        n_items = len(self._items_of(row, where))
-        _be(JudgeScores, row["body"], where, len(stored["blob"]) // 8)
-        body = row["body"]
+        body, n_items = row["body"], len(self._item_ids[row["golden_id"]])
+        _require(JudgeScores, body, where, "the judge", len(stored["blob"]) // 8)
         if body["values"]["shape"] != [n_items] or any(not 0 <= k < n_items for k in body.get("seen", ())):
             raise ArchiveError(f"{where}: its scores, or the items it has seen, are not those of its golden set.")
         if body.get("run_id") and body["run_id"] not in self._runs:
             raise _nowhere(where, "run", body["run_id"])
-        if row["replies"] is not None:
-            _be(dict[str, tuple[str, ...]], row["replies"], where)
 
     # ── people ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _label(self, row: Row, stored: Row, where: Place) -> None:
-        if row["item_id"] not in self._items_of(row, where):
+        if row["item_id"] not in self._item_ids[row["golden_id"]]:
             raise _nowhere(where, "item", row["item_id"])
         for pass_id in (row["pass_id"], row["taken_from"]):
             self._labelled.setdefault((pass_id, row["golden_id"]), where)
         self.contents.people.add(row["rater"])
         if (value := row["value"]) is not None:
-            ends = self._given.setdefault((row["golden_id"], row["aspect"]), _Ends(value, where, value, where))
-            if value < ends.lowest:
-                ends.lowest, ends.lowest_at = value, where
-            elif value > ends.highest:
-                ends.highest, ends.highest_at = value, where
+            lowest, highest = self._given.get((row["golden_id"], row["aspect"]), ((value, where), (value, where)))
+            ends = min(lowest, (value, where)), max(highest, (value, where))
+            self._given[row["golden_id"], row["aspect"]] = ends
 
     def _scale(self, golden_id: str, aspect: str, scale: Scale, where: Place) -> None:
         """Keep a scale that labels of `aspect` may be on; the widest ends where passes differ."""
@@ -299,7 +267,7 @@ class _Checker:
         """Every label on the scale that a labelling pass, or the golden set, gave its aspect."""
         for (golden_id, aspect), ends in self._given.items():
             scale = self._scales.get((golden_id, aspect))
-            for value, where in ((ends.lowest, ends.lowest_at), (ends.highest, ends.highest_at)):
+            for value, where in ends:
                 if scale is None:
                     raise ArchiveError(f"{where}: nothing in the file says on what scale {aspect[:40]!r} was labelled.")
                 if not scale.holds(value):
@@ -308,8 +276,8 @@ class _Checker:
     def _event(self, row: Row, stored: Row, where: Place) -> None:
         if row["role"].removesuffix(IMPORTED) not in ROLES:
             raise ArchiveError(f"{where}: {row['role']!r} is no role; it is one of {', '.join(ROLES)}.")
-        if row["number"] <= self._last_event or not isinstance(row["body"], dict):
-            raise ArchiveError(f"{where}: entries of the log stand in order of their numbers, and say an object.")
+        if row["number"] <= self._last_event:
+            raise ArchiveError(f"{where}: entries of the log stand in order of their numbers.")
         self._last_event = row["number"]
         entry = checked_entry(row["kind"], row["body"], stored["body"], where)
         match entry:
@@ -325,17 +293,15 @@ class _Checker:
             self._names(stored["body"] + json.dumps(row["subject"]), where)
         self.contents.people.add(row["actor"])
 
-    # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── replies, and what texts name ─────────────────────────────────────────────────────────────────────────
 
     def _asked(self, row: Row, stored: Row, where: Place) -> None:
-        self._kind_of(row, where)
         if row["body"] is None:
             self._asked_for.add(row["reply_key"])
         else:  # it serves nobody else
-            _be(_Failed if "failure" in row["body"] else _Reply, row["body"], where)
+            _require(FailedReply if "failure" in row["body"] else KeptReply, row["body"], where, "the reply")
 
     def _reply(self, row: Row, stored: Row, where: Place) -> None:
-        _be(_Reply, row["body"], where)
         self._replied.add(row["reply_key"])
 
     def _asks(self, stored: Row) -> None:
@@ -350,27 +316,20 @@ class _Checker:
             self._named.setdefault(name, where)
 
 
-@dataclass
-class _Ends:
-    """The lowest and the highest label of an aspect, and where they stand."""
-
-    lowest: float
-    lowest_at: Place
-    highest: float
-    highest_at: Place
+def _require(kind: Any, value: Any, where: Place, whole: str, n_floats: int = 0) -> None:
+    if problem := mismatch(kind, value, n_floats, whole):
+        raise ArchiveError(f"{where}: {problem}")
 
 
-def _be(kind: Any, value: Any, where: Place, n_floats: int = 0) -> None:
-    if problem := mismatch(kind, value, n_floats):
-        raise ArchiveError(f"{where}: {problem}.")
-
-
-def _values_of(name: str, value: Any) -> list[Any]:
+def _values_of(name: str, value: Any) -> Iterator[Any]:
     """What stands under `name` anywhere in parsed JSON."""
     if isinstance(value, dict):
-        own = [value[name]] if name in value else []
-        return own + [found for one in value.values() for found in _values_of(name, one)]
-    return [found for one in value for found in _values_of(name, one)] if isinstance(value, list) else []
+        if name in value:
+            yield value[name]
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _values_of(name, inner)
 
 
 def _parsed(text: str) -> Any:

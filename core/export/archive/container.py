@@ -7,19 +7,16 @@ out is counted and hashed while it is read.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import json
 import math
-import os
 import stat
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 from core.errors import ArchiveError
@@ -31,7 +28,7 @@ _MOST_FILES = 64
 _DIRECTORY = 65_536  # bytes of the zip's directory; ours have about 1,100
 _END, _END64 = b"PK\x05\x06", b"PK\x06\x07"
 _RATIO, _RATIO_FROM = 300, 50 * _MB
-_BATCH_ROWS, _BATCH_BYTES = 1_000, 4_000_000
+_CHUNK, _TOGETHER = 1 << 18, 4_000_000  # bytes read, and parsed, at a time
 _MOST_VALUES = 2_000_000
 
 
@@ -50,25 +47,6 @@ class Limits:
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` when all of it was written; else `path` stays as it was."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise ArchiveError(f"{path}: the disk is full; nothing was changed. Make room and try again.") from error
-        raise ArchiveError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 class Writer:
@@ -149,11 +127,11 @@ class Archive:
         """(line of the first from 1, parsed JSON of some rows) until all of a table were read; errors as `rows`."""
         entry = next(one for one in self.manifest.files if one.table == table)
         digest, size, n = hashlib.sha256(), 0, 0
-        for lines in _in_batches(self._lines(self._members[entry.name], entry)):
-            whole = b"".join(lines)
-            digest.update(whole)
-            size += len(whole)
-            yield n + 1, _parsed_lines(lines, entry.name, n + 1)
+        for data, lines in self._chunks(self._members[entry.name], entry.name):
+            digest.update(data)
+            size += len(data)
+            if lines:
+                yield n + 1, _parsed_lines(lines, entry.name, n + 1)
             n += len(lines)
         if (n, size, digest.hexdigest()) != (entry.rows, entry.bytes, entry.sha256):
             raise ArchiveError(
@@ -161,13 +139,19 @@ class Archive:
                 "file was damaged or changed after it was exported; export it again."
             )
 
-    def _lines(self, member: zipfile.ZipInfo, entry: FileEntry) -> Iterator[bytes]:
-        longest = self._limits.line
-        with _as_refusal(entry.name), io.BufferedReader(_Raw(self._zip.open(member)), 1 << 18) as file:
-            while line := file.readline(longest + 1):
-                if len(line) > longest:
-                    raise ArchiveError(f"{entry.name} has a line of more than {longest:,} bytes.")
-                yield line
+    def _chunks(self, member: zipfile.ZipInfo, name: str) -> Iterator[tuple[bytes, list[bytes]]]:
+        """The bytes of a member as they come, each with the lines that end in it; the last line may lack its end."""
+        longest, begun = self._limits.line, [b""]
+        with _as_refusal(name), self._zip.open(member) as file:
+            while data := file.read(_CHUNK):
+                end, *further = data.split(b"\n")
+                lines = [b"".join((*begun, end)), *further[:-1]] if further else []
+                begun = further[-1:] if further else [*begun, end]
+                if max(sum(map(len, begun)), *map(len, lines), 0) >= longest:
+                    raise ArchiveError(f"{name} has a line of more than {longest:,} bytes.")
+                yield data, lines
+        if rest := b"".join(begun):
+            yield b"", [rest]
 
     def _read_manifest(self, members: dict[str, zipfile.ZipInfo]) -> Manifest:
         if NAME not in members:
@@ -179,25 +163,6 @@ class Archive:
         return read_manifest(data)
 
 
-class _Raw(io.RawIOBase):
-    """What `io.BufferedReader` wants of a member, without its own slow line reading."""
-
-    def __init__(self, member: IO[bytes]) -> None:
-        self._member = member
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._member.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._member.close()
-        super().close()
-
-
 @contextmanager
 def _as_refusal(name: str) -> Iterator[None]:
     try:
@@ -206,22 +171,9 @@ def _as_refusal(name: str) -> Iterator[None]:
         raise ArchiveError(f"{name} cannot be unpacked: {error}. Export the project again.") from error
 
 
-def _in_batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    size = 0
-    for line in lines:
-        batch.append(line)
-        size += len(line)
-        if len(batch) >= _BATCH_ROWS or size > _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
 def _parsed_lines(lines: list[bytes], name: str, first: int) -> list[Any]:
     """The JSON of each line; read together, for that is much faster, and one by one where a line is none."""
-    if len(lines) > 1 and all(line.startswith(b"{") for line in lines):
+    if len(lines) > 1 and sum(map(len, lines)) < _TOGETHER and all(line.startswith(b"{") for line in lines):
         try:
             found = _json(b"[" + b",".join(lines) + b"]")
         except (ValueError, RecursionError):

@@ -6,42 +6,22 @@ A golden set is shared by everybody who has the same content, so nobody may brin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
 from core.errors import ArchiveError
-from core.export.archive.shapes import mismatch
-from core.records import AspectLabels, GoldenSet, ItemKind
+from core.records import GoldenSet
 from core.store.goldens import golden_row, item_rows, rebuilt
 from core.store.layout import LAYOUT, decode
 
-_ITEM: Any = tuple[str, str, str, str, str, str, tuple[str, ...]]
-_BODY: tuple[tuple[str, Any], ...] = (
-    ("aspects", dict[str, AspectLabels]),
-    ("metrics", dict[str, tuple[float | None, ...]]),
-    ("given_split", tuple[str, ...]),
-)
-_INTS, _TEXTS = tuple[int, ...], tuple[str, ...]
-_RATINGS: tuple[tuple[str, Any], ...] = (
-    *((name, _INTS) for name in ("item_id", "rater_id", "aspect")),
-    *((name, _TEXTS) for name in ("item_ids", "rater_ids", "aspects")),
-    ("value", tuple[float, ...]),
-    ("comment", dict[str, str]),
-)
-
 
 def checked_golden(row: dict[str, Any], items: Sequence[dict[str, Any]]) -> GoldenSet:
-    """The golden set of a row of `goldens` and its rows of `golden_items`, in order.
+    """The golden set of a row of `goldens` and its rows of `golden_items`, in order, each of the right shape.
 
     ArchiveError where the rows are no golden set, or not the one whose hash they carry.
     """
     where = f"golden set {row['golden_id'][:24]}"
-    problems = [*_shapes(row["body"], _BODY), *_shapes(row["ratings"], _RATINGS)]
-    problems += [mismatch(_ITEM, one["body"], at=f"item {k}") for k, one in enumerate(items)]
-    problems += [] if row["kind"] in get_args(ItemKind) else [f"kind is {row['kind']!r}"]
-    if wrong := next((one for one in problems if one), ""):
-        raise ArchiveError(f"{where}: {wrong}.")
-    if [one["position"] for one in items] != list(range(len(items))):
+    if [item["position"] for item in items] != list(range(len(items))):
         raise ArchiveError(f"{where}: its items do not stand at positions 0 to {len(items) - 1}.")
     try:
         stored, bodies = decode(LAYOUT["goldens"], row), [decode(LAYOUT["golden_items"], one)["body"] for one in items]
@@ -50,14 +30,6 @@ def checked_golden(row: dict[str, Any], items: Sequence[dict[str, Any]]) -> Gold
         raise ArchiveError(f"{where}: its rows cannot be read ({error!r:.80}).") from error
     _check_content(golden, stored, bodies, where)
     return golden
-
-
-def _shapes(value: Any, wanted: tuple[tuple[str, Any], ...]) -> Iterator[str]:
-    names = {name for name, _ in wanted}
-    if not isinstance(value, dict) or set(value) != names:
-        yield f"it does not hold {', '.join(sorted(names))}"
-        return
-    yield from (mismatch(kind, value[name], at=name) for name, kind in wanted)
 
 
 def _check_content(golden: GoldenSet, stored: dict[str, Any], bodies: list[str], where: str) -> None:

@@ -6,10 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic_core import core_schema as schemas
 
 from core.errors import ArchiveError
-from core.export.documents import fault_words, version_problem
+from core.export.archive.shapes import Checked, Moment, mismatch
+from core.export.documents import version_problem
+from core.store.codec import Packed, unpack
 from core.store.layout import LAYOUT
 from core.store.schema import HEAD
 
@@ -18,7 +22,9 @@ FORMAT, VERSION = "concord-project", 1
 NAME = "manifest.json"
 LONGEST = 1_000_000
 """Bytes of a manifest; ours have about 4,000."""
-_LAST_SECOND = 253_402_300_800  # the year 10000, where dates end
+Count = Annotated[int, Checked(schemas.int_schema(ge=0, strict=True))]
+Hash = Annotated[str, Checked(schemas.str_schema(pattern="^[0-9a-f]{64}$"))]
+Short = Annotated[str, Checked(schemas.str_schema(max_length=40))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +35,9 @@ class FileEntry:
 
     name: str
     table: str
-    rows: int
-    bytes: int
-    sha256: str
+    rows: Count
+    bytes: Count
+    sha256: Hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +50,11 @@ class Manifest:
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    project: str
-    created_at: float
-    exported: str
-    concord: str
-    schema: str
+    project: Annotated[str, Checked(schemas.str_schema(min_length=1, max_length=400))]
+    created_at: Moment
+    exported: Short
+    concord: Short
+    schema: Short
     replies: bool
     files: tuple[FileEntry, ...]
     version: int = VERSION
@@ -73,8 +79,6 @@ def file_name(table: str) -> str:
 
 def read_manifest(data: bytes) -> Manifest:
     """ArchiveError in words for anything that is no manifest of a version that can be read."""
-    from pydantic import TypeAdapter, ValidationError
-
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -82,11 +86,9 @@ def read_manifest(data: bytes) -> Manifest:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ArchiveError(f"{NAME} does not say format {FORMAT!r}: this is no file of a Concord project.")
     _check_versions(found)
-    try:
-        manifest = TypeAdapter(Manifest).validate_json(data, strict=True)
-    except ValidationError as error:
-        problem = " ".join(fault_words(Manifest, error)[:3])
-    else:
+    problem = mismatch(Manifest, found, whole="The file")
+    if not problem:
+        manifest = unpack(Manifest, Packed(json.dumps(found)))
         problem = _problem(manifest)
     if problem:
         raise ArchiveError(f"{NAME} is damaged: {problem} Export the project again.")
@@ -105,20 +107,8 @@ def _check_versions(found: Mapping[str, Any]) -> None:
 
 
 def _problem(manifest: Manifest) -> str:
-    """What is wrong with the values of a manifest whose fields are all there and of their types; "" for nothing."""
+    """What of a manifest whose fields are all as they must be does not go together; "" for nothing."""
     if [one.table for one in manifest.files] != list(LAYOUT):
         return "files do not name every table once and in order."
-    if not 1 <= len(manifest.project) <= 400:
-        return "the project's name has 1 to 400 characters."
-    if not 0 <= manifest.created_at < _LAST_SECOND:
-        return "created_at is no moment."
-    if max(map(len, (manifest.exported, manifest.concord, manifest.schema))) > 40:
-        return "exported, concord and schema have at most 40 characters."
-    for one in manifest.files:
-        if one.name != file_name(one.table):
-            return f"files name {one.name[:60]!r} for the table {one.table!r}."
-        if one.rows < 0 or one.bytes < 0:
-            return f"rows and bytes of {one.name} are no counts."
-        if len(one.sha256) != 64 or set(one.sha256) - set("0123456789abcdef"):
-            return f"sha256 of {one.name} is none."
-    return ""
+    strays = (one for one in manifest.files if one.name != file_name(one.table))
+    return next((f"files name {one.name[:60]!r} for the table {one.table!r}." for one in strays), "")

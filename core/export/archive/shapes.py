@@ -1,120 +1,256 @@
-"""JSON of unknown origin against the annotations of the record that it claims to be.
+"""JSON of unknown origin against what it claims to be: a record of the program, or a row of one of its tables.
 
-The store's own reader (`core.store.codec`) trusts what it wrote itself; here every field is looked at: names, kinds of
-scalars, choices, and that arrays lie within their blob.  What is annotated `Any` may be anything that JSON has.
+The store's own reader (`core.store.codec`) trusts what it wrote itself.  Here every field is looked at: names, kinds of
+scalars, choices, ranges, and that arrays lie within their blob.  The types are those of the records and of the columns
+themselves; pydantic-core does the looking, for 38,000 ratings one by one in Python would take a second.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import types
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from pydantic_core import CoreSchema, SchemaValidator, ValidationError
+from pydantic_core import core_schema as schemas
 
-_SCALARS: dict[Any, tuple[type, ...]] = {str: (str,), bool: (bool,), int: (int,), float: (int, float)}
+from core.errors import ArchiveError
+from core.export.faults import InconsistentError, fault_words
+from core.records import Alignment, AspectLabels, ItemKind, Provenance, Unscored, Usage
+from core.store.layout import LAYOUT, Column
+
+_LAST_SECOND = 253_402_300_800  # the year 10000, where dates end
+_MOST_INT = 2**31 - 1  # what an integer column of Postgres holds
+_SCALARS: Mapping[Any, CoreSchema] = {
+    str: schemas.is_instance_schema(str),  # also with half a surrogate pair, which pydantic's own text refuses
+    bool: schemas.bool_schema(strict=True),
+    int: schemas.int_schema(strict=True),
+    float: schemas.float_schema(strict=True),
+    type(None): schemas.none_schema(),
+    Any: schemas.any_schema(),
+}
 
 
-def mismatch(kind: Any, value: Any, n_floats: int = 0, at: str = "") -> str:
-    """Where `value` (parsed JSON) is no `kind`, in words; "" where it is one.
+def mismatch(kind: Any, value: Any, n_floats: int = 0, whole: str = "") -> str:
+    """Where `value` (parsed JSON) is no `kind`, in a sentence; "" where it is one.
 
-    `n_floats` is how many numbers the blob behind it holds, for the arrays that point into it.
+    `whole` is what the sentence calls it, else by its type.  `n_floats` is how many numbers the blob behind it holds,
+    for the arrays that point into it.
     """
-    origin = get_origin(kind)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _record(kind, value, n_floats, at)
-    if origin in (Union, types.UnionType):
-        return _union(get_args(kind), value, n_floats, at)
-    if origin is tuple:
-        return _tuple(get_args(kind), value, n_floats, at)
-    if origin is np.ndarray:
-        return _array(value, n_floats, at)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        if not isinstance(value, dict):
-            return _no(at, "an object", value)
-        inner = get_args(kind)[1]
-        return _first(mismatch(inner, one, n_floats, f"{at}.{name[:40]}") for name, one in value.items())
-    if origin is Literal:
-        return "" if isinstance(value, str | int) and value in get_args(kind) else _no(at, "one of its choices", value)
-    if kind is Any:
-        return ""
-    if kind is type(None):
-        return "" if value is None else _no(at, "null", value)
-    return _scalar(kind, value, at)
-
-
-def _scalar(kind: Any, value: Any, at: str) -> str:
-    allowed = _SCALARS.get(kind)
-    if allowed is None:
-        raise TypeError(f"No check for a field of type {kind!r}.")
-    if type(value) not in allowed:
-        return _no(at, kind.__name__, value)
+    try:
+        _validator(kind).validate_python(value, context=n_floats)
+    except ValidationError as error:
+        return fault_words(kind, error, whole or getattr(kind, "__name__", "it"))[0]
     return ""
 
 
+def check_rows(table: str, rows: Sequence[Any], name: str, first: int) -> None:
+    """ArchiveError for the first of `rows` (parsed JSON) that is no row of `table`; `first` is its line in `name`."""
+    row = row_type(table)
+    try:
+        _validator(list[row]).validate_python(rows)  # type: ignore[valid-type]
+    except ValidationError:
+        words = ((line, mismatch(row, value, whole="the row")) for line, value in enumerate(rows, start=first))
+        line, problem = next(one for one in words if one[1])
+        raise ArchiveError(f"{name}, line {line}: {problem}") from None
+
+
+def _moment(seconds: float) -> float:
+    if not 0 <= seconds < _LAST_SECOND:
+        raise ValueError("a moment in seconds since 1970")
+    return seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """How a value is checked, beside its type; in `Annotated`."""
+
+    schema: CoreSchema
+
+
+Moment = Annotated[float, Checked(schemas.no_info_after_validator_function(_moment, _SCALARS[float]))]
+
+
+# ── what a row holds ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class GoldenBody:
+    """What a golden set holds beside its items and ratings (`core.store.goldens`)."""
+
+    aspects: dict[str, AspectLabels]
+    metrics: dict[str, tuple[float | None, ...]]
+    given_split: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RatingColumns:
+    """Ratings by columns; ids, raters and aspects as codes into lists of names (`core.store.goldens`)."""
+
+    item_id: tuple[int, ...]
+    rater_id: tuple[int, ...]
+    aspect: tuple[int, ...]
+    item_ids: tuple[str, ...]
+    rater_ids: tuple[str, ...]
+    aspects: tuple[str, ...]
+    value: tuple[float, ...]
+    comment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class CriteriaBody:
+    """Criteria without their aspect, which is a column."""
+
+    text: str
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why items have no score."""
+
+    unscored: tuple[Unscored, ...]
+
+
+@dataclass(frozen=True)
+class KeptReply:
+    """What an endpoint answered."""
+
+    text: str
+    finish: str
+    usage: Usage
+
+
+@dataclass(frozen=True)
+class FailedReply:
+    """Why an endpoint gave no answer."""
+
+    failure: str
+
+
+OVER = Literal["done", "budget", "failed", "cancelled"]
+"""A run that leaves is over."""
+HOLDS: Mapping[tuple[str, str], Any] = {
+    ("goldens", "kind"): ItemKind,
+    ("goldens", "body"): GoldenBody,
+    ("goldens", "ratings"): RatingColumns,
+    ("golden_items", "body"): tuple[str, str, str, str, str, str, tuple[str, ...]],
+    ("runs", "status"): OVER,
+    ("runs", "usage"): Usage,
+    ("run_scores", "body"): Reasons,
+    ("criteria", "body"): CriteriaBody,
+    ("criteria_alignments", "body"): Alignment,
+    ("judges", "replies"): dict[str, tuple[str, ...]],
+    ("events", "body"): dict[str, Any],
+    ("replies", "body"): KeptReply,
+}
+"""(table, column) → what stands in it, where that is always the same; any other column goes by its kind."""
+
+
 @cache
-def _hints(kind: type) -> tuple[tuple[str, Any, bool], ...]:
-    hints = get_type_hints(kind)
-    return tuple(
-        (one.name, hints[one.name], one.default is MISSING and one.default_factory is MISSING) for one in fields(kind)
+def row_type(table: str) -> type:
+    """The record that a row of `table` is: exactly its columns in `core.store.layout`."""
+    columns = [(column.name, _column_type(table, column)) for column in LAYOUT[table].columns]
+    return make_dataclass(table, columns, namespace={"__pydantic_config__": {"extra": "forbid"}})
+
+
+def _column_type(table: str, column: Column) -> Any:
+    kind = HOLDS.get((table, column.name)) or _by_kind(column)
+    return kind | None if column.nullable else kind
+
+
+def _by_kind(column: Column) -> Any:
+    match column.kind:
+        case "key":
+            text = schemas.str_schema(max_length=column.longest)
+            return Annotated[str, Checked(schemas.no_info_after_validator_function(_printable, text))]
+        case "int":
+            return Annotated[int, Checked(schemas.int_schema(ge=0, le=_MOST_INT, strict=True))]
+        case "real" if column.name == "value":
+            return Annotated[float, Checked(schemas.float_schema(allow_inf_nan=False, strict=True))]
+        case "real":
+            return Moment
+        case "json":
+            return Annotated[dict[str, Any], Checked(schemas.no_info_plain_validator_function(_json))]
+        case "bool":
+            return bool
+    return str
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("a name or an id, of characters that can be seen")
+    return text
+
+
+def _json(value: Any) -> Any:
+    """Text in place of an object is stored as it comes, so it has to be JSON (with NaN, which JSON has no word for)."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise InconsistentError("is text that is no JSON.") from None
+    if not isinstance(value, dict | list):
+        raise ValueError("an object or a list")
+    return value
+
+
+# ── annotations as schemas ───────────────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def _validator(kind: Any) -> SchemaValidator:
+    return SchemaValidator(_schema(kind))
+
+
+def _schema(kind: Any) -> CoreSchema:
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _record(kind)
+    if origin is Annotated:
+        own: CoreSchema = kind.__metadata__[0].schema
+        return own
+    if origin in (Union, types.UnionType):
+        rest = [one for one in inner if one is not type(None)]
+        either = _schema(rest[0]) if len(rest) == 1 else schemas.union_schema([*map(_schema, rest)])
+        return schemas.nullable_schema(either) if type(None) in inner else either
+    if origin is list or (origin is tuple and inner[-1] is Ellipsis):
+        return schemas.list_schema(_schema(inner[0]), fail_fast=True)
+    if origin is tuple:
+        return schemas.tuple_schema([_schema(one) for one in inner])
+    if origin is np.ndarray:
+        return schemas.with_info_plain_validator_function(_array)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return schemas.dict_schema(values_schema=_schema(inner[1]), fail_fast=True)
+    if origin is Literal:
+        return schemas.literal_schema(list(inner))
+    raise TypeError(f"No check for a field of type {kind!r}.")
+
+
+def _record(kind: type) -> CoreSchema:
+    hints = get_type_hints(kind, include_extras=True)
+    needed = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(kind)}
+    return schemas.typed_dict_schema(
+        {name: schemas.typed_dict_field(_schema(hints[name]), required=needed[name]) for name in needed},
+        extra_behavior=getattr(kind, "__pydantic_config__", {}).get("extra", "ignore"),
     )
 
 
-def _record(kind: type, value: Any, n_floats: int, at: str) -> str:
-    if not isinstance(value, dict):
-        return _no(at, f"a {kind.__name__}", value)
-    for name, hint, needed in _hints(kind):
-        if name not in value:
-            if needed:
-                return f"{at or kind.__name__} lacks {name}"
-            continue
-        if problem := mismatch(hint, value[name], n_floats, f"{at}.{name}"):
-            return problem
-    return ""
-
-
-def _union(kinds: tuple[Any, ...], value: Any, n_floats: int, at: str) -> str:
-    problems = [mismatch(kind, value, n_floats, at) for kind in kinds]
-    return "" if "" in problems else problems[0]
-
-
-@cache
-def _plain(kind: Any) -> frozenset[type]:
-    """The types of JSON scalars that are a `kind` and need no further look."""
-    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
-    return frozenset(found for one in kinds for found in _SCALARS.get(one, (one,) if one is type(None) else ()))
-
-
-def _tuple(kinds: tuple[Any, ...], value: Any, n_floats: int, at: str) -> str:
-    if not isinstance(value, list):
-        return _no(at, "a list", value)
-    if len(kinds) == 2 and kinds[1] is Ellipsis:
-        if {type(one) for one in value} <= _plain(kinds[0]):  # 38,000 ratings one by one would take a second
-            return ""
-        return _first(mismatch(kinds[0], one, n_floats, f"{at}[{k}]") for k, one in enumerate(value))
-    if len(value) != len(kinds):
-        return f"{at} has {len(value)} parts, not {len(kinds)}"
-    pairs = enumerate(zip(kinds, value, strict=True))
-    return _first(mismatch(kind, one, n_floats, f"{at}[{k}]") for k, (kind, one) in pairs)
-
-
-def _array(value: Any, n_floats: int, at: str) -> str:
+def _array(value: Any, info: schemas.ValidationInfo[int]) -> Any:
+    """A view into the blob, as `core.store.codec` writes one."""
+    n_floats = info.context or 0
     if not isinstance(value, dict) or set(value) != {"shape", "offset"} or not isinstance(value["shape"], list):
-        return _no(at, "an array", value)
+        raise ValueError("an array")
     sizes = [*value["shape"], value["offset"]]
-    if len(sizes) > 9 or any(type(one) is not int or not 0 <= one <= n_floats for one in sizes):
-        return _no(at, "an array within its blob", value)
+    if len(sizes) > 9 or any(type(size) is not int or not 0 <= size <= n_floats for size in sizes):
+        raise ValueError("an array within its blob")
     if value["offset"] + math.prod(value["shape"]) > n_floats:
-        return _no(at, "an array within its blob", value)
-    return ""
-
-
-def _first(problems: Any) -> str:
-    return next((one for one in problems if one), "")
-
-
-def _no(at: str, wanted: str, value: Any) -> str:
-    return f"{at.lstrip('.') or 'it'} is {repr(value)[:60]}, not {wanted}"
+        raise ValueError("an array within its blob")
+    return value

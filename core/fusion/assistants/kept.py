@@ -6,7 +6,6 @@ A block of items and what decides its numbers make its key; what cannot be read 
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
@@ -16,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from core.files import replacing
 from core.fusion.assistants.base import Assistant, AssistantScores
 from core.judging.base import OnProgress
 from core.private import make_private
@@ -49,14 +49,10 @@ class Folder:
     def put(self, key: str, text: str) -> None:
         """Whole or not at all; a full disk costs the keeping, never the scores."""
         path = self._place(key)
-        unfinished = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
-        try:
+        with suppress(OSError):
             make_private(path.parent)
-            unfinished.write_text(text, encoding="utf-8")
-            unfinished.replace(path)
-        except OSError:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
+            with replacing(path, durable=False) as part:
+                part.write_text(text, encoding="utf-8")
 
     def _place(self, key: str) -> Path:
         name = key.split(":")[1]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from core.errors import StoreError, StoreFullError
+from core.files import FULL, replacing
 from core.private import make_private
 from core.records import canonical_json
 from core.repeval.states.records import Grid, HalfArray
@@ -38,15 +37,12 @@ class StateCache:
 
     def write(self, path: Path, values: HalfArray) -> None:
         """Whole or not at all: a killed writer leaves no half file under the final name."""
-        unfinished = path.with_suffix(f".{uuid.uuid4().hex[:8]}.part")
         try:
             make_private(path.parent)
-            with unfinished.open("wb") as file:
+            with replacing(path, durable=False) as part, part.open("wb") as file:
                 np.save(file, values, allow_pickle=False)
-            unfinished.replace(path)
         except OSError as problem:
-            unfinished.unlink(missing_ok=True)
-            if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            if problem.errno in FULL:
                 raise StoreFullError(
                     f"The disk is full while hidden states are kept in {self.folder}. Make room and start again: what "
                     "was computed so far is kept."

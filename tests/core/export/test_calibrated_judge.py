@@ -104,7 +104,7 @@ def test_replayed_scores_need_no_texts(offline_card: Card, tmp_path: Path, write
 
 def test_a_scale_or_a_map_that_is_none_is_told(offline_card: Card) -> None:
     flat = offline_card | {"task": offline_card["task"] | {"scale": {"low": 5, "high": 1}}}
-    with pytest.raises(JudgeError, match=r"task\.scale\.low must lie below high; 5 and 1 came"):
+    with pytest.raises(JudgeError, match=r"task\.scale: low must lie below high; 5 and 1 came"):
         CalibratedJudge.of(flat, OfflineJudge())
     falling = {"x": [1, 2], "y": [4, 3], "low": 1, "high": 5}
     with pytest.raises(JudgeError, match="isotonic: The score map is damaged"):

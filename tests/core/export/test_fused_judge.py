@@ -14,12 +14,14 @@ import pytest
 from core import load_items, load_judge
 from core.data.texts import KnownTexts
 from core.errors import GoldenError, JudgeError, UsageError
-from core.export.fused_file import FusionCard, PartRecipe, fused_yaml, read_fused, task_entry
-from core.export.fused_judge import LoadedFusion
+from core.export.fused_file import PartRecipe, fused_card
+from core.export.fused_judge import FusedJudge
+from core.export.judge_file import yaml_text
+from core.export.judge_reading import open_file
 from core.fusion.estimators import make_estimator
 from core.records import Item, Scale, Scored, Unscored, Verdict
 from tests.awaiting import awaited
-from tests.core.export.conftest import HELD, LABELS, MATRIX
+from tests.core.export.conftest import GOLDEN, HELD, LABELS, MATRIX
 
 Card = dict[str, Any]
 ITEMS = load_items(Path(__file__).parents[3] / "sample_data" / "summaries.jsonl").items[:8]
@@ -45,12 +47,14 @@ class Twos:
 
 def written(path: Path, *parts: PartRecipe) -> Path:
     state = make_estimator("ridge").fit(MATRIX, LABELS, np.arange(4)).state() | {"parts": [one.name for one in parts]}
-    task = task_entry("wit", "single", Scale(1, 5, 1))
-    path.write_text(
-        fused_yaml(FusionCard("wit", "g", "golden:1", KnownTexts((), ()), state, parts, HELD, {}, task)),
-        "utf-8",
-    )
+    no_texts = KnownTexts((), ())
+    card = fused_card(GOLDEN, "wit", texts=no_texts, state=state, parts=parts, alignment=HELD, measured={})
+    path.write_text(yaml_text(card), "utf-8")
     return path
+
+
+def opened(path: Path, twos: Twos, *said: str) -> FusedJudge:
+    return FusedJudge.of(open_file(path, "fusion").card, twos.open, marks=said)
 
 
 def estimated(first: float, second: float) -> float:
@@ -60,7 +64,7 @@ def estimated(first: float, second: float) -> float:
 
 def test_a_real_file_scores_like_its_parts_joined(fused_card: Card, write_card: Any) -> None:
     judge = load_judge(write_card(fused_card, name="fused.yaml"))
-    assert isinstance(judge, LoadedFusion)
+    assert isinstance(judge, FusedJudge)
     together = judge.score(ITEMS)
     assert all(isinstance(one, Scored) for one in together)
     assert judge.score_one(ITEMS[2]).item_id == ITEMS[2].item_id
@@ -77,7 +81,7 @@ def test_a_real_file_scores_like_its_parts_joined(fused_card: Card, write_card: 
 def test_the_judge_inside_stays_open_between_calls(tmp_path: Path, offline_card: Card) -> None:
     path = written(tmp_path / "f.yaml", PartRecipe("mine", judge=offline_card), PartRecipe("other"))
     twos = Twos()
-    judge = LoadedFusion(read_fused(path), twos.open)
+    judge = opened(path, twos)
     for _ in range(3):
         (one,) = judge.score([Item("a", "A text.")], metrics={"other": [1.0]})
         assert isinstance(one, Scored)
@@ -89,7 +93,7 @@ def test_the_judge_inside_stays_open_between_calls(tmp_path: Path, offline_card:
 
 def test_a_part_that_cannot_be_computed_is_a_mark(tmp_path: Path, offline_card: Card) -> None:
     path = written(tmp_path / "f.yaml", PartRecipe("mine", judge=offline_card), PartRecipe("bleurt"))
-    judge = LoadedFusion(read_fused(path), Twos().open, ("Said before.",))
+    judge = opened(path, Twos(), "Said before.")
     assert judge.needs == ("metric_bleurt",)
     assert judge.marks == ("Said before.",)
     found = judge.score([Item("a", "A text."), Item("b", "A text.")])
@@ -101,14 +105,14 @@ def test_a_part_that_cannot_be_computed_is_a_mark(tmp_path: Path, offline_card: 
 
 def test_what_a_judge_inside_says_is_said_once(tmp_path: Path, offline_card: Card) -> None:
     path = written(tmp_path / "f.yaml", PartRecipe("mine", judge=offline_card), PartRecipe("other"))
-    judge = LoadedFusion(read_fused(path), Twos(marks=("Scored by another.",)).open)
+    judge = opened(path, Twos(marks=("Scored by another.",)))
     for _ in range(2):
         judge.score([Item("a", "A text.")], metrics={"other": [1.0]})
     assert judge.marks == ("Scored by another.",)
 
 
 def test_metrics_are_one_number_an_item(tmp_path: Path) -> None:
-    judge = LoadedFusion(read_fused(written(tmp_path / "f.yaml", PartRecipe("one"), PartRecipe("two"))), Twos().open)
+    judge = opened(written(tmp_path / "f.yaml", PartRecipe("one"), PartRecipe("two")), Twos())
     items = [Item("a", "A text."), Item("b", "A text.")]
     with pytest.raises(GoldenError, match="1 values came for 2 items"):
         judge.score(items, metrics={"one": [1.0]})
@@ -119,7 +123,7 @@ def test_metrics_are_one_number_an_item(tmp_path: Path) -> None:
 
 
 def test_a_frame_brings_the_metrics(tmp_path: Path) -> None:
-    judge = LoadedFusion(read_fused(written(tmp_path / "f.yaml", PartRecipe("one"), PartRecipe("two"))), Twos().open)
+    judge = opened(written(tmp_path / "f.yaml", PartRecipe("one"), PartRecipe("two")), Twos())
     frame = pd.DataFrame({"text": ["A text.", "B text."], "metric_one": [1.0, 2.0], "metric_two": [0.0, float("nan")]})
     found = judge.score_frame(frame)
     mean = MATRIX[1].mean()

@@ -16,11 +16,10 @@ import yaml
 from core import CalibrationSettings, calibrate, ceiling, load_judge
 from core.calibration.steps import Calibration
 from core.data import load_golden
-from core.errors import ConcordError, UsageError
+from core.errors import ConcordError, JudgeError
 from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
+from core.export.judge_file import label_warnings
 from core.export.judge_reading import is_as_exported
-from core.export.judge_warnings import label_warnings
-from core.export.run_files import write_text
 from core.judging.parse import PARSER
 from core.public import known_of
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored, Unscored
@@ -224,26 +223,11 @@ def test_a_full_disk_keeps_the_old_judge(
     load_judge(tmp_path / "judge.yaml")
 
 
-def test_a_folder_that_is_a_file_is_refused_in_words(tmp_path: Path) -> None:
-    taken = tmp_path / "taken"
-    taken.write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"summary\.json: cannot be written .*Choose another place"):
-        write_text(taken / "summary.json", "new")
-    assert taken.read_text("utf-8") == "mine"
-
-
-def test_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "summary.json"
-    path.write_text("old", encoding="utf-8")
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(Exception, match="disk is full"):
-        write_text(path, "new")
-    assert path.read_text(encoding="utf-8") == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["summary.json"]
+def test_what_could_not_be_read_again_is_not_written(calibrated: Calibration) -> None:
+    with pytest.raises(
+        JudgeError, match=r"this judge cannot be written: judge\.limits\.calls must be at least 0; -1 came"
+    ):
+        judge_card(calibrated, limits={"calls": -1})
 
 
 def test_empty_target_is_unscored(calibrated: Calibration, tmp_path: Path, golden: GoldenSet) -> None:

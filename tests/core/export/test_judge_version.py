@@ -12,7 +12,8 @@ from core import load_judge
 from core.errors import JudgeError
 from core.export import documents
 from core.export.documents import VERSION, version_problem
-from core.export.judge_file import checked, open_file, parser_of, prompts_of
+from core.export.judge_file import parser_of, prompts_of
+from core.export.judge_reading import checked, open_file
 from core.judging.parse import PARSER
 
 NEXT = 4

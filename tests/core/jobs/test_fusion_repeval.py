@@ -12,7 +12,8 @@ import yaml
 
 from core import projects
 from core.data import load_golden
-from core.export.fused_file import read_fused
+from core.export.fused_judge import FusedJudge
+from core.export.judge_reading import open_file
 from core.fusion.assistants import make_assistant
 from core.fusion.stack import StackSettings
 from core.judge_loading import restored
@@ -96,15 +97,15 @@ def test_the_file_scores_as_the_shelf_does(
     text = kept_file(store, project, golden_id, view)
     assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64
     (tmp_path / "fused.yaml").write_text(text, "utf-8")
-    judge = read_fused(tmp_path / "fused.yaml")
+    judge = FusedJudge.of(open_file(tmp_path / "fused.yaml", "fusion").card, lambda card: restored(card, settings))
     assert [one.needs for one in judge.parts] == [
         "computed from the target, source",
         "computed from the target with the embedded encoder; its directions stand in this file",
     ]
-    found = judge.score(golden, lambda card: restored(card, settings))
-    assert found.missing == {}
+    found = judge.score(golden.items, metrics=golden.metrics)
+    assert judge.missing == {}
     (shelf,) = (one.judge for one in projects.list_judges(store, project) if one.name == "Two")
-    scored = np.array([one.value if isinstance(one, Scored) else np.nan for one in found.verdicts])
+    scored = np.array([one.value if isinstance(one, Scored) else np.nan for one in found])
     np.testing.assert_allclose(scored, shelf.values, atol=1e-5, rtol=0)
 
 

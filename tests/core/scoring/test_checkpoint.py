@@ -131,7 +131,7 @@ def test_a_full_disk_keeps_the_old_file_and_what_is_done(
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            "core.scoring.checkpoint.os.fsync" if fails == "part" else "core.scoring.checkpoint.json.dump", full
+            "core.scoring.checkpoint.os.fsync" if fails == "part" else "core.scoring.checkpoint.json.dumps", full
         )
         with pytest.raises(
             ConcordError, match=r"v.jsonl.part: the disk is full. 1 items .* v.jsonl is as it was. Free"

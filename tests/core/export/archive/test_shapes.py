@@ -58,26 +58,26 @@ def test_what_the_store_wrote_passes(record: Any) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("name", 5, "name is 5, not str"),
-        ("name", None, "name is None, not str"),
-        ("choice", "c", "choice is 'c', not one of its choices"),
-        ("choice", ["a"], "not one of its choices"),
-        ("real", True, "real is True, not float"),
-        ("real", "1", "real is '1', not float"),
-        ("maybe", 1.5, "maybe is 1.5, not int"),
-        ("pair", ["x"], "pair has 1 parts, not 2"),
-        ("pair", {"0": "x"}, "not a list"),
-        ("many", [{"low": 0.0}], "many[0] lacks high"),
-        ("many", [[0.0, 1.0]], "many[0] is [0.0, 1.0], not a Interval"),
-        ("named", [], "named is [], not an object"),
-        ("named", {"k": [1.0, "2"]}, "named.k[1] is '2'"),
+        ("name", 5, "name must be a text; 5 came."),
+        ("name", None, "name must be a text; null came."),
+        ("choice", "c", 'choice must be one of a, b; "c" came.'),
+        ("choice", ["a"], 'choice must be one of a, b; ["a"] came.'),
+        ("real", True, "real must be a number; true came."),
+        ("real", "1", 'real must be a number; "1" came.'),
+        ("maybe", 1.5, "maybe must be a whole number or null; 1.5 came."),
+        ("pair", ["x"], "pair must be a list of 2; one of 1 came."),
+        ("pair", {"0": "x"}, "pair must be a list;"),
+        ("many", [{"low": 0.0}], "many[0] lacks high."),
+        ("many", [[0.0, 1.0]], "many[0] must be an object; [0.0, 1.0] came."),
+        ("named", [], "named must be an object; [] came."),
+        ("named", {"k": [1.0, "2"]}, 'named.k[1] must be a number or null; "2" came.'),
         ("array", {"shape": [3], "offset": 0}, "within its blob"),
         ("array", {"shape": [2], "offset": 1}, "within its blob"),
         ("array", {"shape": [-1], "offset": 0}, "within its blob"),
         ("array", {"shape": [2**62, 4], "offset": 0}, "within its blob"),
         ("array", {"shape": [1, 1, 1, 1, 1, 1, 1, 1, 1], "offset": 0}, "within its blob"),
-        ("array", [1.0], "not an array"),
-        ("left_out", 0, "left_out is 0, not bool"),
+        ("array", [1.0], "array must be an array; [1.0] came."),
+        ("left_out", 0, "left_out must be true or false; 0 came."),
     ],
 )
 def test_what_is_bent_is_named(field: str, value: Any, words: str) -> None:
@@ -90,7 +90,7 @@ def test_fields_that_may_be_absent() -> None:
     del found["left_out"]
     assert mismatch(Whole, found, n_floats) == ""
     del found["name"]
-    assert mismatch(Whole, found, n_floats) == "Whole lacks name"
+    assert mismatch(Whole, found, n_floats) == "Whole lacks name."
 
 
 def test_a_kind_that_nobody_can_check() -> None:

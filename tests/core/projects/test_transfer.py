@@ -82,7 +82,7 @@ def test_a_full_disk_in_mid_export_leaves_the_old_file(
     with pytest.raises(ArchiveError, match="disk is full; nothing was changed"):
         projects.export_project(store, settings, project, file)
     assert file.read_bytes() == b"the old one"
-    assert [one.name for one in tmp_path.iterdir() if "partial" in one.name] == []
+    assert [one.name for one in tmp_path.iterdir() if ".part" in one.name] == []
 
 
 def test_a_store_that_breaks_in_mid_export_leaves_the_old_file(

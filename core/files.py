@@ -1,0 +1,64 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConcordError, UsageError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says when a disk, or a person's share of it, is full."""
+
+
+@contextmanager
+def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """A place beside `path` (of the same suffix) to write to: it takes the place of `path` at the end.
+
+    After any error, and in a process that is killed, `path` is as it was.  Folders that are missing are made.  Not
+    `durable`: for what can be computed again; a power cut may then leave an empty file.  OSError as of the writing.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.stem}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
+    try:
+        yield part
+        if durable:
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Path]:
+    """`replacing`, for a place that a person has named: `refused` where it cannot be written.
+
+    ConcordError (or `refused`, unless that is a UsageError: a full disk is no wrong usage) when the disk is full.
+    """
+    try:
+        with replacing(path) as part:
+            yield part
+    except OSError as error:
+        if error.errno in FULL:
+            full = ConcordError if issubclass(refused, UsageError) else refused
+            raise full(f"{path}: the disk is full; nothing was changed. Free some space and try again.") from error
+        raise refused(f"{path}: cannot be written ({error.strerror or error}). Choose another place.") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all.  UsageError or ConcordError as `saving`."""
+    with saving(path) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    """One JSON object a line; NaN would raise, since files hold null for what is undefined."""
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
