@@ -176,7 +176,7 @@ class RunRequest(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """A run as it stood at the time `now` of the database.
+    """A run at the time `now` of the database.
 
     `request_json` is what was asked for (`core.projects.kinds` reads it); `error` a message for people, empty unless it
     failed; `calls_expected` 0 means not known yet.  `attempt` counts how often it was taken up, `snapshots` what it has

@@ -11,7 +11,7 @@ it was answered, and what it stored, it finds (`core.projects.kinds`).
                  ── heartbeat goes stale   ──▶  another worker's tick queues it again
 
 Whatever still runs of an older attempt cannot write any more, and stops when it next says how far it is.  Which
-worker takes a run that wants a GPU is told in `core.jobs.routing`.
+worker takes a run that wants a GPU, `core.jobs.routing` says.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
 
 @requires("viewer")
 def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> tuple[ChangedItem, ...]:
-    """The calibration items that changed sides from `parent_id` to `criteria_id`, both as that run scored them.
+    """The calibration items that became aligned or misaligned from `parent_id` to `criteria_id` in that run.
 
     An item is misaligned where its |gap| reaches the calibration's `min_gap`.  Those whose gap moved most come first;
     items that either left unscored are no part.  NotFoundError where the run did not score both.

@@ -114,7 +114,7 @@ def _scored(work: RunWork, assistant: Assistant) -> tuple[str, AssistantScores |
         return reason, None
     try:
         scores = assistant.score(items, watch)
-    except Exception as error:  # one metric must not end the others; its reason is told
+    except Exception as error:  # one metric must not end the others; its reason is kept
         if watch.interrupted or isinstance(error, (JobError, StoreError)):
             raise
         return _reason(error), None

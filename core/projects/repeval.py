@@ -62,9 +62,9 @@ METHOD_NAMES: dict[Method, str] = {
 class RepEvalRequest:
     """Read the texts of a golden set with a model and project its hidden states on one aspect.
 
-    `split_of` names a calibration of the same golden set and aspect: RepEval is then told on that run's held-out items
-    and learns from its calibration items; "" draws a split of its own.  `stability_seeds` repeats the whole choice
-    over so many seeds (0 = not), `pairs_curve` tries several numbers of pairs (for methods that use pairs).
+    `split_of` names a calibration of the same golden set and aspect: RepEval is then evaluated on that run's held-out
+    items and learns from its calibration items; "" draws a split of its own.  `stability_seeds` repeats the whole
+    choice over so many seeds (0 = not), `pairs_curve` tries several numbers of pairs (for methods that use pairs).
     """
 
     project_id: str
