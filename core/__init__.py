@@ -9,7 +9,7 @@
     result.save("out/coherence")          # judge.yaml and the other files, as `python -m core calibrate --out`
     result.judge.score(golden.items)      # the same judge, without its file
     judge = core.load_judge("judge.yaml")
-    judge.score(items)                    # list of Scored | Unscored; judge.marks must stand beside them
+    judge.score(items)                    # Verdicts (Scored | Unscored); judge.marks must stand beside them
     core.align(golden, "verdicts.jsonl", "coherence")
     core.compare(golden, "verdicts.jsonl", "others.jsonl", "coherence")
     core.ceiling(golden, "coherence")     # how well the people agree with each other
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from core.public import align, align_all, annotator_test, beside_people, ceiling, compare, judge_schema, load_judge
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.reported import WrittenReport, write_report
+    from core.verdicts import Verdicts
 
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "UsageError",
     "Verdict",
     "WrittenReport",
+    "Verdicts",
     "ablate",
     "align",
     "align_all",
@@ -132,6 +134,7 @@ _NAMES = {
     "core.public": "align align_all annotator_test beside_people ceiling compare judge_schema load_judge",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
     "core.reported": "WrittenReport write_report",
+    "core.verdicts": "Verdicts",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 

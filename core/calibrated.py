@@ -23,8 +23,7 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import Calibration, Estimate
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judging.base import Judge
-from core.judging.gate import NAMED
-from core.judging.registry import make_judge, restore_judge
+from core.judging.registry import NAMED, make_judge, restore_judge
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
 from core.public import judge_state, known_of, split_for, task_of

@@ -15,7 +15,7 @@ from core.errors import UsageError
 from core.files import json_lines, write_text
 from core.fusion.assistants import Assistant, fitted_repeval
 from core.public import task_of
-from core.records import GoldenSet, Item, Level, Scored, Statistic, Verdict
+from core.records import GoldenSet, Item, Level, Scored, Statistic
 from core.repeval import (
     Extraction,
     Method,
@@ -31,6 +31,7 @@ from core.repeval import (
 from core.repeval.drive import pairs_for
 from core.repeval.states import TextMode
 from core.settings import Settings
+from core.verdicts import Verdicts
 
 __all__ = ["FittedRepEval", "fit_repeval"]
 
@@ -55,7 +56,7 @@ class FittedRepEval:
             raise UsageError(NO_DIRECTIONS.format(method=self.result.method))
         return fitted_repeval("repeval", scorer.as_json())
 
-    def score(self, items: Sequence[Item]) -> list[Verdict]:
+    def score(self, items: Sequence[Item]) -> Verdicts:
         """One verdict per item, in order; higher is better, on no scale of the people's.
 
         On the items that it was fitted on they equal `result.scores`, but for rounding.  The model is loaded with the
@@ -63,13 +64,13 @@ class FittedRepEval:
         item has the text that is read beside the target.
         """
         if not items:
-            return []
+            return Verdicts()
         scores = self._rater.score(items)
         unscored = {one.item_id: one for one in scores.unscored}
-        return [
+        return Verdicts(
             unscored[item.item_id] if item.item_id in unscored else Scored(item.item_id, value)
             for item, value in zip(items, scores.values.tolist(), strict=True)
-        ]
+        )
 
     def as_json(self, out: str = "") -> dict[str, Any]:
         """What `repeval --json` prints; `out` is the folder it was written to."""

@@ -28,6 +28,7 @@ from core.projects.fusion_parts import Bench, Gathered, bench_of, gather, sides_
 from core.providers.base import ReplyStore
 from core.records import GoldenSet, Item, Level, Scored, Statistic, Unscored, Verdict
 from core.settings import Settings
+from core.verdicts import Verdicts
 
 __all__ = ["FusedByModel", "FusedRun", "fuse"]
 
@@ -53,9 +54,7 @@ class FusedRun:
         here, replies = self.bench.settings, self.bench.replies
         return FusedJudge.of(self._card(), lambda card: restored(card, here, replies, "fusion"), where="fusion")
 
-    def score(
-        self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None
-    ) -> list[Verdict]:
+    def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """One verdict per item, in order; `metrics` are the numbers for parts that are handed in.
 
         `judge.marks` must stand with the verdicts.  UsageError when no part can be computed on these items.
@@ -105,9 +104,7 @@ class FusedByModel:
     n_fit: int
     n_report: int
 
-    def score(
-        self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None
-    ) -> list[Verdict]:
+    def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """UsageError always: a plan is fitted to no numbers, and the parts of other items were never computed."""
         raise UsageError(NO_SCORE)
 

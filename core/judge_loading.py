@@ -2,8 +2,8 @@
 
 A judge file may come from anybody, and it names the endpoint that its judge asks.  The key of this machine goes to the
 endpoint that `OPENAI_BASE_URL` names, to OpenAI's own and to this machine (any port: a server that runs here can read
-what runs here anyway); to any other only when the caller names that judge themself.  `core.judging.gate` decides, with
-the URL in hand that will be asked.
+what runs here anyway); to any other only when the caller names that judge themself.  `core.judging.registry` decides,
+with the URL in hand that will be asked.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from core.export.fused_judge import FusedJudge
 from core.export.judge_reading import open_file
 from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
-from core.judging.gate import CAREFUL, NAMED, Gate
 from core.judging.parse import PARSER
-from core.judging.registry import endpoint_of, make_judge, restore_judge
-from core.judging.sampling import Sampling
-from core.judging.spec import parse_spec
+from core.judging.registry import CAREFUL, NAMED, Gate, endpoint_of, make_judge, parse_spec, restore_judge
+from core.judging.styles import Sampling
 from core.providers.base import ReplyStore
 from core.settings import Settings
 

@@ -15,7 +15,7 @@ from core.calibration.start import choose_level
 from core.calibration.steps import Calibration
 from core.data import load_golden, split_sources
 from core.errors import AspectError, UsageError
-from core.export import VerdictTable, read_verdicts
+from core.export import read_verdicts
 from core.export.documents import judge_schema
 from core.export.judge_file import Known, label_warnings, needs_of
 from core.judge_loading import load_judge
@@ -27,7 +27,6 @@ from core.records import (
     IntArray,
     Level,
     Scale,
-    Scored,
     Split,
     Statistic,
     Task,
@@ -52,6 +51,7 @@ from core.stats import (
 )
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
+from core.verdicts import Verdicts
 
 __all__ = [
     "align",
@@ -65,8 +65,8 @@ __all__ = [
     "load_judge",
 ]
 
-Verdicts = Path | str | VerdictTable | Sequence[Verdict] | Mapping[str, float]
-"""A file of verdicts or replies, a table, Verdict records, or scores by item id."""
+AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
+"""A file of verdicts or replies, `Verdicts` or other records, or scores by item id."""
 
 
 def judge_state(judge: Judge) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
 
 def align(
     golden: GoldenSet,
-    verdicts: Verdicts,
+    verdicts: AnyVerdicts,
     aspect: str,
     *,
     statistic: Statistic = "spearman",
@@ -113,7 +113,7 @@ def align(
 ) -> Alignment:
     """Alignment of `verdicts` with the people on `aspect`, over the items that the verdicts name.
 
-    `verdicts` is a file (verdicts or replies), a table, Verdict records, or scores by item id.  Items that the
+    `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Items that the
     verdicts do not name are no part of the comparison; named ones without a score count as `n_unscored`.
     `level` None takes sample level where the groups allow it, else dataset.  The interval is over sources; `bootstrap`
     counts resamples at system level (0: no interval), `seed` draws them.
@@ -131,15 +131,15 @@ def align(
     )[0]
 
 
-def unknown_items(golden: GoldenSet, verdicts: Verdicts, aspect: str) -> int:
+def unknown_items(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> int:
     """How many item ids of `verdicts` the golden set does not have; `align` and `compare` leave them out."""
     known = frozenset(golden.item_ids)
-    return sum(item_id not in known for item_id in _table(verdicts, task_of(golden, aspect)).scores)
+    return sum(item_id not in known for item_id in in_records(verdicts, task_of(golden, aspect)).by_id)
 
 
 def align_all(
     golden: GoldenSet,
-    verdicts: Verdicts,
+    verdicts: AnyVerdicts,
     aspect: str,
     *,
     bootstrap: int = 1000,
@@ -163,8 +163,8 @@ def align_all(
 
 def compare(
     golden: GoldenSet,
-    verdicts_a: Verdicts,
-    verdicts_b: Verdicts,
+    verdicts_a: AnyVerdicts,
+    verdicts_b: AnyVerdicts,
     aspect: str,
     *,
     statistic: Statistic = "spearman",
@@ -242,7 +242,7 @@ def ceiling(
 
 def beside_people(
     golden: GoldenSet,
-    verdicts: Verdicts,
+    verdicts: AnyVerdicts,
     aspect: str,
     *,
     statistic: Statistic = "spearman",
@@ -268,7 +268,7 @@ def beside_people(
 
 def annotator_test(
     golden: GoldenSet,
-    verdicts: Verdicts,
+    verdicts: AnyVerdicts,
     aspect: str,
     *,
     epsilon: float = EPSILON,
@@ -312,27 +312,27 @@ class _Match:
         return self.scores[np.searchsorted(self.side.positions, positions)]
 
 
-def _match(golden: GoldenSet, verdicts: Verdicts, aspect: str, name: str = "") -> _Match:
-    table, labels = _table(verdicts, task_of(golden, aspect)), golden.labels(aspect)
-    named = np.array([item_id in table.scores for item_id in golden.item_ids], dtype=np.bool_)
+def _match(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str, name: str = "") -> _Match:
+    table, labels = in_records(verdicts, task_of(golden, aspect)), golden.labels(aspect)
+    named = np.array([item_id in table.by_id for item_id in golden.item_ids], dtype=np.bool_)
     used = np.flatnonzero(named & ~np.isnan(labels))
     if not used.size:
         whose = f" of judge {name}" if name else ""
         raise UsageError(
-            f"None of the {len(table.scores)} verdicts{whose} belongs to an item of {golden.name} with a label on "
+            f"None of the {len(table.by_id)} verdicts{whose} belongs to an item of {golden.name} with a label on "
             f"{aspect!r}. Item ids there look like {', '.join(golden.item_ids[:3])}."
         )
     return _Match(Side.of(golden, aspect, used.tolist()), table.aligned(golden.item_ids)[used])
 
 
-def _table(verdicts: Verdicts, task: Task) -> VerdictTable:
+def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:
+    """Whatever form verdicts come in as `Verdicts`."""
     match verdicts:
-        case VerdictTable():
+        case Verdicts():
             return verdicts
         case Path() | str():
             return read_verdicts(verdicts, task.scale, task.aspect)
         case Mapping():
-            return VerdictTable(dict(verdicts), 0)
+            return Verdicts.of_scores(verdicts)
         case _:
-            scores = {v.item_id: v.value if isinstance(v, Scored) else float("nan") for v in verdicts}
-            return VerdictTable(scores, sum(np.isnan(value) for value in scores.values()))
+            return Verdicts(verdicts)

@@ -234,7 +234,10 @@ class Criteria:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A verdict with a number on the task's scale: the mean of `n_read` readable replies."""
+    """A verdict with a number on the task's scale: the mean of `n_read` readable replies.
+
+    `n_unweighted` counts those that a probability-weighted style had to take as they were read.
+    """
 
     item_id: str
     value: float
@@ -243,6 +246,7 @@ class Scored:
     n_read: int = 1
     n_unread: int = 0
     calibrated: float | None = None
+    n_unweighted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from core.cli.options import (
 from core.cli.words import in_words, number, probability, tell
 
 if TYPE_CHECKING:
-    from core.export import VerdictTable
     from core.records import GoldenSet
     from core.stats import Ceiling, Comparison, WholeTable
+    from core.verdicts import Verdicts
 
 
 commands = typer.Typer(add_completion=False)
@@ -55,7 +55,7 @@ def align(
     loaded = load_golden(golden)
     read = read_verdicts(verdicts, task_of(loaded, aspect).scale, aspect)
     body = {"n_unknown": unknown_items(loaded, read, aspect)}
-    left_out = _words_of_unknown(body["n_unknown"], len(read.scores))
+    left_out = _words_of_unknown(body["n_unknown"], len(read))
     if everything:
         table = align_all(loaded, read, aspect, bootstrap=bootstrap, seed=seed)
         tell(table.as_json() | body, as_json, lambda _: [*_words_of_table(table), *left_out])
@@ -174,7 +174,7 @@ class _Beside:
     words: list[str]
 
 
-def _beside(golden: GoldenSet, verdicts: VerdictTable, found: Ceiling, chosen: _Tested) -> _Beside:
+def _beside(golden: GoldenSet, verdicts: Verdicts, found: Ceiling, chosen: _Tested) -> _Beside:
     """The paired difference at the ceiling's statistic and level, and both forms of the annotator test."""
     from core.public import annotator_test, beside_people, unknown_items
     from core.stats import EPSILONS, annotator_test_words, beside_people_words
@@ -207,7 +207,7 @@ def _beside(golden: GoldenSet, verdicts: VerdictTable, found: Ceiling, chosen: _
             beside_people_words(paired, f"{axis.statistic}, {axis.level} level"),
             annotator_test_words(papers),
             annotator_test_words(ours),
-            *_words_of_unknown(unknown, len(verdicts.scores)),
+            *_words_of_unknown(unknown, len(verdicts)),
         ],
     )
 

@@ -223,7 +223,7 @@ def _score_fused(golden: Path, judge_file: Path, out: Path, *, accept_edited: bo
     from core.export.fused_judge import FusedJudge
     from core.files import write_text
     from core.public import load_judge
-    from core.scoring.batch import form_of, header_of, written
+    from core.scoring.output import form_of, header_of, written
 
     judge = load_judge(judge_file, accept_edited=accept_edited)
     assert isinstance(judge, FusedJudge)

@@ -21,8 +21,8 @@ from core.export import CalibratedJudge
 from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
 from core.providers.base import ReplyStore
-from core.public import Verdicts, align, compare, load_judge, task_of
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Interval, Level, Scored, Statistic
+from core.public import AnyVerdicts, align, compare, in_records, load_judge, task_of
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Interval, Level, Statistic
 from core.stats import Difference
 
 Against = Literal["no criteria", "nothing"]
@@ -47,8 +47,8 @@ def recheck(
     golden: GoldenSet,
     aspect: str,
     *,
-    verdicts: Verdicts | None = None,
-    before: Verdicts | None = None,
+    verdicts: AnyVerdicts | None = None,
+    before: AnyVerdicts | None = None,
     old: GoldenSet | None = None,
     against: Against | str | Path = NOTHING,
     asked: Asked | None = None,
@@ -98,11 +98,11 @@ def recheck_scores(
     card: Mapping[str, Any],
     golden: GoldenSet,
     aspect: str,
-    scores: Verdicts,
+    scores: AnyVerdicts,
     *,
-    before: Verdicts | None = None,
+    before: AnyVerdicts | None = None,
     old: GoldenSet | None = None,
-    against: Verdicts | None = None,
+    against: AnyVerdicts | None = None,
     against_name: str = "",
     asked: Asked | None = None,
     notes: Sequence[str] = (),
@@ -180,7 +180,7 @@ def _scores(judge: LoadedJudge, golden: GoldenSet, wanted: IntArray) -> dict[str
     items = [golden.items[k] for k in wanted]
     metrics = {name: tuple(column[k] for k in wanted) for name, column in golden.metrics.items()}
     verdicts = judge.score(items, metrics=metrics)
-    return {one.item_id: one.value if isinstance(one, Scored) else float("nan") for one in verdicts}
+    return dict(zip((one.item_id for one in verdicts), verdicts.values.tolist(), strict=True))
 
 
 def _other(
@@ -206,35 +206,25 @@ def _other(
     return dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)), "the judge without criteria"
 
 
-def _only(golden: GoldenSet, scores: Verdicts, used: IntArray, aspect: str) -> dict[str, float]:
+def _only(golden: GoldenSet, scores: AnyVerdicts, used: IntArray, aspect: str) -> dict[str, float]:
     """Scores by id of the items at `used`."""
     allowed = {golden.items[k].item_id for k in used}
     return {name: value for name, value in _by_id(golden, scores, aspect).items() if name in allowed}
 
 
-def _by_id(golden: GoldenSet, scores: Verdicts, aspect: str) -> Mapping[str, float]:
-    from core.export import read_verdicts
-    from core.export.verdicts import VerdictTable
-
-    match scores:
-        case VerdictTable():
-            return scores.scores
-        case Path() | str():
-            return read_verdicts(scores, task_of(golden, aspect).scale, aspect).scores
-        case Mapping():
-            return scores
-        case _:
-            return {one.item_id: one.value if isinstance(one, Scored) else float("nan") for one in scores}
+def _by_id(golden: GoldenSet, scores: AnyVerdicts, aspect: str) -> dict[str, float]:
+    verdicts = in_records(scores, task_of(golden, aspect))
+    return dict(zip((one.item_id for one in verdicts), verdicts.values.tolist(), strict=True))
 
 
-def _listed(golden: GoldenSet, scores: Verdicts, aspect: str) -> FloatArray:
+def _listed(golden: GoldenSet, scores: AnyVerdicts, aspect: str) -> FloatArray:
     return np.array(list(_by_id(golden, scores, aspect).values()), dtype=np.float64)
 
 
 def _before(
     golden: GoldenSet,
-    scores: Verdicts,
-    before: Verdicts,
+    scores: AnyVerdicts,
+    before: AnyVerdicts,
     aspect: str,
     common: IntArray,
     *,

@@ -6,11 +6,10 @@ from core.export.judge_file import judge_card, judge_yaml
 from core.export.judge_reading import read_card
 from core.export.readings import read_replies_file
 from core.export.run_files import final_verdicts, summary, write_run
-from core.export.verdicts import VerdictTable, read_verdicts, verdict_lines, verdict_row
+from core.export.verdicts import read_verdicts, verdict_lines, verdict_row
 
 __all__ = [
     "CalibratedJudge",
-    "VerdictTable",
     "final_verdicts",
     "judge_card",
     "judge_schema",

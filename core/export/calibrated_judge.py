@@ -14,22 +14,12 @@ from core.calibration.report import ensemble_scores
 from core.errors import AuthError, GoldenError
 from core.export.documents import judge_document
 from core.export.loaded import LoadedJudge, Metrics
-from core.judging.base import Judge, OnProgress
+from core.judging.base import Judge, OnProgress, Scores
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
-from core.records import (
-    Criteria,
-    FloatArray,
-    Item,
-    ItemKind,
-    Provenance,
-    Scored,
-    ScoreMatrix,
-    Task,
-    Unscored,
-    Verdict,
-)
+from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scored, Task, Unscored, Verdict
 from core.stats import IsotonicMap
+from core.verdicts import Verdicts
 
 NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "single": (),
@@ -89,56 +79,50 @@ class CalibratedJudge(LoadedJudge):
         items: Sequence[Item],
         *,
         explain: bool = False,
+        of_more: bool = False,
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
-    ) -> list[Verdict]:
+    ) -> Verdicts:
         """One verdict per item, in order.  `explain` adds the reasons of the best of the criteria.
 
         An item without a part that the judge needs is Unscored ("missing input"); where no item has it, the column
-        was left out, and GoldenError says so.  `metrics` play no part.
+        was left out, and GoldenError says so, unless the items are a batch `of_more`.  `metrics` play no part.
         """
-        lacking = lacking_parts(items, self.needs, self.task)
+        lacking = _lacking_parts(items, self.needs, self.task, of_more=of_more)
         usable = [item for item in items if item.item_id not in lacking]
         with self._asked():
-            verdicts = self._joined(
-                self.judge.score(self.task, usable, self.criteria, on_progress=on_progress) if usable else None
+            matrix = (
+                self.judge.score(self.task, usable, self.criteria, explain=explain, on_progress=on_progress)
+                if usable
+                else None
             )
-            verdicts = self._explained(usable, verdicts) if explain and usable else verdicts
-        return in_order(items, verdicts, lacking)
+        return _in_order(items, self._joined(matrix), lacking)
 
-    async def score_async(self, items: Sequence[Item], *, explain: bool = False) -> list[Verdict]:
+    async def score_async(self, items: Sequence[Item], *, explain: bool = False) -> Verdicts:
         """As `score`, without holding up the event loop.
 
         A judge behind an endpoint awaits its replies, so that any number of calls may be under way at once; any
         other scores in a thread.
         """
         judge = self.judge
-        if explain or not isinstance(judge, LLMJudge) or not judge.awaits:
+        if not isinstance(judge, LLMJudge) or not judge.awaits:
             return await super().score_async(items, explain=explain)
-        lacking = lacking_parts(items, self.needs, self.task)
+        lacking = _lacking_parts(items, self.needs, self.task)
         usable = [item for item in items if item.item_id not in lacking]
         with self._asked():
-            matrix = await judge.score_async(self.task, usable, self.criteria) if usable else None
-        return in_order(items, self._joined(matrix), lacking)
+            matrix = await judge.score_async(self.task, usable, self.criteria, explain=explain) if usable else None
+        return _in_order(items, self._joined(matrix), lacking)
 
     def close(self) -> None:
         """Release the judge's connections."""
         self.judge.close()
 
-    def _joined(self, matrix: ScoreMatrix | None) -> list[Verdict]:
-        if matrix is None:
-            return []
-        unread = {one.item_id: one for rows in matrix.unscored.values() for one in rows}
-        return joined_verdicts(matrix.item_ids, matrix.values, self.isotonic, unread)
-
-    def _explained(self, items: Sequence[Item], verdicts: list[Verdict]) -> list[Verdict]:
-        reasons = self.judge.explain(self.task, items, self.criteria[0])
-        return [
-            replace(verdict, explanation=of_the_best(reason.explanation, len(self.criteria)), raw=reason.raw)
-            if isinstance(verdict, Scored) and isinstance(reason, Scored)
-            else verdict
-            for verdict, reason in zip(verdicts, reasons, strict=True)
-        ]
+    def _joined(self, scores: Scores | None) -> Verdicts:
+        if scores is None:
+            return Verdicts()
+        unread = {one.item_id: one for rows in scores.unscored.values() for one in rows}
+        verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread)
+        return with_reasons(verdicts, scores.explained, scores.values) if scores.explained else verdicts
 
     @contextmanager
     def _asked(self) -> Iterator[None]:
@@ -150,15 +134,17 @@ class CalibratedJudge(LoadedJudge):
             raise AuthError(str(error), hint=self.hint) from error
 
 
-def lacking_parts(items: Sequence[Item], needs: Sequence[str], task: Task) -> dict[str, Unscored]:
+def _lacking_parts(
+    items: Sequence[Item], needs: Sequence[str], task: Task, *, of_more: bool = False
+) -> dict[str, Unscored]:
     """Item id → why it cannot be scored, of the items without a part that is needed.
 
-    GoldenError when no item has the part: a column was left out or not found.
+    GoldenError when no item has the part and there are no more items: a column was left out or not found.
     """
     found: dict[str, Unscored] = {}
     for part in needs:
         without = [item.item_id for item in items if not _filled(getattr(item, part))]
-        if without and len(without) == len(items):
+        if without and len(without) == len(items) and not of_more:
             shown = ", ".join(without[:3]) + (f" and {len(without) - 3:,} more" if len(without) > 3 else "")
             raise GoldenError(
                 f"the judge of {task.aspect} rates each item beside its {part}, and no item has one ({shown}). "
@@ -175,27 +161,43 @@ def _filled(part: str | tuple[str, ...]) -> bool:
     return bool(part.strip() if isinstance(part, str) else part)
 
 
-def in_order(items: Sequence[Item], verdicts: Sequence[Verdict], lacking: Mapping[str, Unscored]) -> list[Verdict]:
+def _in_order(items: Sequence[Item], verdicts: Sequence[Verdict], lacking: Mapping[str, Unscored]) -> Verdicts:
     """`verdicts` of the items that are not `lacking`, with those that are, in the order of `items`."""
     judged = iter(verdicts)
-    return [lacking[item.item_id] if item.item_id in lacking else next(judged) for item in items]
+    return Verdicts(lacking[item.item_id] if item.item_id in lacking else next(judged) for item in items)
 
 
-def of_the_best(explanation: str, n_criteria: int) -> str:
-    """Says of an explanation whose it is, when the score it stands beside is a mean over several criteria."""
-    return f"The best of the {n_criteria} averaged criteria: {explanation}" if n_criteria > 1 else explanation
+def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
+    """`verdicts` (means over `members`, one row a criterion) with the reasons and replies of those in `explained`.
+
+    Each is that of the first criterion that could be read; where several are averaged, it says which one that is.
+    """
+    first_read = (~np.isnan(members)).argmax(axis=0).tolist()
+    return Verdicts(
+        replace(verdict, explanation=_of_which(reason.explanation, k, len(members)), raw=reason.raw)
+        if isinstance(verdict, Scored) and isinstance(reason, Scored)
+        else verdict
+        for verdict, reason, k in zip(verdicts, explained, first_read, strict=True)
+    )
+
+
+def _of_which(explanation: str, k: int, n_criteria: int) -> str:
+    if n_criteria == 1 or not explanation:
+        return explanation
+    which = f"The best of the {n_criteria}" if k == 0 else f"Number {k + 1} of the {n_criteria}"
+    return f"{which} averaged criteria: {explanation}"
 
 
 def joined_verdicts(
     item_ids: Sequence[str], members: FloatArray, isotonic: IsotonicMap | None, unread: Mapping[str, Unscored]
-) -> list[Verdict]:
+) -> Verdicts:
     """Verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` tells why there is none."""
     joined = ensemble_scores(members)
     mapped = [None] * len(item_ids) if isotonic is None else np.asarray(isotonic.apply(joined)).tolist()
     read = (~np.isnan(members)).sum(axis=0).tolist()
-    return [
+    return Verdicts(
         unread.get(item_id, Unscored(item_id, "no verdict"))
         if math.isnan(value)
         else Scored(item_id, value, n_read=n_read, n_unread=len(members) - n_read, calibrated=calibrated)
         for item_id, value, calibrated, n_read in zip(item_ids, joined.tolist(), mapped, read, strict=True)
-    ]
+    )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from core.export.loaded import LoadedJudge
 
+
 ADDED = ("score", "calibrated", "unscored", "mark")
 _TEXTS = ("item_id", "source_id", "system_id", "source", "context", "target", "references")
 _SAMPLE = 50

@@ -17,7 +17,8 @@ from core.export.loaded import LoadedJudge, Metrics
 from core.fusion.assistants import make_assistant
 from core.fusion.estimators import restore_estimator
 from core.judging.base import OnProgress
-from core.records import FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Task, Unscored, Verdict
+from core.records import FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Task, Unscored
+from core.verdicts import Verdicts
 
 
 class OpenedJudge(Protocol):
@@ -26,7 +27,7 @@ class OpenedJudge(Protocol):
     @property
     def marks(self) -> tuple[str, ...]: ...
 
-    def score(self, items: Sequence[Item]) -> list[Verdict]: ...
+    def score(self, items: Sequence[Item]) -> Verdicts: ...
 
     def close(self) -> None: ...
 
@@ -109,14 +110,14 @@ class FusedJudge(LoadedJudge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
-    ) -> list[Verdict]:
+    ) -> Verdicts:
         """One verdict per item, in order; `metrics` are the numbers for parts that are handed in.
 
         A fusion gives no reasons, so `explain` adds none.  UsageError when no part can be computed on these items,
         GoldenError when `metrics` are not one number an item; an item on which no part could be is Unscored.
         """
         if not items:
-            return []
+            return Verdicts()
         for name, values in (metrics or {}).items():
             if len(values) != len(items):
                 raise GoldenError(f"{len(values)} values came for {len(items)} items.", column=f"metric_{name}")
@@ -125,12 +126,12 @@ class FusedJudge(LoadedJudge):
         fused = self._fused(GoldenSet("items", kind, tuple(items), {}, metrics=columns))
         if on_progress is not None:
             on_progress(len(items), len(items))
-        return [
+        return Verdicts(
             Unscored(item.item_id, "missing input", "No part of the fusion has a score.")
             if math.isnan(value)
             else Scored(item.item_id, value)
             for item, value in zip(items, fused.tolist(), strict=True)
-        ]
+        )
 
     def _fused(self, golden: GoldenSet) -> FloatArray:
         """(n_items,) fused scores, NaN where no part has one."""
@@ -154,7 +155,7 @@ class FusedJudge(LoadedJudge):
                 verdicts = self._opened(part.judge).score(golden.items)
             except ConcordError as error:
                 return str(error)
-            return np.array([verdict.value if isinstance(verdict, Scored) else np.nan for verdict in verdicts])
+            return verdicts.values
         try:
             name = part.assistant or part.column
             assistant = part.fitted or make_assistant(name, golden=golden, aspect=self.task.aspect)

@@ -33,7 +33,7 @@ from core.export.document_parts import (
     TextsEntry,
 )
 from core.export.faults import InconsistentError
-from core.judging.sampling import Sampling
+from core.judging.styles import Sampling
 from core.records import Level, Origin, Statistic
 from core.stats import IsotonicMap
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.judging.base import OnProgress
 from core.records import Item, ItemKind, Task, Verdict
+from core.verdicts import Verdicts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,7 @@ class LoadedJudge(ABC):
         explain: bool = False,
         on_progress: OnProgress | None = None,
         metrics: Metrics | None = None,
-    ) -> list[Verdict]:
+    ) -> Verdicts:
         """One verdict per item, in order; `explain` adds reasons where the judge gives any.
 
         `metrics` are numbers for those parts of a fusion that are handed in; other judges look at no numbers.
@@ -51,7 +52,7 @@ class LoadedJudge(ABC):
     def close(self) -> None:
         """Release connections.  Safe to call twice."""
 
-    async def score_async(self, items: Sequence[Item], *, explain: bool = False) -> list[Verdict]:
+    async def score_async(self, items: Sequence[Item], *, explain: bool = False) -> Verdicts:
         """As `score`, in a thread, so that the event loop goes on."""
         return await asyncio.to_thread(self.score, items, explain=explain)
 

@@ -16,8 +16,9 @@ from core.data.cells import shown
 from core.data.tables import open_table
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
-from core.judging.parse import Reading, read_rating, read_rating_as_paper
+from core.judging.parse import read_rating, read_rating_as_paper
 from core.records import Scale, UnscoredReason
+from core.verdicts import Reading
 
 Parser = Literal["concord", "paper"]
 PARSERS: tuple[Parser, ...] = get_args(Parser)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from core.calibration.steps import Calibration, Candidate
-from core.export.calibrated_judge import joined_verdicts, of_the_best
+from core.export.calibrated_judge import joined_verdicts, with_reasons
 from core.export.judge_file import Known, gain_entry, judge_yaml
 from core.export.verdicts import verdict_row
 from core.files import json_lines, write_text
 from core.judging.base import Judge
-from core.records import GoldenSet, Scored, Verdict
+from core.records import GoldenSet, Unscored, Verdict
 from core.stats import IsotonicMap
+from core.verdicts import Verdicts
 
 
 def candidate_row(rank: int, candidate: Candidate) -> dict[str, Any]:
@@ -65,10 +67,11 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
     }
 
 
-def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | None = None) -> list[Verdict]:
-    """The final judge's verdicts on calibration, then held-out items, as the result holds them: nothing is asked anew.
+def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | None = None) -> Verdicts:
+    """The final judge's verdicts on calibration, then held-out items, as the result holds them.
 
-    `judge` adds the reasons of the best criteria to the items that have a score (a remote one reads its cache).
+    `judge` adds the reasons of the best criteria that could be read (a remote one reads its cache): only what it
+    answered is asked again.
     """
     scores = calibration.scores
     isotonic = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic)
@@ -76,22 +79,21 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | N
     verdicts = joined_verdicts(scores.item_ids, scores.values[1:], isotonic, missing)
     if judge is None:
         return verdicts
-    reasons = _reasons(calibration, golden, judge)
-    return [
-        replace(one, explanation=reasons.get(one.item_id, "")) if isinstance(one, Scored) else one for one in verdicts
-    ]
+    return with_reasons(verdicts, _explained(calibration, golden, judge), scores.values[1:])
 
 
-def _reasons(calibration: Calibration, golden: GoldenSet, judge: Judge) -> dict[str, str]:
-    by_id = {item.item_id: item for item in golden.items}
-    scored = [
-        by_id[item_id]
-        for item_id, value in zip(calibration.scores.item_ids, calibration.scores.values[0], strict=True)
-        if not math.isnan(value)
-    ]
-    verdicts = judge.explain(calibration.task, scored, calibration.chosen[0])
-    n = len(calibration.chosen)
-    return {one.item_id: of_the_best(one.explanation, n) for one in verdicts if isinstance(one, Scored)}
+def _explained(calibration: Calibration, golden: GoldenSet, judge: Judge) -> list[Verdict]:
+    """Each item's verdict under the first of the chosen criteria that scored it."""
+    scores, by_id = calibration.scores, {item.item_id: item for item in golden.items}
+    read = ~np.isnan(scores.values[1:])
+    found: dict[str, Verdict] = {}
+    for k, criteria in enumerate(calibration.chosen):
+        first_read = np.flatnonzero(read[k] & ~read[:k].any(axis=0))
+        items = [by_id[scores.item_ids[i]] for i in first_read]
+        if items:
+            explained = judge.score(calibration.task, items, [criteria], explain=True).explained
+            found |= {verdict.item_id: verdict for verdict in explained}
+    return [found.get(item_id, Unscored(item_id, "no verdict")) for item_id in scores.item_ids]
 
 
 def write_run(

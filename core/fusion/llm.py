@@ -18,10 +18,11 @@ import numpy as np
 
 from core.errors import UsageError
 from core.fusion.plan import FusionPlan, Helper, aspects_block, filled, helpers_block
-from core.judging.parse import Reading, read_rating
+from core.judging.parse import read_rating
 from core.judging.render import KINDS, SCORING, item_block, neutral, plain, range_words
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.records import Item, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Verdict
+from core.verdicts import Reading
 
 EVALUATE_PROMPT = "evaluate.v1"
 OVERALL = "overall"

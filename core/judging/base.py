@@ -7,10 +7,13 @@ answer with one matrix product and a remote one can order its requests for the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
-from core.records import Criteria, Item, Provenance, ScoreMatrix, Task, Usage, Verdict
+import numpy as np
+
+from core.records import Criteria, Item, Provenance, Scored, ScoreMatrix, Task, Usage, Verdict
+from core.verdicts import Verdicts
 
 Operation = Literal["modify", "paraphrase", "add", "calibrate"]
 OPERATIONS: tuple[Operation, ...] = ("modify", "paraphrase", "add", "calibrate")
@@ -88,6 +91,43 @@ class CallEstimate:
     cost: float | None
 
 
+@dataclass(frozen=True)
+class Scores(ScoreMatrix):
+    """What a judge answers; `explained` holds each item's verdict with its reasons and replies, where asked for.
+
+    It is that under the first of the criteria that could be read, Unscored where none could.
+    """
+
+    explained: Verdicts = field(default_factory=Verdicts)
+
+    @classmethod
+    def of(
+        cls,
+        items: Sequence[Item],
+        criteria: Sequence[Criteria],
+        verdicts: Sequence[Sequence[Verdict]],
+        usage: Usage,
+        *,
+        explain: bool,
+    ) -> Scores:
+        """The answer of a judge that gives `verdicts`, a row a criterion, in the order of the items."""
+        rows = [Verdicts(row) for row in verdicts]
+        first_read = (
+            next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])
+            for of_item in (zip(*rows, strict=True) if explain else ())
+        )
+        keys = tuple(each.criteria_id for each in criteria)
+        return cls(
+            keys,
+            tuple(item.item_id for item in items),
+            np.array([row.values for row in rows]).reshape(len(criteria), len(items)),
+            {key: row.unscored for key, row in zip(keys, rows, strict=True) if row.unscored},
+            len(criteria) * len(items),
+            usage,
+            Verdicts(first_read),
+        )
+
+
 class Judge(Protocol):
     """Scores, drafts and refines.  Instances are immutable once prepared; `spec` is DESIGN §3's SPEC."""
 
@@ -107,15 +147,17 @@ class Judge(Protocol):
         ...
 
     def score(
-        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, on_progress: OnProgress | None = None
-    ) -> ScoreMatrix:
-        """Scores of every criteria on every item, on the task's scale."""
-        ...
+        self,
+        task: Task,
+        items: Sequence[Item],
+        criteria: Sequence[Criteria],
+        *,
+        explain: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Scores:
+        """Scores of all `criteria` on every item, on the task's scale.
 
-    def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
-        """Verdicts with explanations (reasons, or the clauses that moved the score), in item order.
-
-        The values equal those of `score`; a remote judge answers from its cache.
+        `explain` also fills `Scores.explained`, out of the same replies: nothing is asked for reasons alone.
         """
         ...
 

@@ -8,10 +8,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Self
 
-import numpy as np
-
 from core.errors import UsageError
-from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest
+from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest, Scores
 from core.judging.render import (
     ScoreFrame,
     draft_messages,
@@ -20,10 +18,10 @@ from core.judging.render import (
     shortened_parts,
     steps_messages,
 )
-from core.judging.sampling import MOST_STEPS, REPLY_TOKENS, Sampling
-from core.judging.verdicts import LOGPROBS, Judged, require_weightable, total_usage, verdict_of
+from core.judging.styles import MOST_STEPS, REPLY_TOKENS, Sampling
+from core.judging.verdicts import LOGPROBS, require_weightable, total_usage, verdict_of
 from core.providers.base import AsyncProvider, Failure, Message, Provider, Reply, Request
-from core.records import Criteria, Item, Provenance, Scored, ScoreMatrix, Task, Unscored, Usage, Verdict
+from core.records import Criteria, Item, Provenance, Scored, Task, Unscored, Usage, Verdict
 
 __all__ = ["LLMJudge", "Sampling"]
 
@@ -79,15 +77,22 @@ class LLMJudge:
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def score(
-        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, on_progress: OnProgress | None = None
-    ) -> ScoreMatrix:
+        self,
+        task: Task,
+        items: Sequence[Item],
+        criteria: Sequence[Criteria],
+        *,
+        explain: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Scores:
         """Scores on the task's scale; requests go out item by item, so that criteria share each item's prefix.
 
         Raises `ProviderError` when going on is pointless, UsageError for a weighted style on a scale that has no whole
         ratings, and whatever `on_progress` raises; with a reply cache nothing that had arrived by then is asked for
         again.
         """
-        table, samples, n_replies = _ScoreTable(items, criteria), self.sampling.samples, 0
+        verdicts: list[list[Verdict]] = [[] for _ in criteria]
+        usage, samples, n_replies = Usage(), self.sampling.samples, 0
 
         def arrived(_index: int = 0, _reply: Reply | None = None) -> None:
             nonlocal n_replies
@@ -95,51 +100,48 @@ class LLMJudge:
             if on_progress is not None and n_replies % samples == 0:
                 on_progress(n_replies // samples, len(items) * len(criteria))
 
-        for chunk in self._chunks(task, items, criteria):
-            replies = self.provider.complete(chunk.requests, on_reply=arrived)
-            self._enter(table, task, chunk, replies)
-            for _ in range(len(chunk.cells) * samples - len(chunk.requests)):  # for items that cannot be asked about
+        for cells in self._chunks(task, items, criteria):
+            requests = _requests_of(cells)
+            replies = self.provider.complete(requests, on_reply=arrived)
+            usage += self._read(task, cells, replies, verdicts)
+            for _ in range(len(cells) * samples - len(requests)):  # for items that cannot be asked about
                 arrived()
-        return table.matrix()
+        return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
     @property
     def awaits(self) -> bool:
         """Whether `score_async` awaits the endpoint (else it has no way to)."""
         return isinstance(self.provider, AsyncProvider)
 
-    async def score_async(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> ScoreMatrix:
+    async def score_async(
+        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, explain: bool = False
+    ) -> Scores:
         """As `score`, in the caller's event loop.  UsageError when the provider cannot be awaited (see `awaits`)."""
         provider = self.provider
         if not isinstance(provider, AsyncProvider):
             raise UsageError(f"The replies of {self.spec} cannot be awaited; score in a thread.")
-        table = _ScoreTable(items, criteria)
-        for chunk in self._chunks(task, items, criteria):
-            self._enter(table, task, chunk, await provider.complete_async(chunk.requests))
-        return table.matrix()
+        verdicts: list[list[Verdict]] = [[] for _ in criteria]
+        usage = Usage()
+        for cells in self._chunks(task, items, criteria):
+            usage += self._read(task, cells, await provider.complete_async(_requests_of(cells)), verdicts)
+        return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
-    def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
-        """Verdicts with the model's reasons; asked again only where no reply cache holds them."""
-        return [
-            judged.verdict
-            for chunk in self._chunks(task, items, [criteria])
-            for _, judged in self._verdicts(task, chunk, self.provider.complete(chunk.requests))
-        ]
-
-    def _chunks(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> Iterator[_Chunk]:
-        """Every item with every criteria, item by item, and the requests for them; nothing is asked about no text."""
+    def _chunks(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> Iterator[list[_Cell]]:
+        """Every item with all criteria, item by item, each cell with its requests; nothing is asked about no text."""
         self._check(task)
-        chunk = _Chunk()
-        for row, item in enumerate(items):
-            chunk.cells += [_Cell(row, column, item) for column in range(len(criteria))]
-            if item.target.strip():
-                frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
-                for each in criteria:
-                    chunk.requests += self._requests(frames, each.text)
-            if len(chunk.requests) >= CALLS_PER_CHUNK:
-                yield chunk
-                chunk = _Chunk()
-        if chunk.cells:
-            yield chunk
+        cells: list[_Cell] = []
+        n_requests = 0
+        for item in items:
+            frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
+            for column, each in enumerate(criteria):
+                requests = self._requests(frames, each.text) if item.target.strip() else []
+                cells.append(_Cell(column, item, requests))
+                n_requests += len(requests)
+            if n_requests >= CALLS_PER_CHUNK:
+                yield cells
+                cells, n_requests = [], 0
+        if cells:
+            yield cells
 
     def _check(self, task: Task) -> None:
         if self.sampling.weighted:
@@ -166,53 +168,54 @@ class LLMJudge:
             for place in how.places
         ]
 
-    def _verdicts(self, task: Task, chunk: _Chunk, replies: Sequence[Reply]) -> Iterator[tuple[_Cell, Judged]]:
-        """The cells of a chunk in order, each with what its own replies say."""
+    def _read(
+        self, task: Task, cells: Sequence[_Cell], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
+    ) -> Usage:
+        """Add each cell's verdict, out of its own replies, to those of its criteria; what the replies cost."""
         left = iter(replies)
-        for cell in chunk.cells:
-            item = cell.item
-            if item.target.strip():
-                own = list(islice(left, self.sampling.samples))
-                weighted, notes = self.sampling.weighted, shortened_parts(item)
-                yield cell, verdict_of(item.item_id, own, task, weighted=weighted, notes=notes)
-            else:
-                yield cell, Judged(Unscored(item.item_id, "missing input", "The text to rate is empty."))
+        for cell in cells:
+            verdict = self._verdict(task, cell.item, list(islice(left, len(cell.requests))))
+            verdicts[cell.column].append(verdict)
+            self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
+        return total_usage(replies)
 
-    def _enter(self, table: _ScoreTable, task: Task, chunk: _Chunk, replies: Sequence[Reply]) -> None:
-        table.usage += total_usage(replies)
-        for cell, judged in self._verdicts(task, chunk, replies):
-            table.enter(cell, judged.verdict)
-            self.n_unweighted += judged.n_unweighted
+    def _verdict(self, task: Task, item: Item, replies: Sequence[Reply]) -> Verdict:
+        if not replies:
+            return Unscored(item.item_id, "missing input", "The text to rate is empty.")
+        notes = shortened_parts(item)
+        return verdict_of(item.item_id, replies, task, weighted=self.sampling.weighted, notes=notes)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Criteria written from each request's exemplars."""
         prompt = self.sampling.draft_prompt
-        return self._induce(task, requests, [draft_messages(task, asked.exemplars, prompt) for asked in requests])
+        return self._induce(task, requests, [draft_messages(task, each.exemplars, prompt) for each in requests])
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         """Each request's criteria, improved on its misaligned items."""
         prompt = self.sampling.refine_prompt
         messages = [
-            refine_messages(task, asked.criteria.text, asked.misaligned, prompt, operations=asked.operations)
-            for asked in requests
+            refine_messages(task, each.criteria.text, each.misaligned, prompt, operations=each.operations)
+            for each in requests
         ]
         return self._induce(task, requests, messages)
 
     def _induce(
         self,
         task: Task,
-        asked: Sequence[DraftRequest | RefineRequest],
+        requests: Sequence[DraftRequest | RefineRequest],
         messages: Sequence[tuple[Message, ...]],
     ) -> DraftBatch:
-        requests = [
-            Request(self.model, prompt, how.temperature, how.max_tokens, seed=how.seed, sample=how.provenance.sample)
-            for how, prompt in zip(asked, messages, strict=True)
-        ]
-        replies = self.provider.complete(requests)
+        replies = self.provider.complete(
+            [
+                Request(self.model, prompt, r.temperature, r.max_tokens, seed=r.seed, sample=r.provenance.sample)
+                for r, prompt in zip(requests, messages, strict=True)
+            ]
+        )
         drafted = tuple(
-            drafted_from(reply, task.aspect, request.provenance) for reply, request in zip(replies, asked, strict=True)
+            drafted_from(reply, task.aspect, request.provenance)
+            for reply, request in zip(replies, requests, strict=True)
         )
         return DraftBatch(drafted, len(requests), total_usage(replies))
 
@@ -241,11 +244,11 @@ class LLMJudge:
         judged = [item for item in items if item.target.strip()]
         characters = completion = 0
         for prompt, form, samples in self.sampling.shares():
-            asked = sum(
+            length = sum(
                 sum(len(message.content) for message in self._frame(task, item, prompt).messages(criteria))
                 for item in judged
             )
-            characters += asked * samples
+            characters += length * samples
             completion += len(judged) * samples * REPLY_TOKENS[form]
         tokens = characters // CHARACTERS_PER_TOKEN
         return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
@@ -271,41 +274,15 @@ class LLMJudge:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A place in the score matrix (position of the item and of the criteria) and its item."""
+    """An item beside one of the criteria (its position), and the samples to ask for."""
 
-    row: int
     column: int
     item: Item
+    requests: list[Request]
 
 
-@dataclass
-class _Chunk:
-    """Cells in order, and the requests of those that can be asked about (samples of one cell next to each other)."""
-
-    cells: list[_Cell] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
-
-
-class _ScoreTable:
-    """Collects verdicts into a `ScoreMatrix`."""
-
-    def __init__(self, items: Sequence[Item], criteria: Sequence[Criteria]) -> None:
-        self._item_ids = tuple(item.item_id for item in items)
-        self._criteria_ids = tuple(each.criteria_id for each in criteria)
-        self._values = np.full((len(criteria), len(items)), np.nan)
-        self._unscored: list[list[Unscored]] = [[] for _ in criteria]
-        self.usage = Usage()
-
-    def enter(self, cell: _Cell, verdict: Verdict) -> None:
-        if isinstance(verdict, Scored):
-            self._values[cell.column, cell.row] = verdict.value
-        else:
-            self._unscored[cell.column].append(verdict)
-
-    def matrix(self) -> ScoreMatrix:
-        entries = zip(self._criteria_ids, self._unscored, strict=True)
-        unscored = {criteria_id: tuple(verdicts) for criteria_id, verdicts in entries if verdicts}
-        return ScoreMatrix(self._criteria_ids, self._item_ids, self._values, unscored, self._values.size, self.usage)
+def _requests_of(cells: Sequence[_Cell]) -> list[Request]:
+    return [request for cell in cells for request in cell.requests]
 
 
 # ── what a model writes ──────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Judge specs and states → judges: the one place that knows every kind of judge.
+"""Judge specs and states → judges: the one place that knows every kind of judge, and who may be asked with the key.
 
 =============================  =====================================================================================
 `offline`                      the embedded judge: no key, no weights, no network
@@ -6,29 +6,162 @@
 `recorded:FILE`                replays a file of replies or scores, or a recording of a session with an endpoint
 `scripted[:SEED]`              the stand-in for tests and demos
 =============================  =====================================================================================
+
+A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; what
+came with a project asks nobody until a person says so (`core.projects.consent`).  Whoever makes a judge and says
+nothing gets the careful gate.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from core.errors import AuthError, ConsentError, JudgeError, UsageError
 from core.judging.base import Judge
-from core.judging.gate import CAREFUL, Gate
 from core.judging.llm import LLMJudge, Sampling
 from core.judging.recorded import RecordedJudge
-from core.judging.spec import JudgeSpec, parse_spec, shown
-from core.providers.answered import with_cache
 from core.providers.base import OnReply, Provider, Reply, ReplyStore, Request
-from core.providers.endpoints import OPENAI_URL, checked_base_url
-from core.providers.prices import Price, load_prices
+from core.providers.cached import with_cache
+from core.providers.endpoints import OPENAI_URL, checked_base_url, trusted_with_the_key
 from core.providers.recorded import RecordedProvider, read_recording
 from core.providers.scripted import ScriptedProvider
+from core.providers.wire import Price, load_prices
 from core.settings import Settings
+
+# ── what a SPEC says ─────────────────────────────────────────────────────────────────────────────────────────
+
+Kind = Literal["offline", "openai", "recorded", "scripted"]
+FORMS = ("offline", "openai:MODEL", "openai:MODEL@BASE_URL", "recorded:FILE", "scripted", "scripted:SEED")
+_URL = re.compile("@http", re.IGNORECASE)
+_SPEC = re.compile(r"openai:[^\s\"']+")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSpec:
+    """A spec in its parts.  `base_url` is "" for this installation's usual endpoint; it is not checked here."""
+
+    kind: Kind
+    model: str = ""
+    base_url: str = ""
+    file: str = ""
+    seed: int = 0
+
+
+def parse_spec(spec: str) -> JudgeSpec:
+    """The parts of `spec`.  UsageError, without anything that might be a secret, for one of no known form.
+
+    ``@http`` stands once at most: with two, the model's name or the path could pass for another endpoint.
+    """
+    kind, separator, rest = spec.strip().partition(":")
+    if kind == "offline" and not separator:
+        return JudgeSpec("offline")
+    if kind == "openai" and rest:
+        return _openai_spec(rest)
+    if kind == "recorded" and rest:
+        return JudgeSpec("recorded", file=rest)
+    if kind == "scripted" and (rest.isdecimal() or not separator):
+        return JudgeSpec("scripted", seed=int(rest or 0))
+    raise _bad(f"The judge {shown(spec)} is not of a known form.")
+
+
+def shown(spec: str) -> str:
+    """The spec for a message, without anything that might be a secret in a URL."""
+    return repr(spec.split("@", 1)[0][:80])
+
+
+def specs_in(value: Any) -> Iterator[str]:
+    """Every judge spec that asks an endpoint or reads a file, anywhere in parsed JSON.
+
+    Also those that stand within a longer text (a title, the name of a judge), as far as they go.
+    """
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str):
+            text = value.strip()
+            if text.startswith(("openai:", "recorded:")) and _parses(text):
+                yield text
+            else:
+                yield from _SPEC.findall(value)
+
+
+def _parses(text: str) -> bool:
+    try:
+        parsed = parse_spec(text)
+    except UsageError:
+        return False
+    return parsed.kind != "openai" or not re.search(r"\s", parsed.base_url)
+
+
+def _openai_spec(rest: str) -> JudgeSpec:
+    """("m", "http://…") of "m@http://…", ("m", "") of "m"; a model's name may itself start with "@"."""
+    places = [match.start() for match in _URL.finditer(rest)]
+    if len(places) > 1 or 0 in places:
+        raise _bad("After openai: comes a model's name and at most one '@http', where the endpoint's URL begins.")
+    if not places:
+        if "@" in rest[1:]:
+            raise _bad("What follows the model's name and '@' must be a URL that starts with http:// or https://.")
+        return JudgeSpec("openai", rest)
+    model, url = rest[: places[0]], rest[places[0] + 1 :]
+    if not url.lower().startswith(("http://", "https://")):
+        raise _bad("What follows the model's name and '@' must be a URL that starts with http:// or https://.")
+    return JudgeSpec("openai", model, url)
+
+
+def _bad(what: str) -> UsageError:
+    return UsageError(f"{what} Use one of: {', '.join(FORMS)}.")
+
+
+# ── who may be asked, and who gets the key ───────────────────────────────────────────────────────────────────
+
+KeyFor = Callable[[str, Settings], str | None]
+"""(base URL, settings) → the key to send there, None for none; ConsentError where nothing at all may be sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """`key_for` decides on an endpoint; `files` says whether a spec may name any file of this machine."""
+
+    key_for: KeyFor
+    files: bool = True
+
+
+def endpoint_of_file(base_url: str) -> tuple[str, bool]:
+    """The one spelling of a base URL out of a file, and whether any installation's key may go there.
+
+    ("", True) for none: OpenAI's own.  UsageError for what is no base URL.
+    """
+    return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
+
+
+def _careful(base_url: str, settings: Settings) -> str | None:
+    return settings.openai_api_key if trusted_with_the_key(base_url, settings.openai_base_url) else None
+
+
+def _silent(base_url: str, settings: Settings) -> str | None:
+    raise ConsentError(f"What {base_url} replied to this is not kept here, and looking at it sends nothing.", base_url)
+
+
+NAMED = Gate(lambda base_url, settings: settings.openai_api_key)
+"""For a judge that a person named here and now: in a command, in a form, in a call."""
+
+CAREFUL = Gate(_careful)
+"""For a judge out of a file."""
+
+SILENT = Gate(_silent)
+"""For looks at what is kept: nothing is sent anywhere."""
+
+
+# ── the judges ───────────────────────────────────────────────────────────────────────────────────────────────
 
 _ROOT = Path(__file__).parents[2]
 

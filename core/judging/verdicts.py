@@ -12,13 +12,14 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.errors import UsageError
-from core.judging.parse import Reading, read_rating
+from core.judging.parse import read_rating
 from core.judging.render import whole_ratings
 from core.providers.base import Completion, Failure, Reply, TokenLogprobs
-from core.records import Scale, Scored, Task, Unscored, Usage, Verdict
+from core.records import Scale, Scored, Task, Usage, Verdict
+from core.verdicts import Reading, mean_verdict
 
 LOGPROBS = 20
 """Likeliest tokens to ask for: ten ratings at most, some of them written in several ways."""
@@ -29,14 +30,6 @@ _SPACE_MARKS = "\u2581\u0120\u010a"
 _SCALE_BEFORE = re.compile(r"(?:[/–-]|\b(?:out )?of|\bto)\s*\Z")
 _SCALE_AFTER = re.compile(r"\s*(?:[–-]|to\b)\s*\d")
 """Around the ends of a scale that the reply repeats ("1-5", "4/5", "4 out of 5")."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A verdict, and how many of its readable replies could not be weighted (0 where no weights were wanted)."""
-
-    verdict: Verdict
-    n_unweighted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +47,7 @@ def total_usage(replies: Sequence[Reply]) -> Usage:
 
 def verdict_of(
     item_id: str, replies: Sequence[Reply], task: Task, *, weighted: bool = False, notes: Sequence[str] = ()
-) -> Judged:
+) -> Verdict:
     """The mean of the readable replies, or Unscored with the reason of the first that was not.
 
     With `weighted` each readable reply counts with its probability-weighted score, and with its read rating where it
@@ -63,34 +56,29 @@ def verdict_of(
     readings = [_read(reply, task) for reply in replies]
     raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
     read = [
-        (reply, reading, reading.value)
+        (reply, reading)
         for reply, reading in zip(replies, readings, strict=True)
         if isinstance(reply, Completion) and reading.value is not None
     ]
-    if not read:
-        reason = readings[0].reason or "no verdict"
-        detail = f"The reply states a number outside {task.scale}." if reason == "out of range" else ""
-        detail = replies[0].message if isinstance(replies[0], Failure) else detail
-        return Judged(Unscored(item_id, reason, detail, raw))
-    stated = [value for _, _, value in read]
-    weights = [weighted_rating(reply, reading, task.scale) if weighted else None for reply, reading, _ in read]
-    values = [value if weight is None else weight.value for value, weight in zip(stated, weights, strict=True)]
-    on_weights = _on_weights(weights, stated, task.scale) if weighted else []
-    verdict = Scored(
-        item_id,
-        sum(values) / len(values),
-        explanation="\n".join([_reasons(read[0][0].text), *on_weights, *notes]),
-        raw=raw,
-        n_read=len(values),
-        n_unread=len(readings) - len(values),
-    )
-    return Judged(verdict, weights.count(None) if weighted else 0)
+    unread = [reading for reading in readings if reading.value is None]
+    weights = [weighted_rating(reply, reading, task.scale) if weighted else None for reply, reading in read]
+    counted = [Reading(w.value) if w else reading for w, (_, reading) in zip(weights, read, strict=True)]
+    lines = [_reasons(reply.text) for reply, _ in read[:1]]
+    if weighted:
+        lines += _on_weights(weights, [reading.value for _, reading in read if reading.value is not None], task.scale)
+    verdict = mean_verdict(item_id, [*counted, *unread], explanation="\n".join([*lines, *notes]), raw=raw)
+    if weighted and isinstance(verdict, Scored):
+        return replace(verdict, n_unweighted=weights.count(None))
+    return verdict
 
 
 def _read(reply: Reply, task: Task) -> Reading:
     if isinstance(reply, Failure):
-        return Reading(None, "provider error")
-    return read_rating(reply.text, task.scale, task.aspect, reply.finish)
+        return Reading(None, "provider error", detail=reply.message)
+    reading = read_rating(reply.text, task.scale, task.aspect, reply.finish)
+    if reading.reason == "out of range":
+        return replace(reading, detail=f"The reply states a number outside {task.scale}.")
+    return reading
 
 
 def _reasons(reply: str) -> str:

@@ -23,7 +23,7 @@ from core.store.results import JUDGE, RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.judging.gate import Gate
+    from core.judging.registry import Gate
 
 
 REFUSED = (
@@ -102,7 +102,7 @@ def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
 
     Not `sends`: for a look at what is kept; nothing is sent, whoever has allowed it.
     """
-    from core.judging.gate import NAMED, SILENT, Gate
+    from core.judging.registry import NAMED, SILENT, Gate
 
     whose = {run.project_id} | {store.runs.get(run_id).project_id for run_id in _judge_runs(run)}
     imported = [project_id for project_id in sorted(whose) if store.projects.get(project_id).imported_at is not None]
@@ -154,7 +154,7 @@ def _specs_of(store: Store, run: Run) -> set[str]:
     Not only those that are asked as things stand: what is kept came from elsewhere, and a document that is read may say
     another one than the request.
     """
-    from core.judging.spec import specs_in
+    from core.judging.registry import specs_in
 
     return {
         spec
@@ -174,8 +174,7 @@ def _asked(
     store: Store, settings: Settings, project_id: str, specs: Iterable[str], *, every: bool = False
 ) -> tuple[AskedEndpoint, ...]:
     """The endpoints of `specs` with what was said of them; with `every`, also allowed ones that none of them names."""
-    from core.judging.registry import endpoint_of
-    from core.judging.spec import parse_spec
+    from core.judging.registry import endpoint_of, parse_spec
     from core.providers.endpoints import trusted_with_the_key
 
     said = store.consents.all(project_id)

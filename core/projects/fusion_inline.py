@@ -12,7 +12,7 @@ from core.fusion.by_model import ModelRatings
 from core.fusion.llm import OVERALL, FusionJudge
 from core.fusion.plan import FusionPlan, helper_of, measured_plan, read_plan
 from core.fusion.stack import Sides, StackSettings
-from core.judging.gate import NAMED
+from core.judging.registry import NAMED
 from core.progress import SILENT, Progress
 from core.projects.fusion_parts import Bench, Gathered
 from core.projects.style_grid.asking import language_model

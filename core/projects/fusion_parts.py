@@ -193,8 +193,10 @@ def _judge_file(bench: Bench, found: Gathered, name: str, path: Path) -> None:
 
 def _replies_file(bench: Bench, found: Gathered, name: str, path: Path) -> None:
     from core.data.verdict_files import load_recording, match
+    from core.judging.parse import read_rating
 
-    judge, _ = match(load_recording(path), bench.golden, bench.aspect).as_judge(name)
+    preview = match(load_recording(path), bench.golden, bench.aspect, read_reply=read_rating)
+    judge, _ = preview.as_judge(name)
     found.add(judge, PartRecipe(name, judge.higher_is_better))
 
 

@@ -112,7 +112,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     replies = store.replies.of_run(run_id, project_id)
     judge = restore_judge(state, settings, replies, gate=gate_of(store, store.runs.get(of), sends=False))
     try:
-        (verdict,) = judge.explain(asked.task(golden), [item], criteria)
+        (verdict,) = judge.score(asked.task(golden), [item], [criteria], explain=True).explained
     except ConsentError as error:  # a remote judge's reply that is not kept here
         return ExplainedItem(item, score, str(error), ())
     finally:

@@ -104,10 +104,11 @@ def preview_import(
     `core.data.verdict_files.match`.
     """
     from core.data.verdict_files import match
+    from core.judging.parse import read_rating
 
     golden = store.goldens.load(golden_id)
     recording = read_recording(store, file, name, max_mb=max_mb) if isinstance(file, bytes) else file
-    return match(recording, golden, aspect, choices)
+    return match(recording, golden, aspect, choices, read_reply=read_rating)
 
 
 @requires("reviewer")

@@ -201,7 +201,7 @@ def _arriving(file: Path | IO[bytes], max_mb: int) -> Arriving:
 
 def _checked(archive: Archive) -> tuple[Arriving, Contents]:
     """What an archive says and holds, every row of it checked."""
-    from core.judging.spec import specs_in
+    from core.judging.registry import specs_in
 
     contents, manifest = check_archive(archive, _shapes(), specs_in), archive.manifest
     arriving = Arriving(
@@ -282,7 +282,7 @@ def _endpoints(specs: Iterable[str]) -> tuple[NamedEndpoint, ...]:
 
     A spec that cannot be read stands there whole, as if it were an endpoint: nothing in the file is left unsaid.
     """
-    from core.judging.spec import parse_spec
+    from core.judging.registry import parse_spec
 
     models: dict[str, set[str]] = {}
     for spec in specs:

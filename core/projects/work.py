@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 from core.calibration.asking import AskedJudge
 from core.jobs.progress import RunProgress
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
-from core.judging.gate import Gate
-from core.judging.registry import make_judge, restore_judge
+from core.judging.registry import Gate, make_judge, restore_judge
 from core.kept import CriteriaAlignment, Run, Side
 from core.projects.consent import gate_of
 from core.projects.runs import JudgeState

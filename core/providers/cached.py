@@ -3,6 +3,11 @@
 `CachedProvider` looks a batch up in one query, sends what is missing, and counts a reply as done only after it is
 committed.  Commits are grouped: a writer thread stores whatever has arrived since its last commit, so that
 throughput stays and a killed process loses at most the replies of its last few milliseconds.
+
+What a run was answered belongs to the run (`RunAnswers`): its own answers first, then the cache, then the endpoint.  A
+run that goes on after a kill reads every answer as it first counted: a reply with what it cost when it was paid, a
+reply found in the cache as found, a failure as that failure.  So it takes the same way to the same result, calls and
+cost, and no answered request is asked twice.  A new run asks anew what failed.
 """
 
 from __future__ import annotations
@@ -11,13 +16,14 @@ import asyncio
 import json
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from core.providers.base import (
     AsyncProvider,
     Completion,
+    Failure,
     OnReply,
     Provider,
     Reply,
@@ -45,10 +51,19 @@ class CachedProvider:
 
         Equal requests within a batch are sent once; the repeats count as cached.
         """
-        batch = _Batch(requests, [request.key(self.endpoint) for request in requests], on_reply)
-        missing = self._stored(batch)
-        if missing:
-            self._send(batch, missing)
+        batch = _Batch(requests, self.endpoint, on_reply)
+        if missing := self._deliver_known(batch):
+            writer = _Writer(self.store)
+
+            def arrived(index: int, reply: Reply) -> None:
+                writer.add(missing[index], reply)
+                self._deliver(batch, writer.take_kept())
+
+            try:
+                self.inner.complete([batch.request(key) for key in missing], on_reply=arrived)
+            finally:
+                writer.finish()
+            self._deliver(batch, writer.take_kept())
         return batch.replies()
 
     async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
@@ -56,9 +71,8 @@ class CachedProvider:
         inner = self.inner
         if not isinstance(inner, AsyncProvider):
             return await asyncio.to_thread(self.complete, requests, on_reply=on_reply)
-        batch = _Batch(requests, [request.key(self.endpoint) for request in requests], on_reply)
-        missing = await asyncio.to_thread(self._stored, batch)
-        if missing:
+        batch = _Batch(requests, self.endpoint, on_reply)
+        if missing := await asyncio.to_thread(self._deliver_known, batch):
             writer = _Writer(self.store)
             try:
                 await inner.complete_async(
@@ -67,47 +81,44 @@ class CachedProvider:
                 )
             finally:
                 await asyncio.to_thread(writer.finish)
-            for key, kept in writer.take_kept():
-                batch.deliver(key, kept)
+            self._deliver(batch, writer.take_kept())
         return batch.replies()
-
-    def _stored(self, batch: _Batch) -> list[str]:
-        """Deliver what the store holds; the keys of the rest."""
-        stored = self.store.get_replies(list(batch.places))
-        for key in batch.places:
-            if key in stored:
-                batch.deliver(key, as_cached(reply_from_json(stored[key])))
-        return [key for key in batch.places if key not in stored]
 
     def close(self) -> None:
         self.inner.close()
 
-    def _send(self, batch: _Batch, missing: Sequence[str]) -> None:
-        writer = _Writer(self.store)
+    def _deliver_known(self, batch: _Batch) -> list[str]:
+        """Deliver what the run was answered already and what the store holds; the keys of the rest."""
+        keys = list(batch.places)
+        if isinstance(self.store, RunAnswers):
+            own = self.store.answered(keys)
+            counted = self.store.counted
+            self._deliver(
+                batch,
+                ((key, _as_it_counted(*own[key], again=key in counted)) for key in keys if key in own),
+            )
+            keys = [key for key in keys if key not in own]
+        stored = self.store.get_replies(keys) if keys else {}
+        self._deliver(batch, ((key, as_cached(reply_from_json(stored[key]))) for key in keys if key in stored))
+        return [key for key in keys if key not in stored]
 
-        def arrived(index: int, reply: Reply) -> None:
-            writer.add(missing[index], reply)
-            for key, kept in writer.take_kept():
-                batch.deliver(key, kept)
-
-        try:
-            self.inner.complete([batch.request(key) for key in missing], on_reply=arrived)
-        finally:
-            writer.finish()
-        for key, kept in writer.take_kept():
-            batch.deliver(key, kept)
+    def _deliver(self, batch: _Batch, answers: Iterable[tuple[str, Reply]]) -> None:
+        for key, reply in answers:
+            if isinstance(self.store, RunAnswers):
+                self.store.counted.add(key)
+            batch.deliver(key, reply)
 
 
 class _Batch:
     """Requests by key, with the places in the batch that wait for each."""
 
-    def __init__(self, requests: Sequence[Request], keys: Sequence[str], on_reply: OnReply | None) -> None:
+    def __init__(self, requests: Sequence[Request], endpoint: str, on_reply: OnReply | None) -> None:
         self._requests = requests
         self._on_reply = on_reply
         self._replies: dict[int, Reply] = {}
         self.places: dict[str, list[int]] = {}
-        for index, key in enumerate(keys):
-            self.places.setdefault(key, []).append(index)
+        for index, request in enumerate(requests):
+            self.places.setdefault(request.key(endpoint), []).append(index)
 
     def request(self, key: str) -> Request:
         return self._requests[self.places[key][0]]
@@ -205,3 +216,17 @@ def as_cached(reply: Completion) -> Completion:
     """The same text, marked as found: nothing sent, nothing paid (cost 0, or None where the price is unknown)."""
     usage = Usage(cached=1, cost=None if reply.usage.cost is None else 0.0)
     return replace(reply, usage=usage, cached=True)
+
+
+def _as_it_counted(text: str, paid: bool, *, again: bool) -> Reply:
+    """A run's own answer: what it paid for with its cost, unless it has counted since the run was taken up."""
+    stored = json.loads(text)
+    if "failure" in stored:
+        return Failure(stored["failure"])
+    reply = reply_from_json(text)
+    return reply if paid and not again else as_cached(reply)
+
+
+def with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
+    """`provider` answering from `replies` first, where there is a store."""
+    return provider if replies is None else CachedProvider(provider, replies)

@@ -12,17 +12,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import openai
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from core.providers.base import Failure, OnReply, Reply, Request
-from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
     as_provider_error,
     concerns_everything,
@@ -30,16 +31,17 @@ from core.providers.openai_errors import (
     may_be_about_extras,
     refuses_parameter,
 )
-from core.providers.prices import Price
 from core.providers.wire import (
     MOST_AT_ONCE,
     Capabilities,
     NotACompletionError,
+    Price,
     read_completions,
     request_body,
 )
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 FAILURES_IN_A_ROW = 8
 """So many failed requests with no answer between them mean that the endpoint is down, not that one reply is bad."""
@@ -72,7 +74,7 @@ class OpenAIProvider:
         self.max_retries = max_retries
         self.prices = prices or {}
         self.capabilities = Capabilities()
-        self._loop = LoopThread("concord-openai")
+        self._loop = _LoopThread("concord-openai")
         self._session: _Session | None = None
 
     @property
@@ -317,3 +319,49 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
     return cause
+
+
+class _LoopThread:
+    """One event loop in a thread of its own, so that synchronous callers share long-lived connections.
+
+    Starts its thread on first use; `submit` may be called from any thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def started(self) -> bool:
+        return self._loop is not None
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run `coroutine` in the loop; cancelling the future cancels the coroutine."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._running())
+
+    def stop(self) -> None:
+        """End the loop and its thread; what still runs there is cancelled.  A later `submit` starts a fresh one."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                ready = threading.Event()
+                self._thread = threading.Thread(target=self._run, args=(ready,), name=self.name, daemon=True)
+                self._thread.start()
+                ready.wait()
+            assert self._loop is not None
+            return self._loop
+
+    def _run(self, ready: threading.Event) -> None:
+        with asyncio.Runner() as runner:
+            loop = self._loop = runner.get_loop()
+            loop.call_soon(ready.set)
+            loop.run_forever()

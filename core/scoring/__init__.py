@@ -5,9 +5,8 @@
     score_file(ScoreRequest(items, judge_file, out)) -> ScoredFile
 
     item_file   a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
-    batch       a batch of items as lines of the output
-    pool        the same on several cores
-    checkpoint  what is done so far, kept beside the output; resumed, and finished by a rename
+    output      lines, and what is done so far, kept beside the output; resumed, and finished by a rename
+    pool        scoring on several cores
     run         all of it
 """
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from core.errors import ConcordError, JudgeError
 from core.records import Item
-from core.scoring.batch import Batch
+from core.scoring.output import Batch
 
 Scorer = Callable[[Sequence[Item]], Batch]
 _START = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"

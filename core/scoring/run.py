@@ -16,9 +16,8 @@ from core.judging.offline.features import forget_items
 from core.providers.base import ReplyStore
 from core.public import load_judge
 from core.records import Finding, Item
-from core.scoring.batch import Batch, form_of, header_of, score_batch
-from core.scoring.checkpoint import Checkpoint, Done
 from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
+from core.scoring.output import Batch, Checkpoint, Done, Form, form_of, header_of, written
 from core.scoring.pool import ProcessPool, Scorer, get_ready
 
 BATCH = 400
@@ -160,6 +159,11 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> Cali
 def scorer_of(request: ScoreRequest) -> Scorer:
     """A scorer with a judge of its own, for another process."""
     return _scorer(open_judge(request), request)
+
+
+def score_batch(judge: CalibratedJudge, items: Sequence[Item], *, explain: bool, form: Form) -> Batch:
+    """Score `items` and write them.  An item's line is the same in whatever batch it comes."""
+    return written(judge.score(items, explain=explain, of_more=True), judge.marks, form)
 
 
 def _scorer(judge: CalibratedJudge, request: ScoreRequest) -> Scorer:

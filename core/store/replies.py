@@ -49,7 +49,7 @@ class Replies(Part):
 
 
 class RunReplies(Part):
-    """A `ReplyStore` in the hands of one run, and its `RunAnswers` (`core.providers.answered`)."""
+    """A `ReplyStore` in the hands of one run, and its `RunAnswers` (`core.providers.cached`)."""
 
     def __init__(self, database: Database, run_id: str, project_id: str) -> None:
         self._db, self._run_id, self._project_id = database, run_id, project_id

@@ -35,6 +35,7 @@ from core.data import as_check_json, build_golden, load_golden, propose_mapping,
 from core.data.labels import asks_about_commas  # noqa: E402
 from core.data.verdict_files import load_recording, match, propose_columns  # noqa: E402
 from core.errors import ConcordError  # noqa: E402
+from core.judging.parse import read_rating  # noqa: E402
 from core.projects import transfer  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from core.store.store import Store  # noqa: E402
@@ -136,7 +137,7 @@ class Bench:
         with refused():
             recording = load_recording(path.read_bytes(), path.name, read=read_upload)
             propose_columns(recording, ASPECT, [ASPECT])
-            preview = match(recording, self.golden, ASPECT)
+            preview = match(recording, self.golden, ASPECT, read_reply=read_rating)
             if preview.n_scored:
                 preview.as_judge("fuzz")
 

@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from core.data.verdict_files import load_recording, match
+from core.judging.parse import read_rating
 from core.records import AspectLabels, GoldenSet, Item, Scale
 
 
@@ -41,7 +42,7 @@ def scores_file(n: int) -> bytes:
 
 def seconds(data: bytes, name: str, golden: GoldenSet) -> float:
     start = time.process_time()
-    preview = match(load_recording(data, name), golden, "wit")
+    preview = match(load_recording(data, name), golden, "wit", read_reply=read_rating)
     taken = time.process_time() - start
     assert preview.n_scored == min(preview.n_rows, len(golden.items)), preview.problems
     return taken

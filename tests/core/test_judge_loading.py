@@ -202,7 +202,7 @@ def test_whoever_names_the_judge_sends_it(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_refusal_for_want_of_the_key_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, server: Any
 ) -> None:
-    monkeypatch.setattr("core.judging.gate.trusted_with_the_key", lambda url, usual: False)
+    monkeypatch.setattr("core.judging.registry.trusted_with_the_key", lambda url, usual: False)
     server.fake.keys.clear()
     server.fake.fault = "401"
     try:
@@ -228,7 +228,7 @@ def test_replies_are_awaited_side_by_side(tmp_path: Path, server: Any) -> None:
         return await asyncio.gather(*(judge.score_async([item]) for item in items))
 
     server.fake.most_in_flight = 0
-    found = [one for (one,) in awaited(each())]
+    found = tuple(one for (one,) in awaited(each()))
     again = judge.score(items)
     judge.close()
     assert server.fake.most_in_flight > 5

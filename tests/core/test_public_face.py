@@ -213,7 +213,7 @@ def test_repeval_tells_writes_and_scores_what_the_command_does(
         fitted.result.scores[:30].tolist(), abs=1e-3
     )
     assert [one.item_id for one in verdicts] == list(golden.item_ids[:30])
-    assert fitted.score([]) == []
+    assert fitted.score([]) == ()
 
 
 def without_pace(body: dict[str, Any]) -> dict[str, Any]:

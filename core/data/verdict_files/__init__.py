@@ -14,8 +14,7 @@ alias, told, and can be corrected; a score on another scale is counted and asked
 from core.data.verdict_files.columns import ROLES, Columns, Role, propose_columns
 from core.data.verdict_files.match import match
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Take, Use
-from core.data.verdict_files.recording import Entry, Recording, entries, load_recording
-from core.data.verdict_files.shapes import Reply
+from core.data.verdict_files.recording import Entry, Recording, Reply, entries, load_recording
 
 __all__ = [
     "ROLES",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from core.data.fields import KNOWN_ASPECTS, ColumnRoles, How, folded
-from core.data.verdict_files.shapes import GRADER, REPLY_OF_BATCH, REPLY_OF_SAMPLE
+from core.data.verdict_files.recording import GRADER, REPLY_OF_BATCH, REPLY_OF_SAMPLE
 from core.errors import UsageError
 
 if TYPE_CHECKING:

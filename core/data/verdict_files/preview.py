@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from core.data.fields import folded
 from core.data.verdict_files.columns import OWN_NAMES, Columns, Role
-from core.data.verdict_files.recording import Recording
-from core.data.verdict_files.shapes import Shape
+from core.data.verdict_files.recording import Recording, Shape
 from core.errors import UsageError
-from core.records import Finding, FloatArray, JudgeScores, Scale, Unscored, UnscoredReason
+from core.records import Finding, FloatArray, JudgeScores, Scale, UnscoredReason
+from core.verdicts import Verdicts
 
 Use = Literal["replies", "scores"]
 Take = Literal["map", "own"]
@@ -54,8 +55,8 @@ class ImportPreview:
     items with several that no sample number tells apart.  `n_rows` counts the rows read (those of the aspect, where a
     column names it), `n_matched` the items of the golden set that have one.  `unread` counts replies (or rows of
     scores) without a number, by reason; "out of range" is one of the reasons.  `observed` are the ends of the numbers
-    found before any mapping; `suggested` is a usual scale that holds them where the aspect's does not.  `values`
-    (n_items,) float64, NaN where there is none.
+    found before any mapping; `suggested` is a usual scale that holds them where the aspect's does not.  `verdicts` are
+    those of the items that have a row, with the judge's words; `item_ids` are all of the golden set.
     """
 
     file: str
@@ -67,10 +68,8 @@ class ImportPreview:
     choices: ImportChoices
     use: Use
     n_rows: int
-    n_items: int
-    n_matched: int
+    item_ids: tuple[str, ...]
     unknown: tuple[str, ...]
-    without_row: tuple[str, ...]
     doubled: Mapping[str, tuple[int, ...]]
     n_replies: int
     unread: Mapping[UnscoredReason, int]
@@ -79,9 +78,29 @@ class ImportPreview:
     suggested: Scale | None
     aspects: tuple[str, ...]
     findings: tuple[Finding, ...]
-    values: FloatArray
-    unscored: tuple[Unscored, ...]
-    replies: Mapping[str, tuple[str, ...]]
+    verdicts: Verdicts
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """(n_items,) float64 in the golden set's order, NaN where there is no score."""
+        return self.verdicts.aligned(self.item_ids)
+
+    @property
+    def replies(self) -> dict[str, tuple[str, ...]]:
+        """Item id → the judge's words: its replies, or the reasons beside its scores."""
+        return {verdict.item_id: verdict.raw for verdict in self.verdicts if verdict.raw}
+
+    @cached_property
+    def without_row(self) -> tuple[str, ...]:
+        return tuple(item_id for item_id in self.item_ids if item_id not in self.verdicts.by_id)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.item_ids)
+
+    @property
+    def n_matched(self) -> int:
+        return len(self.verdicts)
 
     @property
     def n_unknown(self) -> int:
@@ -93,7 +112,7 @@ class ImportPreview:
 
     @property
     def n_scored(self) -> int:
-        return int((self.values == self.values).sum())
+        return len(self.verdicts) - len(self.verdicts.unscored)
 
     @property
     def n_unread(self) -> int:
@@ -137,7 +156,7 @@ class ImportPreview:
             kind="imported",
             aspect=self.aspect,
             values=self.values,
-            unscored=self.unscored,
+            unscored=self.verdicts.unscored,
             on_scale=self.on_scale,
             higher_is_better=self.choices.higher_is_better,
             note=self.note,

@@ -1,21 +1,212 @@
-"""A file → a recording: its rows flattened, its shape recognised, its content hashed; what a row says of an item."""
+"""A file → a recording: its rows flattened, its shape recognised, its content hashed; what a row says of an item.
+
+The shapes that are known:
+
+``batch output``     a line of a batch endpoint's output or error file: ``{"id", "custom_id", "response":
+                     {"status_code", "body"}, "error"}``; the body is that of a chat completion, a completion or a
+                     response of the Responses API
+``eval output items``  what the Evals platform's API lists for a run: ``{"object": "eval.run.output_item",
+                     "datasource_item", "datasource_item_id", "results": [{"name", "score", "passed", "sample"}],
+                     "sample": {"output": [{"role", "content"}], "finish_reason", "error"}}``
+``eval dataset``     an annotated dataset of that platform: a table with the annotations ``rating`` (Good or Bad) and
+                     ``output_feedback`` beside the columns of the data
+``table``            anything else: a row an item, or an item and sample
+
+Sources: the published API reference and its typed client (openai-python, `types/evals/runs`), and the platform's
+guides to datasets and the prompt optimiser.  Nested objects become columns with dotted names.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from core.data.cells import read_id, shown
+from core.data.cells import clean_text, read_id, read_list, shown
 from core.data.fields import folded
 from core.data.files import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
 from core.data.tables import Table, read_table
-from core.data.verdict_files.columns import Columns
-from core.data.verdict_files.shapes import Reply, Shape, flat_row, replies_in, shape_of, text_of
 from core.errors import GoldenError
 from core.records import Finding
+
+if TYPE_CHECKING:
+    from core.data.verdict_files.columns import Columns
+
+Row = Mapping[str, Any]
+Shape = Literal["table", "batch output", "eval output items", "eval dataset"]
+
+REPLY_OF_BATCH, REPLY_OF_SAMPLE, GRADER = "response.body", "sample.output", "results."
+_DEEPEST = 4
+Finish = Literal["stop", "length", "refusal", "error"]
+
+_DEEPEST_TEXT = 8
+_TOO_DEEP = "(nested too deeply to be read)"
+_FINISHES: Mapping[str, Finish] = {
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "incomplete"), "length"),
+    **dict.fromkeys(("content_filter", "refusal", "safety"), "refusal"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A judge's words.  `finish` is how the endpoint ended them; "error": the request failed, `text` says how."""
+
+    text: str
+    finish: Finish = "stop"
+
+
+def replies_in(cell: Any) -> tuple[Reply, ...]:
+    """The replies in a cell: a text, a list (or JSON text of one), a chat message; null is an empty reply.
+
+    An empty list holds none.
+    """
+    if isinstance(cell, tuple):  # made by `flat_row`
+        return cell
+    if cell is None or cell == "":
+        return (Reply(""),)
+    return tuple(Reply(text_of(entry)) for entry in read_list(cell))
+
+
+def text_of(value: Any, depth: int = 0) -> str:
+    """The words in a JSON value: itself, the content of a message, the joined texts of its parts."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return clean_text(value)
+    if depth > _DEEPEST_TEXT:
+        return _TOO_DEEP
+    if isinstance(value, Mapping):
+        for name in ("content", "text", "output_text"):
+            if name in value:
+                return text_of(value[name], depth + 1)
+    if isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
+        return "".join(text_of(part, depth + 1) for part in value)
+    try:
+        return clean_text(json.dumps(value, ensure_ascii=False))
+    except (RecursionError, TypeError, ValueError):
+        return _TOO_DEEP if isinstance(value, list | Mapping) else clean_text(str(value))
+
+
+def shape_of(columns: Sequence[str], first: Row) -> Shape:
+    """Which shape the file has, by its column names and first row."""
+    if first.get("object") == "eval.run.output_item" or {"datasource_item", "results"} <= set(columns):
+        return "eval output items"
+    answered = first.get("response")
+    if "custom_id" in columns and (first.get("error") or (isinstance(answered, Mapping) and "body" in answered)):
+        return "batch output"
+    if any(folded(column.rsplit(".", 1)[-1]) == "output_feedback" for column in columns):
+        return "eval dataset"
+    return "table"
+
+
+def flat_row(shape: Shape, row: Row) -> dict[str, Any]:
+    """The row with one level of columns, the parts of `shape` under fixed names."""
+    if shape == "batch output":
+        return _batch_row(row)
+    if shape == "eval output items":
+        return _output_item(row)
+    return flattened(row)
+
+
+def flattened(row: Row, prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Objects within objects as dotted columns, `_DEEPEST` levels down; what lies deeper stays as it is."""
+    flat: dict[str, Any] = {}
+    for name, cell in row.items():
+        if isinstance(cell, Mapping) and cell and depth < _DEEPEST:
+            flat |= flattened(cell, f"{prefix}{name}.", depth + 1)
+        else:
+            flat[prefix + name] = cell
+    return flat
+
+
+def _batch_row(row: Row) -> dict[str, Any]:
+    rest = {name: cell for name, cell in row.items() if name not in ("id", "response", "error")}
+    return flattened(rest) | {REPLY_OF_BATCH: _batch_replies(row)}
+
+
+def _batch_replies(row: Row) -> tuple[Reply, ...]:
+    answered = row.get("response")
+    status = answered.get("status_code") if isinstance(answered, Mapping) else None
+    body = answered.get("body") if isinstance(answered, Mapping) else None
+    failure = row.get("error") or (body.get("error") if isinstance(body, Mapping) else None)
+    if failure or not isinstance(body, Mapping) or (isinstance(status, int) and status >= 400):
+        return (_failed(failure, status),)
+    return _replies_of_body(body) or (_failed(None, status),)
+
+
+def _replies_of_body(body: Row) -> tuple[Reply, ...]:
+    """Replies in the body of a (chat) completion (`choices`) or of the Responses API (`output`)."""
+    choices = body.get("choices")
+    if isinstance(choices, list):
+        return tuple(_choice(choice) for choice in choices if isinstance(choice, Mapping))
+    output = body.get("output")
+    if isinstance(output, list):
+        messages = [part for part in output if isinstance(part, Mapping) and part.get("type") == "message"]
+        finish = _FINISHES.get(str(body.get("status")), "stop")
+        return (Reply("".join(text_of(message) for message in messages), finish),) if messages else ()
+    return ()
+
+
+def _choice(choice: Row) -> Reply:
+    message = choice.get("message")
+    finish = _FINISHES.get(str(choice.get("finish_reason")), "stop")
+    if not isinstance(message, Mapping):
+        return Reply(text_of(choice.get("text")), finish)
+    if message.get("refusal") and not message.get("content"):
+        return Reply(text_of(message["refusal"]), "refusal")
+    return Reply(text_of(message.get("content")), finish)
+
+
+def _failed(failure: Any, status: Any) -> Reply:
+    cause = failure.get("message") or failure.get("code") if isinstance(failure, Mapping) else failure
+    words = text_of(cause)[:200] if cause else f"the request came back with status {status}" if status else "no answer"
+    return Reply(words, "error")
+
+
+def _output_item(row: Row) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    item = row.get("datasource_item")
+    if isinstance(item, Mapping):
+        flat |= flattened(item, "datasource_item.")
+    flat["datasource_item_id"] = row.get("datasource_item_id")
+    for place, result in enumerate(row.get("results") or (), start=1):
+        if isinstance(result, Mapping):
+            flat |= _result(result, f"{GRADER}{result.get('name') or place}")
+    sample = row.get("sample")
+    if isinstance(sample, Mapping):
+        flat[REPLY_OF_SAMPLE] = _sample_replies(sample)
+    return flat
+
+
+def _result(result: Row, name: str) -> dict[str, Any]:
+    flat: dict[str, Any] = {name: result.get("score")}
+    if result.get("passed") is not None:
+        flat[f"{name}.passed"] = result["passed"]
+    own = result.get("sample")
+    words = result.get("reason") or (_words_of(own.get("output")) if isinstance(own, Mapping) else "")
+    if words:
+        flat[f"{name}.reason"] = text_of(words)
+    return flat
+
+
+def _sample_replies(sample: Row) -> tuple[Reply, ...]:
+    failure = sample.get("error")
+    if isinstance(failure, Mapping) and (failure.get("code") or failure.get("message")):
+        return (_failed(failure, None),)
+    finish = _FINISHES.get(str(sample.get("finish_reason")), "stop")
+    output = sample.get("output")
+    if isinstance(output, list):
+        messages = [part for part in output if not isinstance(part, Mapping) or part.get("role") in (None, "assistant")]
+        return tuple(Reply(text_of(message), finish) for message in messages)
+    return (Reply(text_of(output), finish),)
+
+
+def _words_of(output: Any) -> str:
+    return " ".join(text_of(part) for part in output) if isinstance(output, list) else text_of(output)
+
 
 MAX_ROWS = 400_000
 """Rows of a recording: one an item, or one an item and sample."""

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
 from core.export.documents import FORMATS, judge_document
-from core.judging.gate import endpoint_of_file
+from core.judging.registry import endpoint_of_file, parse_spec
 from core.judging.render import neutral, plain
-from core.judging.sampling import Sampling
-from core.judging.spec import parse_spec
+from core.judging.styles import Sampling
 from core.records import ItemKind, Task
 from core.stats import IsotonicMap
 
 if TYPE_CHECKING:
     from core.export.document_parts import AlignmentEntry
     from core.export.judge_document import JudgeDocument, JudgeEntry
+
 
 NO_MODEL = ("offline", "scripted")
 """Kinds of judges whose scores come from no model that another tool could ask."""

@@ -3,7 +3,7 @@
 Tables (read once): `lexicon.yaml` holds the closed word classes, `features.yaml` every feature with its usual mean and
 spread, `concepts.yaml` the concepts that criteria can name: their features, phrases and words.
 
-Code: `text` cuts texts into words and sentences; `language`, `grammar`, `grounding` and `exchange` measure them and
-`features` gathers the vectors; `scaling` makes them comparable without labels; `criteria` writes and reads the language
-of criteria; `induce` drafts and refines; `explanation` says what moved a score; `judge` joins all this.
+Code: `text` cuts texts into words and sentences; `language`, `grounding` and `exchange` measure them; `features` makes
+comparable concept values of that; `criteria` writes and reads the language of criteria; `induce` drafts and refines;
+`judge` joins all this and says what moved a score.
 """

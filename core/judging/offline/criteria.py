@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.judging.offline.concepts import CONCEPTS, CUES, KEYS, POSITION, STRENGTHS, Concept
+from core.judging.offline.features import CONCEPTS, CUES, KEYS, POSITION, STRENGTHS, Concept
 from core.records import FloatArray, ItemKind
 
 LEVELS: dict[float, str] = {2.0: "Above all, ", 1.5: "Strongly ", 1.0: "", 0.5: "To some extent, ", 0.25: "Slightly "}

@@ -8,8 +8,7 @@ import re
 from typing import NamedTuple
 
 from core.judging.offline.grounding import Source, longest_copy
-from core.judging.offline.lexicon import FUNCTION_WORDS, PLACEHOLDER_VALUES
-from core.judging.offline.text import Text, cut, mean, stem
+from core.judging.offline.text import FUNCTION_WORDS, PLACEHOLDER_VALUES, Text, cut, mean, stem
 
 Features = dict[str, float]
 

@@ -1,21 +1,32 @@
-"""From items to feature vectors: one float64 vector an item, NaN where a feature does not apply to it.
+"""From items to comparable numbers: features, and the concepts that criteria can name.
 
-`features.yaml` is the table of all features by family; `language`, `grounding` and `exchange` measure them.  Work on a
-source is done once for all its texts; vectors are kept in a bounded cache by the content of the item, so that scoring
-sixty sets of criteria measures each item once.
+*Features* (`features.yaml`): one float64 vector an item, NaN where one does not apply; `language`, `grounding` and
+`exchange` measure them.  Work on a source is done once for all its texts; vectors are kept in a bounded cache by the
+content of the item, so that scoring sixty sets of criteria measures each item once.
+
+*Concepts* (`concepts.yaml`): groups of features with a direction, and the words that name them.  A concept's value is
+positive at its *high* pole.  One-way concepts have a good pole that nobody doubts (say only what the source says); the
+others are matters of taste (long or short) that the labels must decide.
+
+*Scaling*, without labels: each feature is centred, divided by its spread and bent at the ends.  Learnt by `fit` on
+calibration items, shipped as `NEUTRAL` for a judge that was not prepared.  Scaling one item never depends on the others
+in its batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 
+from core.errors import JudgeError
 from core.judging.offline import exchange, grounding, language
-from core.judging.offline.lexicon import table
-from core.judging.offline.text import cut
-from core.records import FloatArray, Item, ItemKind
+from core.judging.offline.text import cut, table
+from core.records import FloatArray, Item, ItemKind, Task
 
 _FAMILIES: dict[str, dict[str, list[float]]] = table("features")
 _MEASURED: dict[ItemKind, tuple[str, ...]] = {
@@ -68,3 +79,194 @@ def _vector(target: str, source: str, context: str, kind: ItemKind) -> FloatArra
     vector[[INDEX[name] for name in features]] = [*features.values()]
     vector.flags.writeable = False
     return vector
+
+
+_TABLE: dict[str, Any] = table("concepts")
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """`features` are names with a sign (−1 lowers the value).  `high` and `low` complete "texts that …".
+
+    `high_words` and `low_words` find the words by which people name the poles.  A defect is worded by its low pole
+    ("penalise texts that repeat themselves").
+    """
+
+    key: str
+    kind: Literal["good", "defect", "taste"]
+    features: dict[str, float]
+    high: str
+    low: str
+    high_words: re.Pattern[str]
+    low_words: re.Pattern[str]
+
+    @property
+    def one_way(self) -> bool:
+        return self.kind != "taste"
+
+
+def expression(words: str) -> re.Pattern[str]:
+    """An expression for any of some comma-separated words, whole words only, "*" for any ending; longest first."""
+    parts = sorted((part.strip() for part in words.split(",")), key=len, reverse=True)
+    body = "|".join(re.escape(p.rstrip("*")).replace("\\ ", r"\s") + (r"\w*" if p.endswith("*") else "") for p in parts)
+    return re.compile(rf"(?<![\w-])(?:{body})(?!\w)")
+
+
+def _concept(key: str, kind: Literal["good", "defect", "taste"], features: str, **poles: str) -> Concept:
+    signed = {name.lstrip("-"): -1.0 if name.startswith("-") else 1.0 for name in features.split()}
+    if unknown := signed.keys() - INDEX.keys():
+        raise ValueError(f"concepts.yaml, {key}: unknown features {sorted(unknown)}.")
+    words = {name: expression(poles[name]) for name in ("high_words", "low_words")}
+    return Concept(key, kind, signed, poles["high"], poles["low"], **words)
+
+
+CONCEPTS: tuple[Concept, ...] = tuple(_concept(key, **row) for key, row in _TABLE["concepts"].items())
+KEYS: tuple[str, ...] = tuple(concept.key for concept in CONCEPTS)
+POSITION: dict[str, int] = {key: i for i, key in enumerate(KEYS)}
+CUES: dict[str, re.Pattern[str]] = {name: expression(words) for name, words in _TABLE["cues"].items()}
+"""Words that turn ("penalise", "reward", "negation"), switch off ("ignore") or let count alone ("only") a clause."""
+STRENGTHS: dict[float, re.Pattern[str]] = {weight: expression(words) for weight, words in _TABLE["strengths"].items()}
+"""Weight → the words that give it; the first that fits counts, 1.0 without any."""
+
+
+def prior(task: Task) -> FloatArray:
+    """(n_concepts,) weights that the task's aspect lets expect, of Euclidean length 2.
+
+    They are the judge without criteria and the drafter's starting point.
+    """
+    return _prior(f"{task.aspect} {task.definition}".lower(), task.aspect.lower().replace("_", " "), task.kind)
+
+
+@lru_cache(maxsize=256)
+def _prior(words: str, name: str, kind: ItemKind) -> FloatArray:
+    expected, named = _TABLE["expected"], []
+    for pattern, weights_of_word in expected["by_word"].items():
+        strength = 1.0 if re.search(rf"\b(?:{pattern})", name) else 0.0
+        strength = strength or (0.4 if re.search(rf"\b(?:{pattern})", words) else 0.0)
+        if strength:
+            named.append((weights_of_word, strength))
+    share = 0.4 if named else 1.0
+    weights = np.zeros(len(KEYS))
+    for entries, strength in (*named, (expected["always"], share), (expected["by_kind"][kind], share)):
+        for key, weight in entries.items():
+            weights[POSITION[key]] += strength * weight
+    weights *= 2 / np.linalg.norm(weights)
+    weights.flags.writeable = False
+    return weights
+
+
+DECIMALS = 6
+"""Decimals kept of what is learnt: states stay short and come back exactly."""
+
+LEAST = 8
+"""Items that must show a feature before its scaling is learnt."""
+
+MIN_WIDTH = 0.05
+"""Least spread of a concept: keeps one that hardly varies on calibration items from exploding elsewhere."""
+
+BEND = 3.0
+"""Standardised values beyond about this many spreads are bent towards it (tanh): no single freak decides."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """`centre` and `spread` (n_features,) of the features; `middle` and `width` (n_concepts,) of the concepts.
+
+    `n_items` says on how many items it was learnt (0: shipped values).
+    """
+
+    centre: FloatArray
+    spread: FloatArray
+    middle: FloatArray
+    width: FloatArray
+    n_items: int = 0
+
+    def concepts(self, features: FloatArray) -> FloatArray:
+        """(n, n_features) → (n, n_concepts) with about unit spread; 0 where none of a concept's features is there."""
+        standardised = np.nan_to_num(BEND * np.tanh((features - self.centre) / self.spread / BEND))
+        raw = product(standardised, mixing())
+        size = product(np.isfinite(features).astype(np.float64), np.abs(mixing()))
+        value = (raw / np.maximum(size, 1.0) - self.middle) / self.width
+        return np.where(size > 0, value, 0.0)
+
+    def as_state(self) -> dict[str, Any]:
+        """JSON-able: feature and concept names with their two numbers each."""
+        features, concepts = np.stack([self.centre, self.spread], 1), np.stack([self.middle, self.width], 1)
+        return {
+            "n_items": self.n_items,
+            "features": dict(zip(FEATURES, features.tolist(), strict=True)),
+            "concepts": dict(zip(KEYS, concepts.tolist(), strict=True)),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Scaling:
+        """JudgeError when names are missing; unknown ones (of another version) are refused too."""
+        try:
+            features, concepts = dict(state["features"]), dict(state["concepts"])
+            if set(features) != set(FEATURES) or set(concepts) != set(KEYS):
+                raise JudgeError(
+                    "The offline judge's state was written by another version: its features differ. Calibrate again."
+                )
+            f = np.array([features[name] for name in FEATURES], dtype=np.float64)
+            c = np.array([concepts[key] for key in KEYS], dtype=np.float64)
+            n_items = int(state["n_items"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise JudgeError(f"The offline judge's state cannot be read ({error}).") from error
+        if f.shape != (len(FEATURES), 2) or c.shape != (len(KEYS), 2) or not np.isfinite([*f, *c]).all():
+            raise JudgeError("The offline judge's state must hold two finite numbers for every feature and concept.")
+        return cls(f[:, 0], f[:, 1], c[:, 0], c[:, 1], n_items)
+
+
+def product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """The matrix product (n, k) × (k, m), every element summed in the order of k.
+
+    A library product sums in an order that depends on the shapes: an item's last bits would depend on its batch.
+    `left` must be finite: where `right` is 0 nothing is added.
+    """
+    total = np.zeros((left.shape[0], right.shape[1]))
+    for column, row in zip(left.T, right, strict=True):
+        there = np.flatnonzero(row)
+        if there.size * 4 > row.size:
+            total += column[:, None] * row
+        else:  # most features belong to one or two of the concepts
+            for k in there:
+                total[:, k] += column * row[k]
+    return total
+
+
+@lru_cache(maxsize=1)
+def mixing() -> FloatArray:
+    """(n_features, n_concepts) of +1, −1 and 0: which features make up which concept."""
+    signs = np.zeros((len(FEATURES), len(KEYS)))
+    for column, concept in enumerate(CONCEPTS):
+        for name, sign in concept.features.items():
+            signs[INDEX[name], column] = sign
+    return signs
+
+
+@lru_cache(maxsize=8)
+def applicable(kind: ItemKind) -> FloatArray:
+    """(n_concepts,) 1 where items of this kind have at least one of the concept's features, else 0."""
+    return np.array([float(not features_of(kind).isdisjoint(concept.features)) for concept in CONCEPTS])
+
+
+def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
+    """Scaling from items without labels; shipped values where fewer than `LEAST` items show a feature."""
+    features = feature_matrix(items, kind)
+    centre, spread = NEUTRAL.centre.copy(), NEUTRAL.spread.copy()
+    for column in range(features.shape[1]):
+        values = features[np.isfinite(features[:, column]), column]
+        if len(values) >= LEAST:
+            centre[column] = values.mean().round(DECIMALS)
+            deviation = float(values.std().round(DECIMALS))
+            spread[column] = deviation if deviation > 0 else max(NEUTRAL.spread[column], 1e-3)
+    written = features[np.isfinite(features).any(axis=1)]
+    if len(written) < LEAST:
+        return Scaling(centre, spread, NEUTRAL.middle, NEUTRAL.width, len(items))
+    values = Scaling(centre, spread, np.zeros(len(KEYS)), np.ones(len(KEYS))).concepts(written)
+    middle, width = values.mean(axis=0).round(DECIMALS), np.maximum(values.std(axis=0), MIN_WIDTH).round(DECIMALS)
+    return Scaling(centre, spread, middle, width, len(items))
+
+
+_MEANS, _SPREADS = np.array([*USUAL.values()]).T
+NEUTRAL = Scaling(_MEANS, _SPREADS, middle=np.zeros(len(KEYS)), width=np.full(len(KEYS), 0.7))

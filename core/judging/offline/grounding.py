@@ -11,8 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.judging.offline.lexicon import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS
-from core.judging.offline.text import Sentence, Text, cut, mean, names, numbers
+from core.judging.offline.text import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, Sentence, Text, cut, mean, names, numbers
 
 Features = dict[str, float]
 

@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from core.judging.base import OPERATIONS, Operation
-from core.judging.offline.concepts import CONCEPTS, KEYS, POSITION, prior
 from core.judging.offline.criteria import LEVELS, Clause, Reading, nearest_level, write
-from core.judging.offline.scaling import applicable
+from core.judging.offline.features import CONCEPTS, KEYS, POSITION, applicable, prior
 from core.records import FloatArray, Task
 
 PRIOR_SIZE = 20.0

@@ -1,34 +1,48 @@
-"""The offline judge behind the `Judge` protocol: scores are one matrix product of concept values and clause weights."""
+"""The offline judge behind the `Judge` protocol: scores are one matrix product of concept values and clause weights.
+
+Each score can be explained: which clauses moved it up or down, by how much, and what in the text did.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import JudgeError
-from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest
-from core.judging.offline import induce
-from core.judging.offline.concepts import prior
-from core.judging.offline.criteria import read
-from core.judging.offline.explanation import explain_item
-from core.judging.offline.features import feature_matrix
-from core.judging.offline.scaling import NEUTRAL, Scaling, applicable, fit, product
+from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest, Scores
+from core.judging.offline import exchange, grounding, induce
+from core.judging.offline.criteria import Reading, read
+from core.judging.offline.features import (
+    CONCEPTS,
+    NEUTRAL,
+    Scaling,
+    applicable,
+    data_of,
+    feature_matrix,
+    fit,
+    prior,
+    product,
+    source_of,
+)
+from core.judging.offline.language import doubled
+from core.judging.offline.text import Text, cut
 from core.records import (
     Criteria,
     FloatArray,
     Item,
     Scale,
     Scored,
-    ScoreMatrix,
     Task,
     Unscored,
     Usage,
-    Verdict,
 )
+from core.verdicts import Verdicts
 
 PROGRESS_EVERY = 200
 """Items measured between two calls of `on_progress`."""
@@ -61,22 +75,42 @@ class OfflineJudge:
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def score(
-        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, on_progress: OnProgress | None = None
-    ) -> ScoreMatrix:
-        """(n_criteria, n_items) scores strictly inside the scale, unrounded; NaN for items without words."""
+        self,
+        task: Task,
+        items: Sequence[Item],
+        criteria: Sequence[Criteria],
+        *,
+        explain: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Scores:
+        """(n_criteria, n_items) scores strictly inside the scale, unrounded; NaN for items without words.
+
+        An explanation says which clauses of the first criteria moved the score, by how much, and what in the text did.
+        """
         calls = len(items) * len(criteria)
         values, written = self._measure(task, items, calls, on_progress)
         weights = np.array([self._weights(task, each) for each in criteria]).reshape(len(criteria), values.shape[1])
         scores = squash(product(weights, np.ascontiguousarray(values.T)), task.scale)
         scores[:, ~written] = np.nan
         missing = tuple(_missing(item) for item, has_words in zip(items, written, strict=True) if not has_words)
-        return ScoreMatrix(
+        matrix = Scores(
             criteria_ids=tuple(each.criteria_id for each in criteria),
             item_ids=tuple(item.item_id for item in items),
             values=scores,
             unscored={each.criteria_id: missing for each in criteria} if missing else {},
             calls=calls,
-            usage=Usage(),
+        )
+        if not explain:
+            return matrix
+        reading = read(criteria[0].text)
+        return replace(
+            matrix,
+            explained=Verdicts(
+                Scored(item.item_id, score, explain_item(task, item, reading, weights[0], row))
+                if has_words
+                else _missing(item)
+                for item, score, row, has_words in zip(items, scores[0].tolist(), values, written, strict=True)
+            ),
         )
 
     def _measure(
@@ -101,18 +135,6 @@ class OfflineJudge:
         weights = weights if weights.any() else expected * usable
         norm = float(np.linalg.norm(weights))
         return weights / norm if norm > 0 else weights
-
-    def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
-        """The scores of `score`, each with the clauses that moved it, by how much, and what in the text did."""
-        scores = self.score(task, items, [criteria]).values[0].tolist()
-        values, written = self._measure(task, items)
-        reading, weights = read(criteria.text), self._weights(task, criteria)
-        return [
-            Scored(item.item_id, score, explain_item(task, item, reading, weights, row))
-            if has_words
-            else _missing(item)
-            for item, score, row, has_words in zip(items, scores, values, written, strict=True)
-        ]
 
     # ── drafting and refining ────────────────────────────────────────────────────────────────────────────────
 
@@ -197,3 +219,123 @@ def _batch(
         for request, text in zip(requests, texts, strict=True)
     )
     return DraftBatch(drafted, calls=len(drafted), usage=Usage())
+
+
+MIN_MOVE = 0.005
+"""Moves below this share of the scale's range are summed as "the rest"."""
+
+MAX_PARTS = 8
+
+
+def explain_item(task: Task, item: Item, reading: Reading, weights: FloatArray, values: FloatArray) -> str:
+    """One line a clause.  The moves add up to the score minus the middle of the scale.
+
+    `weights` (n_concepts,) of unit length and `values` (n_concepts,) are those behind the score.
+    """
+    span = task.scale.high - task.scale.low
+    moves = shares(weights * values) * span
+    middle = task.scale.low + span / 2
+    largest = [i for i in np.argsort(-np.abs(moves)) if abs(moves[i]) >= MIN_MOVE * span][:MAX_PARTS]
+    named = {clause.key for clause in reading.clauses}
+    text = cut(item.target)
+    lines = [
+        f"Offline judge (text features, no language model): {middle + moves.sum():.2f} on {task.scale}, "
+        f"starting from {middle:.2f}."
+    ]
+    for i in largest:
+        concept = CONCEPTS[i]
+        origin = "" if concept.key in named else " [by the aspect's name]"
+        seen = _evidence(concept.key, text, item, task)
+        lines.append(f"{moves[i]:+.2f}  {concept.high}: {_degree(values[i])}{origin}" + (f"; {seen}" if seen else ""))
+    rest = float(moves.sum() - sum(moves[i] for i in largest))
+    if abs(rest) >= 0.005:
+        lines.append(f"{rest:+.2f}  the rest")
+    if reading.unread:
+        lines.append("Not understood, so without effect: " + " / ".join(reading.unread[:3]))
+    return "\n".join(lines)
+
+
+def _degree(value: float) -> str:
+    """A concept value (about unit spread over calibration texts) in words."""
+    if abs(value) < 0.25:
+        return "as usual"
+    return ("far " if abs(value) > 1.5 else "") + ("above" if value > 0 else "below") + " the usual"
+
+
+def shares(raw: FloatArray) -> FloatArray:
+    """(n,) contributions to the raw sum → contributions to the squashed score in [−1/2, 1/2], adding up exactly.
+
+    Each gets the part of the total move that it has in the raw sum (see `judge.squash`).
+    """
+    total = float(raw.sum())
+    return np.asarray(raw * (0.5 / np.sqrt(4 + total**2)))
+
+
+def _evidence(key: str, text: Text, item: Item, task: Task) -> str:
+    """What in the item a concept rests on, in words; "" where there is nothing to point at."""
+    if key in ("length", "moderate", "sentence_length", "sentence_count"):
+        return f"{len(text.words)} words in {_count(len(text.sentences), 'sentence')}"
+    if key == "repetition":
+        twice = doubled(text)
+        return _listed("repeated", _repeated_phrases(text)) + (f"; {twice} doubled" if twice else "")
+    if key == "finished":
+        return f"ends “…{text.raw.strip()[-30:]}”"
+    if task.kind == "data_text" and item.source.strip():
+        return _data_evidence(key, text, item)
+    if task.kind == "source_context_target":
+        return _reply_evidence(key, text, item)
+    return _source_evidence(key, text, item) if item.source.strip() else ""
+
+
+def _source_evidence(key: str, text: Text, item: Item) -> str:
+    source = source_of(item.source)
+    if key == "faithful":
+        unseen = grounding.unseen_words(text, source)
+        return _listed("not in the source", unseen) or "every content word is in the source"
+    if key == "names":
+        new = grounding.unseen_names(text, source) + grounding.unseen_numbers(text, source)
+        return _listed(f"{_count(len(new), 'name or number', 'names or numbers')} not in the source", new)
+    if key == "coverage":
+        words, stems = source.text.words, source.text.stems
+        left_out = [words[stems.index(stem)] for stem in source.salient[:8] if stem not in text.stems]
+        return _listed("frequent words of the source left out", left_out)
+    if key in ("copying", "splices"):
+        longest = _count(grounding.longest_copy(text, source), "word")
+        return f"longest passage taken over: {longest} of {len(text.words)}"
+    return ""
+
+
+def _reply_evidence(key: str, text: Text, item: Item) -> str:
+    if key not in ("uses_fact", "responsive"):
+        return ""
+    known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
+    return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"
+
+
+def _data_evidence(key: str, text: Text, item: Item) -> str:
+    data = data_of(item.source)
+    if key == "slots_told":
+        missing = [f"{slot.name} {slot.value}".strip() for slot in exchange.missing_slots(text, data)]
+        return _listed("not voiced", missing) or f"all {_count(len(data.slots), 'piece')} voiced"
+    return _listed("not in the data", exchange.extra_words(text, data)) if key == "slots_extra" else ""
+
+
+def _repeated_phrases(text: Text) -> list[str]:
+    """Pairs of words that come again, each once, in the order in which they do."""
+    seen: set[tuple[str, str]] = set()
+    again: dict[str, None] = {}
+    for pair in pairwise(text.words):
+        if pair in seen:
+            again[" ".join(pair)] = None
+        seen.add(pair)
+    return list(again)
+
+
+def _listed(what: str, parts: list[str]) -> str:
+    if not parts:
+        return ""
+    return f"{what}: {', '.join(parts[:5])}" + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
+
+
+def _count(n: int, one: str, many: str = "") -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"

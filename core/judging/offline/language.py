@@ -1,6 +1,7 @@
 """Features of a text by itself: length, repetition, connection of sentences, fluency cues, readability, tone.
 
 Every function takes a `Text` with words and gives one row a feature: its name and its value; shares lie in [0, 1].
+Slips of grammar are counted by closed word classes: few kinds, each hardly ever right in good English.
 """
 
 from __future__ import annotations
@@ -11,10 +12,30 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import eq
 
-from core.judging.offline import lexicon
-from core.judging.offline.grammar import doubled, slips
-from core.judging.offline.text import KEPT_WORDS, Sentence, Text, mean, syllables
+from core.judging.offline.text import (
+    AUXILIARIES,
+    CLASHES,
+    CONNECTIVES,
+    DANGLING_ENDS,
+    FIRST_PERSON,
+    FUNCTION_WORDS,
+    GREETINGS,
+    JUNK_TOKENS,
+    KEPT_WORDS,
+    NEGATIONS,
+    NON_COMMITTAL,
+    OPENERS_THAT_LEAN_BACK,
+    OPINIONS,
+    QUESTION_WORDS,
+    SECOND_PERSON,
+    THIRD_PERSON,
+    Sentence,
+    Text,
+    mean,
+    syllables,
+)
 
 Features = dict[str, float]
 
@@ -39,14 +60,14 @@ _VERB_LIKE = re.compile(r"(?:ed|es|ing|s|n't)$")
 
 
 _CLASSES = {
-    "function": lexicon.FUNCTION_WORDS,
-    "connectives": lexicon.CONNECTIVES,
-    "negations": lexicon.NEGATIONS,
-    "opinions": lexicon.OPINIONS,
-    "first_person": lexicon.FIRST_PERSON,
-    "second_person": lexicon.SECOND_PERSON,
-    "greetings": lexicon.GREETINGS,
-    "junk": lexicon.JUNK_TOKENS,
+    "function": FUNCTION_WORDS,
+    "connectives": CONNECTIVES,
+    "negations": NEGATIONS,
+    "opinions": OPINIONS,
+    "first_person": FIRST_PERSON,
+    "second_person": SECOND_PERSON,
+    "greetings": GREETINGS,
+    "junk": JUNK_TOKENS,
 }
 _COUNTED = (*_CLASSES, "letters", "syllables", "long")
 _FIELD = 32
@@ -134,11 +155,11 @@ def _connection(text: Text, total: dict[str, int]) -> Features:
         "neighbour_overlap": mean([len(a & b) / math.sqrt(len(a) * len(b)) for a, b in pairs if a and b]),
         "linked_sentences": mean([float(bool(a & b)) for a, b in pairs], 1.0),
         "connectives": total["connectives"] / len(text.words),
-        "pronoun_links": mean([float(not lexicon.THIRD_PERSON.isdisjoint(s.words[:6])) for s in later]),
-        "connective_starts": mean([float(s.words[0] in lexicon.CONNECTIVES) for s in later]),
+        "pronoun_links": mean([float(not THIRD_PERSON.isdisjoint(s.words[:6])) for s in later]),
+        "connective_starts": mean([float(s.words[0] in CONNECTIVES) for s in later]),
         "thread": max(counts.values()) / len(contents) if counts and later else 1.0,
         "back_to_first": mean([float(bool(first.content & other)) for other in contents[1:]], 1.0),
-        "leans_back": float(first.words[0] in lexicon.OPENERS_THAT_LEAN_BACK),
+        "leans_back": float(first.words[0] in OPENERS_THAT_LEAN_BACK),
         "same_starts": _repeated([s.words[0] for s in text.sentences]),
     }
 
@@ -151,14 +172,14 @@ def _fluency(text: Text, total: dict[str, int]) -> Features:
     stray = opens_badly + len(_STRAY.findall(raw, int(opens_badly)))
     return {
         "unfinished": float(unfinished),
-        "dangling_end": float(words[-1] in lexicon.DANGLING_ENDS),
+        "dangling_end": float(words[-1] in DANGLING_ENDS),
         "cut_word_end": float(unfinished and len(words[-1]) <= 2),
         "stray_punctuation": math.log1p(stray),
         "junk": math.log1p(len(_JUNK.findall(raw)) + total["junk"]),
         "lower_case_starts": mean([float(s.surface[0][0].islower()) for s in sentences]),
         "grammar_slips": math.log1p(slips(text)),
         "function_words_odd": abs(total["function"] / len(words) - 0.45),
-        "dangling_sentences": mean([float(s.words[-1] in lexicon.DANGLING_ENDS) for s in sentences]),
+        "dangling_sentences": mean([float(s.words[-1] in DANGLING_ENDS) for s in sentences]),
         "verbless_sentences": mean([float(not any(map(_may_be_verb, s.words))) for s in sentences]),
         "unbalanced": float(raw.count("(") != raw.count(")")) + _quotes(raw) % 2,
         "starts_with_punctuation": float(raw[0] in ",.;:!?)-'"),
@@ -173,7 +194,7 @@ def _quotes(raw: str) -> int:
 
 @lru_cache(maxsize=KEPT_WORDS)
 def _may_be_verb(word: str) -> bool:
-    return word in lexicon.AUXILIARIES or (len(word) > 3 and _VERB_LIKE.search(word) is not None)
+    return word in AUXILIARIES or (len(word) > 3 and _VERB_LIKE.search(word) is not None)
 
 
 def _wording(text: Text, total: dict[str, int]) -> Features:
@@ -202,11 +223,85 @@ def _tone(text: Text, total: dict[str, int]) -> Features:
     raw, words, n = text.raw, text.words, len(text.words)
     joined = " ".join(words)
     return {
-        "asks": float("?" in raw or words[0] in lexicon.QUESTION_WORDS),
+        "asks": float("?" in raw or words[0] in QUESTION_WORDS),
         "exclaims": float("!" in raw),
         "opinions": math.log1p(total["opinions"]),
         "first_person": total["first_person"] / n,
         "second_person": total["second_person"] / n,
         "greetings": total["greetings"] / n,
-        "non_committal": float(any(phrase in joined for phrase in lexicon.NON_COMMITTAL)),
+        "non_committal": float(any(phrase in joined for phrase in NON_COMMITTAL)),
     }
+
+
+_NEVER_AFTER = {
+    word: frozenset().union(*(right for left, right in CLASHES if word in left))
+    for word in frozenset().union(*(left for left, _ in CLASHES))
+}
+_SOUNDED = re.compile(r".h?[lr]?[aeiouy]")
+MAY_DOUBLE = frozenset({"had", "that", "very", "so"})
+
+# For lower case.  Each begins with a set of letters, which is searched for faster than an alternation: a word left
+# hanging before punctuation, a subject split from its verb, two verbs for one subject.
+_HANGING = re.compile(
+    r"[atomy](?<!\w.)(?:(?:(?<=t)(?:he|heir)|(?<=a)(?:n|nd)|(?<=o)(?:f|r)|(?<=m)y|(?<=y)our)\s*[,.;:!?]"
+    r"|(?<=a)\s*[,;:!?])(?!\w)"
+)
+_VERB_AFTER_COMMA = re.compile(r",\s(?:is|are|was|were|has|have)\b")
+_SPLIT_VERB = re.compile(r"(?:^|[.!?]\s)[^,.!?]{1,60}?,\s(?:is|are|was|were|has|have)\b(?!\s*,)")
+_TWO_VERBS = re.compile(
+    r"[ia](?<!\w.)(?:(?<=i)s|(?<=a)re)\s+(?!(?:that|what|which|who|it|how|there|where)\b)\w+\s+(?:is|are)\b"
+)
+_AGREEMENT = re.compile(
+    r"\b\w{3,30}[^\Wsui]s that (?:is|was|does|has)\b|\bthere is (?:two|three|four|many|several|\d{2,})\b"
+)
+_LIKE_ASCII = str.maketrans("İıſK", "iisk")
+"""What counts as an ASCII letter where case is ignored, beside these letters themselves."""
+
+
+def slips(text: Text) -> int:
+    """Slips in a text.
+
+    Neighbouring words that do not go together ("the of"), "a" or "an" before the wrong sound, an article or "and"
+    before punctuation, a comma between a short subject and its verb, two verbs for one subject, a plural with a
+    singular verb.
+    """
+    raw = text.raw
+    low = (raw if raw.isascii() else raw.translate(_LIKE_ASCII)).lower()
+    count = _bad_pairs(text.words) + len(_HANGING.findall(low))
+    if _VERB_AFTER_COMMA.search(low):
+        count += len(_SPLIT_VERB.findall(low))
+    if low.count("is") + low.count("are") > 1:
+        count += len(_TWO_VERBS.findall(low))
+    if "s that " in raw or "there is " in raw:  # without either the pattern cannot match
+        count += len(_AGREEMENT.findall(raw))
+    return count
+
+
+def _bad_pairs(words: tuple[str, ...]) -> int:
+    """Pairs of neighbouring words that good English hardly ever has, and "a" or "an" before the wrong sound."""
+    count = 0
+    for i, never in enumerate(map(_NEVER_AFTER.get, words[:-1])):
+        if never is None:
+            continue
+        word, following = words[i], words[i + 1]
+        count += following in never
+        if word == "a":
+            vowel = len(following) > 1 and following[0] in "aeio"
+            count += vowel and not following.startswith(("one", "once", "eu"))
+        elif word == "an":
+            count += following[0] in "bcdfgjkpqrtvwyz" and bool(_SOUNDED.match(following))
+    return count
+
+
+def doubled(text: Text) -> int:
+    """How often a word, or a pair of words, follows right after itself ("the the", "restaurant restaurants")."""
+    words, stems = text.words, text.stems
+    same = map(eq, stems, stems[1:])
+    singles: int = sum(
+        words[i] not in MAY_DOUBLE and (words[i] == words[i + 1] or words[i] not in FUNCTION_WORDS)
+        for i in itertools.compress(itertools.count(), same)
+    )
+    again: list[bool] = list(map(eq, words, words[2:]))  # two in a row: a pair that follows itself
+    if True not in again:
+        return singles
+    return singles + sum(again[i] and again[i + 1] and words[i] != words[i + 1] for i in range(len(again) - 1))

@@ -1,4 +1,4 @@
-"""Cutting texts into words, stems and sentences: small, by regular expressions.
+"""Word lists (`lexicon.yaml`), and texts cut into words, stems and sentences: small, by regular expressions.
 
 Built for English; other languages and scripts still give words and sentences (white space and punctuation), only
 without stemming.  Texts longer than `MAX_CHARS` are measured on their beginning.
@@ -13,9 +13,50 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from core.judging.offline.lexicon import ABBREVIATIONS, FUNCTION_WORDS
+import yaml
+
+
+def table(name: str) -> Any:
+    """The data file `name`.yaml that stands beside this module."""
+    text = Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
+
+
+_LISTS: dict[str, Any] = table("lexicon")
+
+
+def _words(*names: str) -> frozenset[str]:
+    """The words of all these lists."""
+    return frozenset(word for name in names for word in _LISTS[name].split())
+
+
+def _phrases(name: str) -> tuple[str, ...]:
+    return tuple(_LISTS[name].split(", "))
+
+
+THIRD_PERSON, FIRST_PERSON, SECOND_PERSON = (
+    _words("third_person"),
+    _words("first_person"),
+    _words("second_person"),
+)
+NEGATIONS, QUESTION_WORDS, CONNECTIVES = _words("negations"), _words("question_words"), _words("connectives")
+OPINIONS, GREETINGS, JUNK_TOKENS = _words("opinions"), _words("greetings"), _words("junk_tokens")
+ABBREVIATIONS, AUXILIARIES = _words("abbreviations"), _words("auxiliaries")
+FUNCTION_WORDS = (
+    _words("articles", "third_person", "first_person", "second_person", "demonstratives", "prepositions")
+    | _words("conjunctions", "auxiliaries", "negations", "question_words", "other_function_words")
+)  # fmt: skip
+OPENERS_THAT_LEAN_BACK = _words("third_person", "leaning_back") - {"it"}
+DANGLING_ENDS = _words("articles", "prepositions", "conjunctions", "auxiliaries", "dangling") - _words("not_dangling")
+NON_COMMITTAL = _phrases("non_committal")
+PLACEHOLDER_VALUES = frozenset({"", *_phrases("placeholder_values")})
+NUMBER_WORDS = {word: str(value) for value, word in enumerate(_LISTS["number_words"].split())}
+CLASHES = [(frozenset(left.split()), frozenset(right.split())) for left, right in _LISTS["clashes"].items()]
+"""Words and what hardly ever follows one of them."""
+
 
 MAX_CHARS = 60_000
 """About 10,000 words: far above any source people rate, low enough that a hostile text costs little."""

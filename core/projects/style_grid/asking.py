@@ -8,11 +8,9 @@ import numpy as np
 
 from core.errors import JudgeError, UsageError
 from core.judging.base import OnProgress
-from core.judging.gate import CAREFUL, Gate
 from core.judging.llm import LLMJudge
-from core.judging.registry import make_judge
-from core.judging.sampling import Sampling
-from core.judging.styles import Style, sampling_of
+from core.judging.registry import CAREFUL, Gate, make_judge
+from core.judging.styles import Sampling, Style, sampling_of
 from core.judging.verdicts import verdict_of
 from core.progress import SILENT, Progress
 from core.projects.style_grid.plan import Asked, StepsAnswer
@@ -95,7 +93,7 @@ class Asker:
 
 def _values(item: Item, replies: Sequence[Reply], task: Task, style: Style) -> FloatArray:
     """(n_samples,) what each reply says by itself, NaN where it holds no verdict."""
-    verdicts = [verdict_of(item.item_id, [reply], task, weighted=style.weighted).verdict for reply in replies]
+    verdicts = [verdict_of(item.item_id, [reply], task, weighted=style.weighted) for reply in replies]
     return np.array([one.value if isinstance(one, Scored) else np.nan for one in verdicts])
 
 

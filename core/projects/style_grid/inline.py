@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.judging.gate import NAMED
+from core.judging.registry import NAMED
 from core.progress import SILENT, Progress
 from core.projects.style_grid.asking import Asker, language_model
 from core.projects.style_grid.estimate import call_costs, estimated

@@ -31,12 +31,10 @@ from core.records import (
     GoldenSet,
     Item,
     Scale,
-    Scored,
     ScoreMatrix,
     Task,
     Unscored,
     Usage,
-    Verdict,
 )
 
 
@@ -64,7 +62,13 @@ class PlantedJudge:
         return self
 
     def score(
-        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, on_progress: OnProgress | None = None
+        self,
+        task: Task,
+        items: Sequence[Item],
+        criteria: Sequence[Criteria],
+        *,
+        explain: bool = False,
+        on_progress: OnProgress | None = None,
     ) -> ScoreMatrix:
         self.scored.append((len(criteria), len(items)))
         pairs = {(one.criteria_id, item.item_id) for one in criteria for item in items}
@@ -90,9 +94,6 @@ class PlantedJudge:
         found = re.search(r"skill=([\d.]+)", one.text)
         skill = float(found[1]) if found else 0.2
         return 3 + skill * float(item.target) + (1 - skill) * 3 * _noise(one.text, item.item_id)
-
-    def explain(self, task: Task, items: Sequence[Item], criteria: Criteria) -> list[Verdict]:
-        return [Scored(item.item_id, self._value(criteria, item), "because") for item in items]
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         drafts = []

@@ -28,9 +28,9 @@ def judge(offline_card: Card) -> CalibratedJudge:
 
 def test_one_item_gets_what_it_gets_among_others(judge: CalibratedJudge) -> None:
     together = judge.score(ITEMS)
-    assert [judge.score_one(item) for item in ITEMS] == together
+    assert tuple(judge.score_one(item) for item in ITEMS) == together
     assert awaited(judge.score_async(ITEMS)) == together
-    assert judge.score([]) == []
+    assert judge.score([]) == ()
 
 
 def test_reasons_come_with_the_same_scores(judge: CalibratedJudge) -> None:

@@ -73,7 +73,7 @@ def test_a_real_file_scores_like_its_parts_joined(fused_card: Card, write_card: 
     ]
     assert awaited(judge.score_async(ITEMS)) == together
     assert (judge.marks, judge.task.aspect, judge.task.scale) == ((), "relevance", Scale(1.0, 5.0, 1.0))
-    assert judge.score([]) == []
+    assert judge.score([]) == ()
     judge.close()
     judge.close()
 

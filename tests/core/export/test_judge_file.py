@@ -201,7 +201,7 @@ def test_run_files(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -
         "verdicts.jsonl",
     ]
     table = read_verdicts(tmp_path / "out" / "verdicts.jsonl")
-    assert list(table.scores) == list(calibrated.scores.item_ids)
+    assert [verdict.item_id for verdict in table] == list(calibrated.scores.item_ids)
     held_out = {golden.items[p].item_id for p in calibrated.split.held_out}
     assert set(body["held_out_items"]) == held_out
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 def test_scores_and_unscored(tmp_path: Path) -> None:
     rows = [verdict_row(Scored("a", 3.25)), verdict_row(Unscored("b", "refused", raw=("no",)))]
     table = read_verdicts(write(tmp_path / "v.jsonl", rows))
-    assert table.scores["a"] == 3.25
-    assert math.isnan(table.scores["b"])
-    assert table.n_unread == 1
+    assert [v.item_id for v in table] == ["a", "b"]
+    assert table.by_id["a"] == Scored("a", 3.25)
+    assert len(table.unscored) == 1
     assert [str(v) for v in table.aligned(["b", "a", "none"])] == ["nan", "3.25", "nan"]
 
 
@@ -32,8 +31,8 @@ def test_csv(tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text("item_id,score,note\na,2.5,x\nb,,y\n", encoding="utf-8")
     table = read_verdicts(path)
-    assert table.scores["a"] == 2.5
-    assert table.n_unread == 1
+    assert table.by_id["a"] == Scored("a", 2.5)
+    assert len(table.unscored) == 1
 
 
 def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
@@ -42,8 +41,11 @@ def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
         {"item_id": "b", "responses": []},
     ]
     table = read_verdicts(write(tmp_path / "r.jsonl", rows), Scale(1, 5), "coherence")
-    assert table.scores["a"] == 3.0  # (2 + 4) / 2; the unreadable one is no 0
-    assert table.n_unread == 1
+    first, second = table
+    assert isinstance(first, Scored)
+    assert (first.value, first.n_read, first.n_unread) == (3.0, 2, 1)  # (2 + 4) / 2; the unreadable one is no 0
+    assert first.raw == ("Rating: 2", "Rating: 4", "I cannot say.")
+    assert second == Unscored("b", "empty")
 
 
 @pytest.mark.parametrize(

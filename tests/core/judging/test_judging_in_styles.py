@@ -11,8 +11,7 @@ import pytest
 from core.errors import UsageError
 from core.judging.llm import STEPS_TOKENS, LLMJudge, WrittenSteps
 from core.judging.registry import restore_judge
-from core.judging.sampling import SCHEMAS, STYLE_FORMS
-from core.judging.styles import Style, StyleForm, sampling_of
+from core.judging.styles import SCHEMAS, STYLE_FORMS, Style, StyleForm, sampling_of
 from core.judging.verdicts import LOGPROBS
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider
@@ -58,7 +57,7 @@ def test_the_mix_averages_both_forms() -> None:
     judge = judge_in(Style("mix", 5, 1.0), provider)
     matrix = judge.score(TASK, ITEMS[:2], CRITERIA[:1])
     assert matrix.values.tolist() == [[3.8, 3.8]]  # three times analyze-rate, twice rate-explain: (3·5 + 2·2) / 5
-    verdict = judge.explain(TASK, ITEMS[:1], CRITERIA[0])[0]
+    verdict = judge.score(TASK, ITEMS[:1], [CRITERIA[0]], explain=True).explained[0]
     assert isinstance(verdict, Scored)
     assert (verdict.value, verdict.n_read) == (3.8, 5)
 
@@ -103,9 +102,11 @@ def test_criteria_still_share_the_items_prefix_and_the_persona() -> None:
 
 def test_a_json_reply_is_explained_by_its_reasons() -> None:
     reply = json.dumps({"score": 4, "reasons": " It hangs together. "})
-    verdict = judge_in(Style(structured=True), Listening(lambda _request: said(reply))).explain(
-        TASK, ITEMS[:1], CRITERIA[0]
-    )[0]
+    verdict = (
+        judge_in(Style(structured=True), Listening(lambda _request: said(reply)))
+        .score(TASK, ITEMS[:1], CRITERIA[:1], explain=True)
+        .explained[0]
+    )
     assert isinstance(verdict, Scored)
     assert (verdict.value, verdict.explanation, verdict.raw) == (4.0, "It hangs together.", (reply,))
 
@@ -129,11 +130,10 @@ def test_without_probabilities_the_reply_is_read_and_counted() -> None:
     replies = [UNSURE, said("4"), said("none"), said("2")]
     provider = Listening(lambda request: replies[int(_asked(request).split("mend bridge ")[1][0])])
     judge = judge_in(WEIGHTED, provider)
-    matrix = judge.score(TASK, ITEMS[:4], CRITERIA[:1])
+    matrix = judge.score(TASK, ITEMS[:4], CRITERIA[:1], explain=True)
     assert matrix.values[0] == pytest.approx([4.4, 4.0, np.nan, 2.0], nan_ok=True)
     assert judge.n_unweighted == 2
-    verdicts = judge.explain(TASK, ITEMS[:4], CRITERIA[0])
-    assert judge.n_unweighted == 2, "what was counted once is not counted again when it is shown"
+    verdicts = matrix.explained
     told = [isinstance(one, Scored) and "Without usable probabilities: 1 of 1" in one.explanation for one in verdicts]
     assert told == [False, True, False, True]
     assert isinstance(verdicts[2], Unscored)
@@ -153,7 +153,7 @@ def test_a_scale_without_whole_digits_is_refused_before_anything_is_asked(scale:
     judge = judge_in(WEIGHTED, provider)
     for ask in (
         lambda: judge.score(task, ITEMS, CRITERIA),
-        lambda: judge.explain(task, ITEMS, CRITERIA[0]),
+        lambda: judge.score(task, ITEMS, [CRITERIA[0]], explain=True).explained,
         lambda: judge.estimate(task, ITEMS, 10),
     ):
         with pytest.raises(UsageError, match="whole numbers from 0 to 9"):

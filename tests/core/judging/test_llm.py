@@ -63,7 +63,7 @@ def test_samples_are_averaged_over_the_readable_ones() -> None:
     assert matrix.calls == 2
     assert matrix.usage == Usage(requests=6, prompt_tokens=60, completion_tokens=12, cost=1.5)
     assert [request.sample for request in provider.asked[:3]] == [0, 1, 2]
-    verdict = judge.explain(TASK, ITEMS[:1], CRITERIA[0])[0]
+    verdict = judge.score(TASK, ITEMS[:1], [CRITERIA[0]], explain=True).explained[0]
     assert verdict == Scored("i0", 3.5, "Score: 2", tuple(replies), n_read=2, n_unread=1)
 
 
@@ -87,7 +87,7 @@ def test_an_unreadable_reply_is_unscored_with_its_reason_and_text(reply: Reply, 
     (unscored,) = matrix.unscored[CRITERIA[0].criteria_id]
     assert (unscored.item_id, unscored.reason) == ("i1", reason)
     assert unscored.raw == ((reply.text,) if isinstance(reply, Completion) else ())
-    assert judge.explain(TASK, ITEMS[:3], CRITERIA[0])[1] == unscored
+    assert judge.score(TASK, ITEMS[:3], [CRITERIA[0]], explain=True).explained[1] == unscored
 
 
 def test_an_empty_text_is_not_asked_about() -> None:
@@ -101,7 +101,7 @@ def test_an_empty_text_is_not_asked_about() -> None:
     assert matrix.calls == 6
     assert [verdict.reason for verdict in matrix.unscored[CRITERIA[0].criteria_id]] == ["missing input"]
     assert progress[-1] == (6, 6)
-    assert isinstance(judge_of(provider).explain(TASK, items, CRITERIA[0])[1], Unscored)
+    assert isinstance(judge_of(provider).score(TASK, items, [CRITERIA[0]], explain=True).explained[1], Unscored)
 
 
 def test_unscored_stand_in_item_order_over_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_explanations_equal_the_scores_and_come_from_the_cache() -> None:
     assert isinstance(provider, CachedProvider)
     provider.inner = Listening(lambda _request: pytest.fail("nothing is sent"))
     for row, criteria in enumerate(CRITERIA):
-        verdicts = judge.explain(TASK, ITEMS, criteria)
+        verdicts = judge.score(TASK, ITEMS, [criteria], explain=True).explained
         assert [verdict.value for verdict in verdicts if isinstance(verdict, Scored)] == matrix.values[row].tolist()
 
 

@@ -21,7 +21,7 @@ def _pearson(task: Task, replies: dict[str, list[str]], labels: dict[str, float]
     scores = []
     for item_id in labels:
         said = [Completion(text, "stop", Usage()) for text in replies[item_id]]
-        verdict = verdict_of(item_id, said, task).verdict
+        verdict = verdict_of(item_id, said, task)
         scores.append(verdict.value if isinstance(verdict, Scored) else np.nan)
     kept = np.rint(scores) if rounded else np.array(scores)
     found = alignment(kept, np.array(list(labels.values())), statistic="pearson", level="dataset")

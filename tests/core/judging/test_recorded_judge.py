@@ -35,7 +35,7 @@ def test_replies_are_read_averaged_and_counted(tmp_path: Path) -> None:
     reasons = [verdict.reason for verdict in matrix.unscored[CRITERIA[1].criteria_id]]
     assert reasons == ["no verdict", "out of range", "missing input"]
     assert matrix.calls == 8
-    verdicts = judge.explain(TASK, ITEMS, CRITERIA[0])
+    verdicts = judge.score(TASK, ITEMS, [CRITERIA[0]], explain=True).explained
     assert isinstance(verdicts[0], Scored)
     assert (verdicts[0].n_read, verdicts[0].n_unread) == (2, 1)
     assert isinstance(verdicts[3], Unscored)
@@ -63,7 +63,7 @@ def test_alias_columns_and_numbered_samples_are_read_too(tmp_path: Path) -> None
 
 def test_a_failed_request_of_a_batch_is_a_provider_error(tmp_path: Path) -> None:
     text = '{"custom_id": "a", "response": {"status_code": 500, "body": {"error": {"message": "overloaded"}}}}\n'
-    (verdict, *_) = _judge(tmp_path, text).explain(TASK, ITEMS, CRITERIA[0])
+    (verdict, *_) = _judge(tmp_path, text).score(TASK, ITEMS, [CRITERIA[0]], explain=True).explained
     assert isinstance(verdict, Unscored)
     assert (verdict.reason, verdict.raw) == ("provider error", ("overloaded",))
 

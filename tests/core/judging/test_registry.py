@@ -9,8 +9,7 @@ import pytest
 from core.errors import AuthError, JudgeError, UsageError
 from core.judging.llm import LLMJudge, Sampling
 from core.judging.recorded import RecordedJudge
-from core.judging.registry import make_judge, restore_judge
-from core.judging.spec import FORMS
+from core.judging.registry import FORMS, make_judge, restore_judge
 from core.providers.recorded import write_recording
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings

@@ -32,7 +32,7 @@ from core.judging.render import (
     whole_ratings,
     whole_words,
 )
-from core.judging.sampling import WEIGHTED_PROMPT
+from core.judging.styles import WEIGHTED_PROMPT
 from core.records import Item, ItemKind, Scale, Task
 
 TASK = Task("coherence", "source_target", Scale(1, 5), "How well the sentences hang together.")

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from core.errors import JudgeError, UsageError
 from core.judging.render import PROMPTS
-from core.judging.sampling import MIXED, SCHEMAS, STYLE_FORMS, Sampling
-from core.judging.styles import PERSONAS, Style, calls_per_item, sampling_of
+from core.judging.styles import MIXED, PERSONAS, SCHEMAS, STYLE_FORMS, Sampling, Style, calls_per_item, sampling_of
 
 
 @st.composite

@@ -107,11 +107,10 @@ def test_others_are_refused(scale: Scale) -> None:
 
 def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
     weighted = said("4", place("4", d4=0.6, d2=0.2, The=0.2))  # (.6·4 + .2·2) / .8 = 3.5
-    judged = verdict_of("i", [weighted, said("2"), said("?"), Failure("down")], TASK, weighted=True, notes=["A note."])
-    verdict = judged.verdict
+    verdict = verdict_of("i", [weighted, said("2"), said("?"), Failure("down")], TASK, weighted=True, notes=["A note."])
     assert isinstance(verdict, Scored)
     assert verdict.value == pytest.approx((3.5 + 2) / 2)
-    assert (verdict.n_read, verdict.n_unread, judged.n_unweighted) == (2, 2, 1)
+    assert (verdict.n_read, verdict.n_unread, verdict.n_unweighted) == (2, 2, 1)
     assert verdict.explanation.splitlines() == [
         "4",
         "Weighted by probability: 3.50; 80% of it on the scale 1-5. Said: 4, 2.",
@@ -119,5 +118,5 @@ def test_replies_without_probabilities_count_as_read_and_are_told() -> None:
         "A note.",
     ]
     plain = verdict_of("i", [weighted, said("2")], TASK)
-    assert isinstance(plain.verdict, Scored)
-    assert (plain.verdict.value, plain.n_unweighted) == (3.0, 0)
+    assert isinstance(plain, Scored)
+    assert (plain.value, plain.n_unweighted) == (3.0, 0)

@@ -19,7 +19,7 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.errors import AccessError, ConsentError, JudgeError, UsageError
 from core.export.archive.container import Archive, Writer
-from core.judging.gate import NAMED
+from core.judging.registry import NAMED
 from core.judging.styles import Style
 from core.people import Actor
 from core.projects.analyses import AblationRequest

@@ -16,9 +16,8 @@ from core.errors import AuthError, EndpointDownError
 from core.providers.base import Completion, Failure, Message, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider, reply_from_json, reply_to_json
 from core.providers.openai_api import OpenAIProvider
-from core.providers.prices import Price
 from core.providers.scripted import reply_to
-from core.providers.wire import FEWER_LOGPROBS, MOST_AT_ONCE, Capabilities, read_completions, request_body
+from core.providers.wire import FEWER_LOGPROBS, MOST_AT_ONCE, Capabilities, Price, read_completions, request_body
 from core.records import Usage
 
 Make = Callable[..., OpenAIProvider]

@@ -21,7 +21,7 @@ from core.errors import (
 )
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.providers.openai_api import FAILURES_IN_A_ROW, OpenAIProvider
-from core.providers.prices import Price
+from core.providers.wire import Price
 
 KEY = "sk-very-secret"
 Make = Callable[..., OpenAIProvider]

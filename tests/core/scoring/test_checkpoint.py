@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from core.errors import ConcordError, JobError, UsageError
-from core.scoring.batch import Batch
-from core.scoring.checkpoint import Checkpoint
+from core.scoring.output import Batch, Checkpoint
 
 IDENTITY: dict[str, Any] = {"input": {"digest": "a"}, "judge": {"digest": "b"}, "options": {"explain": False}}
 
@@ -130,9 +129,7 @@ def test_a_full_disk_keeps_the_old_file_and_what_is_done(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "core.scoring.checkpoint.os.fsync" if fails == "part" else "core.scoring.checkpoint.json.dumps", full
-        )
+        patch.setattr("core.scoring.output.os.fsync" if fails == "part" else "core.scoring.output.json.dumps", full)
         with pytest.raises(
             ConcordError, match=r"v.jsonl.part: the disk is full. 1 items .* v.jsonl is as it was. Free"
         ):

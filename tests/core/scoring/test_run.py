@@ -24,8 +24,8 @@ from core.judging.offline.features import FEATURES, feature_matrix
 from core.records import Item
 from core.scoring import Pace, ScoreRequest, score_file
 from core.scoring import run as run_module
-from core.scoring.batch import score_batch
 from core.scoring.pool import ProcessPool
+from core.scoring.run import score_batch
 
 ROOT = Path(__file__).parents[3]
 WriteItems = Callable[[Path, int], Path]
@@ -78,15 +78,15 @@ def test_a_batch_without_any_source_is_no_other_than_its_items(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from core.scoring import ScoreRequest, checkpoint, run, score_file
+from core.scoring import ScoreRequest, output, run, score_file
 run.BATCH = 20
-note, times = checkpoint.Checkpoint._note, []
+note, times = output.Checkpoint._note, []
 def noted(self, done):
     times.append(1)
     if len(times) == int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
     note(self, done)
-checkpoint.Checkpoint._note = noted
+output.Checkpoint._note = noted
 score_file(ScoreRequest(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])))
 """
 
@@ -212,7 +212,7 @@ def test_csv_output_is_safe_and_reads_back(tmp_path: Path, judge_file: Path, sam
     assert (told[1]["score"], told[1]["reason"]) == ("", "missing input")
     judge = loaded(judge_file)
     values = {one.item_id: getattr(one, "value", None) for one in judge.score(core.load_items(items).items)}
-    assert read_verdicts(asked.out).scores["c"] == values["c"]
+    assert read_verdicts(asked.out).aligned(["c"]) == [values["c"]]
 
 
 def test_marks_stand_with_every_verdict(asked: ScoreRequest) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from core.data.verdict_files import ImportChoices, ImportPreview, load_recording, match
 from core.errors import AspectError, UsageError
+from core.judging.parse import read_rating
 from core.records import AspectLabels, GoldenSet, Item, Scale, Unscored
 
 IDS = ("a", "b", "c", "d")
@@ -30,7 +31,7 @@ NAN = np.nan
 def preview(rows: list[Any] | str, choices: ImportChoices | None = None, aspect: str = "coherence") -> ImportPreview:
     data = rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows)
     name = "judge.csv" if isinstance(rows, str) else "judge.jsonl"
-    return match(load_recording(data.encode(), name), GOLDEN, aspect, choices)
+    return match(load_recording(data.encode(), name), GOLDEN, aspect, choices, read_reply=read_rating)
 
 
 def scores(**by_item: Any) -> list[Any]:
@@ -60,7 +61,10 @@ def test_replies_are_matched_read_and_counted() -> None:
         ("a", 1, "?"),
         ("b", 3, "Nothing to say."),
     ]
-    assert [(one.item_id, one.reason) for one in found.unscored] == [("b", "no verdict"), ("c", "out of range")]
+    assert [(one.item_id, one.reason) for one in found.verdicts.unscored] == [
+        ("b", "no verdict"),
+        ("c", "out of range"),
+    ]
     assert not found.problems
     judge, replies = found.as_judge(" GPT ")
     assert (judge.name, judge.kind, judge.on_scale, judge.aspect) == ("GPT", "imported", True, "coherence")
@@ -76,7 +80,7 @@ def test_scores_as_they_come() -> None:
     found = preview("id,rating,explanation\nb,2,Dull.\na,4,\nc,,\nd,high,\n")
     np.testing.assert_array_equal(found.values, [4, 2, NAN, NAN])
     assert (found.use, found.unread) == ("scores", {"no verdict": 2})
-    assert [(one.item_id, one.detail) for one in found.unscored] == [
+    assert [(one.item_id, one.detail) for one in found.verdicts.unscored] == [
         ("c", "The score is empty."),
         ("d", "'high' is no number."),
     ]
@@ -282,4 +286,4 @@ def test_hostile_cells_stay_text() -> None:
     csv.writer(out).writerows([["id", "score"], ["a", hostile], ["b", "=1+1"], ["c", "9" * 400], ["d", "1e999"]])
     found = preview(out.getvalue())
     assert found.n_scored == 0
-    assert all(isinstance(one, Unscored) and one.reason == "no verdict" for one in found.unscored)
+    assert all(isinstance(one, Unscored) and one.reason == "no verdict" for one in found.verdicts.unscored)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.data.verdict_files import Reply, entries, load_recording, propose_columns
-from core.data.verdict_files.shapes import replies_in
+from core.data.verdict_files.recording import replies_in
 from core.errors import GoldenError
 
 

@@ -18,7 +18,7 @@ from core.calibration.steps import WorkDone
 from core.data.texts import KnownTexts
 from core.export.adapters import adapter
 from core.export.documents import VERSION
-from core.judging.sampling import Sampling
+from core.judging.styles import Sampling
 from core.providers.base import Completion
 from core.records import Item, Usage
 from core.stats import IsotonicMap

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from core.judging.offline import grounding, language, scaling, text
-from core.judging.offline.grammar import MAY_DOUBLE, doubled, slips
-from core.judging.offline.lexicon import (
+from core.judging.offline import features, grounding, language, text
+from core.judging.offline.language import MAY_DOUBLE, doubled, slips
+from core.judging.offline.text import (
     ABBREVIATIONS,
     CLASHES,
     CONNECTIVES,
@@ -24,8 +24,8 @@ from core.judging.offline.lexicon import (
     JUNK_TOKENS,
     NEGATIONS,
     OPINIONS,
+    cut,
 )
-from core.judging.offline.text import cut
 
 PIECES = (
     "the of a an is are THE İs ſ iſ there is two cats that is was has had he they to do n't ca n't 's don't apple one "
@@ -195,7 +195,7 @@ def test_coverage_is_that_of_its_definition(raw: str, other: str) -> None:
     ),
 )
 def test_a_product_sums_in_order_whatever_is_zero(left: np.ndarray, right: np.ndarray) -> None:
-    for i, row in enumerate(scaling.product(left, right)):
+    for i, row in enumerate(features.product(left, right)):
         for j, value in enumerate(row):
             total = 0.0
             for k in range(6):

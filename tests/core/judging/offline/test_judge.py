@@ -18,12 +18,9 @@ from scipy.stats import spearmanr
 
 from core.errors import JudgeError
 from core.judging.base import DraftRequest, Exemplar, Judge, Misaligned, Operation, RefineRequest
-from core.judging.offline.concepts import KEYS, POSITION, prior
 from core.judging.offline.criteria import read
-from core.judging.offline.explanation import shares
-from core.judging.offline.features import feature_matrix
-from core.judging.offline.judge import OfflineJudge, squash
-from core.judging.offline.scaling import NEUTRAL, product
+from core.judging.offline.features import KEYS, NEUTRAL, POSITION, feature_matrix, prior, product
+from core.judging.offline.judge import OfflineJudge, shares, squash
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
 from tests.replies import rows_of
 
@@ -111,7 +108,7 @@ def test_a_missing_text_is_unscored(judge: OfflineJudge) -> None:
     assert not np.isnan(matrix.values[:, 0]).any()
     for verdicts in matrix.unscored.values():
         assert [(v.item_id, v.reason) for v in verdicts] == [("i1", "missing input")]
-    assert isinstance(judge.explain(TASK, items((GOOD, "")), criteria(""))[1], Unscored)
+    assert isinstance(judge.score(TASK, items((GOOD, "")), [criteria("")], explain=True).explained[1], Unscored)
 
 
 @pytest.mark.parametrize("text", ["The moon is made of cheese.", "Judge by these points only. Voice every slot."])
@@ -123,7 +120,7 @@ def test_criteria_that_name_nothing_usable_leave_the_aspect_alone(judge: Offline
 def test_nothing_to_score(judge: OfflineJudge) -> None:
     assert judge.score(TASK, [], [criteria("")]).values.shape == (1, 0)
     assert judge.score(TASK, items(), []).values.shape == (0, len(TEXTS))
-    assert judge.explain(TASK, [], criteria("")) == []
+    assert judge.score(TASK, [], [criteria("")], explain=True).explained == ()
 
 
 def test_a_score_does_not_depend_on_the_batch(judge: OfflineJudge) -> None:
@@ -329,7 +326,7 @@ def test_nothing_misaligned_is_a_problem_in_words(judge: OfflineJudge) -> None:
 def test_explanations_carry_the_score_and_their_moves_add_up(judge: OfflineJudge) -> None:
     chosen = criteria("Penalise invented names or numbers. Reward short texts. Reward purple prose.")
     scores = judge.score(TASK, items(), [chosen]).values[0]
-    for verdict, score in zip(judge.explain(TASK, items(), chosen), scores, strict=True):
+    for verdict, score in zip(judge.score(TASK, items(), [chosen], explain=True).explained, scores, strict=True):
         assert isinstance(verdict, Scored)
         assert verdict.value == score
         moves = [float(m) for m in re.findall(r"^([+-]\d+\.\d\d)  ", verdict.explanation, re.MULTILINE)]
@@ -338,10 +335,11 @@ def test_explanations_carry_the_score_and_their_moves_add_up(judge: OfflineJudge
 
 
 def test_explanations_point_at_what_they_rest_on(judge: OfflineJudge) -> None:
-    verdict = judge.explain(TASK, items(), criteria("Judge by these points only. Penalise wrong names."))[2]
+    points = criteria("Judge by these points only. Penalise wrong names.")
+    verdict = judge.score(TASK, items(), [points], explain=True).explained[2]
     assert isinstance(verdict, Scored)
     assert "names or numbers not in the source: bob, stone, tonbridge, 90" in verdict.explanation
-    unread = judge.explain(TASK, items(), criteria("Reward purple prose."))[0]
+    unread = judge.score(TASK, items(), [criteria("Reward purple prose.")], explain=True).explained[0]
     assert isinstance(unread, Scored)
     assert "Not understood, so without effect: Reward purple prose." in unread.explanation
 
@@ -361,7 +359,8 @@ def test_other_kinds_of_items_are_scored_and_explained() -> None:
         (Item("s", "One fox ran."), "single", "3 words in 1 sentence"),
     ):
         text = "Reward texts that use given facts, voice every piece of the data and are long."
-        verdict = OfflineJudge().explain(Task("quality", kind, Scale(0, 1)), [item], criteria(text, "quality"))[0]  # type: ignore[arg-type]
+        task = Task("quality", kind, Scale(0, 1))  # type: ignore[arg-type]
+        verdict = OfflineJudge().score(task, [item], [criteria(text, "quality")], explain=True).explained[0]
         assert isinstance(verdict, Scored)
         assert 0 < verdict.value < 1
         assert seen in verdict.explanation

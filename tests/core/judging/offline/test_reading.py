@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.judging.offline.concepts import CONCEPTS, KEYS, prior
 from core.judging.offline.criteria import LEVELS, Clause, read, write
+from core.judging.offline.features import CONCEPTS, KEYS, prior
 from core.records import Scale, Task
 
 KINDS = ("single", "source_target", "source_context_target", "conversation", "data_text")

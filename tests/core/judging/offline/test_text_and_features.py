@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.judging.offline import exchange, grammar, grounding, language
+from core.judging.offline import exchange, grounding, language
 from core.judging.offline.features import FEATURES, INDEX, feature_matrix
 from core.judging.offline.text import cut, names, numbers, split_sentences, stem
 from core.records import Item
@@ -123,13 +123,13 @@ def test_fluency_cues_rise_on_the_broken_text_only(feature: str, broken: str, so
     ],
 )
 def test_slips_of_grammar_are_counted(text: str, expected: int) -> None:
-    assert grammar.slips(cut(text)) == expected
+    assert language.slips(cut(text)) == expected
 
 
 def test_doubled_words_by_stem() -> None:
     # "the the", "restaurant restaurants" and the pair "in in"; "had had" is good English.
-    assert grammar.doubled(cut("the the restaurant restaurants had had it in in")) == 3
-    assert grammar.doubled(cut("of the of the fox")) == 1  # a pair said twice
+    assert language.doubled(cut("the the restaurant restaurants had had it in in")) == 3
+    assert language.doubled(cut("of the of the fox")) == 1  # a pair said twice
 
 
 def test_wording_and_tone() -> None:

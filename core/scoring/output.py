@@ -1,4 +1,4 @@
-"""What a scoring has done so far, kept beside the output so that a killed one goes on where it stopped.
+"""The output of a scoring: its lines, and what is done so far, so that a killed one goes on where it stopped.
 
 ::
 
@@ -12,19 +12,67 @@ behind that is cut off when it goes on.  So the finished file holds the same byt
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from core.errors import ConcordError, JobError, UsageError
+from core.export import verdict_row
 from core.files import FULL, replacing
-from core.scoring.batch import Batch
+from core.records import Unscored, Verdict
+from core.spreadsheets import safe_cell
+
+Form = Literal["jsonl", "csv"]
+COLUMNS = ("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark")
+"""Of a CSV output; what an item has none of is an empty cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Lines of the output, and what they count up to; `reasons` say why items are unscored."""
+
+    text: str
+    n_items: int
+    n_scored: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+
+def form_of(out: Path) -> Form:
+    """CSV where the name ends so, else JSON lines."""
+    return "csv" if out.suffix.lower() == ".csv" else "jsonl"
+
+
+def header_of(form: Form) -> str:
+    """What stands before the first verdict."""
+    return ",".join(COLUMNS) + "\n" if form == "csv" else ""
+
+
+def written(verdicts: Sequence[Verdict], marks: Sequence[str], form: Form) -> Batch:
+    """`verdicts` as lines; `marks` stand in each, under "mark"."""
+    mark = {"mark": "; ".join(marks)} if marks else {}
+    rows = [verdict_row(verdict) | mark for verdict in verdicts]
+    reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
+    text = _csv(rows) if form == "csv" else "".join(f"{_json(row)}\n" for row in rows)
+    return Batch(text, len(rows), len(rows) - reasons.total(), dict(reasons))
+
+
+def _json(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([safe_cell(row.get(name)) for name in COLUMNS] for row in rows)
+    return out.getvalue()
+
 
 FORMAT = "concord-score-progress"
 VERSION = 1

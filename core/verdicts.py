@@ -1,0 +1,76 @@
+"""A score for each item, or the reason why there is none, from the reply to the alignment.
+
+`Reading` is what one reply says, `Scored` or `Unscored` what the replies to an item come to (`mean_verdict`), and
+`Verdicts` what a judge gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from core.records import FloatArray, Scored, Unscored, UnscoredReason, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A number on the scale and the characters of the reply it was read from, or None and the reason.
+
+    `detail` says in a sentence why there is none.
+    """
+
+    value: float | None
+    reason: UnscoredReason | None = None
+    span: tuple[int, int] | None = None
+    detail: str = ""
+
+
+def mean_verdict(
+    item_id: str, readings: Sequence[Reading], *, explanation: str = "", raw: tuple[str, ...] = ()
+) -> Verdict:
+    """The mean of what was read, or Unscored with the reason of the first reading; of none at all, "empty"."""
+    values = [reading.value for reading in readings if reading.value is not None]
+    if not values:
+        first = readings[0] if readings else Reading(None, "empty")
+        return Unscored(item_id, first.reason or "no verdict", first.detail, raw)
+    mean = sum(values) / len(values)
+    return Scored(item_id, mean, explanation, raw, n_read=len(values), n_unread=len(readings) - len(values))
+
+
+class Verdicts(tuple[Verdict, ...]):
+    """What a judge gives: `Scored` or `Unscored` in the order of the items, with explanations and replies if known."""
+
+    @classmethod
+    def of_scores(cls, scores: Mapping[str, float]) -> Verdicts:
+        """Bare numbers by item id as verdicts; NaN is Unscored ("no verdict")."""
+        return cls(
+            Unscored(item_id, "no verdict") if math.isnan(score) else Scored(item_id, float(score))
+            for item_id, score in scores.items()
+        )
+
+    @cached_property
+    def values(self) -> FloatArray:
+        """(n,) float64 in the same order, NaN = unscored."""
+        return np.array([_value(verdict) for verdict in self], dtype=np.float64)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Verdict]:
+        """Item id → its verdict."""
+        return {verdict.item_id: verdict for verdict in self}
+
+    @cached_property
+    def unscored(self) -> tuple[Unscored, ...]:
+        """Those without a score, in order."""
+        return tuple(verdict for verdict in self if isinstance(verdict, Unscored))
+
+    def aligned(self, item_ids: Sequence[str]) -> FloatArray:
+        """(n_items,) scores in the order of `item_ids`, NaN where there is no verdict or no score."""
+        return np.array([_value(self.by_id.get(item_id)) for item_id in item_ids], dtype=np.float64)
+
+
+def _value(verdict: Verdict | None) -> float:
+    return verdict.value if isinstance(verdict, Scored) else math.nan
