@@ -36,11 +36,8 @@ def write_report(project: str, aspect: str, out: str | Path, *, golden: str = ""
     have, JobError while no calibration of that aspect has come to a result; nothing is written then.
     """
     store, folder = projects.open_store(Settings.from_environment()), Path(out)
-    try:
-        kept = projects.find_project(store, project)
-        report = projects.report(store, kept.project_id, _golden_id(store, kept, golden, aspect), aspect, run or None)
-    finally:
-        store.close()
+    kept = projects.find_project(store, project)
+    report = projects.report(store, kept.project_id, _golden_id(store, kept, golden, aspect), aspect, run or None)
     written = WrittenReport(report, folder / "report.html", folder / "report.md", folder / "figures.csv")
     page = html_page(report)
     write_text(written.html, page)
