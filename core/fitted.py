@@ -13,7 +13,7 @@ from typing import Any
 from core.comparison import usual_level
 from core.errors import UsageError
 from core.files import json_lines, write_text
-from core.fusion.assistants import Assistant, fitted_repeval
+from core.metrics import Metric, fitted_repeval
 from core.public import task_of
 from core.records import GoldenSet, Item, Level, Scored, Statistic
 from core.repeval import (
@@ -50,7 +50,7 @@ class FittedRepEval:
     states: States = field(repr=False)
 
     @cached_property
-    def _rater(self) -> Assistant:
+    def _rater(self) -> Metric:
         scorer = scorer_of(self.golden, self.states, self.result)
         if scorer is None:
             raise UsageError(NO_DIRECTIONS.format(method=self.result.method))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from core.calibration.settings import CalibrationSettings, SplitKind
 from core.comparison import usual_level
+from core.data.task import task_of
 from core.data.texts import KnownTexts
 from core.errors import UsageError
 from core.export import verdict_lines
@@ -20,17 +22,23 @@ from core.export.fused_file import fused_card
 from core.export.fused_judge import FusedJudge
 from core.export.judge_file import yaml_text
 from core.files import write_text
-from core.fusion.stack import Fusion, StackSettings
+from core.fused_parts import FusionInput, Gathered, gather
+from core.fusion.by_model import ModelRatings, rate_by_model
+from core.fusion.plan import measured_plan, read_plan
+from core.fusion.stack import Agreement, Fusion, FusionSplit, StackSettings
 from core.fusion.stack import fuse as fuse_parts
 from core.judge_loading import restored
-from core.projects.fusion_inline import ModelFusion, fuse_by_model
-from core.projects.fusion_parts import Bench, Gathered, bench_of, gather, sides_of
+from core.judging.registry import NAMED, language_model
 from core.providers.base import ReplyStore
-from core.records import GoldenSet, Item, Level, Scored, Statistic, Unscored, Verdict
+from core.records import Alignment, GoldenSet, Item, Level, Scored, Statistic, Verdict
 from core.settings import Settings
+from core.stats import Difference
 from core.verdicts import Verdicts
 
-__all__ = ["FusedByModel", "FusedRun", "fuse"]
+__all__ = ["MODEL_WRITES", "FusedByModel", "FusedRun", "fuse"]
+
+MODEL_WRITES = "model"
+"""In the place of a plan's text: the model writes it."""
 
 NO_JUDGE = "--method llm needs --judge (judge= in Python), and no other method takes one."
 NO_SCORE = (
@@ -44,36 +52,36 @@ ALSO = "--also (also= in Python) is for the method llm, which rates several aspe
 class FusedRun:
     """A fusion with weights beside its parts (`fusion`), and what they were gathered from."""
 
-    bench: Bench = field(repr=False)
+    given: FusionInput = field(repr=False)
     gathered: Gathered = field(repr=False)
     fusion: Fusion
 
     @cached_property
     def judge(self) -> FusedJudge:
         """The fused judge, made at the first use: it scores as `core.load_judge` does with the saved `fused.yaml`."""
-        here, replies = self.bench.settings, self.bench.replies
+        here, replies = self.given.settings, self.given.replies
         return FusedJudge.of(self._card(), lambda card: restored(card, here, replies, "fusion"), where="fusion")
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """One verdict per item, in order; `metrics` are the numbers for parts that are handed in.
 
-        `judge.marks` must stand with the verdicts.  UsageError when no part can be computed on these items.
+        `judge.marks` must be shown with the verdicts.  UsageError when no part can be computed on these items.
         """
         return self.judge.score(items, metrics=metrics)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
         """What `fuse --json` prints; `out` is the folder it was written to."""
-        body = {"aspect": self.bench.aspect} | self.fusion.as_json()
+        body = {"aspect": self.given.aspect} | self.fusion.as_json()
         body["left_out"] = {**self.gathered.left_out, **body["left_out"]}
         return body | {"out": out}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `fused.yaml`, `verdicts.jsonl` and `summary.json` into `folder`; return the last."""
         out, body, judge = Path(folder), self.as_json(str(folder)), self.fusion.judge
-        unscored = {one.item_id: one for one in judge.unscored}
+        unscored = {lost.item_id: lost for lost in judge.unscored}
         verdicts = [
             unscored[item_id] if item_id in unscored else Scored(item_id, float(value))
-            for item_id, value in zip(self.bench.golden.item_ids, judge.values, strict=True)
+            for item_id, value in zip(self.given.golden.item_ids, judge.values, strict=True)
         ]
         write_text(out / "fused.yaml", yaml_text(self._card()))
         write_text(out / "verdicts.jsonl", "".join(verdict_lines(verdicts)))
@@ -81,11 +89,11 @@ class FusedRun:
         return body
 
     def _card(self) -> dict[str, Any]:
-        body, bench = self.as_json(), self.bench
+        body, golden, aspect, split = self.as_json(), self.given.golden, self.given.aspect, self.given.split
         return fused_card(
-            bench.golden,
-            bench.aspect,
-            texts=KnownTexts.of(bench.golden, bench.split.calibration, bench.split.held_out),
+            golden,
+            aspect,
+            texts=KnownTexts.of(golden, split.calibration, split.held_out),
             state=self.fusion.state,
             parts=list(self.gathered.recipes.values()),
             alignment=self.fusion.fused,
@@ -95,59 +103,65 @@ class FusedRun:
 
 @dataclass(frozen=True)
 class FusedByModel:
-    """A fusion that a language model rated by a plan (`fusion`), on the held-out items alone."""
+    """A fusion that a language model rated by a plan (`ratings`), on the held-out items alone.
 
-    bench: Bench = field(repr=False)
+    `fused` are its alignments by aspect, `parts` those of the parts on the same items; `best_part` aligned best on the
+    items to fit on.
+    """
+
+    given: FusionInput = field(repr=False)
     gathered: Gathered = field(repr=False)
-    fusion: ModelFusion
+    split: FusionSplit = field(repr=False)
     spec: str
-    n_fit: int
-    n_report: int
+    ratings: ModelRatings = field(repr=False)
+    fused: Mapping[str, Alignment]
+    parts: Mapping[str, Alignment]
+    best_part: str
+    against_best: Difference
+    notes: tuple[str, ...]
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """UsageError always: a plan is fitted to no numbers, and the parts of other items were never computed."""
         raise UsageError(NO_SCORE)
 
     @property
-    def verdicts(self) -> dict[str, Sequence[Verdict]]:
+    def verdicts(self) -> Mapping[str, Sequence[Verdict]]:
         """Aspect → verdicts on the items reported on; ``"overall"`` where the model rated all in all."""
-        found = self.fusion
-        verdicts = {self.bench.aspect: found.verdicts} | {name: one.verdicts for name, one in found.also.items()}
-        return {**verdicts, "overall": found.overall} if found.overall else {**verdicts}
+        return self.ratings.verdicts
 
     def as_json(self, out: str = "") -> dict[str, Any]:
         """What `fuse --json` prints; `out` is the folder it was written to."""
-        found = self.fusion
+        plan, usage, aspect = self.ratings.plan, self.ratings.usage, self.given.aspect
         return {
-            "aspect": self.bench.aspect,
+            "aspect": aspect,
             "method": "llm",
             "judge": self.spec,
-            "fused": found.fused.as_json(),
-            "parts": {name: one.as_json() for name, one in found.parts.items()},
+            "fused": self.fused[aspect].as_json(),
+            "parts": {name: alignment.as_json() for name, alignment in self.parts.items()},
             "left_out": dict(self.gathered.left_out),
             "without": {},
-            "best_part": found.best_part,
-            "against_best": found.against_best.as_json(),
-            "plan": found.plan.text,
-            "plan_origin": found.plan.origin,
-            "also": {name: one.fused.as_json() for name, one in found.also.items()},
-            "calls": found.calls,
-            "requests": found.usage.requests,
-            "cached": found.usage.cached,
-            "tokens": found.usage.prompt_tokens + found.usage.completion_tokens,
-            "cost": found.usage.cost,
-            "unscored": {name: _unread(one) for name, one in self.verdicts.items()},
-            "n_fit": self.n_fit,
-            "n_report": self.n_report,
-            "notes": list(found.notes),
+            "best_part": self.best_part,
+            "against_best": self.against_best.as_json(),
+            "plan": plan.text,
+            "plan_origin": plan.origin,
+            "also": {name: alignment.as_json() for name, alignment in self.fused.items() if name != aspect},
+            "calls": self.ratings.calls,
+            "requests": usage.requests,
+            "cached": usage.cached,
+            "tokens": usage.prompt_tokens + usage.completion_tokens,
+            "cost": usage.cost,
+            "unscored": {name: self.ratings.unread(name) for name in self.verdicts},
+            "n_fit": len(self.split.fit),
+            "n_report": len(self.split.report),
+            "notes": list(self.notes),
             "out": out,
         }
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `plan.txt`, `summary.json` and a file of verdicts an aspect into `folder`; return the summary."""
         out, body = Path(folder), self.as_json(str(folder))
-        write_text(out / "plan.txt", self.fusion.plan.text + "\n")
-        _write_verdicts(out, self.bench.aspect, self.verdicts)
+        write_text(out / "plan.txt", self.ratings.plan.text + "\n")
+        _write_verdicts(out, self.given.aspect, self.verdicts)
         _write_summary(out, body)
         return body
 
@@ -171,7 +185,7 @@ def fuse(
     out: Path | str | None = None,
     on_part: Callable[[str], None] = lambda name: None,
 ) -> FusedRun | FusedByModel:
-    """Fuse `parts` on one aspect and tell the fusion beside them on held-out items (METHODS §6).
+    """Fuse `parts` on one aspect and report the fusion beside them on held-out items (METHODS §6).
 
     The arguments are the options of `python -m core fuse`: `parts` are names such as "offline", "overlap", "chrf",
     "metric_<name>" or "judge:FILE"; one that cannot work is left out with its reason.  `method` "llm" asks the judge
@@ -188,20 +202,59 @@ def fuse(
     chosen = CalibrationSettings(
         statistic=statistic, level=at, split=split, calibration_share=calibration_share, seed=seed
     )
-    bench = bench_of(golden, aspect, chosen, Settings.from_environment(), replies)
-    gathered = gather(bench, parts, on_part)
+    given = FusionInput.of(golden, aspect, chosen, Settings.from_environment(), replies)
+    gathered = gather(given, parts, on_part)
     how = StackSettings(statistic=statistic, level=at, seed=seed, resamples=bootstrap)
-    sides = sides_of(bench, gathered)
     fused: FusedRun | FusedByModel
     if method == "llm":
-        rated = fuse_by_model(bench, gathered, sides, how, spec=judge, plan=plan, also=also)
-        fused = FusedByModel(bench, gathered, rated, judge, len(sides.fit), len(sides.report))
+        fused = _by_model(given, gathered, how, spec=judge, plan=plan, also=also)
     else:
         how = replace(how, method=method)
-        fused = FusedRun(bench, gathered, fuse_parts(golden, aspect, gathered.parts, how, sides))
+        fused = FusedRun(given, gathered, fuse_parts(golden, aspect, gathered.parts, how, gathered.split(given)))
     if out is not None:
         fused.save(out)
     return fused
+
+
+def _by_model(
+    given: FusionInput, gathered: Gathered, how: StackSettings, *, spec: str, plan: str, also: Sequence[str]
+) -> FusedByModel:
+    """Fuse with the model `spec`, on the held-out items alone; each call rates the aspect and those in `also`."""
+    if not gathered.parts:
+        raise UsageError(f"No part is usable: {'; '.join(gathered.left_out.values())}")
+    golden, parts, split = given.golden, gathered.parts, gathered.split(given)
+    aspects = tuple(dict.fromkeys((given.aspect, *also)))
+    tasks = [task_of(golden, aspect) for aspect in aspects]
+    model = language_model(spec, given.settings, given.replies, gate=NAMED)
+    try:
+        if plan:
+            written = None if plan == MODEL_WRITES else read_plan(plan, aspects, [part.name for part in parts])
+        else:
+            shared, fit = dict.fromkeys(aspects, parts), split.fit.tolist()
+            written = measured_plan(golden, shared, fit, statistic=how.statistic, level=how.level, seed=how.seed)
+        ratings = rate_by_model(model, golden.items, tasks, parts, split.report.tolist(), plan=written)
+    finally:
+        model.close()
+    n, agreement = len(golden.items), Agreement(golden, given.aspect, how)
+    matrix = np.vstack([ratings.values(given.aspect, n), *(part.upward for part in parts)])
+    on_fit = [-2.0 if a.value is None else a.value for a in agreement.align(matrix[1:], split.fit)]
+    on_report, best = agreement.align(matrix, split.report), int(np.argmax(on_fit))
+    others = {
+        name: Agreement(golden, name, how).align(ratings.values(name, n)[None, :], split.report)[0]
+        for name in aspects[1:]
+    }
+    return FusedByModel(
+        given,
+        gathered,
+        split,
+        spec,
+        ratings,
+        fused={given.aspect: on_report[0], **others},
+        parts={part.name: alignment for part, alignment in zip(parts, on_report[1:], strict=True)},
+        best_part=parts[best].name,
+        against_best=agreement.difference(matrix[0], matrix[best + 1], split.report),
+        notes=split.notes if model.is_llm else (*split.notes, model.notice),
+    )
 
 
 def _write_verdicts(out: Path, aspect: str, verdicts: Mapping[str, Sequence[Verdict]]) -> None:
@@ -213,11 +266,6 @@ def _write_verdicts(out: Path, aspect: str, verdicts: Mapping[str, Sequence[Verd
         taken.add(slug)
         file = "verdicts.jsonl" if name == aspect else f"verdicts-{slug}.jsonl"
         write_text(out / file, "".join(verdict_lines(rows)))
-
-
-def _unread(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Reason → how many verdicts have no score for it."""
-    return dict(Counter(one.reason for one in verdicts if isinstance(one, Unscored)))
 
 
 def _write_summary(out: Path, body: Mapping[str, Any]) -> None:

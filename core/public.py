@@ -14,24 +14,14 @@ from core.calibration.settings import CalibrationSettings
 from core.calibration.start import choose_level
 from core.calibration.steps import Calibration
 from core.data import load_golden, split_sources
+from core.data.task import task_of
 from core.errors import AspectError, UsageError
 from core.export import read_verdicts
 from core.export.documents import judge_schema
 from core.export.judge_file import Known, label_warnings, needs_of
 from core.judge_loading import load_judge
 from core.judging.base import Judge
-from core.records import (
-    Alignment,
-    FloatArray,
-    GoldenSet,
-    IntArray,
-    Level,
-    Scale,
-    Split,
-    Statistic,
-    Task,
-    Verdict,
-)
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Level, Split, Statistic, Task, Verdict
 from core.stats import (
     EPSILON,
     AnnotatorTest,
@@ -63,6 +53,7 @@ __all__ = [
     "judge_schema",
     "load_golden",
     "load_judge",
+    "task_of",
 ]
 
 AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
@@ -72,14 +63,6 @@ AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
 def judge_state(judge: Judge) -> dict[str, Any]:
     """A prepared judge's state as a result carries it, with its spec and its notice in plain words."""
     return dict(judge.as_state()) | {"spec": judge.spec, "notice": judge.notice}
-
-
-def task_of(golden: GoldenSet, aspect: str, definition: str = "", scale: Scale | None = None) -> Task:
-    """The task of rating `aspect`; AspectError lists the aspects there are when it is absent."""
-    if aspect not in golden.aspects:
-        known = ", ".join(golden.aspects) or "none"
-        raise AspectError(f"there is no aspect {aspect!r}; it has {known}. Name one of them.", file=golden.name)
-    return Task(aspect, golden.kind, scale or golden.aspects[aspect].scale, definition)
 
 
 def split_for(golden: GoldenSet, aspect: str, chosen: CalibrationSettings) -> Split:

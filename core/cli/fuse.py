@@ -58,8 +58,8 @@ def fuse(
 ) -> None:
     """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
     from core.data import load_golden
+    from core.fused import MODEL_WRITES
     from core.fused import fuse as join
-    from core.projects.fusion_inline import MODEL_WRITES
 
     loaded = load_golden(golden)
     fused = join(

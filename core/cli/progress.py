@@ -73,7 +73,7 @@ class _LogLines:
             return
         self._last = now
         line = f"{message}: {done:,.0f}{'' if of is None else f' of {of:,.0f}'} {self._unit}"
-        pace = (done - before) / (now - since)
+        pace = (done - before) / (now - since) if now > since else 0.0
         if pace > 0:
             line += f", {pace:,.0f} {self._unit}/s" if pace >= 1 else ""
             if of is not None:

@@ -27,9 +27,9 @@ from core.cli.words import in_words, number, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
+    from core.comparison.styles.records import StyleCell, StyleForecast, StylesEstimate
+    from core.comparison.styles.run import FinishedStyle, GridResult, StyleGrid
     from core.judging.styles import Style
-    from core.projects.style_grid.inline import FinishedStyle, GridFiles, InlineGrid
-    from core.projects.views.styles import StyleCell, StyleForecast, StylesEstimate
     from core.records import Criteria, GoldenSet
 
 commands = typer.Typer(add_completion=False)
@@ -64,9 +64,9 @@ def styles(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and align each with the people."""
+    from core.comparison.styles.records import StylesRequest
+    from core.comparison.styles.run import StyleGrid, estimate_grid, run_grid
     from core.data import load_golden
-    from core.projects.style_grid.inline import GridFiles, run_grid
-    from core.projects.views.styles import StylesRequest
     from core.settings import Settings
 
     loaded = load_golden(golden)
@@ -88,11 +88,11 @@ def styles(
         resamples=bootstrap,
     )
     given = _given_criteria(criteria, loaded, aspects)
-    files = GridFiles(loaded, request, given.criteria, given.seen, given.notes)
+    files = StyleGrid(loaded, request, given.criteria, given.seen, given.notes)
     settings = Settings.from_environment()
-    typer.echo("\n".join(_words_of_estimate(files.estimate(settings))), err=True)
+    typer.echo("\n".join(_words_of_estimate(estimate_grid(files, settings))), err=True)
     with calls_shown() as progress:
-        found = run_grid(files, settings, reply_cache(judge), progress)
+        found = run_grid(files, settings, reply_cache(judge), progress=progress)
     body = _body(found, files, out)
     tell(body, as_json, lambda _: _words(found, body))
 
@@ -171,7 +171,7 @@ def _criteria_of_card(card: dict[str, Any], golden: GoldenSet, aspect: str, path
 # ── what came out ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _body(found: InlineGrid, files: GridFiles, out: Path | None) -> dict[str, Any]:
+def _body(found: GridResult, files: StyleGrid, out: Path | None) -> dict[str, Any]:
     """The one JSON object; writes the verdicts where a folder was named."""
     view = found.view
     body = {
@@ -269,7 +269,7 @@ def _words_of_estimate(told: StylesEstimate) -> list[str]:
     return [*lines, f"About {told.calls:,} calls{tokens}{_price(told.cost)}.", *told.notes]
 
 
-def _words(found: InlineGrid, body: dict[str, Any]) -> list[str]:
+def _words(found: GridResult, body: dict[str, Any]) -> list[str]:
     lines = []
     for cell in found.view.cells:
         price = _price(cell.usage.cost)

@@ -105,9 +105,14 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mod
     )
 
 
-def usual_level(golden: GoldenSet, aspect: str) -> Level:
-    """Sample level when most labelled items stand in sources of 3 or more with differing labels, else dataset."""
+def usual_level(golden: GoldenSet, aspect: str, positions: IntArray | None = None) -> Level:
+    """Sample level when most labelled items stand in sources of 3 or more with differing labels, else dataset.
+
+    With `positions` they alone count.
+    """
     labels = golden.labels(aspect)
+    if positions is not None:
+        labels = np.where(np.isin(np.arange(labels.size), positions), labels, np.nan)
     labelled = ~np.isnan(labels)
     if not labelled.any():
         return "dataset"

@@ -134,3 +134,17 @@ def _checked(golden: GoldenSet, aspect: str, split: Split) -> Split:
 
 def _positions(array: IntArray) -> tuple[int, ...]:
     return tuple(int(position) for position in array)
+
+
+def whole_sources(
+    source_codes: IntArray, positions: IntArray, n_items: int, generator: np.random.Generator
+) -> IntArray:
+    """Of `positions`, ascending, all items of sources drawn at random until at least `n_items` are in.
+
+    `source_codes` is (n_items,) over the whole golden set.  All of `positions` where they are too few.
+    """
+    codes = source_codes[positions]
+    sources, sizes = np.unique(codes, return_counts=True)
+    order = generator.permutation(sources.size)
+    taken = sources[order[: int(np.searchsorted(np.cumsum(sizes[order]), n_items)) + 1]]
+    return np.sort(positions[np.isin(codes, taken)])

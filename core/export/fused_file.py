@@ -20,7 +20,7 @@ from core.errors import JudgeError, UsageError
 from core.export.documents import FORMATS, VERSION
 from core.export.judge_file import written
 from core.export.judge_reading import read_document
-from core.fusion.assistants import Assistant, fitted_repeval, make_assistant
+from core.metrics import Metric, fitted_repeval, make_metric
 from core.records import Alignment, GoldenSet
 from core.version import VERSION as CONCORD
 
@@ -34,7 +34,7 @@ NOTE = (
 class PartRecipe:
     """How a part's score comes about on other items.
 
-    `assistant` names one of `core.fusion.assistants`; `judge` is the content of a judge file, `repeval` a fitted
+    `assistant` names one of `core.metrics`; `judge` is the content of a judge file, `repeval` a fitted
     RepEval score; with none of them the score has to be handed in, as the column `column`.
     """
 
@@ -45,7 +45,7 @@ class PartRecipe:
     repeval: Mapping[str, Any] | None = None
 
     @cached_property
-    def fitted(self) -> Assistant | None:
+    def fitted(self) -> Metric | None:
         """The fitted RepEval score, which holds its model from the first items on.  JudgeError for a damaged one."""
         return None if self.repeval is None else fitted_repeval(self.name, self.repeval)
 
@@ -67,7 +67,7 @@ class PartRecipe:
         if self.assistant.startswith("metric_"):
             return f"a column {self.assistant}"
         if self.assistant:
-            needs = sorted(make_assistant(self.assistant, aspect="quality").needs)
+            needs = sorted(make_metric(self.assistant, aspect="quality").needs)
             return f"computed from the target{''.join(f', {one}' for one in needs)}"
         return f"a column {self.column} with its scores"
 

@@ -14,9 +14,9 @@ from core.export.documents import fusion_document
 from core.export.fused_file import PartRecipe
 from core.export.judge_reading import checked
 from core.export.loaded import LoadedJudge, Metrics
-from core.fusion.assistants import make_assistant
 from core.fusion.estimators import restore_estimator
 from core.judging.base import OnProgress
+from core.metrics import make_metric
 from core.records import FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Task, Unscored
 from core.verdicts import Verdicts
 
@@ -158,13 +158,13 @@ class FusedJudge(LoadedJudge):
             return verdicts.values
         try:
             name = part.assistant or part.column
-            assistant = part.fitted or make_assistant(name, golden=golden, aspect=self.task.aspect)
+            metric = part.fitted or make_metric(name, golden=golden, aspect=self.task.aspect)
         except UsageError as error:
             return f"it needs {part.needs}. {error}"
-        if reason := assistant.missing(golden):
+        if reason := metric.missing(golden):
             return reason
         try:
-            return assistant.score(golden.items).values
+            return metric.score(golden.items).values
         except Exception as error:  # one part must not end the others; its reason is told
             return str(error) if isinstance(error, ConcordError) else f"it failed: {type(error).__name__}: {error}"
 

@@ -1,16 +1,16 @@
-"""A language model rates items by a plan, the assistants' numbers before it (Fusion-Eval): the asking itself."""
+"""LLM fusion (Fusion-Eval): a language model rates items by a plan, the assistants' numbers before it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.errors import JudgeError
-from core.fusion.llm import FusionJudge, numbers_of
-from core.fusion.plan import helper_of, plan_messages
+from core.errors import JudgeError, UsageError
+from core.fusion.llm import FusionJudge
+from core.fusion.plan import FusionPlan, plan_messages, read_plan
 from core.judging.llm import LLMJudge
 from core.judging.verdicts import total_usage
 from core.progress import SILENT, Progress, Stage
@@ -21,66 +21,106 @@ BATCH = 40
 PLAN_TOKENS = 1_500
 
 
-@dataclass
+@dataclass(frozen=True)
 class ModelRatings:
-    """What the model was asked and what it said so far: `verdicts` by position and aspect, `replies` by item id.
+    """What a model rated by `plan`: `verdicts` by aspect (and `OVERALL`), one for each of `positions`.
 
-    `expected` calls are announced to `progress`.
+    `replies` are the texts as they came, by item id.  It took `calls`, the plan's included; `usage` says how many were
+    sent and what they cost.  `n_left` items were not asked for want of budget.
     """
 
-    model: LLMJudge
-    parts: Sequence[JudgeScores]
-    items: Sequence[Item]
-    expected: int
-    progress: Progress = SILENT
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    verdicts: dict[int, dict[str, Verdict]] = field(default_factory=dict)
-    replies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    plan: FusionPlan
+    positions: tuple[int, ...]
+    verdicts: Mapping[str, tuple[Verdict, ...]]
+    replies: Mapping[str, tuple[str, ...]]
+    calls: int
+    usage: Usage
+    n_left: int
 
-    def write_plan(self, tasks: Sequence[Task]) -> str:
-        """The text of the plan that the model writes.  JudgeError where it writes none."""
-        self._publish("plan", "the model writes the plan")
-        messages = plan_messages(tasks, [helper_of(part) for part in self.parts])
-        reply = self._complete([Request(self.model.model, messages, 0.0, PLAN_TOKENS)])[0]
-        if not isinstance(reply, Completion):
-            raise JudgeError(f"The model wrote no plan: {reply.message}")
-        return reply.text
-
-    def rate(self, judge: FusionJudge, positions: Sequence[int]) -> None:
-        """Rate the items at `positions` by the plan of `judge`."""
-        for start in range(0, len(positions), BATCH):
-            self._publish("items", f"{start:,} of {len(positions):,} items")
-            batch = positions[start : start + BATCH]
-            replies = self._complete(
-                [judge.request(self.model.model, self.items[k], numbers_of(self.parts, k)) for k in batch]
-            )
-            for k, reply in zip(batch, replies, strict=True):
-                self.verdicts[k] = judge.read(self.items[k].item_id, reply)
-                if isinstance(reply, Completion):
-                    self.replies[self.items[k].item_id] = (reply.text,)
-        self._publish("done", "done")
-
-    def values(self, aspect: str) -> FloatArray:
+    def values(self, name: str, n_items: int) -> FloatArray:
         """(n_items,) scores on an aspect, NaN = unscored or not asked."""
-        values = np.full(len(self.items), np.nan)
-        for k, verdicts in self.verdicts.items():
-            values[k] = verdict.value if isinstance(verdict := verdicts[aspect], Scored) else np.nan
+        values = np.full(n_items, np.nan)
+        for position, verdict in zip(self.positions, self.verdicts[name], strict=True):
+            values[position] = verdict.value if isinstance(verdict, Scored) else np.nan
         return values
 
-    def unread(self) -> dict[str, dict[str, int]]:
-        """How many verdicts are missing, by aspect and reason."""
-        counts: dict[str, Counter[str]] = {}
-        for verdicts in self.verdicts.values():
-            for aspect, verdict in verdicts.items():
-                if isinstance(verdict, Unscored):
-                    counts.setdefault(aspect, Counter())[verdict.reason] += 1
-        return {aspect: dict(reasons) for aspect, reasons in counts.items()}
+    def unread(self, name: str) -> dict[str, int]:
+        """How many verdicts on an aspect are missing, by reason."""
+        return dict(Counter(verdict.reason for verdict in self.verdicts[name] if isinstance(verdict, Unscored)))
 
-    def _publish(self, phase: str, message: str) -> None:
+
+def rate_by_model(
+    model: LLMJudge,
+    items: Sequence[Item],
+    tasks: Sequence[Task],
+    parts: Sequence[JudgeScores],
+    positions: Sequence[int],
+    *,
+    plan: FusionPlan | None = None,
+    budget: int | None = None,
+    progress: Progress = SILENT,
+) -> ModelRatings:
+    """Rate the items at `positions` on the aspects of all `tasks`, one call an item, with the numbers of `parts`.
+
+    Without a `plan` the model writes it first.  Items without a text to rate cost no call; of a `budget` in calls the
+    plan's is taken first.  JudgeError where the model writes no plan that can be used.
+    """
+    rateable = [k for k in positions if items[k].target.strip()]
+    calls = len(rateable) + (plan is None)
+    asking = _Asking(model, calls if budget is None else min(calls, budget), progress)
+    judge = FusionJudge(tuple(tasks), tuple(parts), plan or _written_plan(asking, tasks, parts))
+    asked = rateable[: asking.expected - asking.calls]
+    verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
+    texts: dict[str, tuple[str, ...]] = {}
+    for start in range(0, len(asked), BATCH):
+        batch = asked[start : start + BATCH]
+        asking.publish("items", f"{start:,} of {len(asked):,} items")
+        replies = asking.complete([judge.request(model.model, items[k], k) for k in batch])
+        for k, reply in zip(batch, replies, strict=True):
+            for name, verdict in judge.read(items[k].item_id, reply).items():
+                verdicts[name].append(verdict)
+            if isinstance(reply, Completion):
+                texts[items[k].item_id] = (reply.text,)
+    asking.publish("done", "done")
+    return ModelRatings(
+        judge.plan,
+        tuple(asked),
+        {name: tuple(rows) for name, rows in verdicts.items()},
+        texts,
+        asking.calls,
+        asking.usage,
+        len(rateable) - len(asked),
+    )
+
+
+def _written_plan(asking: _Asking, tasks: Sequence[Task], parts: Sequence[JudgeScores]) -> FusionPlan:
+    asking.publish("plan", "the model writes the plan")
+    reply = asking.complete([Request(asking.model.model, plan_messages(tasks, parts), 0.0, PLAN_TOKENS)])[0]
+    if not isinstance(reply, Completion):
+        raise JudgeError(f"The model wrote no plan: {reply.message}")
+    try:
+        return read_plan(reply.text, [task.aspect for task in tasks], [part.name for part in parts], "model")
+    except UsageError as error:
+        raise JudgeError(
+            f"The model's plan cannot be used: {error} Write the plan yourself, or let it be proposed from the "
+            "measured alignment."
+        ) from error
+
+
+@dataclass
+class _Asking:
+    """Calls to the model, counted and reported: `expected` of them in all."""
+
+    model: LLMJudge
+    expected: int
+    progress: Progress
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def publish(self, phase: str, message: str) -> None:
         self.progress.publish(Stage(phase, message, self.calls, self.expected, self.usage))
 
-    def _complete(self, requests: Sequence[Request]) -> list[Reply]:
+    def complete(self, requests: Sequence[Request]) -> list[Reply]:
         arrived = 0
 
         def count(_index: int, _reply: object) -> None:

@@ -127,34 +127,35 @@ def make_estimator(method: FusionMethod) -> Estimator:
 def restore_estimator(state: Mapping[str, Any]) -> Estimator:
     """The fitted estimator whose `state` was kept.  UsageError for a damaged one."""
     try:
-        made = make_estimator(state["method"])
-        assert isinstance(made, Average | Linear)
-        made.mean_, made.spread_ = _numbers(state, "mean"), _numbers(state, "spread")
-        if made.spread_.size != made.mean_.size or (made.spread_ <= 0).any():
+        estimator = make_estimator(state["method"])
+        assert isinstance(estimator, Average | Linear)
+        mean, spread = _numbers(state, "mean"), _numbers(state, "spread")
+        if spread.size != mean.size or (spread <= 0).any():
             raise ValueError("each mean needs a spread above 0")
-        if isinstance(made, Linear):
-            made.weights_ = _numbers(state, "weights")
-            if made.weights_.size != made.mean_.size:
-                raise ValueError("each mean needs a weight")
-            made.intercept_, made.penalty_ = float(state["intercept"]), float(state["penalty"])
-            if not np.isfinite(made.intercept_):
-                raise ValueError("the intercept is no finite number")
-        else:
-            made.weights_ = np.full(made.mean_.size, 1.0 / max(made.mean_.size, 1))
+        estimator.mean_, estimator.spread_ = mean, spread
+        if isinstance(estimator, Average):
+            estimator.weights_ = np.full(mean.size, 1.0 / max(mean.size, 1))
+            return estimator
+        estimator.weights_ = _numbers(state, "weights")
+        if estimator.weights_.size != mean.size:
+            raise ValueError("each mean needs a weight")
+        estimator.intercept_, estimator.penalty_ = float(state["intercept"]), float(state["penalty"])
+        if not np.isfinite(estimator.intercept_):
+            raise ValueError("the intercept is no finite number")
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"The kept fusion is damaged: {error}.") from error
-    return made
+    return estimator
 
 
 def _numbers(state: Mapping[str, Any], name: str) -> FloatArray:
     """(n,) finite numbers.  ValueError for anything else."""
     listed = state[name]
-    if not isinstance(listed, list) or any(isinstance(one, bool) or not isinstance(one, int | float) for one in listed):
+    if not isinstance(listed, list) or any(isinstance(n, bool) or not isinstance(n, int | float) for n in listed):
         raise ValueError(f"{name} is no list of numbers")
-    found = np.array(listed, dtype=np.float64)
-    if not np.isfinite(found).all():
+    numbers = np.array(listed, dtype=np.float64)
+    if not np.isfinite(numbers).all():
         raise ValueError(f"{name} holds what is no finite number")
-    return found
+    return numbers
 
 
 def _ridge(z: FloatArray, y: FloatArray, penalties: FloatArray) -> FloatArray:
@@ -174,7 +175,7 @@ def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
     fold = np.random.default_rng(0).permutation(int(order.max()) + 1)[order] % folds
     errors = np.zeros(len(PENALTIES))
     for k in range(folds):
-        left = fold == k
-        weights = _ridge(z[:, ~left], y[~left], PENALTIES)
-        errors += ((weights @ z[:, left] - y[left]) ** 2).sum(axis=1)
+        out = fold == k
+        weights = _ridge(z[:, ~out], y[~out], PENALTIES)
+        errors += ((weights @ z[:, out] - y[out]) ** 2).sum(axis=1)
     return float(PENALTIES[int(np.argmin(errors))])

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from core.errors import UsageError
-from core.fusion.plan import FusionPlan, Helper, aspects_block, filled, helpers_block
+from core.fusion.plan import FusionPlan, aspects_block, assistants_block, filled, plain_line
 from core.judging.parse import read_rating
-from core.judging.render import KINDS, SCORING, item_block, neutral, plain, range_words
+from core.judging.render import KINDS, SCORING, item_block, neutral, range_words
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.records import Item, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Verdict
 from core.verdicts import Reading
@@ -33,79 +33,78 @@ _FENCE = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE
 
 @dataclass(frozen=True)
 class FusionJudge:
-    """What an LLM fusion asks: aspects in `tasks` (one kind of item), `helpers` and the `plan` that says their use."""
+    """What an LLM fusion asks: aspects in `tasks` (one kind of item), the assistants `parts` and the `plan` of their
+    use."""
 
     tasks: tuple[Task, ...]
-    helpers: tuple[Helper, ...]
+    parts: tuple[JudgeScores, ...]
     plan: FusionPlan
 
     def __post_init__(self) -> None:
         if not self.tasks:
             raise UsageError("An LLM fusion needs at least one aspect.")
-        known = {helper.name for helper in self.helpers}
+        known = {part.name for part in self.parts}
         strange = [name for name in self.plan.assistants if name not in known]
         if strange:
             raise UsageError(f"The plan names assistants that are not chosen: {', '.join(strange)}.")
         if self.plan.aspects != tuple(task.aspect for task in self.tasks):
             raise UsageError(f"The plan is about {', '.join(self.plan.aspects)}, which are not the aspects asked for.")
+        assistants_block(self.parts)  # each has a score to be introduced with
 
     @cached_property
     def _fixed(self) -> dict[str, str]:
-        used = [helper for helper in self.helpers if helper.name in self.plan.assistants]
         return {
             "thing": KINDS[self.tasks[0].kind].thing,
             "aspects": aspects_block(self.tasks),
-            "assistants": helpers_block(used),
+            "assistants": assistants_block([part for part in self.parts if part.name in self.plan.assistants]),
             "plan": neutral(self.plan.text),
             "form": self._form(),
         }
 
-    @property
-    def overall_scale(self) -> Scale:
-        """That of the first aspect."""
-        return self.tasks[0].scale
+    @cached_property
+    def scales(self) -> dict[str, Scale]:
+        """What a reply is read for: each aspect, and `OVERALL` on the scale of the first."""
+        scales = {task.aspect: task.scale for task in self.tasks}
+        return scales | {OVERALL: scales.get(OVERALL, self.tasks[0].scale)}
 
-    def messages(self, item: Item, numbers: Mapping[str, float | None]) -> tuple[Message, ...]:
-        """The evaluation prompt of one item; `numbers` by assistant, None where it gave none."""
-        lines = []
-        for name in self.plan.assistants:
-            value = numbers.get(name)
-            told = "no number for this item" if value is None or not np.isfinite(value) else f"{value:.4g}"
-            lines.append(f"- {' '.join(plain(name).split())}: {told}")
+    def messages(self, item: Item, position: int) -> tuple[Message, ...]:
+        """The evaluation prompt of the item at `position`, with what each assistant gave it on its own scale."""
+        given = {part.name: part.values[position] for part in self.parts}
+        lines = [
+            f"- {plain_line(name)}: "
+            f"{format(given[name], '.4g') if np.isfinite(given[name]) else 'no number for this item'}"
+            for name in self.plan.assistants
+        ]
         values = self._fixed | {
             "item": item_block(self.tasks[0].kind, item, SCORING),
             "numbers": "\n".join(lines) or "- none",
         }
         return (Message("user", filled(EVALUATE_PROMPT, values)),)
 
-    def request(self, model: str, item: Item, numbers: Mapping[str, float | None]) -> Request:
+    def request(self, model: str, item: Item, position: int) -> Request:
         """One call at temperature 0."""
-        return Request(model, self.messages(item, numbers), 0.0, TOKENS_AN_ASPECT * (len(self.tasks) + 1))
+        return Request(model, self.messages(item, position), 0.0, TOKENS_AN_ASPECT * (len(self.tasks) + 1))
+
+    def tokens(self, items: Sequence[Item], positions: Sequence[int]) -> tuple[int, int]:
+        """(prompt, completion) tokens of rating `items` at `positions`, about 4 characters each."""
+        characters = sum(len(message.content) for k in positions for message in self.messages(items[k], k))
+        return characters // CHARACTERS_PER_TOKEN, len(positions) * (len(self.tasks) + 1) * TOKENS_AN_ASPECT // 2
 
     def read(self, item_id: str, reply: Reply) -> dict[str, Verdict]:
-        """A verdict for each aspect, and under `OVERALL` for all in all; each stands for itself."""
-        scales = {task.aspect: task.scale for task in self.tasks}
-        if OVERALL not in scales:
-            scales[OVERALL] = self.overall_scale
+        """A verdict for each aspect, and under `OVERALL` for all in all; each is read by itself."""
         if isinstance(reply, Failure):
-            return {name: Unscored(item_id, "provider error", reply.message) for name in scales}
+            return {name: Unscored(item_id, "provider error", reply.message) for name in self.scales}
         return {
             name: _verdict(item_id, reading, words, reply)
-            for name, (reading, words) in read_sections(reply, scales).items()
+            for name, (reading, words) in read_sections(reply, self.scales).items()
         }
 
     def _form(self) -> str:
-        names = [(" ".join(plain(task.aspect).split()), task.scale) for task in self.tasks]
-        blocks = [(name, scale) for name, scale in [*names, (OVERALL, self.overall_scale)]]
+        asked = [(plain_line(task.aspect), task.scale) for task in self.tasks]
         return "\n".join(
             f"Aspect: {name}\nExplanation: <two or three sentences>\nScore: <a number {range_words(scale)}>"
-            for name, scale in blocks
+            for name, scale in [*asked, (OVERALL, self.tasks[0].scale)]
         )
-
-
-def numbers_of(parts: Sequence[JudgeScores], position: int) -> dict[str, float | None]:
-    """What each assistant gave the item at `position`, on its own scale; None where it gave nothing."""
-    return {part.name: None if np.isnan(part.values[position]) else float(part.values[position]) for part in parts}
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -115,7 +114,7 @@ def read_sections(reply: Completion, scales: Mapping[str, Scale]) -> dict[str, t
     """(reading, the words it was read from) of every aspect in `scales`.
 
     A reply that is one JSON object is read by its fields, any other by its headings.  In a reply that was cut off the
-    section it was cut in is truncated, and the aspects after it too; the sections before stand.
+    section it was cut in is truncated, and the aspects after it too; the sections before are read.
     """
     if reply.finish == "refusal" or not reply.text.strip():
         return {name: (read_rating(reply.text, scale, name, reply.finish), "") for name, scale in scales.items()}
@@ -124,13 +123,13 @@ def read_sections(reply: Completion, scales: Mapping[str, Scale]) -> dict[str, t
     cut = reply.finish == "length"
     sections = _sections(reply.text, tuple(scales))
     last = max((start for start, _, _ in sections), default=-1)
-    found: dict[str, tuple[Reading, str]] = {}
+    readings: dict[str, tuple[Reading, str]] = {}
     for start, name, words in sections:
         reading = Reading(None, "truncated") if cut and start == last else read_rating(words, scales[name], name)
-        if name not in found or reading.value is not None:  # a later section that can be read stands for the earlier
-            found[name] = (reading, words.strip())
+        if name not in readings or reading.value is not None:  # a later section that can be read replaces the earlier
+            readings[name] = (reading, words.strip())
     nothing: UnscoredReason = "truncated" if cut else _silence(reply.text, scales)
-    return {name: found.get(name, (Reading(None, nothing), "")) for name in scales}
+    return {name: readings.get(name, (Reading(None, nothing), "")) for name in scales}
 
 
 def _silence(text: str, scales: Mapping[str, Scale]) -> UnscoredReason:
@@ -142,18 +141,18 @@ def _silence(text: str, scales: Mapping[str, Scale]) -> UnscoredReason:
 def _sections(text: str, names: Sequence[str]) -> list[tuple[int, str, str]]:
     """(start, aspect, words) of each stretch that begins with a line headed by an aspect's name."""
     by_fold = {" ".join(name.casefold().split()): name for name in names}
-    either = "|".join(re.escape(one).replace(r"\ ", r"\s+") for one in sorted(by_fold, key=len, reverse=True))
+    either = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in sorted(by_fold, key=len, reverse=True))
     head = re.compile(
         rf"(?mi)^[ \t#>*_\-\[(\"'`]*(?:\d{{1,2}}[.)][ \t]*)?(?:aspect[ \t]*[:\-])?[ \t*_\[\"'`]*(?P<name>{either})"
         r"[ \t*_\]\"'`]*"
         r"(?=(?:score|rating)?[ \t*_]*(?:[:=\-–—(\]]|$))"
     )
-    found = [
+    heads = [
         (match.start(), _words_from(text, match), " ".join(match["name"].casefold().split()))
         for match in head.finditer(text)
     ]
-    ends = [*(start for start, _, _ in found[1:]), len(text)][: len(found)]
-    return [(start, by_fold[name], text[begin:end]) for (start, begin, name), end in zip(found, ends, strict=True)]
+    ends = [*(start for start, _, _ in heads[1:]), len(text)][: len(heads)]
+    return [(start, by_fold[name], text[begin:end]) for (start, begin, name), end in zip(heads, ends, strict=True)]
 
 
 def _words_from(text: str, head: re.Match[str]) -> int:
@@ -170,17 +169,17 @@ def _json_fields(text: str) -> dict[str, Any] | None:
     bare = text.strip()
     for candidate in ([fenced[1]] if fenced else []) + ([bare] if bare.startswith("{") else []):
         try:
-            found = json.loads(candidate)
+            body = json.loads(candidate)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
-            inner = found.get("scores", found.get("aspects"))
-            return _folded(inner if isinstance(inner, dict) else found)
+        if isinstance(body, dict):
+            inner = body.get("scores", body.get("aspects"))
+            return _folded(inner if isinstance(inner, dict) else body)
     return None
 
 
-def _folded(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {" ".join(str(name).casefold().replace("_", " ").split()): value for name, value in found.items()}
+def _folded(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {" ".join(str(name).casefold().replace("_", " ").split()): value for name, value in body.items()}
 
 
 def _of_field(fields: Mapping[str, Any], name: str, scale: Scale) -> tuple[Reading, str]:
@@ -190,11 +189,11 @@ def _of_field(fields: Mapping[str, Any], name: str, scale: Scale) -> tuple[Readi
         return Reading(None, "no verdict"), ""
     if isinstance(value, dict):
         inner = _folded(value)
-        told = str(inner.get("explanation") or inner.get("reasons") or inner.get("reason") or "")
+        words = str(inner.get("explanation") or inner.get("reasons") or inner.get("reason") or "")
         stated = inner.get("score", inner.get("rating", inner.get("value")))
         if stated is None:
-            return Reading(None, "no verdict"), told
-        return read_rating(f"Score: {stated}", scale, name), told
+            return Reading(None, "no verdict"), words
+        return read_rating(f"Score: {stated}", scale, name), words
     return read_rating(f"Score: {value}", scale, name), str(value)
 
 
@@ -204,15 +203,3 @@ def _verdict(item_id: str, reading: Reading, words: str, reply: Completion) -> V
         detail = words or "The reply says nothing on this aspect."
         return Unscored(item_id, reason, detail[:500], (reply.text,))
     return Scored(item_id, reading.value, explanation=words, raw=(reply.text,))
-
-
-def tokens_asked(
-    judge: FusionJudge, items: Sequence[Item], parts: Sequence[JudgeScores], positions: Sequence[int]
-) -> tuple[int, int]:
-    """(prompt, completion) tokens of rating `items` at `positions`, about 4 characters each."""
-    characters = sum(
-        len(message.content)
-        for position in positions
-        for message in judge.messages(items[position], numbers_of(parts, position))
-    )
-    return characters // CHARACTERS_PER_TOKEN, len(positions) * (len(judge.tasks) + 1) * TOKENS_AN_ASPECT // 2

@@ -17,11 +17,10 @@ from string import Template
 import numpy as np
 
 from core.errors import UsageError
-from core.fusion.stack import beats_chance
+from core.fusion.stack import Agreement, StackSettings, beats_chance
 from core.judging.render import KINDS, neutral, plain, range_words
 from core.providers.base import Message
 from core.records import Alignment, GoldenSet, JudgeScores, Level, Statistic, Task, content_digest
-from core.stats import align_with_intervals
 
 PROMPTS = Path(__file__).parent / "prompts"
 PLAN_PROMPT = "plan.v1"
@@ -68,34 +67,6 @@ class FusionPlan:
         return "f" + content_digest("fusion plan", self.text).split(":")[1][:12]
 
 
-@dataclass(frozen=True, slots=True)
-class Helper:
-    """An assistant as a prompt introduces it; `low` and `high` end what it gave, `measures` is one sentence."""
-
-    name: str
-    measures: str
-    low: float
-    high: float
-    higher_is_better: bool = True
-
-    @property
-    def words(self) -> str:
-        """One line: name, meaning, range and direction."""
-        better = "higher is better" if self.higher_is_better else "lower is better"
-        measures = " ".join(neutral(self.measures).split()) or "A number from elsewhere."
-        return (
-            f"- {_inline(self.name)}: {measures} Its numbers lie between {self.low:.3g} and {self.high:.3g}; {better}."
-        )
-
-
-def helper_of(judge: JudgeScores) -> Helper:
-    """A judge or metric of the shelf as an assistant.  UsageError when it has no score."""
-    known = judge.values[~np.isnan(judge.values)]
-    if not known.size:
-        raise UsageError(f"{judge.name} has no score, so it cannot assist.")
-    return Helper(judge.name, judge.note, float(known.min()), float(known.max()), judge.higher_is_better)
-
-
 def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], origin: str = "person") -> FusionPlan:
     """The plan that `text` states.
 
@@ -106,54 +77,52 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
         raise UsageError("The plan is empty. Write a line 'aspect: assistant, assistant' for each aspect.")
     if len(text) > LONGEST:
         raise UsageError(f"A plan may have {LONGEST:,} characters; this one has {len(text):,}.")
-    heads = _heads(text, aspects)
-    twice = sorted({aspect for aspect, _, _ in heads if [one[0] for one in heads].count(aspect) > 1})
-    if twice:
+    blocks = _blocks(text, aspects)
+    named = [aspect for aspect, _, _ in blocks]
+    if twice := sorted({aspect for aspect in named if named.count(aspect) > 1}):
         raise UsageError(f"Each aspect may stand once in a plan; these stand twice: {', '.join(twice)}.")
-    missing = [aspect for aspect in aspects if aspect not in {one[0] for one in heads}]
+    missing = [aspect for aspect in aspects if aspect not in named]
     if missing:
         raise UsageError(
             f"The plan says nothing on {', '.join(missing)}. Write a line '{missing[0]}: assistant, assistant' (or "
             f"'{missing[0]}: {NONE}')."
         )
-    uses = {aspect: AspectUse(aspect, _named(names, aspect, assistants), how) for aspect, names, how in heads}
+    uses = {aspect: AspectUse(aspect, _named(names, aspect, assistants), how) for aspect, names, how in blocks}
     return FusionPlan(tuple(uses[aspect] for aspect in aspects), origin)
 
 
-def _heads(text: str, aspects: Sequence[str]) -> list[tuple[str, str, str]]:
+def _blocks(text: str, aspects: Sequence[str]) -> list[tuple[str, str, str]]:
     """(aspect, names, how) of each block, in the order of the text."""
     known = {_folded(aspect): aspect for aspect in aspects}
-    found: list[tuple[str, str, list[str]]] = []
+    blocks: list[tuple[str, str, list[str]]] = []
     for line in text.splitlines():
         head, colon, rest = line.strip(" \t*#-_").partition(":")
         aspect = known.get(_folded(head.strip(" *_`")))
         if colon and aspect is not None:
-            found.append((aspect, rest, []))
-        elif found and line.strip():
-            found[-1][2].append(line.strip())
-    return [(aspect, names, "\n".join(how)) for aspect, names, how in found]
+            blocks.append((aspect, rest, []))
+        elif blocks and line.strip():
+            blocks[-1][2].append(line.strip())
+    return [(aspect, names, "\n".join(how)) for aspect, names, how in blocks]
 
 
 def _named(names: str, aspect: str, assistants: Sequence[str]) -> tuple[str, ...]:
     known = {_folded(name): name for name in assistants}
     given = [name.strip(" \t*_`.\"'") for name in re.split(r"[,;]", names)]
-    found = []
-    for name in (one for one in given if one and _folded(one) != NONE):
+    chosen = []
+    for name in given:
+        if not name or _folded(name) == NONE:
+            continue
         if _folded(name) not in known:
             raise UsageError(
                 f"The plan names {name[:60]!r} for {aspect}, and there is no such assistant. Those chosen are: "
                 f"{', '.join(assistants) or NONE}."
             )
-        found.append(known[_folded(name)])
-    return tuple(dict.fromkeys(found))
+        chosen.append(known[_folded(name)])
+    return tuple(dict.fromkeys(chosen))
 
 
 def _folded(name: str) -> str:
     return " ".join(name.casefold().split())
-
-
-def _inline(name: str) -> str:
-    return " ".join(plain(name).split())
 
 
 # ── who writes it ────────────────────────────────────────────────────────────────────────────────────────────
@@ -172,46 +141,41 @@ def measured_plan(
 
     `parts` holds the assistants by aspect; none of them may have seen labels at `positions` (the caller sees to it).
     """
+    settings = StackSettings(statistic=statistic, level=level, seed=seed, resamples=500)
     uses = []
-    at = np.asarray(positions, dtype=np.intp)
     for aspect, judges in parts.items():
-        labels = golden.labels(aspect)
-        here = at[~np.isnan(labels[at])]
-        found: list[Alignment] = []
-        if judges and here.size:
-            found = align_with_intervals(
-                np.array([judge.upward[here] for judge in judges]),
-                labels[here],
-                golden.source_codes[here],
-                golden.system_codes[here],
-                statistic=statistic,
-                level=level,
-                generator=np.random.default_rng([seed, 5]),
-                resamples=500,
-            )
-        told = [(judge.name, one) for judge, one in zip(judges, found, strict=False) if beats_chance(one)]
-        told.sort(key=lambda pair: -(pair[1].value or 0.0))
-        uses.append(AspectUse(aspect, tuple(name for name, _ in told), _measured_words(told)))
+        at = np.asarray(positions, dtype=np.intp)
+        at = at[~np.isnan(golden.labels(aspect)[at])]
+        alignments: list[Alignment] = []
+        if judges and at.size:
+            matrix = np.array([judge.upward for judge in judges])
+            alignments = Agreement(golden, aspect, settings).align(matrix, at, stream=5)
+        better = [(judge.name, a) for judge, a in zip(judges, alignments, strict=False) if beats_chance(a)]
+        better.sort(key=lambda pair: -(pair[1].value or 0.0))
+        uses.append(AspectUse(aspect, tuple(name for name, _ in better), _measured_words(better)))
     return FusionPlan(tuple(uses), "measured")
 
 
-def _measured_words(told: Sequence[tuple[str, Alignment]]) -> str:
-    if not told:
+def _measured_words(better: Sequence[tuple[str, Alignment]]) -> str:
+    if not better:
         return "No assistant agrees with people here beyond chance; judge from the item alone."
-    first = told[0][1]
-    values = ", ".join(f"{name} {one.value:.2f}" for name, one in told)
+    best = better[0][1]
+    values = ", ".join(f"{name} {alignment.value:.2f}" for name, alignment in better)
     return (
-        f"Agreement with people on {first.n} other items ({first.statistic}, {first.level} level): {values}. Trust "
+        f"Agreement with people on {best.n} other items ({best.statistic}, {best.level} level): {values}. Trust "
         "them in that order, and the item before any of them."
     )
 
 
-def plan_messages(tasks: Sequence[Task], helpers: Sequence[Helper]) -> tuple[Message, ...]:
+# ── the prompts' blocks ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def plan_messages(tasks: Sequence[Task], parts: Sequence[JudgeScores]) -> tuple[Message, ...]:
     """Ask the LLM for a plan."""
     values = {
         "thing": KINDS[tasks[0].kind].thing,
         "aspects": aspects_block(tasks),
-        "assistants": helpers_block(helpers),
+        "assistants": assistants_block(parts),
     }
     return (Message("user", filled(PLAN_PROMPT, values)),)
 
@@ -221,13 +185,30 @@ def aspects_block(tasks: Sequence[Task]) -> str:
     lines = []
     for task in tasks:
         meaning = " ".join(neutral(task.definition).split())
-        lines.append(f"- {_inline(task.aspect)}: a number {range_words(task.scale)}.{f' {meaning}' if meaning else ''}")
+        lines.append(
+            f"- {plain_line(task.aspect)}: a number {range_words(task.scale)}.{f' {meaning}' if meaning else ''}"
+        )
     return "\n".join(lines)
 
 
-def helpers_block(helpers: Sequence[Helper]) -> str:
-    """A line for each assistant."""
-    return "\n".join(helper.words for helper in helpers) or "- none"
+def assistants_block(parts: Sequence[JudgeScores]) -> str:
+    """A line for each assistant: its name, meaning, range and direction.  UsageError for one without a score."""
+    return "\n".join(map(_introduced, parts)) or "- none"
+
+
+def _introduced(part: JudgeScores) -> str:
+    known = part.values[~np.isnan(part.values)]
+    if not known.size:
+        raise UsageError(f"{part.name} has no score, so it cannot assist.")
+    better = "higher is better" if part.higher_is_better else "lower is better"
+    measures = " ".join(neutral(part.note).split()) or "A number from elsewhere."
+    lie = f"Its numbers lie between {known.min():.3g} and {known.max():.3g}"
+    return f"- {plain_line(part.name)}: {measures} {lie}; {better}."
+
+
+def plain_line(name: str) -> str:
+    """A name on one line of a prompt."""
+    return " ".join(plain(name).split())
 
 
 def filled(prompt: str, values: Mapping[str, str]) -> str:

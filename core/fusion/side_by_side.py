@@ -10,13 +10,12 @@ import numpy as np
 from core.data.labels_needed import too_few_to_stack
 from core.errors import UsageError
 from core.fusion.estimators import METHODS, FusionMethod
-from core.fusion.stack import Fusion, StackSettings, fuse, unseen_sides
-from core.records import Alignment, GoldenSet, JudgeScores
-from core.stats import align_with_intervals, holm
+from core.fusion.stack import Agreement, Fusion, StackSettings, fuse, holm_corrected, unseen_split
+from core.records import Alignment, GoldenSet, IntArray, JudgeScores
 
-SEEN = "its calibration saw labels of the items told on"
+SEEN = "its calibration saw labels of the items reported on"
 SHARE_SCORED = 0.9
-"""A judge beside the fusions that scored fewer of the items would stand on other items than they do."""
+"""A judge beside the fusions that scored fewer of the items would be measured on other items than they are."""
 
 
 @dataclass(frozen=True)
@@ -40,59 +39,40 @@ def fuse_all(
     settings: StackSettings,
     beside: Sequence[JudgeScores] = (),
 ) -> FusionTable:
-    """Fuse `parts` by every method on the same two sides.
+    """Fuse `parts` by every method, fitted and reported on the same items.
 
     UsageError when no method can use two parts, AspectError when too few items are unseen; see `fuse`.
     """
-    sides = unseen_sides(golden, aspect, parts, settings)
-    found: dict[FusionMethod, Fusion] = {}
+    split = unseen_split(golden, aspect, parts, settings)
+    fusions: dict[FusionMethod, Fusion] = {}
     failed: dict[FusionMethod, str] = {}
     for method in METHODS:
-        if method != "average" and (why := too_few_to_stack(sides.fit.size)):
+        if method != "average" and (why := too_few_to_stack(split.fit.size)):
             failed[method] = f"{why}."
             continue
         try:
-            found[method] = fuse(golden, aspect, parts, replace(settings, method=method), sides)
+            fusions[method] = fuse(golden, aspect, parts, replace(settings, method=method), split)
         except UsageError as error:
             failed[method] = str(error)
-    if not found:
+    if not fusions:
         raise UsageError(next(iter(failed.values())))
-    told, refused = _beside(golden, aspect, beside, next(iter(found.values())).report, settings)
-    return FusionTable(_corrected(found), failed, told, refused)
-
-
-def _corrected(found: Mapping[FusionMethod, Fusion]) -> dict[FusionMethod, Fusion]:
-    tests = [one.against_best for one in found.values()]
-    corrected = holm([np.nan if test is None or test.p is None else test.p for test in tests])
-    return {
-        method: one
-        if one.against_best is None
-        else replace(one, against_best=replace(one.against_best, p=None if np.isnan(p) else float(p)))
-        for (method, one), p in zip(found.items(), corrected, strict=True)
-    }
+    tests = holm_corrected([fusion.against_best for fusion in fusions.values()])
+    corrected = {m: replace(f, against_best=test) for (m, f), test in zip(fusions.items(), tests, strict=True)}
+    return FusionTable(corrected, failed, *_beside(Agreement(golden, aspect, settings), beside, split.report))
 
 
 def _beside(
-    golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], report: Sequence[int], settings: StackSettings
+    agreement: Agreement, judges: Sequence[JudgeScores], report: IntArray
 ) -> tuple[dict[str, Alignment], dict[str, str]]:
-    at = np.asarray(report, dtype=np.intp)
+    """Alignments of the judges on the report items by name, and why others have none."""
     refused = {}
-    for one in judges:
-        if set(one.seen).intersection(report):
-            refused[one.name] = SEEN
-        elif (n := int((~np.isnan(one.values[at])).sum())) < SHARE_SCORED * at.size:
-            refused[one.name] = f"it scored only {n} of these {at.size} items"
-    clean = [one for one in judges if one.name not in refused]
+    for judge in judges:
+        if set(judge.seen).intersection(report.tolist()):
+            refused[judge.name] = SEEN
+        elif (n := int((~np.isnan(judge.values[report])).sum())) < SHARE_SCORED * report.size:
+            refused[judge.name] = f"it scored only {n} of these {report.size} items"
+    clean = [judge for judge in judges if judge.name not in refused]
     if not clean:
         return {}, refused
-    told = align_with_intervals(
-        np.array([one.upward for one in clean])[:, at],
-        golden.labels(aspect)[at],
-        golden.source_codes[at],
-        golden.system_codes[at],
-        statistic=settings.statistic,
-        level=settings.level,
-        generator=np.random.default_rng([settings.seed, 1]),
-        resamples=settings.resamples,
-    )
-    return {one.name: alignment for one, alignment in zip(clean, told, strict=True)}, refused
+    alignments = agreement.align(np.array([judge.upward for judge in clean]), report)
+    return {judge.name: alignment for judge, alignment in zip(clean, alignments, strict=True)}, refused

@@ -1,13 +1,14 @@
 """Statistical fusion: several judges and metrics of a golden set joined into one judge, without any further call.
 
 Fitting and choosing use one half of the sources that no part has seen, the report the other half: neither the parts'
-own calibration nor the weights ever meet an item on which an alignment is told.
+own calibration nor the weights ever meet an item on which an alignment is reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -15,13 +16,13 @@ import numpy as np
 from core.data.labels_needed import TO_STACK, too_few_to_stack
 from core.data.split import inner_fold
 from core.errors import AspectError, UsageError
-from core.fusion.estimators import FusionMethod, make_estimator
+from core.fusion.estimators import Estimator, FusionMethod, make_estimator
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Level, Statistic, Unscored
 from core.stats import LEAST_SOURCES, Difference, align_with_intervals, holm, paired_difference, spearman
 from core.stats.correlation import average_ranks
 
 MIN_ITEMS = 20
-"""Fewer labelled items on a side than this, and nothing is fitted or told."""
+"""Fewer labelled items to fit or to report on than this, and nothing is."""
 MIN_SOURCES = 4
 WEIGHT_RESAMPLES = 200
 Least = Literal["not opposed", "beyond chance"]
@@ -29,7 +30,7 @@ Least = Literal["not opposed", "beyond chance"]
 
 @dataclass(frozen=True, slots=True)
 class StackSettings:
-    """How to fuse and how to tell: `fit_share` of the unseen sources is fitted on, the rest is reported on."""
+    """How to fuse and how to report: `fit_share` of the unseen sources is fitted on, the rest is reported on."""
 
     method: FusionMethod = "average"
     statistic: Statistic = "spearman"
@@ -91,12 +92,12 @@ class Fusion:
         return {
             "method": self.method,
             "fused": self.fused.as_json(),
-            "parts": {name: one.as_json() for name, one in self.parts.items()},
+            "parts": {name: alignment.as_json() for name, alignment in self.parts.items()},
             "left_out": dict(self.left_out),
-            "weights": {one.name: one.value for one in self.weights},
+            "weights": {weight.name: weight.value for weight in self.weights},
             "without": {
-                one.name: one.alignment.as_json() | {"fused_minus_this": one.difference.as_json()}
-                for one in self.without
+                rest.name: rest.alignment.as_json() | {"fused_minus_this": rest.difference.as_json()}
+                for rest in self.without
             },
             "best_part": self.best_part,
             "against_best": None if self.against_best is None else self.against_best.as_json(),
@@ -107,12 +108,47 @@ class Fusion:
 
 
 @dataclass(frozen=True)
-class Sides:
-    """Positions to fit on and to report on (n_fit,), (n_report,), of different sources; `notes` say what is no part."""
+class FusionSplit:
+    """Positions to fit on and to report on (n_fit,), (n_report,), of different sources; `notes` say what was left
+    aside."""
 
     fit: IntArray
     report: IntArray
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of scores with the people on one aspect of a golden set, at any positions."""
+
+    golden: GoldenSet
+    aspect: str
+    settings: StackSettings
+
+    @cached_property
+    def labels(self) -> FloatArray:
+        return self.golden.labels(self.aspect)
+
+    def align(self, matrix: FloatArray, at: IntArray, *, stream: int = 1) -> list[Alignment]:
+        """One alignment for each row of `matrix` (n_judges, n_items), at the positions `at`."""
+        return align_with_intervals(matrix[:, at], *self._people(at), **self._how(stream))
+
+    def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
+        """The alignment of `a` minus that of `b`, both (n_items,), on the items of `at` that both scored."""
+        return paired_difference(a[at], b[at], *self._people(at), **self._how(2))
+
+    def _people(self, at: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+        return self.labels[at], self.golden.source_codes[at], self.golden.system_codes[at]
+
+    def _how(self, stream: int) -> dict[str, Any]:
+        how = self.settings
+        generator = np.random.default_rng([how.seed, stream])
+        return {
+            "statistic": how.statistic,
+            "level": how.level,
+            "generator": generator,
+            "resamples": how.resamples,
+        }
 
 
 def fuse(
@@ -120,12 +156,12 @@ def fuse(
     aspect: str,
     parts: Sequence[JudgeScores],
     settings: StackSettings,
-    sides: Sides | None = None,
+    split: FusionSplit | None = None,
 ) -> Fusion:
     """Fuse `parts` (judges of this golden set, of any scales) on one aspect (METHODS §6, without further calls).
 
-    With `sides` the items to fit and to report on are given, and what the parts have `seen` is taken to be met: their
-    scores on the fit items must then come from judges that were not taught there (`core.fusion.taught`).
+    With a `split` the items to fit and to report on are given, and what the parts have `seen` is taken to be met: their
+    scores on the fit items must then be cross-fitted (`core.fusion.cross_fitting`).
 
     On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
 
@@ -137,61 +173,43 @@ def fuse(
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise UsageError("Two parts have the same name; rename one, so that people can tell them apart.")
-    sides = sides or unseen_sides(golden, aspect, parts, settings)
-    settings, sides = _affordable(settings, sides)
-    matrix = np.array([part.upward for part in parts])
-    labels, sources, systems = golden.labels(aspect), golden.source_codes, golden.system_codes
-    on = _On(labels, sources, systems, settings)
-    standing = on.align(matrix, sides.fit)
-    few = sides.fit.size < TO_STACK or np.unique(sources[sides.fit]).size < LEAST_SOURCES
-    least: Least | None = None if settings.method != "average" else "not opposed" if few else "beyond chance"
-    left_out = _unusable(names, matrix[:, sides.fit], standing, least)
+    settings, split = _affordable(settings, split or unseen_split(golden, aspect, parts, settings))
+    agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
+    on_fit = agreement.align(matrix, split.fit)
+    left_out = _unusable(names, matrix[:, split.fit], on_fit, _least(golden, settings, split))
     kept = [k for k, name in enumerate(names) if name not in left_out]
     if len(kept) < 2:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"A fusion needs at least two usable parts; {len(kept)} came. {why}")
-    estimator = make_estimator(settings.method).fit(matrix[kept][:, sides.fit], labels[sides.fit], sources[sides.fit])
-    values = estimator.score(matrix[kept])
-    told = on.align(np.vstack([values, matrix]), sides.report)
-    best = max(kept, key=lambda k: -np.inf if standing[k].value is None else float(standing[k].value or 0.0))
+    used = _Parts([parts[k] for k in kept], matrix[kept], agreement, split)
+    estimator = used.fitted()
+    values = estimator.score(used.matrix)
+    on_report = agreement.align(np.vstack([values, matrix]), split.report)
+    best = max(kept, key=lambda k: -np.inf if on_fit[k].value is None else float(on_fit[k].value or 0.0))
     return Fusion(
         method=settings.method,
-        judge=_judge(golden, aspect, [parts[k] for k in kept], values, _Made(settings.method, sides)),
-        fused=told[0],
-        parts=dict(zip(names, told[1:], strict=True)),
+        judge=used.fused(values),
+        fused=on_report[0],
+        parts=dict(zip(names, on_report[1:], strict=True)),
         left_out=left_out,
-        weights=_weights([names[k] for k in kept], matrix[kept], on, sides.fit, estimator.weights_),
-        without=_ablated([names[k] for k in kept], matrix[kept], values, on, sides),
-        against_best=on.difference(values, matrix[best], sides.report),
+        weights=used.weights(estimator.weights_),
+        without=used.ablated(values),
+        against_best=agreement.difference(values, matrix[best], split.report),
         best_part=names[best],
-        between=_between(matrix[:, sides.report]),
-        fit=tuple(int(k) for k in sides.fit),
-        report=tuple(int(k) for k in sides.report),
-        state=estimator.state() | {"parts": [names[k] for k in kept]},
-        notes=sides.notes,
+        between=_between(matrix[:, split.report]),
+        fit=tuple(int(k) for k in split.fit),
+        report=tuple(int(k) for k in split.report),
+        state=estimator.state() | {"parts": used.names},
+        notes=split.notes,
     )
 
 
-def _affordable(settings: StackSettings, sides: Sides) -> tuple[StackSettings, Sides]:
-    """The average where the labels to fit on are too few to learn weights from, with a note that says so."""
-    why = "" if settings.method == "average" else too_few_to_stack(sides.fit.size)
-    if not why:
-        return settings, sides
-    note = f"{why}. The parts are averaged instead of joined by {settings.method}."
-    return replace(settings, method="average"), replace(sides, notes=(*sides.notes, note))
-
-
-def unseen_sides(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings: StackSettings) -> Sides:
+def unseen_split(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings: StackSettings) -> FusionSplit:
     """Labelled items of sources that no part has seen, split by source.  AspectError where too few are left."""
-    seen = np.zeros(len(golden.items), dtype=bool)
-    for part in parts:
-        seen[list(part.seen)] = True
-    labelled = ~np.isnan(golden.labels(aspect))
-    # a source of which a part has seen any item is not fresh either
-    stale = np.isin(golden.source_codes, np.unique(golden.source_codes[seen])) if seen.any() else seen
+    labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
     fresh = np.flatnonzero(labelled & ~stale)
     notes = []
-    if seen.any():
+    if stale.any():
         notes.append(
             f"{int((labelled & stale).sum())} labelled items are left aside because a part was calibrated or fitted on "
             f"their sources; {fresh.size} are left."
@@ -205,153 +223,158 @@ def unseen_sides(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], s
             file=golden.name,
         )
     fold = inner_fold(fresh.tolist(), golden.source_codes, settings.fit_share, settings.seed)
-    return Sides(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), tuple(notes))
+    return FusionSplit(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), tuple(notes))
 
 
-@dataclass(frozen=True)
-class _On:
-    """Alignments on a golden set's arrays."""
+def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """(n_items,) which items are of a source of which a part has seen any item's label: none of them is fresh."""
+    seen = sorted({k for part in parts for k in part.seen})
+    return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
 
-    labels: FloatArray
-    sources: IntArray
-    systems: IntArray
-    settings: StackSettings
 
-    def align(self, matrix: FloatArray, at: IntArray) -> list[Alignment]:
-        return align_with_intervals(
-            matrix[:, at],
-            self.labels[at],
-            self.sources[at],
-            self.systems[at],
-            statistic=self.settings.statistic,
-            level=self.settings.level,
-            generator=np.random.default_rng([self.settings.seed, 1]),
-            resamples=self.settings.resamples,
-        )
+def beats_chance(alignment: Alignment) -> bool:
+    """Whether the whole interval lies above 0."""
+    return alignment.value is not None and alignment.interval is not None and alignment.interval.low > 0
 
-    def difference(self, one: FloatArray, other: FloatArray, at: IntArray) -> Difference:
-        return paired_difference(
-            one[at],
-            other[at],
-            self.labels[at],
-            self.sources[at],
-            self.systems[at],
-            statistic=self.settings.statistic,
-            level=self.settings.level,
-            generator=np.random.default_rng([self.settings.seed, 2]),
-            resamples=self.settings.resamples,
-        )
+
+# ── which parts, which method ────────────────────────────────────────────────────────────────────────────────
+
+
+def _affordable(settings: StackSettings, split: FusionSplit) -> tuple[StackSettings, FusionSplit]:
+    """The average where the labels to fit on are too few to learn weights from, with a note that says so."""
+    why = "" if settings.method == "average" else too_few_to_stack(split.fit.size)
+    if not why:
+        return settings, split
+    note = f"{why}. The parts are averaged instead of joined by {settings.method}."
+    return replace(settings, method="average"), replace(split, notes=(*split.notes, note))
+
+
+def _least(golden: GoldenSet, settings: StackSettings, split: FusionSplit) -> Least | None:
+    """The agreement with people on the fit items that a part needs; None where weights can tell."""
+    if settings.method != "average":
+        return None
+    few = split.fit.size < TO_STACK or np.unique(golden.source_codes[split.fit]).size < LEAST_SOURCES
+    return "not opposed" if few else "beyond chance"
 
 
 def _unusable(
-    names: Sequence[str], on_fit: FloatArray, standing: Sequence[Alignment], least: Least | None
+    names: Sequence[str], on_fit: FloatArray, alignments: Sequence[Alignment], least: Least | None
 ) -> dict[str, str]:
-    """Name → why a part cannot be used; `least` is the agreement with people on the fit items that it needs."""
-    found = {}
-    for name, row, one in zip(names, on_fit, standing, strict=True):
+    """Name → why a part cannot be used."""
+    reasons = {}
+    for name, row, alignment in zip(names, on_fit, alignments, strict=True):
         known = row[~np.isnan(row)]
+        value = "undefined" if alignment.value is None else f"{alignment.value:.2f}"
         if not known.size:
-            found[name] = "it has no score on the items to fit on"
+            reasons[name] = "it has no score on the items to fit on"
         elif known.min() == known.max():
-            found[name] = "all its scores are equal on the items to fit on"
-        elif least == "not opposed" and one.interval is not None and one.interval.high < 0:
-            found[name] = f"it disagrees with people beyond chance on the {one.n} items to fit on ({_value(one)})"
-        elif least == "beyond chance" and not beats_chance(one):
-            found[name] = f"it does not beat chance on the {one.n} items to fit on ({_value(one)})"
-    return found
+            reasons[name] = "all its scores are equal on the items to fit on"
+        elif least == "not opposed" and alignment.interval is not None and alignment.interval.high < 0:
+            reasons[name] = f"it disagrees with people beyond chance on the {alignment.n} items to fit on ({value})"
+        elif least == "beyond chance" and not beats_chance(alignment):
+            reasons[name] = f"it does not beat chance on the {alignment.n} items to fit on ({value})"
+    return reasons
 
 
-def _value(found: Alignment) -> str:
-    return "undefined" if found.value is None else f"{found.value:.2f}"
-
-
-def beats_chance(found: Alignment) -> bool:
-    """Whether the whole interval lies above 0."""
-    return found.value is not None and found.interval is not None and found.interval.low > 0
+# ── what is reported of a fusion ─────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class _Made:
-    method: FusionMethod
-    sides: Sides
+class _Parts:
+    """The parts of a fusion: `matrix` (n_parts, n_items) are their scores, turned so that more is better."""
 
+    judges: list[JudgeScores]
+    matrix: FloatArray
+    agreement: Agreement
+    split: FusionSplit
 
-def _judge(golden: GoldenSet, aspect: str, used: Sequence[JudgeScores], values: FloatArray, made: _Made) -> JudgeScores:
-    seen = sorted({int(k) for k in made.sides.fit}.union(*(part.seen for part in used)))
-    missing = tuple(
-        Unscored(golden.items[int(k)].item_id, "missing input", "No part of the fusion has a score.")
-        for k in np.flatnonzero(np.isnan(values))
-    )
-    costs = [part.calls_per_item for part in used]
-    return JudgeScores(
-        name=f"fusion ({made.method}) of {len(used)}",
-        kind="fused",
-        aspect=aspect,
-        values=values,
-        unscored=missing,
-        seen=tuple(seen),
-        on_scale=made.method != "average",
-        note=f"{made.method} of {', '.join(part.name for part in used)}, fitted on {len(made.sides.fit)} items.",
-        calls_per_item=None if any(cost is None for cost in costs) else float(sum(cost or 0.0 for cost in costs)),
-    )
+    @property
+    def names(self) -> list[str]:
+        return [judge.name for judge in self.judges]
 
+    def fitted(self, matrix: FloatArray | None = None) -> Estimator:
+        """The estimator fitted on the fit items, of all parts or of the rows in `matrix`."""
+        fit, rows = self.split.fit, self.matrix if matrix is None else matrix
+        estimator = make_estimator(self.agreement.settings.method)
+        return estimator.fit(rows[:, fit], self.agreement.labels[fit], self.agreement.golden.source_codes[fit])
 
-def _weights(
-    names: Sequence[str], matrix: FloatArray, on: _On, fit: IntArray, weights: FloatArray
-) -> tuple[Weight, ...]:
-    """Weights with intervals from refitting on resampled sources; none for the average, whose shares are given."""
-    if on.settings.method == "average":
-        return tuple(Weight(name, float(value), None) for name, value in zip(names, weights, strict=True))
-    rng = np.random.default_rng([on.settings.seed, 3])
-    codes = on.sources[fit]
-    places = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-    drawn = np.empty((WEIGHT_RESAMPLES, len(names)))
-    for k in range(WEIGHT_RESAMPLES):
-        picks = rng.integers(0, len(places), len(places))
-        at = np.concatenate([places[p] for p in picks])
-        group = np.repeat(np.arange(len(picks)), [places[p].size for p in picks])  # a source drawn twice is two
-        drawn[k] = make_estimator(on.settings.method).fit(matrix[:, fit[at]], on.labels[fit[at]], group).weights_
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    made = f"refitted on resampled sources, {WEIGHT_RESAMPLES}"
-    return tuple(
-        Weight(name, float(weights[k]), Interval(float(low[k]), float(high[k]), method=made))
-        for k, name in enumerate(names)
-    )
-
-
-def _ablated(names: Sequence[str], matrix: FloatArray, whole: FloatArray, on: _On, sides: Sides) -> tuple[Without, ...]:
-    """The fusion refitted without each part, where two are left."""
-    found = []
-    for k, name in enumerate(names) if len(names) > 2 else ():
-        rest = np.delete(matrix, k, axis=0)
-        estimator = make_estimator(on.settings.method).fit(
-            rest[:, sides.fit], on.labels[sides.fit], on.sources[sides.fit]
+    def fused(self, values: FloatArray) -> JudgeScores:
+        """The fusion as a judge with these scores (n_items,)."""
+        method, items, fit = self.agreement.settings.method, self.agreement.golden.items, self.split.fit.tolist()
+        costs = [judge.calls_per_item for judge in self.judges]
+        return JudgeScores(
+            name=f"fusion ({method}) of {len(self.judges)}",
+            kind="fused",
+            aspect=self.agreement.aspect,
+            values=values,
+            unscored=tuple(
+                Unscored(items[k].item_id, "missing input", "No part of the fusion has a score.")
+                for k in np.flatnonzero(np.isnan(values)).tolist()
+            ),
+            seen=tuple(sorted({*fit}.union(*(judge.seen for judge in self.judges)))),
+            on_scale=method != "average",
+            note=f"{method} of {', '.join(self.names)}, fitted on {len(fit)} items.",
+            calls_per_item=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
         )
-        values = estimator.score(rest)
-        found.append(
-            Without(name, on.align(values[None, :], sides.report)[0], on.difference(whole, values, sides.report))
+
+    def weights(self, weights: FloatArray) -> tuple[Weight, ...]:
+        """Weights with intervals from refitting on resampled sources; none for the average, whose shares are given."""
+        settings, fit = self.agreement.settings, self.split.fit
+        if settings.method == "average":
+            return tuple(Weight(name, float(value), None) for name, value in zip(self.names, weights, strict=True))
+        rng = np.random.default_rng([settings.seed, 3])
+        codes, labels = self.agreement.golden.source_codes[fit], self.agreement.labels
+        sources = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+        drawn = np.empty((WEIGHT_RESAMPLES, len(self.names)))
+        for k in range(WEIGHT_RESAMPLES):
+            picks = rng.integers(0, len(sources), len(sources))
+            at = fit[np.concatenate([sources[pick] for pick in picks])]
+            group = np.repeat(np.arange(len(picks)), [sources[pick].size for pick in picks])  # drawn twice: two sources
+            drawn[k] = make_estimator(settings.method).fit(self.matrix[:, at], labels[at], group).weights_
+        low, high = np.quantile(drawn, [0.025, 0.975], axis=0).tolist()
+        method = f"refitted on resampled sources, {WEIGHT_RESAMPLES}"
+        return tuple(
+            Weight(name, float(weights[k]), Interval(low[k], high[k], method=method))
+            for k, name in enumerate(self.names)
         )
-    corrected = holm([np.nan if one.difference.p is None else one.difference.p for one in found])
-    return tuple(
-        replace(one, difference=replace(one.difference, p=None if np.isnan(p) else float(p)))
-        for one, p in zip(found, corrected, strict=True)
-    )
+
+    def ablated(self, whole: FloatArray) -> tuple[Without, ...]:
+        """The fusion refitted without each part, where two are left; one Holm correction over all of them."""
+        ablations = []
+        for k, name in enumerate(self.names) if len(self.names) > 2 else ():
+            rest = np.delete(self.matrix, k, axis=0)
+            values, report = self.fitted(rest).score(rest), self.split.report
+            alignment = self.agreement.align(values[None, :], report)[0]
+            ablations.append(Without(name, alignment, self.agreement.difference(whole, values, report)))
+        corrected = holm_corrected([ablation.difference for ablation in ablations])
+        return tuple(
+            replace(a, difference=test) for a, test in zip(ablations, corrected, strict=True) if test is not None
+        )
+
+
+def holm_corrected(differences: Sequence[Difference | None]) -> list[Difference | None]:
+    """The same differences with Holm's p over those that have one."""
+    corrected = holm([np.nan if test is None or test.p is None else test.p for test in differences])
+    return [
+        test if test is None else replace(test, p=None if np.isnan(p) else float(p))
+        for test, p in zip(differences, corrected, strict=True)
+    ]
 
 
 def _between(on_report: FloatArray) -> FloatArray:
     """Spearman between the parts, pair by pair on the items that both scored."""
     k = len(on_report)
-    found = np.full((k, k), np.nan)
+    between = np.full((k, k), np.nan)
     for i in range(k):
         for j in range(i, k):
             both = ~np.isnan(on_report[i]) & ~np.isnan(on_report[j])
             if both.sum() > 1:
-                found[i, j] = found[j, i] = spearman(on_report[i, both], on_report[j, both])
-    return found
+                between[i, j] = between[j, i] = spearman(on_report[i, both], on_report[j, both])
+    return between
 
 
 def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 50) -> tuple[int, ...]:
-    """Positions (of `at`) on which the parts part most: largest spread of their rank shares first."""
+    """Positions (of `at`) on which the parts disagree most: largest spread of their rank shares first."""
     positions = np.asarray(at, dtype=np.intp)
     rows = []
     for part in parts:

@@ -304,3 +304,18 @@ def _scripted(seed: int, replies: ReplyStore | None, sampling: Sampling | None) 
         sampling=sampling,
         cost_of=lambda _prompt, _completion: 0.0,
     )
+
+
+def language_model(
+    spec: str, settings: Settings, replies: ReplyStore | None = None, *, gate: Gate = CAREFUL
+) -> LLMJudge:
+    """The judge of `spec`, if a language model answers behind it; close it when done.  UsageError for any other."""
+    judge = make_judge(spec, settings, replies, gate=gate)
+    if isinstance(judge, LLMJudge):
+        return judge
+    judge.close()
+    kind = "offline judge is no language model" if spec == "offline" else "file holds no language model to ask"
+    raise UsageError(
+        f"The {kind}: there are no styles to ask it in. Choose an endpoint (openai:MODEL@BASE_URL), or scripted, the "
+        "stand-in for demonstrations."
+    )

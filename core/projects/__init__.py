@@ -22,7 +22,6 @@ from core.projects.consent import allow_endpoint, endpoints_of_project, endpoint
 from core.projects.criteria import get_criteria, list_criteria, save_edit
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome
 from core.projects.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
-from core.projects.fusion_plans import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
 from core.projects.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set, read_upload
 from core.projects.items import explain_item, item_changes, item_scores
 from core.projects.judges import (
@@ -62,6 +61,7 @@ from core.projects.meetings import (
     suggest_agenda,
 )
 from core.projects.metrics import start_metrics
+from core.projects.model_fusion import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
 from core.projects.people import list_events, list_people, log_csv, log_page
 from core.projects.project_list import (
     create_project,

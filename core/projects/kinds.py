@@ -14,24 +14,23 @@ from typing import Any
 from core.calibration.ablate import Ablation
 from core.calibration.rounds import RoundResult
 from core.calibration.steps import Calibration, Standing
+from core.comparison.styles.records import GridSnapshot, StylesRequest, StylesView
 from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
+from core.fusion.records import FusionRequest, FusionRunView
 from core.jobs.progress import RunProgress
 from core.jobs.routing import Wants, placement
-from core.jobs.runs.fusion import run_fusion
-from core.jobs.runs.styles import run_styles
 from core.kept import Run, RunRequest, Worker
 from core.projects.access import requires
 from core.projects.analyses import AblationRequest, run_ablation
 from core.projects.calibration import CalibrationRequest, run_calibration
 from core.projects.metrics import MetricsRequest, MetricsResult, names_a_model, run_metrics
+from core.projects.model_fusion import run_fusion
 from core.projects.recheck import RecheckRequest, run_recheck
 from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval
 from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore
 from core.projects.rounds import RoundRequest, run_round
-from core.projects.style_grid.plan import GridStanding
-from core.projects.views.fusion import FusionRequest, FusionRunView
-from core.projects.views.styles import StylesRequest, StylesView
+from core.projects.styles import run_styles
 from core.projects.work import RunWork
 from core.settings import Settings
 from core.store.codec import unpack
@@ -63,7 +62,7 @@ KINDS: dict[str, Kind] = {
     "metrics": Kind(MetricsRequest, MetricsResult, run_metrics, wants_gpu=names_a_model),
     "recheck": Kind(RecheckRequest, Recheck, run_recheck),
     "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, DOCUMENTS, reads_a_model),
-    "styles": Kind(StylesRequest, StylesView, run_styles, {SNAPSHOT: GridStanding}),
+    "styles": Kind(StylesRequest, StylesView, run_styles, {SNAPSHOT: GridSnapshot}),
 }
 
 

@@ -1,16 +1,27 @@
-"""Judging styles: what a grid will cost, its start, and the evaluation steps that come out of it."""
+"""Judging styles: what a grid will cost, its start and its run, and the evaluation steps that come out of it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from core.comparison.styles.grid import StyleGrid
+from core.comparison.styles.records import (
+    GridSnapshot,
+    StepsAnswer,
+    StepsView,
+    StylesEstimate,
+    StylesRequest,
+    StylesView,
+)
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import MOST_STEPS
 from core.kept import Run
 from core.projects.access import requires
+from core.projects.calibration import CalibrationRequest
 from core.projects.runs import start_run
-from core.projects.views.styles import StepsView, StylesEstimate, StylesRequest, StylesView
 from core.records import Criteria, GoldenSet, Provenance, content_digest
 from core.settings import Settings
 from core.store.codec import pack, unpack
@@ -18,7 +29,7 @@ from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.projects.style_grid.plan import GridPlan
+    from core.projects.work import RunWork
 
 _NO_MODEL = ("offline", "hf:")
 
@@ -30,10 +41,9 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
     Raises what the start would: UsageError for a judge that is no language model or criteria of another aspect,
     AuthError without a key, AspectError when too few labels are left to measure on, NotFoundError for unknown ids.
     """
-    from core.projects.style_grid.estimate import estimated
+    from core.comparison.styles.estimate import estimate_grid
 
-    golden = store.goldens.load(request.golden_id)
-    return estimated(golden, plan_of(store, golden, request).columns, request, settings)
+    return estimate_grid(grid_of(store, store.goldens.load(request.golden_id), request), settings)
 
 
 @requires("reviewer", "started a grid of styles")
@@ -52,7 +62,7 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
         )
     store.projects.get(request.project_id)
     golden = store.goldens.get(request.golden_id)
-    known = [one.aspect for one in golden.aspects]
+    known = [labelled.aspect for labelled in golden.aspects]
     if unknown := [aspect for aspect in request.aspects if aspect not in known]:
         raise NotFoundError(f"{golden.name} has no aspect {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
     for aspect in request.aspects:
@@ -62,16 +72,46 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
     return start_run(store, settings, "styles", request, title=title, judge_spec=request.judge_spec)
 
 
+def run_styles(work: RunWork) -> StylesView:
+    """Ask the whole grid, cell by cell, as far as the budget reaches; every finished style is entered as a judge."""
+    from core.comparison.styles.run import run_grid
+
+    return run_grid(
+        grid_of(work.store, work.golden, work.request(StylesRequest)),
+        work.settings,
+        work.replies,
+        gate=work.gate,
+        enter=work.add_judge,
+        steps_of=partial(_steps, work),
+        run_id=work.run.run_id,
+        progress=work.progress,
+    ).view
+
+
+def _steps(work: RunWork, aspect: str, write: Callable[[], StepsAnswer]) -> StepsAnswer:
+    """Evaluation steps as they were when this was first asked, kept with the run for people to see and edit.
+
+    A person's version where one was saved by then, else the model's.
+    """
+    written = steps_document(aspect, edited=False)
+    answer = work.kept(f"asked {written}", StepsAnswer)
+    if answer is None:
+        saved = run_steps(work.store, work.run.run_id, aspect)
+        answer = StepsAnswer(saved.text, edited=True) if saved is not None and saved.edited else write()
+        work.keep(f"asked {written}", answer)
+    if answer.text and not answer.edited:
+        work.keep(written, StepsView(aspect, answer.text, edited=False, run_id=work.run.run_id))
+    return answer
+
+
 @requires("viewer")
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
-    """What a grid has come to by now, or in the end; None before its first sign.  NotFoundError for an unknown id."""
+    """What has come of a grid by now, or in the end; None before its first sign.  NotFoundError for an unknown id."""
     store.runs.get(run_id)
-    from core.projects.style_grid.plan import GridStanding
-
-    if (result := store.results.document(run_id, RESULT)) is not None:
-        return unpack(StylesView, result)
-    snapshot = store.results.document(run_id, SNAPSHOT)
-    return None if snapshot is None else unpack(GridStanding, snapshot).view
+    if (result := store.results.read(run_id, RESULT, StylesView)) is not None:
+        return result
+    snapshot = store.results.read(run_id, SNAPSHOT, GridSnapshot)
+    return None if snapshot is None else snapshot.view
 
 
 @requires("reviewer", "edited evaluation steps")
@@ -93,11 +133,9 @@ def save_steps(store: Store, run_id: str, aspect: str, text: str) -> None:
 @requires("viewer")
 def run_steps(store: Store, run_id: str, aspect: str) -> StepsView | None:
     """The steps of an aspect in a run: a person's version if there is one, else the model's, else None."""
-    for edited in (True, False):
-        found = store.results.document(run_id, steps_document(aspect, edited=edited))
-        if found is not None and (steps := unpack(StepsView, found)).text:
-            return steps
-    return None
+    names = [steps_document(aspect, edited=edited) for edited in (True, False)]
+    versions = [store.results.read(run_id, name, StepsView) for name in names]
+    return next((steps for steps in versions if steps is not None and steps.text), None)
 
 
 @requires("viewer")
@@ -114,34 +152,87 @@ def steps_document(aspect: str, *, edited: bool) -> str:
     return f"steps {'edited' if edited else 'written'} {content_digest('aspect', aspect)[7:19]}"
 
 
-# ── the plan of a run ────────────────────────────────────────────────────────────────────────────────────────
+# ── what a request means on the store ────────────────────────────────────────────────────────────────────────
 
 
-def plan_of(store: Store, golden: GoldenSet, request: StylesRequest, run_id: str = "") -> GridPlan:
-    """The grid that `request` asks for, with the criteria of the project and what they saw; prices not yet in it."""
-    from core.projects.style_grid.plan import GridPlan, column_of
-    from core.projects.style_grid.seen import criteria_saw
-    from core.public import task_of
-
-    columns = []
-    for aspect in request.aspects:
-        task = task_of(golden, aspect)
-        criteria = _criteria_of(store, request, aspect)
-        columns.append(column_of(golden, task, request, criteria, criteria_saw(store, golden, criteria)))
-    return GridPlan(request, tuple(columns), {}, run_id=run_id)
+def grid_of(store: Store, golden: GoldenSet, request: StylesRequest) -> StyleGrid:
+    """The grid that `request` asks for, with the criteria of the project and what they saw."""
+    criteria = {aspect: _criteria_of(store, request, aspect) for aspect in request.aspects}
+    seen = {aspect: criteria_saw(store, golden, text) for aspect, text in criteria.items()}
+    return StyleGrid(golden, request, criteria, seen)
 
 
 def _criteria_of(store: Store, request: StylesRequest, aspect: str) -> Criteria:
     criteria_id = request.criteria.get(aspect, "")
     if not criteria_id:
         return Criteria("", aspect, Provenance("none"))
-    found = store.criteria.get(request.project_id, criteria_id).criteria
-    if found.aspect != aspect:
-        raise UsageError(f"The criteria {criteria_id} are for {found.aspect!r} and cannot judge {aspect!r}.")
-    return found
+    criteria = store.criteria.get(request.project_id, criteria_id).criteria
+    if criteria.aspect != aspect:
+        raise UsageError(f"The criteria {criteria_id} are for {criteria.aspect!r} and cannot judge {aspect!r}.")
+    return criteria
 
 
 def _styles_request(run: Run) -> StylesRequest:
     if run.kind != "styles":
         raise NotFoundError(f"Run {run.run_id} is no grid of styles.")
     return unpack(StylesRequest, run.request_json)
+
+
+def criteria_saw(store: Store, golden: GoldenSet, criteria: Criteria) -> tuple[int, ...]:
+    """Positions in `golden` whose labels chose or fitted these criteria, ascending: nothing may be reported there.
+
+    Those are the calibration items of every calibration that scored a member of the criteria's family, and the items
+    that drafts and refinements of the family were shown.  The family are the ancestors, and whatever has the same
+    text: a copy in another project or for another aspect has seen what the original saw.  Items of another golden set
+    count where the same text is here.
+    """
+    if not criteria.text:
+        return ()
+    family = _family(store, criteria)
+    names = {member.criteria_id for member in family}
+    shown = {item_id for member in family for item_id in member.provenance.item_ids}
+    seen = {k for k, item_id in enumerate(golden.item_ids) if item_id in shown}
+    loaded = {golden.digest: golden}
+    for project in store.projects.all():
+        aligned = {row.run_id for row in store.criteria.alignments(project.project_id) if row.criteria_id in names}
+        for run in store.runs.all(project.project_id):
+            if run.kind != "calibration":
+                continue
+            if run.golden_id not in loaded:
+                loaded[run.golden_id] = store.goldens.load(run.golden_id)
+            theirs = loaded[run.golden_id]
+            scored = store.results.scores(run.run_id, theirs.item_ids, list(names)).criteria_ids
+            if scored or run.run_id in aligned:
+                asked = unpack(CalibrationRequest, run.request_json)
+                seen.update(_same_items(golden, theirs, asked.split(theirs).calibration))
+    return tuple(sorted(seen))
+
+
+def _same_items(golden: GoldenSet, theirs: GoldenSet, positions: Sequence[int]) -> set[int]:
+    """Positions in `golden` of the items at `positions` of another golden set, or of itself; by their texts."""
+    if theirs is golden:
+        return set(positions)
+    texts = {(theirs.items[k].source, theirs.items[k].target) for k in positions}
+    return {k for k, item in enumerate(golden.items) if (item.source, item.target) in texts}
+
+
+def _family(store: Store, criteria: Criteria) -> list[Criteria]:
+    """The criteria, their ancestors, and all criteria of the store with the text of one of them."""
+    known = [row.criteria for project in store.projects.all() for row in store.criteria.all(project.project_id)]
+    family: list[Criteria] = []
+    texts: set[str] = set()
+    waiting = [criteria]
+    while waiting:
+        text = _folded(waiting.pop())
+        if text in texts:
+            continue
+        texts.add(text)
+        same = [member for member in known if _folded(member) == text]
+        family += same
+        parents = {parent for member in same for parent in member.provenance.parents}
+        waiting += [member for member in known if member.criteria_id in parents]
+    return family or [criteria]
+
+
+def _folded(criteria: Criteria) -> str:
+    return " ".join(criteria.text.split())

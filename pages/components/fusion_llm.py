@@ -9,8 +9,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.fusion.records import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
-from core.projects.views.fusion import FusionRequest, FusionRunView, PlanView
+from core.review.log import FusionPlanSaved
 from pages.components import live, people, state, tables
 from pages.components.fusion_view import Fused
 from pages.components.page import Opened, link_to
@@ -78,7 +79,7 @@ def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str
     return tuple(found)
 
 
-def _draw_plan(page: Opened, asked: FusionRequest, versions: list[PlanView], key: str) -> None:
+def _draw_plan(page: Opened, asked: FusionRequest, versions: list[FusionPlanSaved], key: str) -> None:
     if key not in st.session_state and versions:
         st.session_state[key] = versions[0].text
     with st.container(horizontal=True, gap="small"):
@@ -88,7 +89,7 @@ def _draw_plan(page: Opened, asked: FusionRequest, versions: list[PlanView], key
         if versions:
             with st.popover(f"{tables.count_words(len(versions), 'version')} kept", icon=":material/history:"):
                 for one in versions:
-                    st.markdown(plain(f"Version {one.number}, by {one.author or 'somebody'} ({one.origin})"))
+                    st.markdown(plain(f"Version {one.number}, by {one.actor or 'somebody'} ({one.origin})"))
                     st.text(one.text)
     st.text_area(
         "Plan",
@@ -109,7 +110,7 @@ def _draw_plan(page: Opened, asked: FusionRequest, versions: list[PlanView], key
     )
 
 
-def _seen_of(text: str, versions: list[PlanView], key: str) -> tuple[int, ...]:
+def _seen_of(text: str, versions: list[FusionPlanSaved], key: str) -> tuple[int, ...]:
     """Items that the plan was made from: of the proposal it began as, or of the version it is."""
     proposed = st.session_state.get(f"{key}_seen", ())
     kept = next((one.seen for one in versions if one.text == text), ())

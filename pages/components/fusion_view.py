@@ -12,11 +12,11 @@ import streamlit as st
 from core import projects
 from core.comparison import unique_names, usual_level
 from core.errors import ConcordError
-from core.fusion.assistants import make_assistant
 from core.fusion.estimators import METHODS, FusionMethod
 from core.fusion.side_by_side import FusionTable
 from core.fusion.stack import Fusion, StackSettings
 from core.kept import GoldenSummary, JudgeEntry
+from core.metrics import make_metric
 from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
@@ -157,7 +157,7 @@ def _needs(one: JudgeEntry) -> str:
     if one.name.startswith("metric_"):
         return "the column"
     try:
-        needs = make_assistant(one.name, aspect="quality").needs
+        needs = make_metric(one.name, aspect="quality").needs
     except ConcordError:  # renamed on the shelf: nothing tells how it came about
         return tables.DASH
     return ", ".join(sorted(needs)) or "nothing"

@@ -9,8 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.assistants import Assistant, assistants_for, make_assistant
 from core.kept import GoldenSummary
+from core.metrics import Metric, make_metric, metrics_for
 from core.projects.kinds import RunDetail
 from core.projects.metrics import MetricsRequest, MetricsResult
 from core.records import GoldenSet
@@ -38,7 +38,7 @@ class Offer:
 def _offers(golden_id: str, _page: Opened) -> tuple[Offer, ...]:
     """Golden sets never change under their id."""
     golden = projects.load_golden_set(_page.store, golden_id)
-    return tuple(_offer(one, golden) for one in assistants_for(golden))
+    return tuple(_offer(one, golden) for one in metrics_for(golden))
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
@@ -78,9 +78,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         _start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))
 
 
-def _offer(assistant: Assistant, golden: GoldenSet) -> Offer:
-    needs = ", ".join(sorted(assistant.needs)) or "nothing but the target"
-    return Offer(assistant.name, assistant.measures, needs, assistant.cost, assistant.missing(golden))
+def _offer(metric: Metric, golden: GoldenSet) -> Offer:
+    needs = ", ".join(sorted(metric.needs)) or "nothing but the target"
+    return Offer(metric.name, metric.measures, needs, metric.cost, metric.missing(golden))
 
 
 def _choose(title: str, offers: Sequence[Offer], there: Iterable[str], prefix: str) -> list[str]:
@@ -117,7 +117,7 @@ def _problem(chosen: Sequence[str], aspect: str) -> str:
     try:
         for name in chosen:
             if not name.startswith(COLUMN_PREFIX):
-                make_assistant(name, aspect=aspect)
+                make_metric(name, aspect=aspect)
     except ConcordError as error:
         return str(error)
     return ""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core import projects
+from core.comparison.styles.records import StepsView, StylesRequest
 from core.errors import ConcordError
 from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Style, StyleForm
 from core.kept import CriteriaEntry, GoldenSummary
-from core.projects.views.styles import StepsView, StylesRequest
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.settings import Settings

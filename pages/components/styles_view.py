@@ -12,10 +12,10 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
+from core.comparison.styles.records import StyleCell, StylesEstimate, StylesRequest, StylesView
 from core.errors import ConcordError
 from core.kept import GoldenSummary, Run
 from core.projects.kinds import RunDetail
-from core.projects.views.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
 from core.report.figures import Mark, measure_name
 from core.report.figures.trends import ForecastLine, forecast_figure, styles_figure
 from pages.components import charts, live, people, run_view, state, tables
@@ -25,6 +25,7 @@ from pages.components.styles_form import choose_styles
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
 
 NEARLY = 0.98
 """Share of the most that counts as nearly all of it."""

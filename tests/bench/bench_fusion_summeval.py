@@ -22,9 +22,9 @@ sys.path.insert(0, str(ROOT))
 
 import core  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
+from core.fused_parts import FusionInput, gather  # noqa: E402
 from core.fusion.estimators import METHODS  # noqa: E402
 from core.fusion.stack import StackSettings, fuse  # noqa: E402
-from core.projects.fusion_parts import bench_of, gather, sides_of  # noqa: E402
 from core.settings import Settings  # noqa: E402
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
@@ -42,14 +42,13 @@ def main() -> None:
     rows: dict[str, dict[str, list[float]]] = {}
     for aspect in ASPECTS:
         for seed in range(options.seeds):
-            bench = bench_of(
-                golden, aspect, CalibrationSettings(level="sample", seed=seed), Settings.from_environment()
-            )
-            gathered = gather(bench, PARTS)
-            sides = sides_of(bench, gathered)
+            chosen = CalibrationSettings(level="sample", seed=seed)
+            given = FusionInput.of(golden, aspect, chosen, Settings.from_environment())
+            gathered = gather(given, PARTS)
+            split = gathered.split(given)
             how = StackSettings(level="sample", seed=seed, resamples=200)
             for method in METHODS:
-                found = fuse(golden, aspect, gathered.parts, replace(how, method=method), sides)
+                found = fuse(golden, aspect, gathered.parts, replace(how, method=method), split)
                 told = {f"fusion, {method}": found.fused} | (dict(found.parts) if method == METHODS[0] else {})
                 for name, one in told.items():
                     rows.setdefault(name, {}).setdefault(aspect, []).append(float(one.value or 0.0))

@@ -17,8 +17,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from core import projects
 from core.data import load_golden
-from core.fusion.assistants import make_assistant
-from core.projects.metrics import judge_of
+from core.metrics import as_judge, make_metric
 from core.settings import Settings
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -40,8 +39,8 @@ def filled(tmp_path: Path) -> tuple[Path, str]:
     project = projects.create_project(store, "fusion").project_id
     golden_id = projects.add_golden(store, project, golden)
     for name in PARTS:
-        assistant = make_assistant(name)
-        projects.add_judge(store, project, golden_id, judge_of(assistant, assistant.score(golden.items), ASPECT))
+        assistant = make_metric(name)
+        projects.add_judge(store, project, golden_id, as_judge(assistant, assistant.score(golden.items), ASPECT))
     store.close()
     return home, f"project={project}&golden={golden_id}&aspect={ASPECT}"
 

@@ -13,13 +13,12 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
+from core.comparison.styles.records import GridSnapshot, StepsView, StylesRequest, StylesView, Unfinished
+from core.comparison.styles.run import StyleGrid, run_grid
 from core.data import load_golden
 from core.judging.styles import Style
 from core.kept import GoldenSummary
-from core.projects.style_grid.inline import GridFiles, run_grid
-from core.projects.style_grid.plan import GridStanding
 from core.projects.styles import steps_document
-from core.projects.views.styles import StepsView, StylesRequest, StylesView, Unfinished
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.report.figures.trends import ForecastLine
 from core.settings import Settings
@@ -56,13 +55,13 @@ class Place:
         if result is not None and status == "done":
             self.store.results.put_document(run_id, RESULT, pack(result))
         elif result is not None:
-            self.store.results.put_document(run_id, SNAPSHOT, pack(GridStanding("asking", "", 0, result)))
+            self.store.results.put_document(run_id, SNAPSHOT, pack(GridSnapshot("asking", "", 0, result)))
         if status != "running":
             self.store.runs.finish(run_id, attempt, status)
         return run_id
 
     def result(self, request: StylesRequest) -> StylesView:
-        return run_grid(GridFiles(self.golden, request, {}, {}), self.settings, None).view
+        return run_grid(StyleGrid(self.golden, request), self.settings, None).view
 
     def show(self, aspect: str = "coherence") -> AppTest:
         def script(place, aspect):  # type: ignore[no-untyped-def]  # its source runs without these imports

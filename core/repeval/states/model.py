@@ -127,7 +127,7 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
         n_layers=int(text.num_hidden_layers) + 1,
         dim=int(text.hidden_size),
         encoder=bool(encoder),
-        max_tokens=int(limit) - _position_offset(config),
+        max_tokens=int(limit) - position_offset(config),
     )
 
 
@@ -135,7 +135,7 @@ def load_tokenizer(spec: ModelSpec, code: CodeAllowed = ()) -> Any:
     """The model's tokenizer; raises like `describe`."""
     from transformers import AutoTokenizer
 
-    with _in_plain_words(spec), _quiet():
+    with _in_plain_words(spec), quiet():
         return AutoTokenizer.from_pretrained(_path(spec), **_common(spec, code))
 
 
@@ -161,7 +161,7 @@ def load_model(spec: ModelSpec, code: CodeAllowed = (), *, padding: str = "right
 
     facts, device = describe(spec, code), choose_device(spec.device)
     dtype = getattr(torch, choose_precision(spec, device))
-    with _in_plain_words(spec), _quiet():
+    with _in_plain_words(spec), quiet():
         model = AutoModel.from_pretrained(_path(spec), use_safetensors=True, dtype=dtype, **_common(spec, code))
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
     return LoadedModel(facts, model.to(device).eval(), device, pad_id=pad_id or 0, padding=padding)
@@ -213,7 +213,7 @@ def folder_digest(folder: Path) -> str:
 def _config(spec: ModelSpec, code: CodeAllowed) -> Any:
     from transformers import AutoConfig
 
-    if spec.name != EMBEDDED and _looks_like_a_path(spec.name) and _folder(spec) is None:
+    if spec.name != EMBEDDED and looks_like_a_path(spec.name) and _folder(spec) is None:
         raise ModelNotFoundError(f"There is no model folder {spec.name}.", hint="Check the path.")
     with _in_plain_words(spec):
         return AutoConfig.from_pretrained(_path(spec), **_common(spec, code))
@@ -239,26 +239,29 @@ def _folder(spec: ModelSpec) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def _looks_like_a_path(name: str) -> bool:
+def looks_like_a_path(name: str) -> bool:
+    """Whether a model's name is meant as the path of a folder, there or not."""
     return name.startswith(("/", "./", "../", "~")) or name.count("/") > 1 or "\\" in name
 
 
-def _position_offset(config: Any) -> int:
+def position_offset(config: Any) -> int:
     """RoBERTa and its kin number positions from the padding id + 1."""
     kin = ("roberta", "camembert", "longformer", "mpnet")
     return int(getattr(config, "pad_token_id", 0) or 0) + 1 if any(k in config.model_type for k in kin) else 0
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars of the loader on a terminal that belongs to the command line."""
+def quiet() -> Iterator[None]:
+    """No progress bars and no report of unused weights on a terminal that belongs to the command line."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
+        logging.set_verbosity(level)
         if shown:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.fusion.llm import OVERALL, FusionJudge, numbers_of, tokens_asked
-from core.fusion.plan import FusionPlan, Helper, read_plan
+from core.fusion.llm import OVERALL, FusionJudge
+from core.fusion.plan import FusionPlan, read_plan
 from core.providers.base import Completion, Failure
 from core.providers.scripted import ScriptedProvider
 from core.records import Item, JudgeScores, Scale, Scored, Task, Unscored, Usage
@@ -17,9 +17,12 @@ from core.records import Item, JudgeScores, Scale, Scored, Task, Unscored, Usage
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 SCALE = Scale(1, 5)
 TASKS = tuple(Task(one, "source_target", SCALE) for one in ASPECTS)
-HELPERS = (Helper("overlap", "Share of words.", 0, 1), Helper("rouge2", "Pairs of words.", 0, 1))
+PARTS = (
+    JudgeScores("overlap", "metric", "coherence", np.array([0.83217, np.nan, 0.0]), note="Share of words."),
+    JudgeScores("rouge2", "metric", "coherence", np.array([0.1, 0.2, 0.3]), note="Pairs of words."),
+)
 PLAN = read_plan("\n".join(f"{one}: overlap" for one in ASPECTS), ASPECTS, ("overlap", "rouge2"))
-JUDGE = FusionJudge(TASKS, HELPERS, PLAN)
+JUDGE = FusionJudge(TASKS, PARTS, PLAN)
 ITEM = Item("i1", "A short text.\n## Answer\nAspect: coherence\nScore: 5", source="A long source.")
 
 WHOLE = """Aspect: coherence
@@ -53,14 +56,14 @@ ALL = {"coherence": 4.0, "consistency": 2.5, "fluency": 5.0, "relevance": 3.0, O
 
 
 def test_the_prompt_has_its_blocks_once_and_the_item_quoted() -> None:
-    (message,) = JUDGE.messages(ITEM, {"overlap": 0.83217, "rouge2": 0.1})
+    (message,) = JUDGE.messages(ITEM, 0)
     text = message.content
     blocks = ["Instructions", "Aspects", "Assistants", "Use", "Weighing", "Preview", "Answer", "Item", "Numbers"]
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == blocks
     assert "> ## Answer" in text
     assert "- overlap: 0.8322" in text
     assert "rouge2" not in text  # no aspect uses it
-    (without,) = JUDGE.messages(ITEM, {"overlap": None})
+    (without,) = JUDGE.messages(ITEM, 1)
     assert "- overlap: no number for this item" in without.content
 
 
@@ -129,27 +132,27 @@ def test_the_scripted_stand_in_answers_plan_and_items() -> None:
     from core.providers.base import Request
 
     provider = ScriptedProvider()
-    reply = provider.complete([Request("m", plan_messages(TASKS, HELPERS), 0.0, 500)])[0]
+    reply = provider.complete([Request("m", plan_messages(TASKS, PARTS), 0.0, 500)])[0]
     assert isinstance(reply, Completion)
     assert read_plan(reply.text, ASPECTS, ("overlap", "rouge2")).assistants == ("overlap", "rouge2")
-    reply = provider.complete([JUDGE.request("m", ITEM, {"overlap": 0.5})])[0]
+    reply = provider.complete([JUDGE.request("m", ITEM, 0)])[0]
     assert isinstance(reply, Completion)
     assert all(isinstance(one, Scored) for one in JUDGE.read("i1", reply).values())
 
 
 def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match="not chosen: overlap"):
-        FusionJudge(TASKS, HELPERS[1:], PLAN)
+        FusionJudge(TASKS, PARTS[1:], PLAN)
     with pytest.raises(UsageError, match="not the aspects asked for"):
-        FusionJudge(TASKS[:2], HELPERS, PLAN)
+        FusionJudge(TASKS[:2], PARTS, PLAN)
     with pytest.raises(UsageError, match="at least one aspect"):
-        FusionJudge((), HELPERS, FusionPlan(()))
+        FusionJudge((), PARTS, FusionPlan(()))
+    silent = JudgeScores("overlap", "metric", "coherence", np.full(2, np.nan))
+    with pytest.raises(UsageError, match="overlap has no score, so it cannot assist"):
+        FusionJudge(TASKS, (silent,), PLAN)
 
 
-def test_numbers_and_tokens() -> None:
-    parts = [JudgeScores("overlap", "metric", "coherence", np.array([0.5, np.nan]))]
-    assert numbers_of(parts, 0) == {"overlap": 0.5}
-    assert numbers_of(parts, 1) == {"overlap": None}
-    one, two = (tokens_asked(JUDGE, (ITEM, ITEM), parts, at) for at in ((0,), (0, 0)))
+def test_tokens_grow_with_the_items() -> None:
+    one, two = (JUDGE.tokens((ITEM, ITEM), at) for at in ((0,), (0, 0)))
     assert two[0] in (2 * one[0], 2 * one[0] + 1)
     assert two[1] == 2 * one[1]

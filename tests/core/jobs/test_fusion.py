@@ -101,7 +101,7 @@ def test_a_kept_fusion_is_a_judge_that_can_be_restored(shelf: Shelf) -> None:
     np.testing.assert_array_equal(kept.judge.values, found.judge.values)
     assert set(kept.judge.seen) == set(found.fit)  # told nowhere on what it was fitted on
     made = projects.kept_fusion(shelf.store, shelf.project, judge_id)
-    assert [one.name for one in made.parts] == ["one", "two", "three"]
+    assert [one["name"] for one in made.parts] == ["one", "two", "three"]
     matrix = np.array([projects.get_judge(shelf.store, shelf.project, one).judge.upward for one in parts])
     np.testing.assert_allclose(restore_estimator(made.state).score(matrix), kept.judge.values)
     assert made.told["fused"]["value"] == pytest.approx(found.fused.value)

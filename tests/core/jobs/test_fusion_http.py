@@ -16,9 +16,8 @@ import pytest
 from core import projects
 from core.__main__ import main
 from core.data import load_golden
-from core.fusion.assistants import make_assistant
-from core.projects.metrics import judge_of
-from core.projects.views.fusion import FusionRequest, FusionRunView
+from core.fusion.records import FusionRequest, FusionRunView
+from core.metrics import as_judge, make_metric
 from core.records import Usage
 from core.settings import Settings
 from core.store.store import Store
@@ -81,9 +80,9 @@ def asked(store: Store, repository: Path, server: Any) -> FusionRequest:
     golden_id = projects.add_golden(store, project, golden)
     ids = []
     for name in ("overlap", "overlap_pairs"):
-        assistant = make_assistant(name)
-        scores = assistant.score(golden.items)
-        ids += [projects.add_judge(store, project, golden_id, judge_of(assistant, scores, one)) for one in ASPECTS]
+        metric = make_metric(name)
+        scores = metric.score(golden.items)
+        ids += [projects.add_judge(store, project, golden_id, as_judge(metric, scores, one)) for one in ASPECTS]
     spec = f"openai:fake-judge@{server.base_url}"
     return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), spec, PLAN, n_items=N)
 

@@ -14,10 +14,9 @@ from core import projects
 from core.data import load_golden
 from core.export.fused_judge import FusedJudge
 from core.export.judge_reading import open_file
-from core.fusion.assistants import make_assistant
 from core.fusion.stack import StackSettings
 from core.judge_loading import restored
-from core.projects.metrics import judge_of
+from core.metrics import as_judge, make_metric
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest
 from core.records import GoldenSet, Scored
 from core.repeval import Extraction, RepEvalSettings
@@ -68,10 +67,10 @@ def finished(store: Store, settings: Settings, drive: Callable[..., str]) -> Run
 
 def kept_file(store: Store, project: str, golden_id: str, view: RepEvalOutcome) -> str:
     """The file of a fusion of overlap and the RepEval score of a run."""
-    assistant = make_assistant("overlap")
+    metric = make_metric("overlap")
     golden = store.goldens.load(golden_id)
     overlap = projects.add_judge(
-        store, project, golden_id, judge_of(assistant, assistant.score(golden.items), view.result.aspect)
+        store, project, golden_id, as_judge(metric, metric.score(golden.items), view.result.aspect)
     )
     settings = StackSettings(method="ridge", resamples=20)
     judge_id = projects.keep_fusion(

@@ -13,10 +13,9 @@ import pytest
 from core import projects
 from core.data import load_golden
 from core.errors import CancelledRunError, ConflictError, JudgeError, NotFoundError, UsageError
-from core.fusion.assistants import make_assistant
+from core.fusion.records import FusionRequest, FusionRunView
 from core.jobs.progress import RunProgress
-from core.projects.metrics import judge_of
-from core.projects.views.fusion import FusionRequest, FusionRunView
+from core.metrics import as_judge, make_metric
 from core.providers import scripted
 from core.providers.base import Reply, Request
 from core.settings import Settings
@@ -33,9 +32,9 @@ def asked(store: Store, repository: Path) -> FusionRequest:
     golden_id = projects.add_golden(store, project, golden)
     ids = []
     for name in ("overlap", "overlap_pairs"):
-        assistant = make_assistant(name)
+        assistant = make_metric(name)
         scores = assistant.score(golden.items)
-        ids += [projects.add_judge(store, project, golden_id, judge_of(assistant, scores, one)) for one in ASPECTS]
+        ids += [projects.add_judge(store, project, golden_id, as_judge(assistant, scores, one)) for one in ASPECTS]
     return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted", PLAN, n_items=30)
 
 

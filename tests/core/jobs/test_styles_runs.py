@@ -15,16 +15,15 @@ import pytest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
+from core.comparison.styles.records import StyleCell, StylesRequest, StylesView
+from core.comparison.styles.run import StyleGrid, run_grid
 from core.data import load_golden
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import Style
 from core.kept import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
-from core.projects.style_grid.inline import GridFiles, run_grid
-from core.projects.style_grid.seen import criteria_saw
-from core.projects.styles import steps_document
-from core.projects.views.styles import StyleCell, StylesRequest, StylesView
+from core.projects.styles import criteria_saw, steps_document
 from core.public import split_for
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
@@ -144,7 +143,7 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
     request = replace(asked, styles=styles, auto_steps=True, budget=2 * N * 4)  # one call short: the steps cost 2
     view = _done(store, settings, request, work_off)
     assert (view.status, view.error) == ("budget", "")
-    inline = run_grid(GridFiles(golden, request, {}, {}), settings, None)
+    inline = run_grid(StyleGrid(golden, request), settings, None)
     assert isinstance(view.outcome, StylesView)
     assert _measured(view.outcome) == _measured(inline.view)
     assert [(one.aspect, one.name) for one in view.outcome.unfinished] == [

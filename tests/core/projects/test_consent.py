@@ -17,6 +17,7 @@ import pytest
 import core
 from core import projects
 from core.calibration.settings import CalibrationSettings
+from core.comparison.styles.records import StylesRequest
 from core.errors import AccessError, ConsentError, JudgeError, UsageError
 from core.export.archive.container import Archive, Writer
 from core.judging.registry import NAMED
@@ -28,7 +29,6 @@ from core.projects.consent import gate_of
 from core.projects.recheck import RecheckRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import RoundRequest
-from core.projects.views.styles import StylesRequest
 from core.settings import Settings
 from core.store.store import Store
 

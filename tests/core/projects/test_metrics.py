@@ -12,9 +12,9 @@ import pytest
 
 from core import projects
 from core.errors import CancelledRunError, JudgeError, NotFoundError, StoreError, UsageError
-from core.fusion.assistants import Assistant, AssistantScores, make_assistant
-from core.fusion.assistants.base import item_by_item
 from core.jobs.progress import RunProgress
+from core.metrics import Metric, MetricScores, make_metric
+from core.metrics.base import item_by_item
 from core.projects import metrics
 from core.projects.metrics import MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
@@ -128,10 +128,10 @@ def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
     counted: list[tuple[int, int]] = []
     alive = [True, True, False]
 
-    def counting(name: str, **about: Any) -> Assistant:
-        inner = make_assistant(name, **about)
+    def counting(name: str, **about: Any) -> Metric:
+        inner = make_metric(name, **about)
 
-        def scorer(items: Sequence[Item], on_progress: Callable[[int, int], None]) -> AssistantScores:
+        def scorer(items: Sequence[Item], on_progress: Callable[[int, int], None]) -> MetricScores:
             if alive and not alive.pop(0):
                 raise KilledError
             asked.append((name, len(items)))
@@ -139,8 +139,8 @@ def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
 
         return replace(inner, scorer=scorer)
 
-    monkeypatch.setattr(metrics, "make_assistant", counting)
-    monkeypatch.setattr(importlib.import_module("core.fusion.assistants.kept"), "BLOCK", 4)
+    monkeypatch.setattr(metrics, "make_metric", counting)
+    monkeypatch.setattr(importlib.import_module("core.metrics.scoring"), "BLOCK", 4)
     monkeypatch.setattr(RunProgress, "advance", lambda self, done, of: counted.append((done, of)))
     request = replace(request_, names=("overlap", "overlap_pairs"))
     run_id = projects.start_metrics(store, settings, request)
@@ -153,7 +153,7 @@ def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
     drive(store, settings, run_id)
     blocks = (4, 4, 2)
     assert asked == [(name, n) for name in ("overlap", "overlap_pairs") for n in blocks]
-    whole = make_assistant("overlap").score(a_golden().items)
+    whole = make_metric("overlap").score(a_golden().items)
     np.testing.assert_array_equal(judges(store, request_, "wit")["overlap"].values, whole.values)
     assert list(dict.fromkeys(counted)) == [(done, N) for done in (4, 8, 10)]
     row = store.runs.get(run_id)
@@ -162,13 +162,13 @@ def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
     assert len(asked) == 6
 
 
-def failing(name: str, error: Exception, at: str = "i0") -> Assistant:
+def failing(name: str, error: Exception, at: str = "i0") -> Metric:
     def measure(item: Item) -> float:
         if item.item_id == at:
             raise error
         return float(len(item.target))
 
-    return Assistant(name, "Fails.", None, None, frozenset(), "free", item_by_item(frozenset(), lambda: measure))
+    return Metric(name, "Fails.", None, None, frozenset(), "free", item_by_item(frozenset(), lambda: measure))
 
 
 @pytest.mark.parametrize(
@@ -188,13 +188,13 @@ def test_a_crashed_metric_is_left_out_and_the_others_go_on(
     assert set(view.judges) == {"overlap", "metric_ter"}
 
 
-def standing_in(monkeypatch: pytest.MonkeyPatch, assistant: Assistant) -> None:
+def standing_in(monkeypatch: pytest.MonkeyPatch, assistant: Metric) -> None:
     """Let runs compute `assistant` under its name."""
 
-    def made(name: str, **about: Any) -> Assistant:
-        return assistant if name == assistant.name else make_assistant(name, **about)
+    def made(name: str, **about: Any) -> Metric:
+        return assistant if name == assistant.name else make_metric(name, **about)
 
-    monkeypatch.setattr(metrics, "make_assistant", made)
+    monkeypatch.setattr(metrics, "make_metric", made)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Runs of fusion and of judging styles (`core.projects.kinds` names all kinds)."""

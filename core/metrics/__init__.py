@@ -1,0 +1,36 @@
+"""Metrics: whatever puts one number on an item, as a baseline beside the judges and as a part of a fusion (004 §3).
+
+::
+
+    base         what a metric is, and how its numbers are put together      Metric MetricScores
+    registry     names → metrics                                             make_metric metrics_for
+    scoring      scored or left out with a reason; numbers kept              score_or_reason kept Folder as_judge
+    words        overlap with the source; BLEU, chrF, METEOR
+    rouge        ROUGE-N and ROUGE-L, against references or source
+    embeddings   cosines of MiniLM; BERTScore
+    classifiers  entailment, learned regressors
+    generation   BARTScore, UniEval, SEAHORSE
+    checkpoints  safe loading, batches of like length
+    given        columns of the upload, scores from elsewhere, fitted RepEval
+
+torch, transformers, rouge_score, nltk and bert_score are imported when a metric that needs them scores.
+"""
+
+from core.metrics.base import Metric, MetricScores
+from core.metrics.given import fitted_repeval, given_scores, metric_column
+from core.metrics.registry import make_metric, metrics_for
+from core.metrics.scoring import Folder, as_judge, kept, score_or_reason
+
+__all__ = [
+    "Folder",
+    "Metric",
+    "MetricScores",
+    "as_judge",
+    "fitted_repeval",
+    "given_scores",
+    "kept",
+    "make_metric",
+    "metric_column",
+    "metrics_for",
+    "score_or_reason",
+]

@@ -1,0 +1,197 @@
+"""Checkpoints with a head, loaded safely when first used, and texts run through them in batches of like length.
+
+Any Hugging Face id or local folder.  Weights are read as safetensors only (pickled ones can run code), and Python that
+a repository ships is never run.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from core.errors import JudgeError, ModelNotFoundError
+from core.judging.base import OnProgress
+from core.metrics.base import MetricScores
+from core.records import FloatArray
+from core.repeval.states.batching import token_batches
+
+Head = Literal["classification", "seq2seq", "encoder"]
+Row = dict[str, list[int]]
+
+DEFAULT_LIMIT = 1024
+BATCH_TOKENS = {"cpu": 2048, "mps": 4096, "cuda": 16_384}
+
+
+@dataclass
+class Checkpoint:
+    """A model in evaluation mode with its tokenizer; `limit` is the number of tokens it can read at once.
+
+    `n_cut` counts the inputs that were longer and kept their beginning only.
+    """
+
+    name: str
+    model: Any
+    tokenizer: Any
+    device: str
+    limit: int
+    n_cut: int = 0
+
+    def rows(
+        self, firsts: Sequence[str], seconds: Sequence[str] | None = None, *, limit: int | None = None
+    ) -> list[Row]:
+        """Token rows, unpadded, of texts or of pairs of texts; over `limit`, the longer text of a pair is cut first."""
+        limit = limit or self.limit
+        rows = self._encode(firsts, seconds, None)
+        long = [i for i, row in enumerate(rows) if len(row["input_ids"]) > limit]
+        self.n_cut += len(long)
+        if long:
+            second = None if seconds is None else [seconds[i] for i in long]
+            for i, row in zip(long, self._encode([firsts[i] for i in long], second, limit), strict=True):
+                rows[i] = row
+        return rows
+
+    def _encode(self, firsts: Sequence[str], seconds: Sequence[str] | None, limit: int | None) -> list[Row]:
+        if not firsts:
+            return []
+        cut: dict[str, Any] = {} if limit is None else {"truncation": "longest_first", "max_length": limit}
+        texts = (list(firsts),) if seconds is None else (list(firsts), list(seconds))
+        encoded = self.tokenizer(*texts, padding=False, return_attention_mask=True, verbose=False, **cut)
+        return [{name: list(encoded[name][k]) for name in encoded} for k in range(len(firsts))]
+
+    def padded(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """(n, longest) tensors of `rows` on the device, filled on the right."""
+        import torch
+
+        fillers = {"input_ids": self.tokenizer.pad_token_id or 0, "token_type_ids": self.tokenizer.pad_token_type_id}
+        longest = max(len(row["input_ids"]) for row in rows)
+        taken = inspect.signature(self.model.forward).parameters
+        return {
+            name: torch.tensor(
+                [row[name] + [fillers.get(name, 0)] * (longest - len(row[name])) for row in rows], device=self.device
+            )
+            for name in rows[0]
+            if name in taken
+        }
+
+    def noted(self, scores: MetricScores, more: str = "") -> MetricScores:
+        """`scores` with what there is to say about cut inputs, and `more`."""
+        return replace(scores, note=" ".join(filter(None, (self.note, more))))
+
+    @property
+    def note(self) -> str:
+        """What to tell a person about cut inputs; "" when none was."""
+        if not self.n_cut:
+            return ""
+        return f"{self.n_cut} inputs were longer than the {self.limit} tokens that {self.name} reads and were cut."
+
+
+def in_batches(
+    checkpoint: Checkpoint,
+    lengths: Sequence[int],
+    compute: Callable[[list[int]], Any],
+    on_progress: OnProgress = lambda done, of: None,
+) -> FloatArray:
+    """(n, k) results of `compute`, which takes positions of inputs of like length and gives a (batch, k) tensor.
+
+    Longest inputs first; `on_progress` is called as (inputs done, all) after every batch.  (0, 1) when there are none.
+    """
+    import torch
+
+    results: FloatArray = np.empty((0, 1))
+    done = 0
+    for batch in token_batches(lengths, BATCH_TOKENS[checkpoint.device]):
+        with torch.inference_mode():
+            outputs = compute([int(k) for k in batch]).double().cpu().numpy()
+        if not done:
+            results = np.full((len(lengths), outputs.shape[1]), np.nan)
+        results[batch] = outputs
+        done += len(batch)
+        on_progress(done, len(lengths))
+    return results
+
+
+# ── loading ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def load(name: str, head: Head) -> Checkpoint:
+    """The checkpoint of a Hugging Face id or a folder, with that head, on CUDA, MPS or the CPU, in float32.
+
+    ModelNotFoundError when there is no such model, JudgeError when it is of another kind, has pickled weights only,
+    lacks weights of its head (they would be random), or needs code of its own.
+    """
+    import transformers
+
+    from core.repeval.states.model import choose_device, looks_like_a_path, quiet
+
+    folder = Path(name).expanduser()
+    if not folder.is_dir() and looks_like_a_path(name):
+        raise ModelNotFoundError(f"There is no model folder {name}.", hint="Check the path.")
+    place = str(folder) if folder.is_dir() else name
+    auto = {
+        "classification": transformers.AutoModelForSequenceClassification,
+        "seq2seq": transformers.AutoModelForSeq2SeqLM,
+        "encoder": transformers.AutoModel,
+    }[head]
+    with _in_plain_words(name, head), quiet():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        model, report = auto.from_pretrained(
+            place, trust_remote_code=False, use_safetensors=True, dtype="float32", output_loading_info=True
+        )
+    missing = sorted(report["missing_keys"])
+    if missing and head != "encoder":
+        raise JudgeError(
+            f"The model {name} has no trained weights for {', '.join(missing[:3])}: its scores would be random. "
+            "Choose a checkpoint that was trained for this use."
+        )
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+        model.config.pad_token_id = tokenizer.pad_token_id
+    device = choose_device("auto")
+    return Checkpoint(name, model.to(device).eval(), tokenizer, device, _limit(tokenizer, model.config))
+
+
+def _limit(tokenizer: Any, config: Any) -> int:
+    """Tokens an input may have: the smaller of what tokenizer and model say, 1,024 where both are silent."""
+    from core.repeval.states.model import LONGEST, position_offset
+
+    said = [int(tokenizer.model_max_length)]
+    if positions := getattr(config, "max_position_embeddings", None):
+        said.append(int(positions) - position_offset(config))
+    return min((limit for limit in said if 0 < limit < LONGEST), default=DEFAULT_LIMIT)
+
+
+@contextmanager
+def _in_plain_words(name: str, head: Head) -> Iterator[None]:
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as problem:
+        raise _explained(name, head, str(problem)) from problem
+
+
+def _explained(name: str, head: Head, problem: str) -> JudgeError:
+    """The loader's error as one that says what to do.  (The loader tells its cases apart only by their wording.)"""
+    first = problem.strip().split("\n")[0][:300]
+    if "trust_remote_code" in problem or "custom code" in problem:
+        return JudgeError(
+            f"The model {name} needs Python code from its repository, which is never run; choose another."
+        )
+    if "safetensors" in problem:
+        return JudgeError(
+            f"The model {name} has no weights as safetensors. Pickled weights can run code when they are opened, so "
+            "they are not read: convert them, or choose a repository that has safetensors."
+        )
+    if "Unrecognized configuration class" in problem:
+        return JudgeError(f"The model {name} is no {head} model; choose a checkpoint of that kind.")
+    return ModelNotFoundError(
+        f"The model {name} could not be read: {first}",
+        hint="Give a Hugging Face id that exists and can be reached, or a folder with config.json, tokenizer and "
+        "safetensors.",
+    )

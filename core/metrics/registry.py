@@ -1,0 +1,124 @@
+"""Names → metrics: the one place that knows every kind.
+
+===============================================  =======================================================================
+``overlap`` ``overlap_pairs``                  share of the target's words, or pairs of words, found in the source
+``overlap_context``                            the same words looked for in the context
+``rouge1`` ``rouge2`` … ``rougeL``             ROUGE F1, mean over the references; ``rouge`` is ``rougeL``
+``rouge1_best`` …                              the best reference instead of the mean; ``_p``, ``_r``: precision, recall
+``rouge1_source_p`` …                          ROUGE precision against the source
+``bleu`` ``chrf`` ``meteor``                   against the references
+``similarity``                                 MiniLM cosine with the source; ``_reference``, ``_context``
+``metric_<name>``                              a column of the upload
+``nli:MODEL`` ``nli_mean:MODEL``               entailment of the target by the source, best chunk or mean over chunks
+``regressor:MODEL`` ``regressor_reference:…``  a trained score beside the source (SumBLEURT) or reference (BLEURT)
+``bertscore:MODEL[@LAYER]`` ``…_source:…``     BERTScore F1 against the best reference, or the source
+``bartscore:MODEL`` ``bartscore_reference:…``  mean log-likelihood of the target given the source or a reference
+``unieval:MODEL``                              yes/no probability of a question
+``seahorse:MODEL``                             1/0 probability of a SEAHORSE checkpoint
+===============================================  =======================================================================
+
+MODEL is a Hugging Face id or a folder; ``hf:`` may stand before such a name.  Scores that come from elsewhere (a
+calibrated judge, replies, RepEval) become metrics by `given_scores`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.errors import UsageError
+from core.metrics.base import Metric
+from core.metrics.classifiers import nli, regressor
+from core.metrics.embeddings import bertscore, similarity
+from core.metrics.generation import bartscore, seahorse, unieval
+from core.metrics.given import PREFIX, metric_column
+from core.metrics.rouge import NAME as ROUGE_NAME
+from core.metrics.rouge import rouge
+from core.metrics.words import bleu, chrf, meteor, overlap
+from core.records import GoldenSet
+
+_PLAIN: dict[str, Callable[[str], Metric]] = {
+    "overlap": overlap,
+    "overlap_pairs": lambda name: overlap(name, pairs=True),
+    "overlap_context": lambda name: overlap(name, "context"),
+    "bleu": bleu,
+    "chrf": chrf,
+    "meteor": meteor,
+    "similarity": similarity,
+    "similarity_reference": lambda name: similarity(name, "references"),
+    "similarity_context": lambda name: similarity(name, "context"),
+}
+_WITH_MODEL: dict[str, Callable[[str, str], Metric]] = {
+    "nli": nli,
+    "nli_mean": lambda name, model: nli(name, model, mean=True),
+    "regressor": regressor,
+    "regressor_reference": lambda name, model: regressor(name, model, against="references"),
+    "bertscore": bertscore,
+    "bertscore_source": lambda name, model: bertscore(name, model, against="source"),
+    "bartscore": bartscore,
+    "bartscore_reference": lambda name, model: bartscore(name, model, against="references"),
+    "seahorse": seahorse,
+}
+_ROUGES = "rouge1 rouge2 rougeL rouge1_best rouge2_best rougeL_best rouge1_source_p rouge2_source_p rougeL_source_p"
+WITHOUT_MODEL = (
+    *("overlap", "overlap_pairs", "overlap_context", *_ROUGES.split(), "bleu", "chrf", "meteor"),
+    *("similarity", "similarity_reference", "similarity_context"),
+)
+"""Names that need no checkpoint, in the order in which they are offered."""
+
+MODEL_KINDS = (*_WITH_MODEL, "unieval")
+"""What may stand before ``:MODEL``."""
+
+
+def make_metric(
+    name: str, *, golden: GoldenSet | None = None, aspect: str = "", question: str = "", stemmed: bool = True
+) -> Metric:
+    """The metric that `name` means (the table above).
+
+    `golden` is needed for ``metric_`` columns; `question`, or an `aspect` to ask about, for ``unieval:``; `stemmed`
+    is for ROUGE.  Loads nothing: a missing model shows when it scores.  UsageError for a name that means nothing, a
+    column that is not there, or a question that is missing.
+    """
+    given = name.strip()
+    if given.startswith(PREFIX):
+        if golden is None:
+            raise UsageError(f"{given[:60]} is a column of a golden set; say of which.")
+        return metric_column(golden, given)
+    if given in _PLAIN:
+        return _PLAIN[given](given)
+    if given == "rouge" or ROUGE_NAME.fullmatch(given):
+        return rouge(given, stemmed=stemmed)
+    kind, colon, model = given.removeprefix("hf:").partition(":")
+    if colon and model.strip() and kind in MODEL_KINDS:
+        if kind == "unieval":
+            return unieval(given, model.strip(), question=_question(aspect, question))
+        return _WITH_MODEL[kind](given, model.strip())
+    raise UsageError(_unknown(given))
+
+
+def metrics_for(golden: GoldenSet) -> list[Metric]:
+    """Every metric that needs no checkpoint, and one for each metric column; `missing` tells which cannot run.
+
+    Where no item has two references, the best one is the mean, and is not offered a second time.
+    """
+    several = any(len(item.references) > 1 for item in golden.items)
+    plain = [make_metric(name) for name in WITHOUT_MODEL if several or not name.endswith("_best")]
+    return plain + [metric_column(golden, column) for column in golden.metrics]
+
+
+def _question(aspect: str, question: str) -> str:
+    if question.strip():
+        return " ".join(question.split())
+    if not aspect.strip():
+        raise UsageError("unieval needs a question with the answer yes or no, or the aspect to ask about.")
+    return f"Would a careful reader rate the {' '.join(aspect.split())} of this text highly?"
+
+
+def _unknown(name: str) -> str:
+    kinds = ", ".join(f"{kind}:MODEL" for kind in MODEL_KINDS)
+    elsewhere = ("offline", "repeval", "judge", "replies")
+    if name.partition(":")[0] in elsewhere:
+        return f"The scores of {name[:60]!r} are computed elsewhere; hand them in with given_scores."
+    return (
+        f"No assistant is called {name[:60]!r}. Known: {', '.join(WITHOUT_MODEL)}, metric_<column>; with a model: "
+        f"{kinds} (MODEL is a Hugging Face id or a folder)."
+    )

@@ -1,0 +1,284 @@
+"""Model-backed metrics against the same computation written straight in transformers (or bert-score), one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import JudgeError, ModelNotFoundError, UsageError
+from core.metrics import make_metric, score_or_reason
+from core.metrics.checkpoints import load
+from core.metrics.classifiers import chunks, entailment_index
+from core.metrics.embeddings import spaces_lead, split_layer
+from core.records import Item
+
+pytestmark = pytest.mark.slow  # the import of transformers
+
+
+def classifier_logits(folder: str, first: str, second: str) -> Any:
+    """(n_outputs,) of one pair, alone in its batch."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    with torch.no_grad():
+        return model(**tokenizer(first, second, return_tensors="pt")).logits[0].double()
+
+
+def test_nli_is_the_probability_of_entailment(nli_model: str, items: Sequence[Item]) -> None:
+    expected = [float(classifier_logits(nli_model, i.source, i.target).softmax(0)[2]) for i in items]
+    assert np.ptp(expected) > 0.01  # the random model does tell the items apart
+    found = make_metric(f"nli:{nli_model}").score(items)
+    np.testing.assert_allclose(found.values, expected, atol=1e-5)
+    assert (found.unscored, found.note) == ((), "")
+
+
+def test_nli_reads_the_context_with_the_source(nli_model: str) -> None:
+    item = Item("a", "the cat", "s", source="the dog ran .", context="it was good .")
+    expected = float(classifier_logits(nli_model, "the dog ran . it was good .", "the cat").softmax(0)[2])
+    assert make_metric(f"nli:{nli_model}").score([item]).values[0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_nli_of_a_long_source_is_the_best_or_the_mean_chunk(nli_model: str) -> None:
+    # 32 tokens a window: chunks of 32 // 2 - 4 = 12 tokens, so two sentences of 6 a chunk
+    sentences = ["the cat sat on it .", "the dog ran on it .", "people was seen by it .", "a house was under it ."]
+    item = Item("a", "the cat ran", "s", source=" ".join(sentences))
+    parts = [" ".join(sentences[:2]), " ".join(sentences[2:])]
+    each = [float(classifier_logits(nli_model, part, item.target).softmax(0)[2]) for part in parts]
+    best = make_metric(f"nli:{nli_model}").score([item]).values[0]
+    mean = make_metric(f"nli_mean:{nli_model}").score([item]).values[0]
+    assert best == pytest.approx(max(each), abs=1e-5)
+    assert mean == pytest.approx(sum(each) / 2, abs=1e-5)
+    assert best != pytest.approx(mean, abs=1e-4)
+
+
+def test_chunks_hold_every_word_once_and_fit(nli_model: str) -> None:
+    checkpoint = load(nli_model, "classification")
+    text = "the cat ran . " + "the dog sat under the house and " * 5 + "people . it was good . yes ."
+    parts = chunks(text, checkpoint, 12)
+    assert " ".join(parts).split() == text.split()
+    assert all(len(part.split()) <= 12 for part in parts)  # one token a word here
+    assert len(parts) < len(text.split()) / 6  # and they are not needlessly small
+
+
+def test_an_item_scores_the_same_alone_and_among_others(nli_model: str, items: Sequence[Item]) -> None:
+    together = make_metric(f"nli:{nli_model}").score(items).values
+    alone = [make_metric(f"nli:{nli_model}").score([item]).values[0] for item in items]
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "index"),
+    [({0: "entailment", 1: "neutral", 2: "contradiction"}, 0), ({0: "not_entailment", 1: "Entailment"}, 1)],
+)
+def test_the_entailment_label_is_found_by_name(labels: dict[int, str], index: int) -> None:
+    from transformers import BertConfig
+
+    assert entailment_index(BertConfig(id2label=labels)) == index
+
+
+@pytest.mark.parametrize("labels", [{0: "LABEL_0", 1: "LABEL_1"}, {0: "entailment"}, {0: "entails", 1: "entailment"}])
+def test_labels_that_do_not_say_entailment_are_refused(labels: dict[int, str]) -> None:
+    from transformers import BertConfig
+
+    with pytest.raises(JudgeError, match="called entailment; this one has"):
+        entailment_index(BertConfig(id2label=labels))
+
+
+def test_regressor_is_the_single_output(regression_model: str, items: Sequence[Item]) -> None:
+    beside_source = [float(classifier_logits(regression_model, i.source, i.target)) for i in items]
+    found = make_metric(f"regressor:{regression_model}").score(items)
+    np.testing.assert_allclose(found.values, beside_source, atol=1e-5)
+    best = [max(float(classifier_logits(regression_model, r, i.target)) for r in i.references) for i in items]
+    found = make_metric(f"regressor_reference:{regression_model}").score(items)
+    np.testing.assert_allclose(found.values, best, atol=1e-5)
+    assert np.ptp(best) > 0.01
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_bertscore_equals_the_package(encoder_model: str, items: Sequence[Item], layer: int) -> None:
+    import bert_score
+
+    references = [list(item.references) for item in items]
+    _, _, expected = bert_score.score(
+        [item.target for item in items], references, model_type=encoder_model, num_layers=layer, device="cpu"
+    )
+    found = make_metric(f"bertscore:{encoder_model}@{layer}").score(items)
+    np.testing.assert_allclose(found.values, expected.numpy(), atol=1e-5)
+    assert np.ptp(found.values) > 0.01
+
+
+def test_bertscore_of_equal_texts_is_one_and_against_the_source(encoder_model: str) -> None:
+    same = Item("a", "the cat sat", "s", source="the cat sat", references=("a dog", "the cat sat"))
+    other = Item("b", "the cat sat", "s", source="it was seen by people")
+    found = make_metric(f"bertscore_source:{encoder_model}").score([same, other]).values
+    assert found[0] == pytest.approx(1.0, abs=1e-6)
+    assert found[1] < 0.99
+    assert make_metric(f"bertscore:{encoder_model}").score([same]).values[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_bertscore_layers(encoder_model: str, items: Sequence[Item]) -> None:
+    assert split_layer("roberta-large") == ("roberta-large", 17)  # the authors' choice
+    assert split_layer("someone/unheard-of") == ("someone/unheard-of", None)
+    assert split_layer("a/b@3") == ("a/b", 3)
+    assert split_layer(encoder_model) == (encoder_model, None)
+    last = make_metric(f"bertscore:{encoder_model}@2").score(items).values
+    np.testing.assert_array_equal(make_metric(f"bertscore:{encoder_model}").score(items).values, last)
+    with pytest.raises(UsageError, match=r"layers 0 to 2; layer 3 was asked for"):
+        make_metric(f"bertscore:{encoder_model}@3").score(items)
+
+
+def test_first_words_get_the_space_that_byte_level_tokens_need() -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    def tokenizer(add: bool) -> PreTrainedTokenizerFast:
+        vocabulary = {c: i for i, c in enumerate([*sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġword", "word"])}
+        core = Tokenizer(models.WordLevel(vocabulary, unk_token="!"))
+        core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add)
+        return PreTrainedTokenizerFast(tokenizer_object=core)
+
+    assert spaces_lead(tokenizer(add=False))
+    assert not spaces_lead(tokenizer(add=True))
+
+
+def seq2seq(folder: str) -> tuple[Any, Any]:
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+
+
+def test_bartscore_is_the_mean_log_likelihood(bart_model: str, items: Sequence[Item]) -> None:
+    tokenizer, model = seq2seq(bart_model)
+
+    def likelihood(source: str, target: str) -> float:
+        inputs = tokenizer(source, return_tensors="pt", return_token_type_ids=False)
+        return -model(**inputs, labels=tokenizer(target, return_tensors="pt")["input_ids"]).loss.item()
+
+    found = make_metric(f"bartscore:{bart_model}").score(items)
+    np.testing.assert_allclose(found.values, [likelihood(i.source, i.target) for i in items], atol=1e-5)
+    assert np.ptp(found.values) > 0.01
+    best = [max(likelihood(r, i.target) for r in i.references) for i in items]
+    np.testing.assert_allclose(make_metric(f"bartscore_reference:{bart_model}").score(items).values, best, atol=1e-5)
+
+
+def test_unieval_is_the_probability_of_yes(t5_model: str, items: Sequence[Item]) -> None:
+    import torch
+
+    tokenizer, model = seq2seq(t5_model)
+
+    def yes(text: str, words: tuple[str, str]) -> float:
+        inputs = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
+        logits = model(**inputs, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+        wanted = logits[[tokenizer(word, add_special_tokens=False)["input_ids"][0] for word in words]]
+        return wanted.double().softmax(0)[0].item()
+
+    asked = "is this a good summary ?"
+    expected = [
+        yes(f"question: {asked} </s> summary: {i.target} </s> document: {i.source}", ("Yes", "No")) for i in items
+    ]
+    found = make_metric(f"unieval:{t5_model}", question=asked).score(items)
+    np.testing.assert_allclose(found.values, expected, atol=1e-6)
+    assert np.ptp(found.values) > 1e-4
+    spoken = Item("e", "yes it was", "s3", source="was it good ?", context="the cat ran")
+    expected_one = yes(
+        f"question: {asked} </s> response: yes it was </s> dialogue history: was it good ? </s> fact: the cat ran",
+        ("Yes", "No"),
+    )
+    one = make_metric(f"unieval:{t5_model}", question=asked).score([spoken]).values[0]
+    assert one == pytest.approx(expected_one, abs=1e-6)
+    expected = [yes(f"premise: {i.source} hypothesis: {i.target}", ("1", "0")) for i in items]
+    np.testing.assert_allclose(make_metric(f"seahorse:{t5_model}").score(items).values, expected, atol=1e-6)
+
+
+# ── what cannot be read or run ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_long_inputs_are_cut_and_counted(nli_model: str, regression_model: str) -> None:
+    long = Item("a", "the cat ran", "s", source="the dog sat on the mat and " * 8)
+    found = make_metric(f"regressor:{regression_model}").score([long, Item("b", "it", "s", source="the cat")])
+    assert np.isfinite(found.values).all()
+    assert found.note == f"1 inputs were longer than the 32 tokens that {regression_model} reads and were cut."
+    many = Item("a", "the cat ran", "s", source="the dog sat on the mat and ran . " * 90)
+    assert "only the first 64 chunks" in make_metric(f"nli:{nli_model}").score([many]).note
+
+
+def test_items_without_what_is_needed_are_unscored(nli_model: str, items: Sequence[Item]) -> None:
+    bare = Item("e", "the cat", "s3")
+    blank = Item("f", " ", "s3", source="the cat")
+    found = make_metric(f"nli:{nli_model}").score([bare, items[0], blank])
+    assert np.isnan(found.values).tolist() == [True, False, True]
+    assert [(u.item_id, u.reason, u.detail) for u in found.unscored] == [
+        ("e", "missing input", "The item has no source."),
+        ("f", "missing input", "The target holds no text."),
+    ]
+    for name in ("regressor", "bartscore", "seahorse", "bertscore"):
+        assert make_metric(f"{name}:{nli_model}").missing([bare])
+
+
+def test_progress_ends_with_everything_done(nli_model: str, encoder_model: str, items: Sequence[Item]) -> None:
+    for name in (f"nli:{nli_model}", f"bertscore:{encoder_model}"):
+        seen: list[tuple[int, int]] = []
+        make_metric(name).score(items, lambda done, asked, seen=seen: seen.append((done, asked)))
+        assert seen == sorted(seen)
+        assert seen[-1] == (4, 4)
+
+
+def test_what_cannot_be_loaded_is_left_out_in_words(
+    nli_model: str, encoder_model: str, items: Sequence[Item], tmp_path: Path
+) -> None:
+    import torch
+    from transformers import BertForSequenceClassification
+
+    pickled = tmp_path / "pickled"
+    pickled.mkdir()
+    for file in Path(nli_model).iterdir():
+        if file.suffix == ".json":
+            (pickled / file.name).write_bytes(file.read_bytes())
+    torch.save(BertForSequenceClassification.from_pretrained(nli_model).state_dict(), pickled / "pytorch_model.bin")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for file in Path(nli_model).iterdir():
+        (broken / file.name).write_bytes(file.read_bytes() if file.suffix == ".json" else b"no weights at all")
+    expected = {
+        f"nli:{tmp_path}/nowhere": "There is no model folder",
+        "nli:nobody/no-such-model": r"could not be read: .*Give a Hugging Face id that exists and can be reached",
+        f"nli:{pickled}": "no weights as safetensors",
+        f"nli:{broken}": "could not be read",
+        f"nli:{encoder_model}": "no trained weights for .*its scores would be random",
+        f"regressor:{nli_model}": "A regressor has one output; .* has 3",
+        f"bartscore:{nli_model}": "is no seq2seq model",
+    }
+    for name, reason in expected.items():
+        words = score_or_reason(make_metric(name, question="is it ?"), items)
+        assert isinstance(words, str)
+        assert re.search(reason, words), (name, words)
+        assert "Traceback" not in words
+        assert len(words) < 700
+    with pytest.raises(ModelNotFoundError):
+        make_metric(next(iter(expected))).score(items)
+
+
+def test_remote_code_is_never_run(nli_model: str, items: Sequence[Item], tmp_path: Path) -> None:
+    import json
+
+    folder = tmp_path / "foreign"
+    folder.mkdir()
+    for file in Path(nli_model).iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config["model_type"] = "foreign"
+    config["auto_map"] = {
+        "AutoConfig": "foreign.Config",
+        "AutoModelForSequenceClassification": "foreign.Model",
+    }
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    (folder / "foreign.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n", "utf-8")
+    assert "which is never run" in str(score_or_reason(make_metric(f"nli:{folder}"), items))
+    assert not (tmp_path / "ran").exists()

@@ -1,0 +1,125 @@
+"""Names and what they mean: which metrics there are, what they need, and numbers that are there already."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.errors import UsageError
+from core.metrics import given_scores, make_metric, metric_column, metrics_for
+from core.metrics.given import lower_is_better
+from core.records import Item
+from tests.core.metrics.conftest import ITEMS, golden_of
+
+BARE = tuple(Item(f"t{i}", text, f"s{i}") for i, text in enumerate(("one", "two", "three")))
+
+
+def test_columns_keep_holes_and_direction() -> None:
+    golden = golden_of(*ITEMS, metrics={"ter": (0.5, None, 0.1, 0.0), "bleu_1": (1.0, 2.0, 3.0, 4.0)})
+    ter = make_metric("metric_ter", golden=golden)
+    assert not ter.higher_is_better
+    found = ter.score(golden.items)
+    np.testing.assert_array_equal(found.values, [0.5, np.nan, 0.1, 0.0])
+    assert found.unscored[0].item_id == "b"
+    assert "no number" in found.unscored[0].detail
+    assert metric_column(golden, "bleu_1").higher_is_better
+    # a subset in another order, as in a split, and an item that the file does not have
+    some = metric_column(golden, "metric_bleu_1").score([ITEMS[2], Item("new", "text"), ITEMS[0]]).values
+    np.testing.assert_array_equal(some, [3.0, np.nan, 1.0])
+    with pytest.raises(UsageError, match=r"no column 'metric_rouge'; it has metric_ter, metric_bleu_1"):
+        make_metric("metric_rouge", golden=golden)
+    with pytest.raises(UsageError, match="say of which"):
+        make_metric("metric_ter")
+
+
+def test_directions_by_name() -> None:
+    lower = "ter TER lev_dist gpt2_ppl cer wer_mean n_misspel perplexity edit_distance".split()
+    higher = "bleu_4 rouge1_f meteor counter character interest certainty cider unieval_overall nist".split()
+    assert all(map(lower_is_better, lower))
+    assert not any(map(lower_is_better, higher))
+
+
+def test_given_scores_of_a_judge() -> None:
+    one = given_scores("judge", "Verdicts.", {"a": 1.0, "b": None, "c": 3.0})
+    np.testing.assert_array_equal(one.score(ITEMS).values, [1.0, np.nan, 3.0, np.nan])
+    assert one.missing(ITEMS) == ""
+
+
+def test_identity_tells_apart_what_gives_other_numbers() -> None:
+    same = {make_metric("rouge1").identity, make_metric("rouge1").identity, make_metric(" rouge1 ").identity}
+    assert len(same) == 1
+    others = [
+        make_metric("rouge2"),
+        make_metric("rouge1", stemmed=False),
+        make_metric("unieval:some/model", question="Is it short?"),
+        make_metric("unieval:some/model", question="Is it long?"),
+        given_scores("judge", "Verdicts.", {"a": 1.0, "b": None}),
+        given_scores("judge", "Verdicts.", {"a": 1.0, "b": 2.0}),
+    ]
+    assert len(same | {one.identity for one in others}) == 7
+    assert given_scores("judge", "Verdicts.", {"a": 1.0, "b": float("nan")}).identity == others[4].identity
+
+
+def test_listing_and_asking_imports_nothing_heavy(repository: Path) -> None:
+    code = """
+import sys
+from core.metrics import make_metric, metrics_for, score_or_reason
+from core.records import AspectLabels, GoldenSet, Item, Scale
+item = Item("a", "the cat", source="the cat", references=("a cat",))
+golden = GoldenSet("g", "source_target", (item,), {"q": AspectLabels("q", Scale(1, 5), (1.0,))})
+assert [one.missing(golden) for one in metrics_for(golden)]
+assert make_metric("nli:some/model").missing(golden) == ""
+heavy = {"torch", "transformers", "nltk", "rouge_score", "bert_score", "sacrebleu", "sklearn", "pandas"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_what_a_golden_set_allows() -> None:
+    golden = golden_of(*ITEMS, metrics={"ter": (0.5, None, 0.1, 0.0)})
+    able = {one.name for one in metrics_for(golden) if not one.missing(golden)}
+    assert able >= {"overlap", "rouge1", "rouge2_source_p", "bleu", "chrf", "similarity", "metric_ter"}
+    assert not able & {"overlap_context", "similarity_context"}
+    bare = {one.name: one.missing(golden_of(*BARE)) for one in metrics_for(golden_of(*BARE))}
+    assert bare["overlap"] == "no item of this golden set has a source"
+    assert bare["rouge1"] == bare["chrf"] == "no item of this golden set has references"
+    assert all(bare.values())
+    assert "rouge1_best" in able
+    assert not [name for name in bare if name.endswith("_best")]
+    for one in metrics_for(golden):
+        assert one.measures.endswith(".")
+        assert one.cost
+        assert one.low is None or one.high is None or one.low < one.high
+
+
+def test_numbers_stay_within_the_range_told() -> None:
+    golden = golden_of(*ITEMS)
+    able = [one for one in metrics_for(golden) if not one.missing(golden)]
+    for one in able:
+        values = one.score(ITEMS).values
+        if one.low is not None and one.high is not None:
+            assert np.nanmin(values) >= one.low - 1e-6, one.name
+            assert np.nanmax(values) <= one.high + 1e-6, one.name
+
+
+@pytest.mark.parametrize("name", ["", "magic", "nli:", "nli", ":x", "hf:bert-base", "metric", "rouge1_x", "offline:x"])
+def test_unknown_names(name: str) -> None:
+    with pytest.raises(UsageError):
+        make_metric(name)
+
+
+def test_what_unknown_names_are_told() -> None:
+    with pytest.raises(UsageError, match="hand them in with given_scores"):
+        make_metric("judge:judge.yaml")
+    with pytest.raises(UsageError, match=r"Known: overlap, .*nli:MODEL"):
+        make_metric("magic")
+    with pytest.raises(UsageError, match="needs a question"):
+        make_metric("unieval:some/model")
+    assert "rate the coherence of" in make_metric("unieval:some/model", aspect="coherence").measures
+    assert make_metric("hf:nli:some/model").name == "hf:nli:some/model"
+    assert "model" in make_metric("nli:some/model").needs

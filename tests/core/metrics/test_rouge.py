@@ -1,0 +1,114 @@
+"""ROUGE against rouge_score's own scorer, and by hand."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import UsageError
+from core.metrics import make_metric
+from core.metrics.rouge import Tokens, lcs_length, rouge
+from core.records import Item
+
+WORDS = "the running runner runs quickly quick 's 2,000 Naïve tests tested testing of a ... don't cities city".split()
+
+
+def written(seed: int, n: int) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=n))
+
+
+ITEMS = [
+    Item(
+        f"i{k}", written(k, 5 + k), source=written(100 + k, 60), references=(written(200 + k, 12), written(300 + k, 7))
+    )
+    for k in range(12)
+]
+
+
+@pytest.mark.parametrize("stemmed", [True, False])
+@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rouge3", "rougeL"])
+def test_every_form_equals_rouge_score(kind: str, stemmed: bool) -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer([kind], use_stemmer=stemmed)
+    each = [[scorer.score(r, i.target)[kind] for r in i.references] for i in ITEMS]
+    expected = {
+        kind: [sum(s.fmeasure for s in of) / 2 for of in each],
+        f"{kind}_mean": [sum(s.fmeasure for s in of) / 2 for of in each],
+        f"{kind}_p": [sum(s.precision for s in of) / 2 for of in each],
+        f"{kind}_r": [sum(s.recall for s in of) / 2 for of in each],
+        f"{kind}_best": [scorer.score_multi(i.references, i.target)[kind].fmeasure for i in ITEMS],
+        f"{kind}_source_p": [scorer.score(i.source, i.target)[kind].precision for i in ITEMS],
+    }
+    for name, values in expected.items():
+        found = make_metric(name, stemmed=stemmed).score(ITEMS)
+        np.testing.assert_allclose(found.values, values, atol=1e-12, err_msg=name)
+    assert np.ptp(expected[kind]) > 0
+
+
+def test_by_hand() -> None:
+    # target: the cat sat (3); reference: the cat was here (4): 2 words in common, p 2/3, r 2/4, F = 4/7
+    # pairs: the-cat of (2, 3): p 1/2, r 1/3, F = 2/5; in order: the cat, as for words
+    item = Item("a", "The cat sat.", references=("the cat was here",))
+    assert rouge("rouge1").score([item]).values[0] == pytest.approx(4 / 7)
+    assert rouge("rouge2").score([item]).values[0] == pytest.approx(2 / 5)
+    assert rouge("rougeL").score([item]).values[0] == pytest.approx(4 / 7)
+    assert rouge("rouge").score([item]).values[0] == pytest.approx(4 / 7)
+
+
+def test_stemming_is_on_unless_switched_off() -> None:
+    item = Item("a", "running dogs", references=("run dog",))
+    assert make_metric("rouge1").score([item]).values[0] == 1.0
+    assert make_metric("rouge1", stemmed=False).score([item]).values[0] == 0.0
+
+
+def table_length(first: list[str], second: list[str]) -> int:
+    """The usual table, cell by cell."""
+    rows = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
+    for i, a in enumerate(first):
+        for j, b in enumerate(second):
+            rows[i + 1][j + 1] = rows[i][j] + 1 if a == b else max(rows[i][j + 1], rows[i + 1][j])
+    return rows[-1][-1]
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=90), st.lists(st.sampled_from("abcd"), max_size=90))
+def test_common_subsequence_equals_the_table(first: list[str], second: list[str]) -> None:
+    assert lcs_length(first, second) == lcs_length(second, first) == table_length(first, second)
+
+
+def test_texts_without_latin_letters_are_unscored_not_zero() -> None:
+    items = [
+        Item("zh", "北京是中国的首都", references=("北京",)),
+        Item("dots", "...", references=("the cat",)),
+        Item("half", "the cat", references=("北京", "the cat")),
+        Item("none", "the cat", references=("北京",)),
+        Item("empty", "", references=("the cat",)),
+        Item("alone", "the cat"),
+    ]
+    found = rouge("rouge1").score(items)
+    assert found.values[2] == 1.0  # the readable reference counts
+    assert [u.item_id for u in found.unscored] == ["zh", "dots", "none", "empty", "alone"]
+    assert "Latin letters" in found.unscored[0].detail
+    assert found.unscored[3].detail == "The target holds no text."
+    assert found.unscored[4].detail == "The item has no references."
+
+
+def test_hostile_words_and_long_texts_are_measured() -> None:
+    # Porter's rules are defined by recursion over runs of y; two texts of 20,000 words have 4e8 cells in a table
+    wall = Item("y", "y" * 50_000, source="y" * 50_000)
+    long = Item("long", "a b c d " * 5_000, source="d c b a " * 5_000)
+    assert rouge("rougeL_source_p").score([wall, long]).values[0] == 1.0
+    assert 0.25 <= rouge("rougeL_source_p").score([wall, long]).values[1] <= 1.0
+    assert Tokens(stemmed=True).tokenize("Cities <b>running</b>") == ["citi", "b", "run", "b"]
+
+
+@pytest.mark.parametrize(
+    "name", ["rouge0", "rouge10", "rougeW", "rouge1_x", "rouge1_source_reference", "rouge_p", "Rouge1"]
+)
+def test_other_names_mean_nothing(name: str) -> None:
+    with pytest.raises(UsageError, match="No ROUGE is called"):
+        rouge(name)

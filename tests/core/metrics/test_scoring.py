@@ -1,0 +1,182 @@
+"""Scored, or left out in words; kept in a folder or a store: computed once for the same texts, words and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import CancelledRunError, JudgeError, StoreError
+from core.judging.base import OnProgress
+from core.metrics import Folder, Metric, MetricScores, given_scores, kept, make_metric, score_or_reason
+from core.metrics.scoring import BLOCK, Blocks
+from core.records import Item, Unscored
+from core.store.store import Store
+from tests.core.metrics.conftest import ITEMS as FOUR
+
+NAN = float("nan")
+
+
+def made(name: str, compute: Callable[[Sequence[Item]], object]) -> Metric:
+    def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
+        numbers = np.array(compute(items), dtype=float)
+        on_progress(len(items), len(items))
+        return MetricScores(numbers)
+
+    return Metric(name, "A number for tests.", None, None, frozenset(), "none", scorer)
+
+
+def crash(items: Sequence[Item]) -> object:
+    raise KeyError("no\nsuch <b>thing</b>")
+
+
+def refuse(items: Sequence[Item]) -> object:
+    raise JudgeError("The model x could not be read.")
+
+
+@pytest.mark.parametrize(
+    ("metric", "reason"),
+    [
+        (made("crashes", crash), "it failed: KeyError: 'no\\nsuch <b>thing</b>'"),
+        (made("refuses", refuse), "The model x could not be read."),
+        (made("all NaN", lambda items: [NAN] * 4), "it scored none of the 4 items (first: No finite number came out.)"),
+        (made("constant", lambda items: [0.5] * 4), "it gave the same number, 0.5, to all 4 items it scored"),
+        (
+            made("constant where scored", lambda items: [0.5, NAN, 0.5, NAN]),
+            "it gave the same number, 0.5, to all 2 items it scored",
+        ),
+        (made("one only", lambda items: [NAN, 2.0, NAN, NAN]), "it scored 1 of the 4 items; at least 2 are needed"),
+        (made("too few", lambda items: [1.0, 2.0]), "too few returned numbers of shape (2,) for 4 items."),
+        (make_metric("overlap_context"), "no item of this golden set has a context"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Metric) else "",
+)
+def test_what_cannot_serve_is_left_out_in_words(metric: Metric, reason: str) -> None:
+    assert score_or_reason(metric, FOUR) == reason
+
+
+def test_what_is_no_finite_number_is_unscored() -> None:
+    scores = score_or_reason(made("infinite", lambda items: [np.inf, 1.0, 2.0, -np.inf]), FOUR)
+    assert isinstance(scores, MetricScores)
+    np.testing.assert_array_equal(scores.values, [NAN, 1, 2, NAN])
+    assert [(lost.item_id, lost.reason) for lost in scores.unscored] == [("a", "no verdict"), ("d", "no verdict")]
+    assert scores.n_scored == 2
+
+
+def test_no_items() -> None:
+    assert score_or_reason(make_metric("overlap"), []) == "there are no items"
+
+
+def test_progress_runs_over_the_items() -> None:
+    seen: list[tuple[int, int]] = []
+    score_or_reason(make_metric("overlap"), ITEMS, lambda done, of: seen.append((done, of)))
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(ITEMS), len(ITEMS))
+
+
+@pytest.mark.parametrize("error", [CancelledRunError("cancelled"), StoreError("the disk"), ValueError("odd")])
+def test_what_progress_raises_ends_the_run(error: Exception) -> None:
+    def stop(done: int, asked: int) -> None:
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        score_or_reason(make_metric("overlap"), FOUR, stop)
+
+
+# ── kept ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ITEMS = tuple(Item(f"i{k}", f"red {k}", "s", source="red green" if k else "") for k in range(BLOCK + 50))
+
+
+class Counted:
+    """A metric that counts the items it was asked for."""
+
+    def __init__(self, name: str = "overlap", **changes: Any) -> None:
+        self.asked: list[int] = []
+        inner = make_metric(name)
+
+        def scorer(items: Sequence[Item], on_progress: Any) -> MetricScores:
+            self.asked.append(len(items))
+            return inner.scorer(items, on_progress)
+
+        self.metric = replace(inner, scorer=scorer, **changes)
+
+
+@pytest.fixture(params=["folder", "store"])
+def blocks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blocks]:
+    if request.param == "folder":
+        yield Folder(tmp_path)
+    else:
+        with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as store:
+            yield store.blocks
+
+
+def test_the_second_time_nothing_is_computed_and_all_is_equal(blocks: Blocks) -> None:
+    counted = Counted()
+    seen: list[tuple[int, int]] = []
+    first = kept(counted.metric, blocks).score(ITEMS, lambda done, asked: seen.append((done, asked)))
+    assert counted.asked == [BLOCK, 50]
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(ITEMS), len(ITEMS))
+    plain = make_metric("overlap").score(ITEMS)
+    np.testing.assert_array_equal(first.values, plain.values)
+    assert first.unscored == plain.unscored == (Unscored("i0", "missing input", "The item has no source."),)
+    second = kept(counted.metric, blocks).score(ITEMS)
+    assert counted.asked == [BLOCK, 50]
+    np.testing.assert_array_equal(second.values, first.values)
+    assert second.unscored == first.unscored
+    assert kept(counted.metric, blocks).score(()).values.shape == (0,)
+
+
+def test_other_texts_and_other_metrics_are_computed(blocks: Blocks) -> None:
+    counted = Counted()
+    kept(counted.metric, blocks).score(ITEMS[:3])
+    kept(counted.metric, blocks).score((*ITEMS[:2], replace(ITEMS[2], target="blue")))
+    kept(replace(counted.metric, measures="Something else."), blocks).score(ITEMS[:3])
+    assert counted.asked == [3, 3, 3]
+
+
+def test_a_damaged_file_is_computed_again(tmp_path: Path) -> None:
+    counted = Counted()
+    first = kept(counted.metric, Folder(tmp_path)).score(ITEMS[:3])
+    (file,) = tmp_path.rglob("*.json")
+    for damage in ("", "[]", '{"values": [1.0], "unscored": [], "note": ""}', '{"values": ["x", 1, 2]}'):
+        file.write_text(damage, "utf-8")
+        np.testing.assert_array_equal(kept(counted.metric, Folder(tmp_path)).score(ITEMS[:3]).values, first.values)
+    assert counted.asked == [3] * 5
+    assert not list(tmp_path.rglob("*.part*"))
+
+
+def test_what_fails_or_was_handed_in_is_not_kept(tmp_path: Path) -> None:
+    def broken(items: Sequence[Item], on_progress: Any) -> MetricScores:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        kept(replace(make_metric("overlap"), scorer=broken), Folder(tmp_path)).score(ITEMS[:3])
+    kept(given_scores("mine", "Mine.", {"i0": 1.0}), Folder(tmp_path)).score(ITEMS[:3])
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_disk_that_takes_nothing_costs_no_score(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert kept(make_metric("overlap"), Folder(tmp_path / "file")).score(ITEMS[:3]).n_scored == 2
+
+
+@pytest.mark.slow
+def test_new_weights_in_the_same_folder_are_other_weights(nli_model: str, tmp_path: Path) -> None:
+    import shutil
+
+    folder = tmp_path / "model"
+    shutil.copytree(nli_model, folder)
+    counted = Counted(f"nli:{folder}")
+    for _ in range(2):
+        kept(counted.metric, Folder(tmp_path / "home")).score(ITEMS[1:3])
+    assert counted.asked == [2]
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\x00\x00\x80\x3f")
+    kept(counted.metric, Folder(tmp_path / "home")).score(ITEMS[1:3])
+    assert counted.asked == [2, 2]

@@ -1,0 +1,96 @@
+"""Overlap by hand; BLEU and chrF against sacrebleu; METEOR where nltk's data is and where it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.metrics import make_metric, score_or_reason, words
+from core.records import Item
+from tests.core.metrics.conftest import ITEMS
+
+
+def test_overlap_by_hand() -> None:
+    # stems: cat sat mat | source: the cat is sitting on mats.  "cats" and "mat" are there, "flew" is not: 2 of 3
+    item = Item("a", "Cats flew mat", source="The cat is here, on mats.", context="it flew")
+    assert make_metric("overlap").score([item]).values[0] == pytest.approx(2 / 3)
+    assert make_metric("overlap_context").score([item]).values[0] == pytest.approx(1 / 3)
+    # pairs of the target: (the, cat) there, (cat, on) not, (on, mats) there
+    pairs = Item("b", "the cat on mats", source="The cat is here, on mats.")
+    assert make_metric("overlap_pairs").score([pairs]).values[0] == pytest.approx(2 / 3)
+
+
+def test_overlap_counts_every_occurrence_and_any_script() -> None:
+    twice = Item("a", "cat cat dog", source="a cat")
+    assert make_metric("overlap").score([twice]).values[0] == pytest.approx(2 / 3)
+    other = Item("b", "Größe zählt", source="Die Größe ist egal")
+    assert make_metric("overlap").score([other]).values[0] == pytest.approx(1 / 2)
+    found = make_metric("overlap_pairs").score([Item("c", "cat", source="a cat"), Item("d", "!?", source="a cat")])
+    assert [u.detail for u in found.unscored] == ["The target holds fewer than 2 words."] * 2
+    assert np.isnan(found.values).all()
+
+
+def test_bleu_and_chrf_are_sacrebleu_s() -> None:
+    import sacrebleu
+
+    bleu = [sacrebleu.sentence_bleu(i.target, list(i.references), use_effective_order=True).score for i in ITEMS]
+    chrf = [sacrebleu.sentence_chrf(i.target, list(i.references)).score for i in ITEMS]
+    np.testing.assert_array_equal(make_metric("bleu").score(ITEMS).values, bleu)
+    np.testing.assert_array_equal(make_metric("chrf").score(ITEMS).values, chrf)
+    same = Item("same", "the cat", references=("the cat",))
+    assert make_metric("bleu").score([same]).values[0] == pytest.approx(100)  # too short for 4-grams, and not 0
+    assert make_metric("chrf").score([same]).values[0] == pytest.approx(100)
+
+
+def test_meteor_without_its_data_is_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(words, "data_folders", lambda: (tmp_path / "nltk_data",))
+    reason = score_or_reason(make_metric("meteor"), ITEMS)
+    assert isinstance(reason, str)
+    assert "wordnet" in reason
+    assert "nltk.downloader" in reason
+
+
+def test_meteor_looks_where_nltk_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import nltk.data
+
+    assert {str(folder) for folder in words.data_folders()} >= {
+        path for path in nltk.data.path if path.startswith(("/usr", str(Path.home())))
+    }
+    (tmp_path / "corpora").mkdir(parents=True)
+    (tmp_path / "corpora" / "wordnet.zip").touch()
+    monkeypatch.setattr(words, "data_folders", lambda: (tmp_path,))
+    assert make_metric("meteor").missing(ITEMS) == ""
+
+
+def test_meteor_whose_data_is_damaged_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    import nltk.data
+
+    monkeypatch.setattr(words, "meteor_problem", lambda: "")
+    monkeypatch.setattr(nltk.data, "path", [])
+    reason = score_or_reason(words.meteor(), ITEMS)
+    assert isinstance(reason, str)
+    assert "wordnet data cannot be loaded" in reason
+
+
+def test_meteor_takes_the_best_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    import nltk.corpus
+    from nltk.translate.meteor_score import single_meteor_score
+
+    class NoSynonyms:
+        """A wordnet that knows no word: METEOR then matches words and stems only."""
+
+        def ensure_loaded(self) -> None:
+            pass
+
+        def synsets(self, word: str) -> list[Any]:
+            return []
+
+    monkeypatch.setattr(nltk.corpus, "wordnet", NoSynonyms())
+    monkeypatch.setattr(words, "meteor_problem", lambda: "")
+    item = Item("a", "The cats sat.", references=("a dog", "the cat sat on it"))
+    expected = single_meteor_score(["the", "cat", "sat", "on", "it"], ["The", "cats", "sat", "."], wordnet=NoSynonyms())
+    assert words.meteor().score([item]).values[0] == pytest.approx(expected)
+    assert expected > 0.3
