@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from core.calibration.board import Side
 from core.calibration.settings import CalibrationSettings
-from core.calibration.start import choose_level
 from core.calibration.steps import Calibration
 from core.data import load_golden, split_sources
 from core.data.task import task_of
@@ -21,24 +19,25 @@ from core.export.documents import judge_schema
 from core.export.judge_file import Known, label_warnings, needs_of
 from core.judge_loading import load_judge
 from core.judging.base import Judge
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Level, Split, Statistic, Task, Verdict
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Level, Measure, Split, Statistic, Task, Verdict
 from core.stats import (
     EPSILON,
+    AgreementReport,
     AnnotatorTest,
     BesidePeople,
     Ceiling,
     Comparison,
-    WholeTable,
-    align_with_intervals,
+    LabelledItems,
+    agreement_report,
     alpha_metric,
     krippendorff_alpha,
     leave_one_out,
     paired_difference,
     pairwise_spearman,
     rater_table,
-    whole_table,
     williams_test,
 )
+from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
 from core.verdicts import Verdicts
@@ -102,16 +101,8 @@ def align(
     counts resamples at system level (0: no interval), `seed` draws them.
     """
     match = _match(golden, verdicts, aspect)
-    return align_with_intervals(
-        match.scores[None, :],
-        match.side.labels,
-        match.side.sources,
-        match.side.systems,
-        statistic=statistic,
-        level=level or choose_level(match.side),
-        generator=np.random.default_rng(seed),
-        resamples=bootstrap,
-    )[0]
+    measure = Measure(statistic, level or match.items.usual_level)
+    return aligned(match.scores, match.items, measure, resamples=bootstrap, seed=seed)
 
 
 def unknown_items(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> int:
@@ -127,21 +118,14 @@ def align_all(
     *,
     bootstrap: int = 1000,
     seed: int = 0,
-) -> WholeTable:
+) -> AgreementReport:
     """All that can be said about `verdicts` beside the people: each statistic at each level, errors, kappa, classes.
 
     Items and intervals as in `align`; each alignment equals the one that `align` gives with the same seed.
     """
     match = _match(golden, verdicts, aspect)
-    return whole_table(
-        match.scores,
-        match.side.labels,
-        match.side.sources,
-        match.side.systems,
-        scale=golden.aspects[aspect].scale,
-        seed=seed,
-        resamples=bootstrap,
-    )
+    scale = golden.aspects[aspect].scale
+    return agreement_report(match.scores, match.items, scale=scale, seed=seed, resamples=bootstrap)
 
 
 def compare(
@@ -168,20 +152,11 @@ def compare(
             f"The judges have no common item to compare on: a scored {a.scored.size} and b {b.scored.size} labelled "
             f"items of {golden.name}, none of them the same. Score the same items with both."
         )
-    side = Side.of(golden, aspect, positions.tolist())
-    first, second = a.at(positions), b.at(positions)
-    difference = paired_difference(
-        first,
-        second,
-        side.labels,
-        side.sources,
-        side.systems,
-        statistic=statistic,
-        level=level or choose_level(side),
-        generator=np.random.default_rng(seed),
-        resamples=bootstrap,
-    )
-    return Comparison(difference, williams_test(first, second, side.labels, side.sources))
+    items = LabelledItems.of(golden, aspect, positions)
+    measure = Measure(statistic, level or items.usual_level)
+    scores = a.at(positions), b.at(positions)
+    difference = paired_difference(*scores, items, measure, resamples=bootstrap, seed=seed)
+    return Comparison(difference, williams_test(*scores, items))
 
 
 def ceiling(
@@ -203,22 +178,14 @@ def ceiling(
     task = task_of(golden, aspect)
     table, labels = rater_table(golden, aspect, panel), golden.labels(aspect)
     labelled = np.flatnonzero(~np.isnan(labels))
-    used = np.flatnonzero(~np.isnan(labels) | ~np.isnan(table.values).all(axis=0))
-    ratings = table.values[:, used]
+    used = np.flatnonzero(~np.isnan(labels) | table.rated.all(axis=0))
+    measure = Measure(statistic, level or LabelledItems.of(golden, aspect, labelled).usual_level)
+    items, table = LabelledItems.of(golden, aspect, used), table.at(used)
     return Ceiling(
         aspect,
-        leave_one_out(
-            ratings,
-            golden.source_codes[used],
-            golden.system_codes[used],
-            statistic=statistic,
-            level=level or choose_level(Side.of(golden, aspect, labelled.tolist())),
-            generator=np.random.default_rng(seed),
-            resamples=bootstrap,
-            raters=table.raters,
-        ),
-        krippendorff_alpha(ratings, alpha_metric(task.scale)),
-        pairwise_spearman(ratings),
+        leave_one_out(table, items, measure, resamples=bootstrap, seed=seed),
+        krippendorff_alpha(table.values, alpha_metric(task.scale)),
+        pairwise_spearman(table.values),
         table.panel,
     )
 
@@ -237,16 +204,8 @@ def beside_people(
     AspectError without single ratings.
     """
     match, table = _match(golden, verdicts, aspect), rater_table(golden, aspect, panel)
-    return paired_with_people(
-        table.values[:, match.side.positions],
-        match.scores,
-        match.side.sources,
-        match.side.systems,
-        statistic=statistic,
-        level=level or choose_level(match.side),
-        raters=table.raters,
-        panel=table.panel,
-    )
+    measure = Measure(statistic, level or match.items.usual_level)
+    return paired_with_people(table.at(match.items.positions), match.scores, match.items, measure)
 
 
 def annotator_test(
@@ -266,33 +225,31 @@ def annotator_test(
     """
     match, table = _match(golden, verdicts, aspect), rater_table(golden, aspect, panel)
     return tested_annotator(
-        table.values[:, match.side.positions],
+        table.at(match.items.positions),
         match.scores,
-        match.side.sources,
+        match.items,
         epsilon=epsilon,
         nominal=nominal,
         clustered=clustered,
         standardise=standardise,
-        raters=table.raters,
-        panel=table.panel,
     )
 
 
 @dataclass(frozen=True)
 class _Match:
-    """The labelled items that a table of verdicts names: their side and (n_items,) scores, NaN = unscored."""
+    """The labelled items that a table of verdicts names: the items and their (n_items,) scores, NaN = unscored."""
 
-    side: Side
+    items: LabelledItems
     scores: FloatArray
 
     @property
     def scored(self) -> IntArray:
         """Positions in the golden set that have both a label and a score, ascending."""
-        return self.side.positions[~np.isnan(self.scores)]
+        return self.items.positions[~np.isnan(self.scores)]
 
     def at(self, positions: IntArray) -> FloatArray:
         """Scores at `positions`, which must be among this match's."""
-        return self.scores[np.searchsorted(self.side.positions, positions)]
+        return self.scores[np.searchsorted(self.items.positions, positions)]
 
 
 def _match(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str, name: str = "") -> _Match:
@@ -305,7 +262,7 @@ def _match(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str, name: str = ""
             f"None of the {len(table.by_id)} verdicts{whose} belongs to an item of {golden.name} with a label on "
             f"{aspect!r}. Item ids there look like {', '.join(golden.item_ids[:3])}."
         )
-    return _Match(Side.of(golden, aspect, used.tolist()), table.aligned(golden.item_ids)[used])
+    return _Match(LabelledItems.of(golden, aspect, used), table.aligned(golden.item_ids)[used])
 
 
 def in_records(verdicts: AnyVerdicts, task: Task) -> Verdicts:

@@ -10,12 +10,14 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from core.json_form import json_fields
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -82,6 +84,11 @@ class Scale:
     def holds(self, value: float) -> bool:
         """Whether `value` lies within the ends (steps are not enforced: means of raters fall between them)."""
         return self.low <= value <= self.high
+
+    @property
+    def two_steps(self) -> bool:
+        """Whether labels on it are of two classes."""
+        return self.step is not None and self.high - self.low == self.step
 
     def __str__(self) -> str:
         return f"{self.low:g}-{self.high:g}"
@@ -275,14 +282,8 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         cost = None if self.cost is None and other.cost is None else (self.cost or 0.0) + (other.cost or 0.0)
-        return Usage(
-            self.requests + other.requests,
-            self.cached + other.cached,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            cost,
-            self.cached_prompt_tokens + other.cached_prompt_tokens,
-        )
+        counts = [one.name for one in fields(self) if one.name != "cost"]
+        return Usage(cost=cost, **{name: getattr(self, name) + getattr(other, name) for name in counts})
 
 
 @dataclass(frozen=True)
@@ -338,6 +339,17 @@ class JudgeScores:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """What agreement is measured by: a statistic at a level (METHODS §1), never one without the other."""
+
+    statistic: Statistic
+    level: Level
+
+    def __str__(self) -> str:
+        return f"{self.statistic} at {self.level} level"
+
+
+@dataclass(frozen=True, slots=True)
 class Interval:
     """A confidence interval; `method` says how it was made, e.g. "jackknife over 30 sources, t(29) on Fisher's z".
 
@@ -349,6 +361,9 @@ class Interval:
     confidence: float = 0.95
     method: str = ""
     n_sources: int | None = field(default=None, compare=False)
+
+    def as_json(self) -> list[float]:
+        return [self.low, self.high]
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,17 +385,10 @@ class Alignment:
     interval: Interval | None = None
     reason: str = ""
 
+    @property
+    def measure(self) -> Measure:
+        return Measure(self.statistic, self.level)
+
     def as_json(self) -> dict[str, Any]:
         """The JSON form of DESIGN §3."""
-        return {
-            "statistic": self.statistic,
-            "level": self.level,
-            "value": self.value,
-            "n": self.n,
-            "n_groups": self.n_groups,
-            "n_left_out": self.n_left_out,
-            "n_unscored": self.n_unscored,
-            "interval": None if self.interval is None else [self.interval.low, self.interval.high],
-            "interval_method": None if self.interval is None else self.interval.method,
-            "reason": self.reason or None,
-        }
+        return json_fields(self)

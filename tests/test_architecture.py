@@ -21,6 +21,7 @@ TOP_LEVEL = {"app.py", "pages", "core", "tests", "sample_data", "requirements.tx
 TOOL_FILES = {"pyproject.toml", ".streamlit", ".ci", ".gitignore", "LICENSE"}
 
 EVERYTHING = ("core",)
+ALWAYS = ("core.records", "core.errors", "core.json_form", "core.private", "core.progress")
 CHOICES = (
     "core.calibration.settings",
     "core.calibration.steps",
@@ -51,7 +52,9 @@ SCREENS = (
 )
 FACE = ("core.calibration", "core.export", "core.data", "core.judging", "core.providers.base", "core.stats")
 
-ANYWHERE = ("core.records", "core.errors", "core.files", "core.private", "core.progress", "core.verdicts")
+ANYWHERE = (
+    *("core.records", "core.errors", "core.files", "core.json_form", "core.private", "core.progress", "core.verdicts"),
+)
 
 # The longest matching prefix decides; a module without an entry fails, so that a new layer has to say what it knows.
 # An entry for a whole layer ("core.data") includes the layer itself; one for a single module does not.  "not x" takes
@@ -125,6 +128,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.errors": (),
     "core.files": (),
     "core.progress": (),
+    "core.json_form": (),
     "core.settings": ("core.people",),
     "core.wording": (),
     "core.spreadsheets": (),

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from core.calibration.asking import AskedJudge
-from core.calibration.board import Side
 from core.calibration.evaluation_steps import scored_by_steps, steps_in_force, written_steps
 from core.calibration.report import ensemble_scores
 from core.calibration.revisit import STEP_CALLS, STEP_ITEMS
@@ -27,7 +26,7 @@ from core.errors import UsageError
 from core.judging.base import Judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, FloatArray, GoldenSet, Interval, ScoreMatrix, Task, Unscored, Usage
-from core.stats import Difference, holm, paired_difference, with_interval
+from core.stats import Difference, LabelledItems, align, holm, paired_difference
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ class _Gathered:
 
 def _result(calibration: Calibration, golden: GoldenSet, gathered: _Gathered) -> Ablation:
     plan, aspect = gathered.plan, calibration.task.aspect
-    sides = Side.of(golden, aspect, plan.calibration), Side.of(golden, aspect, plan.held_out)
+    sides = LabelledItems.of(golden, aspect, plan.calibration), LabelledItems.of(golden, aspect, plan.held_out)
     scores = _variant_scores(calibration, golden, gathered)
     final = scores.values[0]
     rows, found = [], []
@@ -247,31 +246,20 @@ def _variant_scores(calibration: Calibration, golden: GoldenSet, gathered: _Gath
     return ScoreMatrix(keys, golden.item_ids, np.stack(rows), {key: why for key, why in unscored.items() if why})
 
 
-def _aligned(calibration: Calibration, values: FloatArray, side: Side) -> Alignment:
+def _aligned(calibration: Calibration, values: FloatArray, side: LabelledItems) -> Alignment:
     """As in the calibration's own report, so that the final judge's row equals it."""
-    return with_interval(
-        values[side.positions],
-        side.labels,
-        side.sources,
-        side.systems,
-        statistic=calibration.held_out.statistic,
-        level=calibration.held_out.level,
-        generator=np.random.default_rng([calibration.settings.seed, 9]),
-        resamples=calibration.settings.resamples,
-    )
+    settings, measure = calibration.settings, calibration.held_out.measure
+    return align(values[side.positions], side, measure, resamples=settings.resamples, seed=[settings.seed, 9])
 
 
-def _against(calibration: Calibration, values: FloatArray, final: FloatArray, side: Side) -> Difference:
+def _against(calibration: Calibration, values: FloatArray, final: FloatArray, side: LabelledItems) -> Difference:
     return paired_difference(
         values[side.positions],
         final[side.positions],
-        side.labels,
-        side.sources,
-        side.systems,
-        statistic=calibration.held_out.statistic,
-        level=calibration.held_out.level,
-        generator=np.random.default_rng([calibration.settings.seed, 10]),
+        side,
+        calibration.held_out.measure,
         resamples=calibration.settings.resamples,
+        seed=[calibration.settings.seed, 10],
     )
 
 

@@ -18,7 +18,6 @@ from typing import Literal
 
 import numpy as np
 
-from core.calibration.board import Side
 from core.calibration.patterns import PATTERNS, Pattern, pattern_of
 from core.calibration.steps import Calibration, Candidate, Status
 from core.errors import NotFoundError
@@ -30,11 +29,12 @@ from core.records import (
     GoldenSet,
     Interval,
     Level,
+    Measure,
     Origin,
     ScoreMatrix,
     Statistic,
 )
-from core.stats import Difference, average_ranks, paired_difference, pearson, spearman
+from core.stats import Difference, LabelledItems, average_ranks, paired_difference, pearson, spearman
 
 Scope = Literal["complete", "common"]
 PERMUTATIONS = 9_999
@@ -338,19 +338,16 @@ def case_study(
         raise NotFoundError(f"Criteria {criteria_id} are no refinement that was scored on all calibration items.")
     parents = {one.criteria.criteria_id: one.criteria for one in calibration.candidates}
     parent = parents[child.criteria.provenance.parents[0]]
-    side = Side.of(golden, calibration.task.aspect, calibration.split.calibration)
+    side = LabelledItems.of(golden, calibration.task.aspect, calibration.split.calibration)
     rows = {name: scores.values[k, side.positions] for k, name in enumerate(scores.criteria_ids)}
     differences: dict[str, Difference] = {
         statistic: paired_difference(
             rows[child.criteria.criteria_id],
             rows[parent.criteria_id],
-            side.labels,
-            side.sources,
-            side.systems,
-            statistic=statistic,
-            level=calibration.calibration.level,
-            generator=np.random.default_rng([calibration.settings.seed, 22]),
+            side,
+            Measure(statistic, calibration.calibration.level),
             resamples=calibration.settings.resamples,
+            seed=[calibration.settings.seed, 22],
         )
         for statistic in STATISTICS
     }

@@ -9,32 +9,10 @@ import numpy as np
 
 from core.calibration.settings import CalibrationSettings
 from core.calibration.steps import BestSoFar, Candidate, Phase, Standing, Status, TracePoint
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Level, ScoreMatrix, Unscored, Usage
-from core.stats import Difference, align_scores, align_with_intervals, paired_difference
+from core.records import Alignment, Criteria, FloatArray, Level, Measure, ScoreMatrix, Unscored, Usage
+from core.stats import Difference, LabelledItems, align_each, paired_difference
 
 INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of the split as arrays: `positions` (n,) into `GoldenSet.items` and what belongs to them."""
-
-    positions: IntArray
-    labels: FloatArray
-    sources: IntArray
-    systems: IntArray
-
-    @classmethod
-    def of(cls, golden: GoldenSet, aspect: str, positions: Sequence[int]) -> Side:
-        at = np.asarray(positions, dtype=np.intp)
-        return cls(at, golden.labels(aspect)[at], golden.source_codes[at], golden.system_codes[at])
-
-    def take(self, chosen: IntArray | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Side:
-        return Side(self.positions[chosen], self.labels[chosen], self.sources[chosen], self.systems[chosen])
-
-    @property
-    def n(self) -> int:
-        return len(self.positions)
 
 
 @dataclass
@@ -89,8 +67,9 @@ class Entry:
 class Board:
     """Mutable state of one calibration; everything that leaves it is a frozen record."""
 
-    def __init__(self, side: Side, settings: CalibrationSettings, level: Level, meter: Meter) -> None:
+    def __init__(self, side: LabelledItems, settings: CalibrationSettings, level: Level, meter: Meter) -> None:
         self.side, self.settings, self.level, self.meter = side, settings, level, meter
+        self.measure = Measure(settings.statistic, level)
         self.entries: dict[str, Entry] = {}
         self.curve: list[BestSoFar] = []
         self.unscored: dict[str, dict[str, Unscored]] = {}
@@ -149,36 +128,15 @@ class Board:
                 entry.alignment, entry.stale, entry.interim = alignment, False, not final
                 entry.follow()
 
-    def align(self, scores: FloatArray, side: Side, resamples: int | None = None) -> list[Alignment]:
+    def align(self, scores: FloatArray, side: LabelledItems, resamples: int | None = None) -> list[Alignment]:
         """Alignments of `scores` (k, n) with people on `side`, with intervals when `resamples` > 0."""
         count = self.settings.resamples if resamples is None else resamples
-        statistic, level = self.settings.statistic, self.level
-        if count == 0:
-            return align_scores(scores, side.labels, side.sources, side.systems, statistic=statistic, level=level)
-        return align_with_intervals(
-            scores,
-            side.labels,
-            side.sources,
-            side.systems,
-            statistic=statistic,
-            level=level,
-            resamples=count,
-            generator=np.random.default_rng([self.settings.seed, 9]),
-        )
+        return align_each(scores, side, self.measure, resamples=count, seed=[self.settings.seed, 9])
 
-    def difference(self, one: FloatArray, other: FloatArray, side: Side) -> Difference:
+    def difference(self, one: FloatArray, other: FloatArray, side: LabelledItems) -> Difference:
         """Alignment of `one` minus that of `other`, (n,) each, on the items of `side` that both scored."""
-        return paired_difference(
-            one,
-            other,
-            side.labels,
-            side.sources,
-            side.systems,
-            statistic=self.settings.statistic,
-            level=self.level,
-            resamples=self.settings.resamples,
-            generator=np.random.default_rng([self.settings.seed, 10]),
-        )
+        settings = self.settings
+        return paired_difference(one, other, side, self.measure, resamples=settings.resamples, seed=[settings.seed, 10])
 
     def value(self, criteria_id: str) -> float:
         """The alignment on what was scored so far, minus infinity when undefined: the ranking key."""

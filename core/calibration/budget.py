@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from core.calibration.board import Side
 from core.calibration.revisit import Order, rung_calls, schedule
 from core.calibration.settings import CalibrationSettings
 from core.judging.base import DraftRequest, RefineRequest
+from core.stats import LabelledItems
 
 TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
 """Without refining, the dearest first: share of the drafts, share of the calibration sources they are ranked on."""
@@ -56,7 +56,7 @@ def refined_asked(settings: CalibrationSettings) -> int:
     return min(settings.keep, settings.plan.n_drafts) * settings.plan.n_refinements if settings.rounds else 0
 
 
-def plan_work(settings: CalibrationSettings, side: Side, n_held_out: int) -> WorkPlan:
+def plan_work(settings: CalibrationSettings, side: LabelledItems, n_held_out: int) -> WorkPlan:
     """What the budget covers of a calibration on `side` (the calibration items); everything without a budget."""
     costs = _Costs.of(settings, side, n_held_out)
     whole = costs.plan(settings.plan.n_drafts, 1.0, settings.rounds, refined_asked(settings))
@@ -69,7 +69,7 @@ def plan_work(settings: CalibrationSettings, side: Side, n_held_out: int) -> Wor
     return costs.first_items_alone()
 
 
-def cut_words(plan: WorkPlan, settings: CalibrationSettings, side: Side, n_held_out: int) -> str:
+def cut_words(plan: WorkPlan, settings: CalibrationSettings, side: LabelledItems, n_held_out: int) -> str:
     """One sentence on what of the settings the budget covers, true before the start and after the end; "" for all."""
     drafts, refined, costs = settings.plan.n_drafts, refined_asked(settings), _Costs.of(settings, side, n_held_out)
     said = []
@@ -112,7 +112,7 @@ class _Costs:
     reserve: int
 
     @classmethod
-    def of(cls, settings: CalibrationSettings, side: Side, n_held_out: int) -> _Costs:
+    def of(cls, settings: CalibrationSettings, side: LabelledItems, n_held_out: int) -> _Costs:
         """With everything kept back that the report asks for."""
         order, ensemble = Order(side.sources, settings.seed), settings.ensemble
         return cls(settings, order, n_held_out, ensemble, (ensemble + 1) * n_held_out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from core.calibration.board import Side
 from core.calibration.budget import cut_words, plan_work
 from core.calibration.settings import CalibrationSettings
 from core.calibration.start import require_usable
@@ -10,13 +9,14 @@ from core.calibration.steps import Estimate
 from core.data.labels_needed import few_labels
 from core.judging.base import Judge
 from core.records import GoldenSet, Split, Task
+from core.stats import LabelledItems
 
 CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
 
 
 def estimate(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSettings, judge: Judge) -> Estimate:
     """The estimate for `judge`, prepared or not.  AspectError for labels that cannot rank anything."""
-    side = Side.of(golden, task.aspect, split.calibration)
+    side = LabelledItems.of(golden, task.aspect, split.calibration)
     require_usable(golden, task, side)
     plan = plan_work(settings, side, len(split.held_out))
     once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from core.calibration.asking import AskedJudge
-from core.calibration.board import Board, Meter, Side
+from core.calibration.board import Board, Meter
 from core.calibration.budget import WorkPlan, cut_words, finalists, plan_work, refined_asked, spread
 from core.calibration.draft import distinct, draft_requests
 from core.calibration.refine import Folds, gate, refine_requests
@@ -31,12 +31,13 @@ from core.calibration.report import (
 )
 from core.calibration.revisit import Order, revisit
 from core.calibration.settings import CalibrationSettings
-from core.calibration.start import choose_level, require_usable
+from core.calibration.start import require_usable
 from core.calibration.steps import Calibration, Phase, WorkDone
 from core.data.labels_needed import few_held_out, few_labels
 from core.data.texts import KnownTexts
 from core.judging.base import DraftRequest, RefineRequest
 from core.records import Criteria, GoldenSet, Provenance, Split, Task
+from core.stats import LabelledItems
 
 
 @dataclass
@@ -47,7 +48,7 @@ class _Run:
     split: Split
     board: Board
     order: Order
-    held_out: Side
+    held_out: LabelledItems
     plan: WorkPlan
     problems: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -107,9 +108,12 @@ def calibration(
 
 def _start(asked: AskedJudge, split: Split, settings: CalibrationSettings) -> _Run:
     golden, task = asked.golden, asked.task
-    side, held_out = Side.of(golden, task.aspect, split.calibration), Side.of(golden, task.aspect, split.held_out)
+    side, held_out = (
+        LabelledItems.of(golden, task.aspect, split.calibration),
+        LabelledItems.of(golden, task.aspect, split.held_out),
+    )
     require_usable(golden, task, side)
-    level = settings.level or choose_level(side)
+    level = settings.level or side.usual_level
     plan = plan_work(settings, side, held_out.n)
     board = Board(side, settings, level, Meter(settings.budget, plan.reserve))
     board.calls_expected = plan.calls

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.calibration.board import Board, Side
+from core.calibration.board import Board
 from core.calibration.draft import request_seed
 from core.calibration.settings import CalibrationSettings
 from core.data.split import inner_fold
 from core.judging.base import Misaligned, RefineRequest
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
+from core.stats import LabelledItems
 from core.stats.correlation import average_ranks
 
 
@@ -24,7 +25,7 @@ class Folds:
     inner: IntArray
 
     @classmethod
-    def of(cls, side: Side, settings: CalibrationSettings) -> Folds:
+    def of(cls, side: LabelledItems, settings: CalibrationSettings) -> Folds:
         """By source.  Without enough sources for two folds the gate sees the same items as the choice."""
         everything = np.arange(side.n, dtype=np.intp)
         if len(np.unique(side.sources)) < 4:

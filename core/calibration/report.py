@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from core.calibration.asking import AskedJudge
-from core.calibration.board import Board, Side
+from core.calibration.board import Board
 from core.calibration.revisit import STEP_CALLS, Order
 from core.records import Alignment, Criteria, FloatArray, Scale, ScoreMatrix, Unscored
-from core.stats import Difference, IsotonicFit, claim, fit_isotonic, gain_words
+from core.stats import Difference, IsotonicFit, LabelledItems, claim, fit_isotonic, gain_words
 
 
 def ensemble_scores(values: FloatArray) -> FloatArray:
@@ -23,7 +23,7 @@ def ensemble_scores(values: FloatArray) -> FloatArray:
     return mean
 
 
-def affordable_held_out(board: Board, side: Side, n_criteria: int) -> Side:
+def affordable_held_out(board: Board, side: LabelledItems, n_criteria: int) -> LabelledItems:
     """The part of held-out that the budget still covers: whole sources in random order; all without a budget."""
     left = board.meter.left(with_reserve=True)
     if left is None or left >= side.n * n_criteria or side.n == 0:
@@ -36,7 +36,7 @@ def affordable_held_out(board: Board, side: Side, n_criteria: int) -> Side:
 class HeldOut:
     """Scores of a few criteria on the held-out side, gathered batch by batch."""
 
-    def __init__(self, side: Side, criteria: Sequence[Criteria]) -> None:
+    def __init__(self, side: LabelledItems, criteria: Sequence[Criteria]) -> None:
         self.side, self.criteria = side, tuple(criteria)
         self.values: FloatArray = np.full((len(self.criteria), side.n), np.nan)
 
@@ -99,7 +99,9 @@ def monotone_map(board: Board, scores: FloatArray, scale: Scale) -> IsotonicFit:
     return fit_isotonic(scores, board.side.labels, scale)
 
 
-def two_sides(board: Board, sides: tuple[Side, Side], scores: tuple[FloatArray, FloatArray]) -> Mapping[str, Alignment]:
+def two_sides(
+    board: Board, sides: tuple[LabelledItems, LabelledItems], scores: tuple[FloatArray, FloatArray]
+) -> Mapping[str, Alignment]:
     """Alignments of one judge's scores on calibration and on held-out items."""
     return {
         name: board.align(one[None, :], side)[0]
@@ -107,7 +109,9 @@ def two_sides(board: Board, sides: tuple[Side, Side], scores: tuple[FloatArray, 
     }
 
 
-def gain_over_none(board: Board, side: Side, final: FloatArray, bare: FloatArray, best: Criteria) -> Difference:
+def gain_over_none(
+    board: Board, side: LabelledItems, final: FloatArray, bare: FloatArray, best: Criteria
+) -> Difference:
     """The final judge minus the one without criteria on the held-out items (n,) that both scored.
 
     Undefined where the final judge has no criteria itself (`best` is its first).

@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.calibration.asking import AskedJudge
-from core.calibration.board import Side
 from core.calibration.draft import distinct, request_seed
 from core.calibration.refine import Folds, most_misaligned
 from core.calibration.settings import CalibrationSettings, RoundSettings
-from core.calibration.start import choose_level
 from core.errors import UsageError
 from core.judging.base import Misaligned, RefineRequest
 from core.progress import Stage
-from core.records import Criteria, FloatArray, IntArray, Level, Provenance, Split, Usage
-from core.stats import Difference, paired_difference
+from core.records import Criteria, FloatArray, IntArray, Level, Measure, Provenance, Split, Usage
+from core.stats import Difference, LabelledItems, paired_difference
 
 SCORE_BATCH = 40
 
@@ -103,8 +101,8 @@ class _Round:
     def __init__(self, judge: AskedJudge, split: Split, chosen: CalibrationSettings, asked: RoundAsked) -> None:
         self.judge, self.golden = judge, judge.golden
         self.chosen, self.asked, self.settings = chosen, asked, asked.settings
-        self.side = Side.of(judge.golden, judge.task.aspect, split.calibration)
-        self.level: Level = chosen.level or choose_level(self.side)
+        self.side = LabelledItems.of(judge.golden, judge.task.aspect, split.calibration)
+        self.level: Level = chosen.level or self.side.usual_level
         self.picks = self._places(asked.picks)
         self.folds = self._folds()
         self.calls, self.usage = 0, Usage()
@@ -197,17 +195,13 @@ class _Round:
         return Proposal(child, parent_id, whole, inner)
 
     def _difference(self, new: FloatArray, old: FloatArray, places: IntArray) -> Difference:
-        side = self.side.take(places)
         return paired_difference(
             new[places],
             old[places],
-            side.labels,
-            side.sources,
-            side.systems,
-            statistic=self.chosen.statistic,
-            level=self.level,
-            generator=np.random.default_rng([self.settings.seed, 6]),
+            self.side.take(places),
+            Measure(self.chosen.statistic, self.level),
             resamples=self.chosen.resamples,
+            seed=[self.settings.seed, 6],
         )
 
     def spend(self, calls: int, usage: Usage) -> None:

@@ -1,16 +1,16 @@
-"""Before the first step: can these labels rank anything, and at which level?"""
+"""Before the first step: can these labels rank anything?"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from core.calibration.board import Side
 from core.data.labels_needed import ENOUGH, LEAST
 from core.errors import AspectError
-from core.records import GoldenSet, Level, Task
+from core.records import GoldenSet, Task
+from core.stats import LabelledItems
 
 
-def require_usable(golden: GoldenSet, task: Task, side: Side) -> None:
+def require_usable(golden: GoldenSet, task: Task, side: LabelledItems) -> None:
     """AspectError, with the way out, when the calibration labels are too few or all equal."""
     labelled = golden.aspects[task.aspect].n_labelled
     if side.n < LEAST:
@@ -26,14 +26,3 @@ def require_usable(golden: GoldenSet, task: Task, side: Side) -> None:
             "correlate with a constant. Choose another aspect, or label items on which people differ.",
             file=golden.name,
         )
-
-
-def choose_level(side: Side) -> Level:
-    """Sample level when most labelled items stand in groups of at least 3 with differing labels, else dataset."""
-    sizes = np.bincount(side.sources)
-    low = np.full(len(sizes), np.inf)
-    high = np.full(len(sizes), -np.inf)
-    np.minimum.at(low, side.sources, side.labels)
-    np.maximum.at(high, side.sources, side.labels)
-    usable = (sizes >= 3) & (high > low)
-    return "sample" if usable.sum() >= 3 and sizes[usable].sum() >= side.n / 2 else "dataset"

@@ -24,7 +24,7 @@ from core.cli.words import in_words, number, probability, tell
 
 if TYPE_CHECKING:
     from core.records import GoldenSet
-    from core.stats import Ceiling, Comparison, WholeTable
+    from core.stats import AgreementReport, Ceiling, Comparison
     from core.verdicts import Verdicts
 
 
@@ -222,7 +222,7 @@ def _words_of_unknown(n_unknown: int, n_rows: int) -> list[str]:
     )
 
 
-def _words_of_table(table: WholeTable) -> list[str]:
+def _words_of_table(table: AgreementReport) -> list[str]:
     lines = [in_words(one) for one in table.alignments]
     if errors := table.errors:
         lines.append(f"mean absolute error {number(errors.mae)}, bias {number(errors.bias)} points, n = {errors.n}")

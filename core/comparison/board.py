@@ -1,14 +1,17 @@
-"""The leaderboard as a record: rows, ceiling, items and tests, and their JSON."""
+"""The leaderboard as a record: rows, ceiling, items and tests; its JSON, and its table for a spreadsheet."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from core.comparison.pool import ItemPool
-from core.records import Alignment, JudgeKind, Level, Scale, Statistic
+from core.json_form import json_fields
+from core.records import Alignment, Interval, JudgeKind, Measure, Scale
+from core.spreadsheets import Cell, csv_text
 from core.stats import AbsoluteErrors, BesidePeople, BinaryAgreement, PairwiseComparison, StepAgreement
 
 
@@ -46,24 +49,15 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """Everything of the row, null where undefined."""
-        return {
-            "judge": self.name,
-            "kind": self.kind,
-            "note": self.note or None,
-            "alignment": self.alignment.as_json(),
-            "n_sources": self.n_sources,
-            "n_seen": self.n_seen,
-            "n_seen_used": self.n_seen_used,
-            "n_unscored": self.n_unscored,
-            "unscored": self.unscored,
-            "items_it_alone_costs": self.alone,
-            "calls_per_item": self.calls_per_item,
-            "errors": None if self.errors is None else self.errors.as_json(),
-            "steps": None if self.steps is None else self.steps.as_json(),
-            "binary": None if self.binary is None else self.binary.as_json(),
-            "scale_note": self.scale_note or None,
-            "beside_people": None if self.people is None else self.people.as_json(),
-        }
+        return (
+            {"judge": self.name}
+            | json_fields(self, but=("place", "name", "alone", "people"))
+            | {
+                "n_unscored": self.n_unscored,
+                "items_it_alone_costs": self.alone,
+                "beside_people": None if self.people is None else self.people.as_json(),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +73,8 @@ class HumanCeiling:
     reason: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "leave_one_out": None if self.alignment is None else self.alignment.as_json(),
-            "n_raters": self.n_raters,
-            "panel": self.panel or None,
-            "reason": self.reason or None,
-        }
+        body = json_fields(self)
+        return {"leave_one_out": body.pop("alignment")} | body
 
 
 @dataclass(frozen=True)
@@ -98,8 +88,7 @@ class Leaderboard:
     golden: str
     aspect: str
     scale: Scale
-    statistic: Statistic
-    level: Level
+    measure: Measure
     rows: tuple[Row, ...]
     pairwise: PairwiseComparison | None
     ceiling: HumanCeiling
@@ -116,20 +105,20 @@ class Leaderboard:
     @property
     def binary(self) -> bool:
         """Whether the labels' scale has two steps."""
-        return two_steps(self.scale)
+        return self.scale.two_steps
 
     @property
     def williams_applies(self) -> bool:
         """Williams' test is about Pearson at dataset level alone."""
-        return self.statistic == "pearson" and self.level == "dataset"
+        return self.measure == Measure("pearson", "dataset")
 
     def as_json(self) -> dict[str, Any]:
         """The whole table with its items, ceiling and tests."""
         return {
             "golden": self.golden,
             "aspect": self.aspect,
-            "statistic": self.statistic,
-            "level": self.level,
+            "statistic": self.measure.statistic,
+            "level": self.measure.level,
             "items": self.pool.mode,
             "n_labelled": self.pool.n_labelled,
             "n_common": self.pool.n_common,
@@ -140,24 +129,69 @@ class Leaderboard:
             "problem": self.problem or None,
             "ceiling": self.ceiling.as_json(),
             "judges": [row.as_json() for row in self.rows],
-            "pairs": [] if self.pairwise is None else _pairs_json(self, self.pairwise),
+            "pairs": [] if self.pairwise is None else self._pairs(self.pairwise),
         }
 
+    def _pairs(self, pairwise: PairwiseComparison) -> list[dict[str, Any]]:
+        pairs = []
+        for i, j in combinations(range(len(self.rows)), 2):
+            one: dict[str, Any] = {"first": self.rows[i].name, "second": self.rows[j].name}
+            one |= {"difference": pairwise.pair(i, j).as_json(), "p_holm": _known(pairwise.p_holm[i, j])}
+            if self.williams_applies:
+                one["williams_p_holm"] = _known(pairwise.williams_p_holm[i, j])
+            pairs.append(one)
+        return pairs
 
-def two_steps(scale: Scale) -> bool:
-    """Whether labels on `scale` are of two classes."""
-    return scale.step is not None and scale.high - scale.low == scale.step
+
+def _known(p: float) -> float | None:
+    return None if np.isnan(p) else float(p)
 
 
-def _pairs_json(board: Leaderboard, pairwise: PairwiseComparison) -> list[dict[str, Any]]:
-    told = []
-    for i, first in enumerate(board.rows):
-        for j, second in enumerate(board.rows[i + 1 :], i + 1):
-            difference = pairwise.pair(i, j).as_json()
-            holm, williams = float(pairwise.p_holm[i, j]), float(pairwise.williams_p_holm[i, j])
-            told.append(
-                {"first": first.name, "second": second.name, "difference": difference}
-                | {"p_holm": None if np.isnan(holm) else holm}
-                | ({"williams_p_holm": None if np.isnan(williams) else williams} if board.williams_applies else {})
-            )
-    return told
+# ── for a spreadsheet ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def leaderboard_csv(board: Leaderboard) -> str:
+    """A header and a line a judge; undefined is an empty cell.  Names come from users and models: none can run."""
+    rows = [_cells(board, row) for row in board.rows]
+    return csv_text(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _cells(board: Leaderboard, row: Row) -> dict[str, Cell]:
+    """Column → cell."""
+    aligned, people = row.alignment, row.people
+    low, high = _ends(aligned.interval)
+    people_low, people_high = _ends(people.interval if people else None)
+    return {
+        "judge": row.name,
+        "kind": row.kind,
+        "statistic": board.measure.statistic,
+        "level": board.measure.level,
+        "alignment": aligned.value,
+        "interval_low": low,
+        "interval_high": high,
+        "n": aligned.n,
+        "n_groups": aligned.n_groups,
+        "groups_left_out": aligned.n_left_out,
+        "n_unscored": row.n_unscored,
+        "unscored": "; ".join(f"{count} {reason}" for reason, count in row.unscored.items()),
+        "n_seen": row.n_seen,
+        "n_seen_used": row.n_seen_used,
+        "calls_per_item": row.calls_per_item,
+        **{name: getattr(row.errors, name, None) for name in ("mae", "bias")},
+        **{name: getattr(row.steps, name, None) for name in ("exact", "adjacent", "quadratic_kappa")},
+        **{name: getattr(row.binary, name, None) for name in ("precision", "recall", "f1", "kappa")},
+        "reason": aligned.reason or row.scale_note,
+        "note": row.note,
+        "judge_without_one_rater": people.judge.value if people else None,
+        "person_without_one_rater": people.person.value if people else None,
+        "beside_people": people.difference if people else None,
+        "beside_people_low": people_low,
+        "beside_people_high": people_high,
+        "beside_people_p": people.p if people else None,
+        "beside_people_standing": people.standing if people else None,
+        "beside_people_raters": people.n_raters if people else None,
+    }
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (interval.low, interval.high) if interval else (None, None)

@@ -73,13 +73,6 @@ def named(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def p_words(p: float | None) -> str:
-    """`p = .012`, `p < .001`, or "p undefined"."""
-    if p is None or np.isnan(p):
-        return "p undefined"
-    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1) if p < 1 else "p = 1"
-
-
 def _items(board: Leaderboard) -> str:
     pool = board.pool
     whole = f"on {pool.n_common:,} items from {board.n_sources:,} source{'' if board.n_sources == 1 else 's'}"
@@ -133,7 +126,7 @@ def _cautions(board: Leaderboard, best: Row) -> list[str]:
         )
     if 2 <= board.n_sources < LEAST_SOURCES:
         said.append(f"Only {board.n_sources} sources: intervals are wide, and no difference is tested ({TOO_FEW}).")
-    if board.level == "system":
+    if board.measure.level == "system":
         said.append(f"System level rests on {best.alignment.n} systems; a difference needs to be large to show.")
         if board.n_sources < SHORT_BELOW:
             said.append(f"The interval holds for these systems, and is {SHORT}.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from core.errors import AspectError, UsageError
 from core.records import GoldenSet, IntArray, JudgeScores, Level
-from core.stats import group_values
+from core.stats import LabelledItems
 
 ItemsMode = Literal["unseen", "own", "all"]
 """`unseen`: the same items for every judge, whose labels none of them has seen.  `own`: each judge on all that it
@@ -106,19 +106,8 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mod
 
 
 def usual_level(golden: GoldenSet, aspect: str, positions: IntArray | None = None) -> Level:
-    """Sample level when most labelled items stand in sources of 3 or more with differing labels, else dataset.
-
-    With `positions` they alone count.
-    """
-    labels = golden.labels(aspect)
-    if positions is not None:
-        labels = np.where(np.isin(np.arange(labels.size), positions), labels, np.nan)
-    labelled = ~np.isnan(labels)
-    if not labelled.any():
-        return "dataset"
-    sizes = np.bincount(np.unique(golden.source_codes[labelled], return_inverse=True)[1])
-    usable = ~np.isnan(group_values(labels, labels, golden.source_codes, statistic="pearson", min_group=3)[0])
-    return "sample" if usable.sum() >= 3 and 2 * sizes[usable].sum() >= labelled.sum() else "dataset"
+    """The level at which `aspect` is usually measured, on the items at `positions` if any are named."""
+    return LabelledItems.of(golden, aspect, positions).usual_level
 
 
 def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import UsageError
+from core.json_form import json_fields
 from core.records import Alignment, Interval
 from core.stats import LEAST_SOURCES, TOO_FEW
 
@@ -55,19 +56,10 @@ class Change:
 
     def as_json(self) -> dict[str, Any]:
         """Null where undefined."""
-        return {
-            "value": self.value,
-            "interval": None if self.interval is None else [self.interval.low, self.interval.high],
+        return json_fields(self, but=("p",)) | {
             "confidence": None if self.interval is None else self.interval.confidence,
-            "interval_method": None if self.interval is None else self.interval.method,
             "p_fallen": self.p,
-            "p_reason": self.p_reason or None,
-            "detectable": self.detectable,
-            "n_needed": self.n_needed,
-            "fall": self.fall,
-            "alpha": self.alpha,
             "power": POWER,
-            "reason": self.reason or None,
         }
 
 
@@ -82,9 +74,8 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
         raise UsageError(f"--alpha must lie between 0 and 0.5; {alpha:g} came.")
     if not 0 < fall <= 1:
         raise UsageError(f"--fall must lie between 0 and 1; {fall:g} came.")
-    if (now.statistic, now.level) != (then.statistic, then.level):
-        told = f"{then.statistic} at {then.level} level, not {now.statistic} at {now.level} level"
-        return _undefined(f"the judge file tells {told}", alpha, fall)
+    if now.measure != then.measure:
+        return _undefined(f"the judge file tells {then.measure}, not {now.measure}", alpha, fall)
     sides = []
     for name, one in (("now", now), ("in the judge file", then)):
         if one.value is None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from core.drift.change import Change
 from core.drift.shift import Shift
+from core.json_form import json_fields
 from core.records import Alignment
 from core.stats import Difference
 
@@ -53,23 +54,11 @@ class Recheck:
 
     def as_json(self) -> dict[str, Any]:
         """The JSON answer of `recheck`."""
-        return {
-            "aspect": self.aspect,
-            "judge": self.judge,
+        against = None if self.against is None else {"name": self.against_name} | self.against.as_json()
+        return json_fields(self, but=("golden_name", "golden_digest", "against", "against_name")) | {
             "golden": {"name": self.golden_name, "digest": self.golden_digest},
-            "decision": self.decision,
-            "words": self.words,
-            "now": self.now.as_json(),
-            "then": self.then.as_json(),
-            "change": self.change.as_json(),
-            "against": None if self.against is None else {"name": self.against_name} | self.against.as_json(),
-            "paired": None if self.paired is None else self.paired.as_json(),
-            "labels": None if self.labels is None else self.labels.as_json(),
-            "scores": None if self.scores is None else self.scores.as_json(),
-            "n_labelled": self.n_labelled,
-            "left_out": dict(self.left_out),
+            "against": against,
             "unread_share": self.unread_share,
-            "notes": list(self.notes),
         }
 
 

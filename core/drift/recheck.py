@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.calibration.board import Side
-from core.calibration.start import choose_level
 from core.data.texts import text_digest
 from core.drift.change import change_between
 from core.drift.newer import newer_items
@@ -22,8 +20,8 @@ from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
 from core.providers.base import ReplyStore
 from core.public import AnyVerdicts, align, compare, in_records, load_judge, task_of
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Interval, Level, Statistic
-from core.stats import Difference
+from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Level, Statistic
+from core.stats import Difference, LabelledItems
 
 Against = Literal["no criteria", "nothing"]
 NO_CRITERIA: Against = "no criteria"
@@ -144,7 +142,9 @@ def recheck_scores(
         None
         if old is None or aspect not in old.aspects
         else shift_between("labels", old.labels(aspect), golden.labels(aspect)[used]),
-        None if before is None else shift_between("scores", _listed(golden, before, aspect), list(table.values())),
+        None
+        if before is None
+        else shift_between("scores", list(_by_id(golden, before, aspect).values()), list(table.values())),
         tuple(said),
     )
 
@@ -217,10 +217,6 @@ def _by_id(golden: GoldenSet, scores: AnyVerdicts, aspect: str) -> dict[str, flo
     return dict(zip((one.item_id for one in verdicts), verdicts.values.tolist(), strict=True))
 
 
-def _listed(golden: GoldenSet, scores: AnyVerdicts, aspect: str) -> FloatArray:
-    return np.array(list(_by_id(golden, scores, aspect).values()), dtype=np.float64)
-
-
 def _before(
     golden: GoldenSet,
     scores: AnyVerdicts,
@@ -247,7 +243,7 @@ def _before(
     ]
     if len(positions) < 2:
         return None
-    level = chosen["level"] or choose_level(Side.of(golden, aspect, positions))
+    level = chosen["level"] or LabelledItems.of(golden, aspect, positions).usual_level
     a, b = ({names[k]: side[names[k]] for k in positions} for side in (now, then))
     return compare(golden, a, b, aspect, **{**chosen, "level": level}).difference
 

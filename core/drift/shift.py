@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.json_form import json_fields
+
 SAME, OTHER = 0.1, 0.2
 """Largest difference of the distribution functions that is called "about as before", and smallest called "clearly"."""
 
@@ -53,8 +55,7 @@ class Shift:
 
     def as_json(self) -> dict[str, Any]:
         """All figures and the sentence."""
-        names = ("n_before", "n_now", "mean_before", "mean_now", "spread_before", "spread_now", "distance")
-        return {name: getattr(self, name) for name in names} | {"words": self.words}
+        return json_fields(self, but=("what",)) | {"words": self.words}
 
 
 def shift_between(what: str, before: ArrayLike, now: ArrayLike) -> Shift | None:

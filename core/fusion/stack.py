@@ -17,8 +17,19 @@ from core.data.labels_needed import TO_STACK, too_few_to_stack
 from core.data.split import inner_fold
 from core.errors import AspectError, UsageError
 from core.fusion.estimators import Estimator, FusionMethod, make_estimator
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Level, Statistic, Unscored
-from core.stats import LEAST_SOURCES, Difference, align_with_intervals, holm, paired_difference, spearman
+from core.records import (
+    Alignment,
+    FloatArray,
+    GoldenSet,
+    IntArray,
+    Interval,
+    JudgeScores,
+    Level,
+    Measure,
+    Statistic,
+    Unscored,
+)
+from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference, spearman
 from core.stats.correlation import average_ranks
 
 MIN_ITEMS = 20
@@ -126,29 +137,25 @@ class Agreement:
     settings: StackSettings
 
     @cached_property
+    def items(self) -> LabelledItems:
+        return LabelledItems.of(self.golden, self.aspect)
+
+    @property
     def labels(self) -> FloatArray:
-        return self.golden.labels(self.aspect)
+        return self.items.labels
 
     def align(self, matrix: FloatArray, at: IntArray, *, stream: int = 1) -> list[Alignment]:
         """One alignment for each row of `matrix` (n_judges, n_items), at the positions `at`."""
-        return align_with_intervals(matrix[:, at], *self._people(at), **self._how(stream))
+        return align_each(matrix[:, at], self.items.take(at), **self._how(stream))
 
     def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
         """The alignment of `a` minus that of `b`, both (n_items,), on the items of `at` that both scored."""
-        return paired_difference(a[at], b[at], *self._people(at), **self._how(2))
-
-    def _people(self, at: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
-        return self.labels[at], self.golden.source_codes[at], self.golden.system_codes[at]
+        return paired_difference(a[at], b[at], self.items.take(at), **self._how(2))
 
     def _how(self, stream: int) -> dict[str, Any]:
         how = self.settings
-        generator = np.random.default_rng([how.seed, stream])
-        return {
-            "statistic": how.statistic,
-            "level": how.level,
-            "generator": generator,
-            "resamples": how.resamples,
-        }
+        measure = Measure(how.statistic, how.level)
+        return {"measure": measure, "resamples": how.resamples, "seed": [how.seed, stream]}
 
 
 def fuse(

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from core.calibration.board import Side
 from core.calibration.refine import standardised_gap
 from core.kept import CriteriaAlignment
 from core.progress import Stage
 from core.projects.access import requires
 from core.projects.calibration import calibration_asked
 from core.projects.runs import judge_run, require_judge, start_run
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, ScoreMatrix, Usage
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, Measure, ScoreMatrix, Usage
 from core.settings import Settings
 from core.store.store import Store
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from core.calibration.asking import AskedJudge
     from core.calibration.settings import CalibrationSettings
     from core.projects.work import RunWork
-    from core.stats import Difference
+    from core.stats import Difference, LabelledItems
 
 MOST_CHANGED = 200
 """Items that crossed the line and are kept of a re-scoring."""
@@ -176,10 +175,8 @@ class _Pair:
         parent: Criteria,
         calibration: Sequence[int],
     ) -> None:
-        from core.calibration.start import choose_level
-
         self._asked, self._settings, self._criteria = asked, settings, (new, parent)
-        self._level = settings.level or choose_level(self._split_part(calibration))
+        self._level = settings.level or self._split_part(calibration).usual_level
         self.usage = Usage()
 
     def publish(self, phase: str, message: str, calls: int, expected: int) -> None:
@@ -197,21 +194,15 @@ class _Pair:
     def compare(self, scored: ScoreMatrix, positions: Sequence[int]) -> Difference:
         from core.stats import paired_difference
 
-        part, (new, parent) = self._split_part(positions), self.rows(scored)
-        return paired_difference(
-            new,
-            parent,
-            part.labels,
-            part.sources,
-            part.systems,
-            statistic=self._settings.statistic,
-            level=self._level,
-            generator=np.random.default_rng(self._settings.seed),
-            resamples=self._settings.resamples,
-        )
+        new, parent = self.rows(scored)
+        measure, settings = Measure(self._settings.statistic, self._level), self._settings
+        part = self._split_part(positions)
+        return paired_difference(new, parent, part, measure, resamples=settings.resamples, seed=settings.seed)
 
-    def _split_part(self, positions: Sequence[int]) -> Side:
-        return Side.of(self._asked.golden, self._asked.task.aspect, positions)
+    def _split_part(self, positions: Sequence[int]) -> LabelledItems:
+        from core.stats import LabelledItems
+
+        return LabelledItems.of(self._asked.golden, self._asked.task.aspect, positions)
 
 
 def changed_items(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.records import FloatArray
-from core.repeval.cells import Measure, Sample
+from core.records import FloatArray, Measure
 from core.repeval.projection import Training
+from core.stats import LabelledItems, alignment_values
 
 RANDOM_VECTORS = 2_000
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -47,7 +47,7 @@ class RandomBaseline:
 def random_baseline(
     states: NDArray[np.float32],
     training: Training,
-    test: Sample,
+    test: LabelledItems,
     measure: Measure,
     *,
     projection: float | None,
@@ -61,7 +61,7 @@ def random_baseline(
     """
     vectors = generator.standard_normal((count, states.shape[1])).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    values = measure.of((vectors @ states[test.positions].T).astype(np.float64), test)
+    values = alignment_values((vectors @ states[test.positions].T).astype(np.float64), test, measure)
     gaps = vectors @ (states[training.good] - states[training.bad]).T
     votes = np.sign(gaps).sum(axis=1)
     signs = np.sign(np.where(votes == 0, gaps.sum(axis=1), votes))

@@ -14,37 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import AspectError, JudgeError
-from core.records import FloatArray, IntArray, Level, Statistic
+from core.records import FloatArray, IntArray, Measure
 from core.repeval.projection import Projection, Training
 from core.repeval.states.records import HalfArray, finite_cells, varying_cells
-from core.stats import rank_values
+from core.stats import LabelledItems, alignment_values
 
 BATCH_BYTES = 256 << 20
 OnProgress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Some items of a golden set: `positions` (n,) into it, and their labels and codes."""
-
-    positions: IntArray
-    labels: FloatArray
-    sources: IntArray
-    systems: IntArray
-
-
-@dataclass(frozen=True)
-class Measure:
-    """How agreement is measured throughout a search."""
-
-    statistic: Statistic
-    level: Level
-
-    def of(self, scores: FloatArray, sample: Sample) -> FloatArray:
-        """(rows,) alignment of `scores` (rows, n) with the people on `sample`; NaN = undefined."""
-        return rank_values(
-            scores, sample.labels, sample.sources, sample.systems, statistic=self.statistic, level=self.level
-        )
 
 
 @dataclass(frozen=True)
@@ -76,7 +52,7 @@ def search(
     make: Callable[[], Projection],
     *,
     training: Training,
-    validation: Sample,
+    validation: LabelledItems,
     measure: Measure,
     on_progress: OnProgress | None = None,
 ) -> SearchResult:
@@ -102,7 +78,7 @@ def search(
         if found is None:
             found = np.full((n_layers, n_tokens, n_k), np.nan)
         on_validation = rated[:, :, validation.positions].reshape(-1, validation.positions.size)
-        aligned = measure.of(on_validation, validation).reshape(-1, n_k)
+        aligned = alignment_values(on_validation, validation, measure).reshape(-1, n_k)
         best = np.argmax(np.nan_to_num(aligned, nan=-np.inf), axis=1)
         found[at], best_k[at] = aligned, best
         defined = ~np.isnan(aligned[np.arange(len(best)), best])
@@ -145,7 +121,7 @@ class CellAverage:
     scores: FloatArray
 
 
-def average_cells(found: SearchResult, validation: Sample, count: int) -> CellAverage:
+def average_cells(found: SearchResult, validation: LabelledItems, count: int) -> CellAverage:
     """The mean of the z-scores of the `count` best cells; z by mean and deviation over the validation items.
 
     With one cell the scores are that cell's own.

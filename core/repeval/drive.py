@@ -10,13 +10,14 @@ from core.data.split import inner_fold, split_sources
 from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Split
 from core.repeval.baseline import RandomBaseline, random_baseline
-from core.repeval.cells import CellAverage, OnProgress, Sample, SearchResult, average_cells, search
+from core.repeval.cells import CellAverage, OnProgress, SearchResult, average_cells, search
 from core.repeval.pairs import Pairs, choose_pairs
 from core.repeval.portable import RepEvalScorer, ScorerCell
 from core.repeval.projection import Training
-from core.repeval.result import Cell, Parts, RepEvalResult, measure_of, nullable, sample_of, told
+from core.repeval.result import Cell, Parts, RepEvalResult, measure_of, nullable, told
 from core.repeval.settings import RepEvalSettings
 from core.repeval.states.records import States
+from core.stats import LabelledItems, alignment_values
 
 FEW_LABELS = 50  # on the validation side; under that the choice of a cell is mostly luck
 
@@ -45,7 +46,9 @@ def run(
             "states of this golden set."
         )
     parts = split_three(golden, aspect, chosen, split)
-    train, validation, test = (sample_of(golden, aspect, part) for part in (parts.train, parts.validation, parts.test))
+    train, validation, test = (
+        LabelledItems.of(golden, aspect, part) for part in (parts.train, parts.validation, parts.test)
+    )
     pairs = pairs_for(golden, aspect, parts, chosen)
     training = Training(train.positions, train.labels, pairs.good, pairs.bad)
     found = search(
@@ -86,7 +89,7 @@ def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEv
     they are standardised as the run's average is.
     """
     chosen, parts = result.settings, result.parts
-    train = sample_of(golden, result.aspect, parts.train)
+    train = LabelledItems.of(golden, result.aspect, parts.train)
     pairs = pairs_for(golden, result.aspect, parts, chosen)
     training = Training(train.positions, train.labels, pairs.good, pairs.bad)
     places = [(states.layers.index(one.layer), states.token_names.index(one.token)) for one in result.members]
@@ -131,10 +134,10 @@ def pairs_for(golden: GoldenSet, aspect: str, parts: Parts, settings: RepEvalSet
 
 
 def _members(
-    found: SearchResult, average: CellAverage, states: States, test: Sample, settings: RepEvalSettings
+    found: SearchResult, average: CellAverage, states: States, test: LabelledItems, settings: RepEvalSettings
 ) -> tuple[Cell, ...]:
     i, j = average.members[:, 0], average.members[:, 1]
-    on_test = measure_of(settings).of(found.scores[i, j][:, test.positions], test)
+    on_test = alignment_values(found.scores[i, j][:, test.positions], test, measure_of(settings))
     k = _cell_k(found, settings)
     return tuple(
         Cell(
@@ -159,7 +162,7 @@ def _random(
     states: States,
     place: IntArray,
     training: Training,
-    test: Sample,
+    test: LabelledItems,
     chosen: Cell,
     *,
     settings: RepEvalSettings,
@@ -180,7 +183,7 @@ def _random(
 
 
 def _warnings(
-    states: States, found: SearchResult, pairs: Pairs, validation: Sample, settings: RepEvalSettings
+    states: States, found: SearchResult, pairs: Pairs, validation: LabelledItems, settings: RepEvalSettings
 ) -> tuple[str, ...]:
     told_so = list(states.warnings())
     if settings.uses_pairs and pairs.shortage():

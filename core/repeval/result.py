@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from core.errors import UsageError
-from core.records import Alignment, FloatArray, GoldenSet, IntArray
+from core.records import Alignment, FloatArray, GoldenSet, Measure
 from core.repeval.baseline import RandomBaseline
-from core.repeval.cells import Measure, Sample
 from core.repeval.portable import RepEvalScorer
 from core.repeval.settings import RepEvalSettings
-from core.stats import with_interval
+from core.stats import LabelledItems, align
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,31 +142,17 @@ def cell_detail(result: RepEvalResult, golden: GoldenSet, layer: int, token: str
     i, j = result.layers.index(layer), result.tokens.index(token)
     scores = result.cell_scores[i, j]
     validation, test = (
-        told(scores, sample_of(golden, result.aspect, part), result.settings)
+        told(scores, LabelledItems.of(golden, result.aspect, part), result.settings)
         for part in (result.parts.validation, result.parts.test)
     )
     k = int(result.cell_k[i, j]) or None
     return CellDetail(Cell(layer, token, k, validation.value, test.value), validation, test, scores)
 
 
-def sample_of(golden: GoldenSet, aspect: str, positions: tuple[int, ...] | IntArray) -> Sample:
-    """The items at `positions` with their labels on `aspect`."""
-    at = np.asarray(positions, dtype=np.intp)
-    return Sample(at, golden.labels(aspect)[at], golden.source_codes[at], golden.system_codes[at])
-
-
-def told(scores: FloatArray, sample: Sample, settings: RepEvalSettings) -> Alignment:
-    """Alignment of `scores` (n_items,) on `sample`, with its interval."""
-    return with_interval(
-        scores[sample.positions],
-        sample.labels,
-        sample.sources,
-        sample.systems,
-        statistic=settings.statistic,
-        level=settings.level,
-        resamples=settings.resamples,
-        generator=np.random.default_rng([settings.seed, 3]),
-    )
+def told(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings) -> Alignment:
+    """Alignment of `scores` (n_all_items,) on `items`, with its interval."""
+    own = scores[items.positions]
+    return align(own, items, measure_of(settings), resamples=settings.resamples, seed=[settings.seed, 3])
 
 
 def measure_of(settings: RepEvalSettings) -> Measure:

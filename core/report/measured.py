@@ -14,8 +14,8 @@ from core.calibration.refine import standardised_gap
 from core.calibration.steps import Calibration
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table
 from core.errors import UsageError
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Item, JudgeScores
-from core.stats import Difference, group_values, with_interval
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Item, JudgeScores, Measure
+from core.stats import Difference, LabelledItems, align, coefficients_by_source
 
 if TYPE_CHECKING:
     from core.kept import Side
@@ -112,8 +112,7 @@ def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
         judged.golden,
         judged.aspect,
         [ours, *(judge for judge in others if judge.n_scored >= least)],
-        statistic=calibration.held_out.statistic,
-        level=calibration.held_out.level,
+        calibration.held_out.measure,
         seed=calibration.settings.seed,
     )
     place = next(k for k, row in enumerate(board.rows) if row.place == 0)
@@ -140,14 +139,12 @@ def by_system(judged: Judged) -> tuple[SystemFact, ...]:
     facts = []
     for name in known:
         own = at[names == name]
-        measured = with_interval(
+        measured = align(
             judged.values[own],
-            judged.labels[own],
-            golden.source_codes[own],
-            statistic=judged.calibration.held_out.statistic,
-            level="dataset",
-            generator=np.random.default_rng(judged.calibration.settings.seed),
+            LabelledItems.of(golden, judged.aspect, own),
+            Measure(judged.calibration.held_out.statistic, "dataset"),
             resamples=_RESAMPLES,
+            seed=judged.calibration.settings.seed,
         )
         facts.append(SystemFact(name, measured, float(judged.labels[own].mean()), float(judged.values[own].mean())))
     return tuple(sorted(facts, key=lambda fact: -fact.mean_label)[:_MOST_SYSTEMS])
@@ -163,12 +160,13 @@ class SourceSpread:
 
 def by_source(judged: Judged) -> SourceSpread:
     """The coefficients within each held-out source of three items or more."""
-    at, codes = judged.held_out, judged.golden.source_codes[judged.held_out]
+    at = judged.held_out
     if not at.size:
         return SourceSpread((), 0)
     statistic = judged.calibration.held_out.statistic
-    values = group_values(judged.values[at], judged.labels[at], codes, statistic=statistic, min_group=_MIN_GROUP)[0]
-    return SourceSpread(tuple(np.sort(values[~np.isnan(values)]).tolist()), int(np.unique(codes).size))
+    items = LabelledItems.of(judged.golden, judged.aspect, at)
+    values = coefficients_by_source(judged.values[at], items, statistic, min_group=_MIN_GROUP)[0]
+    return SourceSpread(tuple(np.sort(values[~np.isnan(values)]).tolist()), int(np.unique(items.sources).size))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from core.comparison import HumanCeiling, human_ceiling
+from core.comparison import human_ceiling
+from core.comparison.board import HumanCeiling
 from core.data import load_golden
 from core.errors import AspectError
 from core.records import FloatArray, GoldenSet, Interval, Scale
@@ -20,7 +21,7 @@ from core.stats import (
     Alpha,
     AnnotatorTest,
     BesidePeople,
-    RaterTable,
+    LabelledItems,
     alpha_metric,
     annotator_test,
     beside_people,
@@ -136,8 +137,7 @@ def raters_of(judged: Judged) -> Raters:
         golden,
         aspect,
         judged.held_out,
-        statistic=held_out.statistic,
-        level=held_out.level,
+        held_out.measure,
         seed=judged.calibration.settings.seed,
     )
     try:
@@ -145,34 +145,14 @@ def raters_of(judged: Judged) -> Raters:
     except AspectError as error:
         return Raters({}, "", Alpha(None, alpha_metric(scale), 0, 0, reason=str(error)), None, ceiling)
     n_rated = (~np.isnan(table.values)).sum(axis=1)
+    at = judged.held_out
+    here, scores, items = table.at(at), judged.values[at], LabelledItems.of(golden, aspect, at)
     return Raters(
         n_rated={name: int(n) for name, n in zip(table.raters, n_rated, strict=True)},
         panel=table.panel,
         alpha=krippendorff_alpha(table.values, alpha_metric(scale)),
         alpha_interval=alpha_interval(golden, Ratings(table.raters, table.values), LabelAspect(aspect, scale)),
         ceiling=ceiling,
-        beside=_beside(judged, table),
-        tests=tuple(_annotator_test(judged, table, clustered=by_source) for by_source in (False, True)),
-    )
-
-
-def _beside(judged: Judged, table: RaterTable) -> BesidePeople:
-    at, reported = judged.held_out, judged.calibration.held_out
-    return beside_people(
-        table.values[:, at],
-        judged.values[at],
-        judged.golden.source_codes[at],
-        judged.golden.system_codes[at],
-        statistic=reported.statistic,
-        level=reported.level,
-        raters=table.raters,
-        panel=table.panel,
-    )
-
-
-def _annotator_test(judged: Judged, table: RaterTable, *, clustered: bool) -> AnnotatorTest:
-    at = judged.held_out
-    ratings, sources = table.values[:, at], judged.golden.source_codes[at]
-    return annotator_test(
-        ratings, judged.values[at], sources, clustered=clustered, raters=table.raters, panel=table.panel
+        beside=beside_people(here, scores, items, held_out.measure),
+        tests=tuple(annotator_test(here, scores, items, clustered=by_source) for by_source in (False, True)),
     )

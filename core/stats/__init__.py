@@ -1,185 +1,138 @@
 """Statistics of agreement between judges and people: plain numpy, vectorised over candidates.
 
-::
+Every one takes scores, the items they are about, and what agreement is measured by::
 
-    correlation   Pearson, Spearman, tau-b of many rows at once        correlate pearson spearman kendall average_ranks
-    pairing       labelled items, sorted by source                     Paired paired
-    levels        dataset, sample, system; undefined with its reason   align_scores alignment rank_values group_values
-    resampling    values with other counts of each source              draw_counts resampled_values
-    spread        standard errors over sources: t, jackknife           spread_of spread_over_sources Spread
-    intervals     with their intervals; paired difference              align_with_intervals with_interval
-                                                                       paired_difference Difference
-    absolute      mean absolute error, bias                            absolute_errors AbsoluteErrors
-    isotonic      judge score to human scale                           fit_isotonic IsotonicFit IsotonicMap
-    agreement     between raters: alpha, rho                           krippendorff_alpha alpha_metric pairwise_spearman
-                  on the scale: kappa, exact, adjacent, two classes    step_agreement quadratic_kappa binary_agreement
-    raters        single people's ratings as a matrix                  rater_table RaterTable
-    ceiling       leave one rater out                                  leave_one_out Ceiling
-    beside_people judge and left-out rater against the same targets    beside_people BesidePeople
-    annotator_test  the Alternative Annotator Test                     annotator_test AnnotatorTest
-    people_words  both in sentences                                    beside_people_words annotator_test_words
-    claims        what a difference allows to be said                  claim difference_figures gain_words
-    significance  Williams' test, Holm, all pairs of judges            williams_test holm compare_judges Comparison
-    reliability   what averaging several calls brings                  single_call_reliability alignment_of_averages
-    pilot         a pilot's forecast for other n, with its interval    pilot_forecast Forecast
-    whole_table   all of these for one judge                           whole_table WholeTable
+    items         labels, sources and systems, grouped once              LabelledItems paired
+    alignment     a value at a level with its interval; paired difference   align align_each paired_difference
+    levels        dataset, sample, system                                alignment_values coefficients_by_source
+    correlation   Pearson, Spearman, tau-b of many rows at once          correlate pearson spearman kendall
+    resampling    values with other counts of each source                resampled_values
+    spread        standard errors over sources: t, jackknife, bootstrap  spread_over_sources
+    compare       all pairs of judges, Holm, Williams' test              compare_judges williams_test holm
+    on_scale      errors in points, agreement on steps, two classes      on_scale agreement_report
+    isotonic      judge score to human scale                             fit_isotonic
+    agreement     between raters: alpha, rho                             krippendorff_alpha pairwise_spearman
+    raters        single people's ratings as a matrix, one left out      rater_table RaterTable
+    ceiling       how well one rater agrees with the others              leave_one_out
+    beside_people judge and left-out rater against the same targets      beside_people
+    annotator_test  the Alternative Annotator Test                       annotator_test
+    pilot         a pilot's forecast for other numbers of samples        pilot_forecast
+    claims        how much a claim takes, why there is none, in words    claim gain_words
 
-Scores are (n_candidates, n_items) and labels (n_items,), float64 with NaN for missing.  Undefined is NaN inside arrays
-and None in records.  scipy is imported inside the functions that need it.
+Scores are (n_candidates, n_items) or (n_items,), float64 with NaN for missing.  Undefined is NaN inside arrays and None
+in records.  scipy is imported inside the functions that need it.
 """
 
-from core.stats.absolute import AbsoluteErrors, absolute_errors
-from core.stats.agreement import (
-    Alpha,
-    AlphaMetric,
-    BinaryAgreement,
-    PairwiseSpearman,
-    StepAgreement,
-    alpha_metric,
-    binary_agreement,
-    krippendorff_alpha,
-    pairwise_spearman,
-    quadratic_kappa,
-    step_agreement,
-)
-from core.stats.annotator_test import EPSILON, EPSILONS, AnnotatorTest, annotator_test, benjamini_yekutieli
-from core.stats.beside_people import BesidePeople, BesideRater, Standing, beside_people
-from core.stats.ceiling import Ceiling, LeaveOneOut, RaterAlignment, leave_one_out
-from core.stats.claims import ALPHA, NO_TEST, Claim, claim, difference_figures, gain_words, p_figure
-from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
-from core.stats.intervals import (
-    Difference,
-    align_with_intervals,
-    paired_difference,
-    with_interval,
-)
-from core.stats.isotonic import IsotonicFit, IsotonicMap, fit_isotonic
-from core.stats.levels import align_scores, alignment, group_values, rank_values
-from core.stats.pairing import Paired, paired
-from core.stats.people_words import (
+from core.stats.agreement import Alpha, alpha_metric, krippendorff_alpha, pairwise_spearman
+from core.stats.alignment import Difference, align, align_each, paired_difference
+from core.stats.annotator_test import EPSILON, EPSILONS, AnnotatorTest, annotator_test
+from core.stats.beside_people import BesidePeople, BesideRater, beside_people
+from core.stats.ceiling import Ceiling, leave_one_out
+from core.stats.claims import (
+    ALPHA,
+    LEAST_SOURCES,
     NO_SINGLE_RATINGS,
+    NO_TEST,
+    SHORT,
+    SHORT_BELOW,
     STANDING_WORDS,
+    TOO_FEW,
     annotator_test_words,
     beside_people_words,
+    claim,
+    difference_figures,
+    gain_words,
     margin_words,
+    p_figure,
 )
-from core.stats.pilot import PILOT_NS, Forecast, pilot_forecast
-from core.stats.raters import RaterTable, rater_table
-from core.stats.reliability import (
-    Reliability,
-    alignment_of_averages,
-    averaged_reliability,
-    single_call_reliability,
-)
-from core.stats.resampling import draw_counts, resampled_values
-from core.stats.significance import (
+from core.stats.compare import (
     WILLIAMS_GROUPED,
     WILLIAMS_SINGLE,
     Comparison,
     PairwiseComparison,
-    Williams,
     compare_judges,
     holm,
-    williams_t,
     williams_test,
 )
-from core.stats.spread import (
-    LEAST_SOURCES,
-    SHORT,
-    SHORT_BELOW,
-    TOO_FEW,
-    Spread,
-    spread_of,
-    spread_of_means,
-    spread_over_sources,
+from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
+from core.stats.isotonic import IsotonicFit, IsotonicMap, fit_isotonic
+from core.stats.items import LabelledItems
+from core.stats.levels import alignment_values, coefficients_by_source
+from core.stats.on_scale import (
+    AbsoluteErrors,
+    AgreementReport,
+    BinaryAgreement,
+    OnScale,
+    StepAgreement,
+    absolute_errors,
+    agreement_report,
+    on_scale,
 )
-from core.stats.whole_table import WholeTable, whole_table
+from core.stats.pilot import pilot_forecast
+from core.stats.raters import RaterTable, rater_table
+from core.stats.spread import spread_over_sources
 
 __all__ = [
     "ALPHA",
     "AbsoluteErrors",
+    "AgreementReport",
     "Alpha",
-    "AlphaMetric",
     "AnnotatorTest",
     "BesidePeople",
     "BesideRater",
     "BinaryAgreement",
     "Ceiling",
-    "Claim",
     "Comparison",
     "Difference",
     "EPSILON",
     "EPSILONS",
-    "Forecast",
     "IsotonicFit",
     "IsotonicMap",
     "LEAST_SOURCES",
-    "LeaveOneOut",
+    "LabelledItems",
     "NO_SINGLE_RATINGS",
     "NO_TEST",
-    "PILOT_NS",
-    "Paired",
+    "OnScale",
     "PairwiseComparison",
-    "PairwiseSpearman",
-    "RaterAlignment",
     "RaterTable",
-    "Reliability",
     "SHORT",
     "SHORT_BELOW",
-    "Spread",
     "STANDING_WORDS",
-    "Standing",
     "StepAgreement",
     "TOO_FEW",
     "WILLIAMS_GROUPED",
     "WILLIAMS_SINGLE",
-    "WholeTable",
-    "Williams",
     "absolute_errors",
-    "align_scores",
-    "align_with_intervals",
-    "alignment",
-    "alignment_of_averages",
+    "agreement_report",
+    "align",
+    "align_each",
+    "alignment_values",
     "alpha_metric",
     "annotator_test",
     "annotator_test_words",
     "average_ranks",
-    "averaged_reliability",
-    "benjamini_yekutieli",
     "beside_people",
     "beside_people_words",
-    "binary_agreement",
     "claim",
+    "coefficients_by_source",
     "compare_judges",
     "correlate",
     "difference_figures",
-    "draw_counts",
     "fit_isotonic",
     "gain_words",
-    "group_values",
     "holm",
     "kendall",
     "krippendorff_alpha",
     "leave_one_out",
     "margin_words",
+    "on_scale",
     "p_figure",
-    "paired",
     "paired_difference",
     "pairwise_spearman",
     "pearson",
     "pilot_forecast",
-    "quadratic_kappa",
-    "rank_values",
     "rater_table",
-    "resampled_values",
-    "single_call_reliability",
     "spearman",
-    "spread_of",
-    "spread_of_means",
     "spread_over_sources",
-    "step_agreement",
-    "whole_table",
-    "williams_t",
     "williams_test",
-    "with_interval",
 ]

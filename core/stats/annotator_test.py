@@ -17,7 +17,7 @@ and decides nothing: judges with rho .77 have failed for every rater.
 Two things to know.  The paper's t test takes items as independent; items that share a source are not, so a version
 clustered by source stands beside it, which is ours, not the paper's.  Wilcoxon's test is about the middle of d: where
 the mean of d is epsilon it rejects in 13 to 68 % of runs of 15 or 25 items (t from 30 items on: 5 to 6 %, 15 % where
-nothing but ties and losses occur).  So under `LEAST_ITEMS` items a rater the shares are a hint and nothing passes.
+nothing but ties and losses occur).  So under `LEAST_DUELS` items a rater the shares are a hint and nothing passes.
 """
 
 from __future__ import annotations
@@ -30,19 +30,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
+from core.json_form import json_fields
 from core.records import FloatArray, IntArray
-from core.stats.spread import LEAST_SOURCES
+from core.stats.claims import ADVISED_RATERS, LEAST_DUELS, LEAST_SOURCES, NO_COMMON_RATERS, ONE_RATER, PASSES_AT
+from core.stats.items import BoolArray, LabelledItems, require_finite
+from core.stats.raters import RaterTable
+from core.stats.spread import jackknife_deviations, length
 
 EPSILONS = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
 """By how much a judge may be worse than a rater, by who the raters are; the paper's three."""
 EPSILON = EPSILONS["skilled"]
-RATE, PASSES_AT = 0.05, 0.5
-LEAST_ITEMS, ADVISED_RATERS = 30, 3
+RATE = 0.05
+"""The false discovery rate."""
 TIE = 1e-9
 """Mean square differences nearer than this are equal: standardised labels differ in their last bits."""
 
 TestName = Literal["t over items", "Wilcoxon over items", "t over sources"]
-BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ class RaterTest:
     p: float | None
     test: TestName
     replaceable: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class AnnotatorTest:
     @property
     def passes(self) -> bool | None:
         """Whether the judge may stand in for half of the raters or more; None where undefined or a hint only."""
-        if self.omega is None or any(one.n_items < LEAST_ITEMS for one in self.by_rater if one.p is not None):
+        if self.omega is None or any(one.n_items < LEAST_DUELS for one in self.by_rater if one.p is not None):
             return None
         return self.omega >= PASSES_AT
 
@@ -101,87 +107,60 @@ class AnnotatorTest:
 
     def as_json(self) -> dict[str, Any]:
         """Everything of the record, null where undefined."""
-        return {
+        renamed = ("rate", "nominal", "clustered")
+        return json_fields(self, but=renamed) | {
             "passes": self.passes,
-            "omega": self.omega,
-            "rho": self.rho,
-            "epsilon": self.epsilon,
+            "n_raters": self.n_raters,
             "false_discovery_rate": self.rate,
             "scoring": "share equal" if self.nominal else "minus root mean square difference",
             "clustered_by_source": self.clustered,
-            "standardised": self.standardised,
-            "n_items": self.n_items,
-            "n_sources": self.n_sources,
-            "n_raters": self.n_raters,
-            "panel": self.panel or None,
-            "reason": self.reason or None,
-            "cautions": list(self.cautions),
-            "by_rater": [
-                {
-                    "rater": one.rater,
-                    "n_items": one.n_items,
-                    "judge_wins": one.judge_wins,
-                    "rater_wins": one.rater_wins,
-                    "difference": one.difference,
-                    "p": one.p,
-                    "test": one.test,
-                    "replaceable": one.replaceable,
-                }
-                for one in self.by_rater
-            ],
         }
 
 
 def annotator_test(
-    ratings: ArrayLike,
+    table: RaterTable,
     scores: ArrayLike,
-    source_codes: ArrayLike | None = None,
+    items: LabelledItems,
     *,
     epsilon: float = EPSILON,
     nominal: bool = False,
     clustered: bool = False,
     standardise: bool = False,
-    raters: tuple[str, ...] = (),
-    panel: str = "",
 ) -> AnnotatorTest:
-    """Test `scores` (n_items,) against the people of `ratings` (n_raters, n_items); NaN = missing.
+    """Test `scores` (n_items,), NaN = missing, against the people of `table` on the same `items`.
 
     `scores` must mean what ratings mean, unless `standardise` takes mean and spread out of each rater and the judge.
-    `clustered` tests over sources (`source_codes`, one an item) in place of items: ours.  `raters` names the rows.
-    ValueError when lengths differ, UsageError for ±inf, for an epsilon outside 0 to 1, and for `nominal` together with
-    `standardise`.
+    `clustered` tests over the sources in place of the items: ours.  ValueError when lengths differ, UsageError for
+    ±inf, for an epsilon outside 0 to 1, and for `nominal` together with `standardise`.
     """
-    matrix, judge = np.atleast_2d(np.asarray(ratings, dtype=np.float64)), np.asarray(scores, dtype=np.float64)
-    sources = np.arange(judge.size) if source_codes is None else np.asarray(source_codes)
-    if judge.ndim != 1 or not matrix.shape[1] == judge.size == sources.size:
-        raise ValueError(f"one entry per item is needed: {matrix.shape}, {judge.shape}, {sources.shape}")
-    if np.isinf(matrix).any() or np.isinf(judge).any():
-        raise UsageError("Ratings and scores must be finite numbers; infinity came.")
+    judge = np.asarray(scores, dtype=np.float64)
+    if not table.values.shape[1:] == judge.shape == (items.n,):
+        raise ValueError(f"one entry per item is needed: {table.values.shape}, {judge.shape}, {items.n} items")
+    require_finite(judge)
     if not 0 <= epsilon < 1:
         raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; {epsilon:g} came.")
     if nominal and standardise:
         raise UsageError("Nominal labels are equal or not: there is nothing to standardise.")
-    rows = np.vstack([matrix, judge])
+    rows = np.vstack([table.values, judge])
     if standardise:
         rows = _standardised(rows)
-    names = raters or tuple(str(k + 1) for k in range(matrix.shape[0]))
-    tested, used = [], np.zeros(judge.size, dtype=np.bool_)
-    for row, name in enumerate(names):
+    tested, used = [], np.zeros(items.n, dtype=np.bool_)
+    for row, name in enumerate(table.raters):
         at, wins = _duels(rows, row, nominal)
         used[at] = True
-        tested.append(_rater_test(name, wins, sources[at] if clustered else None, epsilon))
+        tested.append(_rater_test(name, wins, items.sources[at] if clustered else None, epsilon))
     rejected = benjamini_yekutieli([np.nan if one.p is None else one.p for one in tested])
     empty = AnnotatorTest(
         by_rater=tuple(replace(one, replaceable=bool(hit)) for one, hit in zip(tested, rejected, strict=True)),
         omega=None,
         rho=None,
         n_items=int(used.sum()),
-        n_sources=int(np.unique(sources[used]).size),
+        n_sources=int(np.unique(items.sources[used]).size),
         epsilon=epsilon,
         nominal=nominal,
         clustered=clustered,
         standardised=standardise,
-        panel=panel,
+        panel=table.panel,
     )
     return _summed(empty)
 
@@ -213,7 +192,7 @@ def mean_below(d: ArrayLike, epsilon: float) -> tuple[float | None, TestName]:
     from scipy.special import stdtr
 
     values = np.asarray(d, dtype=np.float64)
-    if values.size < LEAST_ITEMS:
+    if values.size < LEAST_DUELS:
         from scipy.stats import wilcoxon
 
         moved = values - epsilon
@@ -275,7 +254,7 @@ def _mean_below_by_source(d: FloatArray, sources: IntArray, epsilon: float) -> t
     if n < LEAST_SOURCES:
         return None, "t over sources"
     left = (d.sum() - sums) / (d.size - counts)
-    error = math.sqrt((n - 1) / n * float(((left - left.mean()) ** 2).sum()))
+    error = length(jackknife_deviations(left))
     if error <= 0:
         return float(d.mean() >= epsilon), "t over sources"
     return float(stdtr(n - 1, (d.mean() - epsilon) / error)), "t over sources"
@@ -286,11 +265,11 @@ def _summed(found: AnnotatorTest) -> AnnotatorTest:
     known = [one for one in found.by_rater if one.p is not None]
     if len(known) < 2:
         return replace(found, reason=_reason(found))
-    few = [one.rater for one in known if one.n_items < LEAST_ITEMS]
+    few = [one.rater for one in known if one.n_items < LEAST_DUELS]
     cautions = []
     if few:
         cautions.append(
-            f"{len(few)} of {len(known)} raters share fewer than {LEAST_ITEMS} items with the judge and the others, so "
+            f"{len(few)} of {len(known)} raters share fewer than {LEAST_DUELS} items with the judge and the others, so "
             "this is a hint and no verdict."
         )
     if len(known) < ADVISED_RATERS:
@@ -305,7 +284,7 @@ def _summed(found: AnnotatorTest) -> AnnotatorTest:
 
 def _reason(found: AnnotatorTest) -> str:
     if len(found.by_rater) < 2:
-        return "there is only one rater, so nobody to compare with"
+        return ONE_RATER
     if found.clustered and found.n_items and found.n_sources < LEAST_SOURCES:
         return f"only {found.n_sources} sources; clustered by source it takes {LEAST_SOURCES}"
-    return "fewer than two raters share items with the judge and another rater"
+    return NO_COMMON_RATERS

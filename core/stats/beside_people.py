@@ -17,26 +17,33 @@ interval over the sources' own paired differences.  `tests/bench/bench_people.py
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.errors import UsageError
-from core.records import Alignment, FloatArray, IntArray, Interval, Level, Statistic
-from core.stats.levels import MIN_GROUP, level_values, sample_values
-from core.stats.pairing import Paired, paired
-from core.stats.resampling import resampled_values
-from core.stats.spread import LEAST_SOURCES, TOO_FEW
+from core.json_form import json_fields
+from core.records import Alignment, FloatArray, Interval, Measure
+from core.stats.claims import (
+    LEAST_SOURCES,
+    MARGIN,
+    NO_RATER_RANKED,
+    NOT_SCORED_BY_BOTH,
+    ONE_RATER,
+    ONE_SOURCE,
+    SAME_EVERYWHERE,
+    SINGLE_SOURCES,
+    TOO_FEW,
+    Standing,
+)
+from core.stats.items import LabelledItems
+from core.stats.raters import LeftOuts, RaterTable, leave_out_each
+from core.stats.resampling import leave_outs
+from core.stats.spread import CONFIDENCE, jackknife_deviations, length, t_quantile, two_sided
 
 MOST_BLOCKS = 200
 """Sources beyond this number are deleted in this many blocks of equal size."""
-MARGIN = 0.05
-"""A judge that is less than this below a person, at the low end of the interval, agrees as well as a person."""
-
-Standing = Literal["above", "level", "below", "open"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,9 @@ class BesideRater:
     def difference(self) -> float | None:
         """Judge minus rater."""
         return None if self.judge is None or self.person is None else self.judge - self.person
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self) | {"difference": self.difference}
 
 
 @dataclass(frozen=True)
@@ -96,236 +106,97 @@ class BesidePeople:
 
     def as_json(self) -> dict[str, Any]:
         """Everything of the record, null where undefined."""
-        return {
-            "standing": self.standing,
-            "judge": self.judge.as_json(),
-            "person": self.person.as_json(),
-            "difference": self.difference,
-            "interval": None if self.interval is None else [self.interval.low, self.interval.high],
-            "interval_method": None if self.interval is None else self.interval.method,
-            "p": self.p,
-            "n_items": self.n_items,
-            "n_sources": self.n_sources,
-            "n_raters": self.n_raters,
-            "panel": self.panel or None,
-            "reason": self.reason or None,
-            "by_rater": [
-                {
-                    "rater": one.rater,
-                    "judge": one.judge,
-                    "person": one.person,
-                    "difference": one.difference,
-                    "n_items": one.n_items,
-                }
-                for one in self.by_rater
-            ],
-        }
+        return {"standing": self.standing} | json_fields(self) | {"n_raters": self.n_raters}
 
 
-def beside_people(
-    ratings: ArrayLike,
-    scores: ArrayLike,
-    source_codes: ArrayLike | None = None,
-    system_codes: ArrayLike | None = None,
-    *,
-    statistic: Statistic,
-    level: Level,
-    confidence: float = 0.95,
-    min_group: int = MIN_GROUP,
-    raters: tuple[str, ...] = (),
-    panel: str = "",
-) -> BesidePeople:
-    """Set `scores` (n_items,), more is better, beside the people of `ratings` (n_raters, n_items); NaN = missing.
+def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure) -> BesidePeople:
+    """Set `scores` (n_items,), more is better, NaN = missing, beside the people of `table` on the same `items`.
 
-    Items count that the judge scored and two people rated.  `raters` names the rows (1, 2, … otherwise).  ValueError
-    when lengths differ, UsageError for ±inf.
+    Items count that the judge scored and two people rated; the labels of `items` are not looked at.  ValueError when
+    lengths differ, UsageError for ±inf.
     """
-    matrix, judge = np.atleast_2d(np.asarray(ratings, dtype=np.float64)), np.asarray(scores, dtype=np.float64)
-    n = judge.size
-    sources = np.arange(n) if source_codes is None else np.asarray(source_codes)
-    systems = np.zeros(n, dtype=np.intp) if system_codes is None else np.asarray(system_codes)
-    if judge.ndim != 1 or not matrix.shape[1] == n == sources.size == systems.size:
-        shapes = f"ratings {matrix.shape}, scores {judge.shape}, sources {sources.shape}, systems {systems.shape}"
-        raise ValueError(f"one entry per item is needed on every side: {shapes}")
-    if np.isinf(matrix).any():
-        raise UsageError("Ratings must be finite numbers; infinity came.")
-    kept = np.flatnonzero(((~np.isnan(matrix)).sum(axis=0) >= 2) & ~np.isnan(judge))
-    measure = _Measure(statistic, level, min_group)
-    sides = _sides(matrix[:, kept], judge[kept], sources[kept], systems[kept], measure)
-    names = raters or tuple(str(k + 1) for k in range(matrix.shape[0]))
+    judge = np.asarray(scores, dtype=np.float64)
+    both = leave_out_each(table, items, judge)
+    values = LeftOuts(tuple(both), measure).values
     by_rater = tuple(
-        BesideRater(name, _known(one.values[0]), _known(one.values[1]), one.n_rated)
-        for name, one in zip(names, sides, strict=True)
+        BesideRater(name, _known(own[0]), _known(own[1]), one.places.size)
+        for name, own, one in zip(table.raters, values, both, strict=True)
     )
-    defined = [one for one in sides if not np.isnan(one.values).any()]
-    why = "" if defined else _reason(matrix, kept.size)
-    undefined = Alignment(statistic, level, None, 0, reason=why)
-    empty = BesidePeople(undefined, undefined, None, None, None, int(kept.size), 0, by_rater, panel, why)
-    return _averaged(defined, empty, measure, confidence) if defined else empty
-
-
-# ── one rater ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class _Measure:
-    """The statistic, the level and the smallest group."""
-
-    statistic: Statistic
-    level: Level
-    min_group: int
-
-    def values(self, data: Paired) -> FloatArray:
-        return level_values(data, statistic=self.statistic, level=self.level, min_group=self.min_group)
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One rater: `values` (2,) of judge and rater, the rows of `data`, whose labels are the others' means.
-
-    `own` holds the source codes of `data`, `at` its items' places among the kept ones; at sample level only sources in
-    which both sides have a coefficient stand in it.  `n_rated` counts the items before that.
-    """
-
-    data: Paired
-    values: FloatArray
-    own: IntArray
-    at: IntArray
-    n_rated: int
-
-
-def _sides(
-    matrix: FloatArray, judge: FloatArray, sources: IntArray, systems: IntArray, measure: _Measure
-) -> list[_Side]:
-    rated = ~np.isnan(matrix)
-    filled = np.nan_to_num(matrix)
-    others = (filled.sum(axis=0) - filled) / np.maximum(rated.sum(axis=0) - 1, 1)
-    found = []
-    for row, mean, mine in zip(matrix, others, rated, strict=True):
-        at = np.flatnonzero(mine)
-        n_rated = at.size
-        data = paired(np.stack([judge[at], row[at]]), mean[at], sources[at], systems[at])
-        if measure.level == "sample":
-            coefficients = sample_values(data, statistic=measure.statistic, min_group=measure.min_group)
-            both = np.unique(sources[at])[~np.isnan(coefficients).any(axis=0)]
-            at = at[np.isin(sources[at], both)]
-            data = paired(np.stack([judge[at], row[at]]), mean[at], sources[at], systems[at])
-        values = measure.values(data) if at.size else np.full(2, np.nan)
-        found.append(_Side(data, values, np.unique(sources[at]), at, n_rated))
-    return found
+    defined = tuple(one for one, own in zip(both, values, strict=True) if not np.isnan(own).any())
+    n_kept = int(((table.rated.sum(axis=0) >= 2) & ~np.isnan(judge)).sum())
+    why = "" if defined else ONE_RATER if len(both) < 2 else NO_RATER_RANKED if n_kept else NOT_SCORED_BY_BOTH
+    undefined = Alignment(measure.statistic, measure.level, None, 0, reason=why)
+    empty = BesidePeople(undefined, undefined, None, None, None, n_kept, 0, by_rater, table.panel, why)
+    return _averaged(LeftOuts(defined, measure), items, empty) if defined else empty
 
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _reason(matrix: FloatArray, n_kept: int) -> str:
-    if matrix.shape[0] < 2:
-        return "there is only one rater, so nobody to compare with"
-    if not n_kept:
-        return "the judge scored no item that two people rated"
-    return "no rater can be ranked beside the others' means where the judge can be too (all values equal, or too few)"
-
-
-# ── over the raters ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _averaged(sides: list[_Side], empty: BesidePeople, measure: _Measure, confidence: float) -> BesidePeople:
-    sources = np.unique(np.concatenate([one.own for one in sides]))
-    weights = np.stack([_weights(one, sources, measure) for one in sides])
-    values = np.stack([one.values for one in sides])
-    points = _weighted(values, weights.sum(axis=1))
-    left = _deleted(sides, sources, weights, measure)
-    spread = [
-        _interval(point, column, sources.size, confidence, most)
-        for point, column, most in zip(points, left.T, (1.0, 1.0, 2.0), strict=True)
+def _averaged(left: LeftOuts, items: LabelledItems, empty: BesidePeople) -> BesidePeople:
+    used, level = left.weights.sum(axis=0) > 0, left.measure.level
+    n_sources = int(used.sum())
+    counts = np.ones((min(n_sources, MOST_BLOCKS), used.size))
+    counts[:, used] = leave_outs(n_sources, MOST_BLOCKS)
+    points, deleted = _with_difference(left.average()), _with_difference(left.averages(counts))
+    tested = [
+        _jackknifed(point, own, n_sources, most)
+        for point, own, most in zip(points, deleted.T, (1.0, 1.0, 2.0), strict=True)
     ]
-    items = np.unique(np.concatenate([one.at for one in sides]))
-    n = sides[0].data.n_systems if measure.level == "system" else items.size
-    groups = sources.size if measure.level == "sample" else 0
+    n_items = _items_behind(left, items)
+    n = left.by_rater[0].data.items.n_systems if level == "system" else n_items
+    groups = n_sources if level == "sample" else 0
     judge, person = (
-        replace(empty.judge, value=float(points[k]), n=int(n), n_groups=groups, interval=spread[k].interval)
+        replace(empty.judge, value=float(points[k]), n=n, n_groups=groups, interval=tested[k].interval)
         for k in range(2)
     )
-    gap = spread[2]
-    p, reason = gap.p, gap.reason
-    if sources.size < LEAST_SOURCES:
-        p, reason = None, TOO_FEW
+    gap = tested[2]
+    few = n_sources < LEAST_SOURCES
     return replace(
         empty,
         judge=judge,
         person=person,
         difference=float(points[2]),
         interval=gap.interval,
-        p=p,
-        n_items=int(items.size),
-        n_sources=int(sources.size),
-        reason=reason,
+        p=None if few else gap.p,
+        n_items=n_items,
+        n_sources=n_sources,
+        reason=TOO_FEW if few else gap.reason,
     )
 
 
-def _weights(side: _Side, sources: IntArray, measure: _Measure) -> FloatArray:
-    """(n_sources,) what each source adds to the rater's weight: its items, or 1 at sample level."""
-    counts = np.bincount(side.data.sources, minlength=side.own.size).astype(np.float64)
-    weights = np.zeros(sources.size)
-    weights[np.searchsorted(sources, side.own)] = 1.0 if measure.level == "sample" else counts
-    return weights
+def _items_behind(left: LeftOuts, items: LabelledItems) -> int:
+    """How many items some rater's values rest on."""
+    behind = [
+        one.places[np.isin(items.sources[one.places], left.sources[own > 0])]
+        for one, own in zip(left.by_rater, left.weights, strict=True)
+    ]
+    return int(np.unique(np.concatenate(behind)).size)
 
 
-def _weighted(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """(…, 3) judge, person and their difference from (…, n_raters, 2), by weight over the raters defined on both."""
-    defined = np.asarray(~np.isnan(values).any(axis=-1))
-    counted = np.where(defined, weights, 0.0)
-    total = counted.sum(axis=-1)
-    sums = (np.where(defined[..., None], values, 0.0) * counted[..., None]).sum(axis=-2)
-    means = np.where(total > 0, sums.T, np.nan).T / np.where(total > 0, total, 1.0)[..., None]
-    return np.concatenate([means, means[..., :1] - means[..., 1:]], axis=-1)
+def _with_difference(values: FloatArray) -> FloatArray:
+    """(…, 3) judge, person and judge minus person from (…, 2)."""
+    return np.concatenate([values, values[..., :1] - values[..., 1:]], axis=-1)
 
 
-def _deleted(sides: list[_Side], sources: IntArray, weights: FloatArray, measure: _Measure) -> FloatArray:
-    """(n_blocks, 3) judge, person and difference without each block of sources in turn."""
-    n_blocks = min(sources.size, MOST_BLOCKS)
-    counts = (np.arange(sources.size) % n_blocks != np.arange(n_blocks)[:, None]).astype(np.float64)
-    values = np.stack(
-        [
-            resampled_values(
-                one.data,
-                counts[:, np.searchsorted(sources, one.own)],
-                statistic=measure.statistic,
-                level=measure.level,
-                min_group=measure.min_group,
-            )
-            for one in sides
-        ],
-        axis=1,
-    )
-    return _weighted(values, counts @ weights.T)
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
+class _Jackknifed(NamedTuple):
     interval: Interval | None
     p: float | None
     reason: str = ""
 
 
-def _interval(point: float, left: FloatArray, n_sources: int, confidence: float, most: float) -> _Spread:
-    """Jackknife interval and two-sided p for 0 of `point` from its values `left` (n_blocks,) without each block.
-
-    Both ends lie in [-most, most].
-    """
-    from scipy.special import stdtr, stdtrit
-
+def _jackknifed(point: float, left: FloatArray, n_sources: int, most: float) -> _Jackknifed:
+    """Interval within ±`most`, and two-sided p for 0, of `point`; `left` (n_blocks,) are its values without a block."""
     n = left.size
     if n < 2 or np.isnan(left).any():
-        why = "there is only one source" if n < 2 else "it rests on single sources: without one of them it is undefined"
-        return _Spread(None, None, f"no interval: {why}")
-    error = math.sqrt((n - 1) / n * float(((left - left.mean()) ** 2).sum()))
-    half = float(stdtrit(n - 1, 0.5 + confidence / 2)) * error
+        return _Jackknifed(None, None, ONE_SOURCE if n < 2 else SINGLE_SOURCES)
+    error = length(jackknife_deviations(left))
+    half = t_quantile(n - 1) * error
     method = f"delete-one-source jackknife over {n_sources} sources, t with {n - 1} degrees of freedom"
     if n < n_sources:
         method = f"jackknife over {n_sources} sources in {n} blocks, t with {n - 1} degrees of freedom"
-    interval = Interval(max(float(point - half), -most), min(float(point + half), most), confidence, method)
-    if error <= 0:
-        return _Spread(interval, 1.0 if point == 0 else None, "" if point == 0 else "every source gives the same value")
-    return _Spread(interval, float(min(1.0, 2.0 * stdtr(n - 1, -abs(point) / error))))
+    interval = Interval(max(float(point - half), -most), min(float(point + half), most), CONFIDENCE, method)
+    if error > 0:
+        return _Jackknifed(interval, two_sided(point / error, n - 1))
+    return _Jackknifed(interval, 1.0) if point == 0 else _Jackknifed(interval, None, SAME_EVERYWHERE)

@@ -1,24 +1,101 @@
-"""What a paired difference allows to be said: no more than its test shows.
+"""What may be said: how much data a claim needs, why a value is undefined, and findings in words.
 
 A point value never makes a claim.  Where the test shows nothing the words describe ("a gain is not shown"), and where
-there is no test, as with fewer than 8 sources, they say so.
+there is no test, as with fewer than 8 sources, they say so.  Every reason for an undefined value, a missing interval or
+a missing p stands here, so that one thing is said one way.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from core.records import Interval
-from core.stats.intervals import Difference
-from core.stats.spread import LEAST_SOURCES
+from core.records import Alignment, Interval
+
+if TYPE_CHECKING:
+    from core.stats.alignment import Difference
+    from core.stats.annotator_test import AnnotatorTest
+    from core.stats.beside_people import BesidePeople
+
+Claim = Literal["higher", "lower", "open", "untested", "undefined"]
+Standing = Literal["above", "level", "below", "open"]
+
+# ── how much it takes ────────────────────────────────────────────────────────────────────────────────────────
 
 ALPHA = 0.05
 """Differences with a p up to this, corrected where there are several, are called shown or significant."""
-NO_TEST = f"no test: that takes at least {LEAST_SOURCES} sources"
 
-Claim = Literal["higher", "lower", "open", "untested", "undefined"]
+LEAST_SOURCES = 8
+"""Fewest sources for a p: below, no test keeps its level on such data and few could reject at all."""
+
+LEAST_DIFFERING = 6
+"""Fewest sources whose coefficients differ for a p: of 5 even all in one direction happen by chance in 6 %."""
+
+SHORT_BELOW = 25
+"""Below so many sources an interval at system level covers less than it says."""
+
+MARGIN = 0.05
+"""A judge that is less than this below a person, at the low end of the interval, agrees as well as a person."""
+
+PASSES_AT = 0.5
+"""Share of the raters whose place a judge may take, from which on it passes the Alternative Annotator Test."""
+
+LEAST_DUELS = 30
+"""Fewest items a rater for a verdict of that test; `ADVISED_RATERS` raters are advised."""
+
+ADVISED_RATERS = 3
+
+# ── why there is nothing ─────────────────────────────────────────────────────────────────────────────────────
+
+NO_TEST = f"no test: that takes at least {LEAST_SOURCES} sources"
+TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
+TOO_ALIKE = f"fewer than {LEAST_DIFFERING} sources tell the two apart: no test could"
+UNVARYING = "it is the same whichever source is left out, so nothing tells how sure it is"
+UNKNOWN = "too few items are behind it, or a single source carries it, so nothing tells how sure it is"
+NO_INTERVAL = "there is no interval: fewer than 2 sources, or none was asked for"
+ONE_SOURCE = "no interval: there is only one source"
+SINGLE_SOURCES = "no interval: it rests on single sources: without one of them it is undefined"
+SAME_EVERYWHERE = "every source gives the same value"
+SHORT = "too short with so few: with 8 sources such an interval covers 84 to 97 %, not 95 %"
+
+NO_LABEL = "no item has a label"
+NO_PAIR = "no item has both a score and a label"
+TOO_FEW_SYSTEMS = "fewer than 2 systems have scored items"
+ONE_RATER = "there is only one rater, so nobody to compare with"
+NOT_RATED_TWICE = "no item has ratings by two raters"
+NOT_SCORED_BY_BOTH = "the judge scored no item that two people rated"
+NO_RATER_RANKED = (
+    "no rater can be ranked beside the others' means where the judge can be too (all values equal, or too few)"
+)
+NO_COMMON_RATERS = "fewer than two raters share items with the judge and another rater"
+NO_SINGLE_RATINGS = "so nothing can be said about the judge beside people"
+NO_REPEATED_SAMPLES = "fewer than 2 items (or systems) have two read samples, or all samples gave the same score"
+COLLINEAR = "the two judges' scores are the same up to a linear map"
+
+
+def too_few_items(n_scored: int, n_labelled: int) -> str:
+    """Of so many labelled items so few have a score."""
+    return f"fewer than 2 items have both a score and a label ({n_scored} of {n_labelled} labelled)"
+
+
+def no_source(n_sources: int) -> str:
+    """None of the sources has a coefficient."""
+    return f"no source has enough items with differing scores and differing labels ({n_sources} sources)"
+
+
+def constant(side: str, what: str) -> str:
+    """Nothing can correlate with a constant; `what` is equal: an item, a mean."""
+    return f"all {side} are equal ({what} by {what})"
+
+
+def undefined_sides(named: Mapping[str, Alignment]) -> str:
+    """Why a difference is undefined, by the names of its sides."""
+    return "; ".join(f"{name}: {one.reason}" for name, one in named.items() if one.value is None)
+
+
+# ── differences ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def claim(value: float | None, interval: Interval | None, p: float | None) -> Claim:
@@ -43,10 +120,10 @@ def difference_figures(value: float | None, interval: Interval | None, p: float 
     return f"{value:+.3f}{ends}, {p_figure(p)}"
 
 
-def p_figure(p: float | None) -> str:
+def p_figure(p: float | None, missing: str = NO_TEST) -> str:
     """``"p = .012"``, ``"p < .001"``, or why there is none."""
     if p is None or np.isnan(p):
-        return NO_TEST
+        return missing
     return "p < .001" if p < 0.001 else "p = 1" if p >= 0.9995 else f"p = {p:.3f}".replace("0.", ".", 1)
 
 
@@ -63,3 +140,79 @@ def gain_words(gain: Difference, where: str = "on held-out items") -> str:
         "open": f"A gain over no criteria is not shown {where}: {basis}.",
         "untested": f"Whether the criteria bring a gain {where} cannot be told: {basis}.",
     }[shown]
+
+
+# ── a judge beside people ────────────────────────────────────────────────────────────────────────────────────
+
+STANDING_WORDS: dict[Standing, str] = {
+    "above": "above a person",
+    "level": "as good as a person",
+    "below": "below a person",
+    "open": "cannot be told apart",
+}
+
+
+def beside_people_words(found: BesidePeople, measure: str, *, judge: str = "The judge") -> str:
+    """Where `judge` stands beside a person, with figures, interval, p and what they rest on; `measure` names the axis.
+
+    >>> # The judge agrees with these raters better than one of them does with the others: 0.61 against 0.52, …
+    """
+    if found.difference is None or found.judge.value is None or found.person.value is None:
+        return f"{judge} cannot be set beside people here: {found.reason}."
+    figures = f"{_number(found.judge.value)} against {_number(found.person.value)} for a person"
+    tested = "" if found.p is None else f", {p_figure(found.p)}"
+    apart = f"difference {_signed(found.difference)} {_range(found.interval)}{tested}"
+    basis = f"{_counted(found.n_items, 'item')}, {_counted(found.n_sources, 'source')}, {_raters(found)}"
+    told = f"{figures}, each against the mean of the other raters ({apart}; {measure}, {basis})."
+    match found.standing:
+        case "above":
+            return f"{judge} agrees with these raters better than one of them does on average: {told}"
+        case "below":
+            return f"{judge} agrees with these raters less well than one of them does on average: {told}"
+        case "level" if found.interval is not None:
+            least = _number(max(-found.interval.low, 0.0))
+            return f"{judge} agrees with these raters as well as one of them does, at worst {least} less: {told}"
+        case _:
+            why = f" ({found.reason})" if found.reason else ""
+            return f"{judge} cannot be told apart from one of these raters{why}: {told}"
+
+
+def annotator_test_words(found: AnnotatorTest) -> str:
+    """Whether the judge may take a rater's place, with omega, rho and what the test rests on."""
+    name = "Alternative annotator test" + (" clustered by source (ours)" if found.clustered else "")
+    if found.omega is None:
+        return f"{name}: undefined, {found.reason}."
+    outdone = sum(one.replaceable for one in found.by_rater)
+    verdict = "no verdict" if found.passes is None else "passed" if found.passes else "not passed"
+    rests = f"ε = {found.epsilon:g}, {_counted(found.n_items, 'item')}, {_counted(found.n_sources, 'source')}"
+    told = (
+        f"{name}: {verdict}. The judge could stand in for {outdone} of {_raters(found)} "
+        f"(ω = {_number(found.omega)}, {_number(PASSES_AT)} passes; ρ = {_number(found.rho or 0.0)}; {rests})."
+    )
+    return " ".join([told, *found.cautions])
+
+
+def margin_words() -> str:
+    """What "as good as a person" asks for."""
+    return f"“As good as” needs the whole interval above {_signed(-MARGIN)}."
+
+
+def _raters(found: BesidePeople | AnnotatorTest) -> str:
+    """Their number; the panel is named where there are several."""
+    return f"{found.n_raters} raters" + (f" of the panel {found.panel}" if found.panel else "")
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
+
+
+def _range(interval: Interval | None) -> str:
+    return "(no interval)" if interval is None else f"[{_signed(interval.low)}, {_signed(interval.high)}]"
+
+
+def _counted(n: int, one: str) -> str:
+    return f"{n:,} {one}{'' if n == 1 else 's'}"

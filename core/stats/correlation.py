@@ -120,6 +120,13 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> Pairs:
     return Pairs(np.where(missing, np.nan, x), np.where(missing, np.nan, y))
 
 
+def present(scores: ArrayLike, labels: ArrayLike) -> Pairs:
+    """Both (n,) sides where both are there."""
+    x, y = pair(scores, labels)
+    kept = ~np.isnan(x)
+    return Pairs(x[kept], y[kept])
+
+
 def _product_moment(x: FloatArray, y: FloatArray) -> FloatArray:
     shape = np.broadcast_shapes(x.shape, y.shape)
     if shape[-1] < 2 or 0 in shape:

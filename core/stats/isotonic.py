@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import JudgeError
 from core.records import FloatArray, Scale
-from core.stats.correlation import pair, spearman
+from core.stats.correlation import present, spearman
 
 MIN_LABELS = 10
 """Fewest labelled and scored items a map is fitted on."""
@@ -98,9 +98,7 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, min_labe
     judge round).  No map with fewer than `min_labels` items having both, when a side is constant, or when no increase
     is left after pooling.  ValueError when the lengths differ, UsageError for ±inf.
     """
-    x, y = pair(scores, labels)
-    kept = ~np.isnan(x)
-    x, y = x[kept], y[kept]
+    x, y = present(scores, labels)
     if x.size < max(min_labels, 2):
         return IsotonicFit(None, x.size, f"{x.size} items have score and label; a map needs {max(min_labels, 2)}")
     for side, values in (("scores", x), ("labels", y)):

@@ -1,7 +1,7 @@
 """What alignment to expect with n samples a score, from a pilot of few items with few samples each.
 
-The pilot gives the alignment of its own means, and the reliability of a single call at the level asked for (ICC(1);
-see `core.stats.reliability`):
+The pilot gives the alignment of its own means, and the reliability of a single call at the level asked for (ICC(1),
+`single_call_reliability`):
 
 - dataset: between all items; sample: between the items of one source; system: between the means of the systems.
 
@@ -14,18 +14,19 @@ wide, mostly since the alignment itself is known no better; so compare the steps
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
-from core.records import FloatArray, Interval, Level, Statistic
-from core.stats.intervals import RESAMPLES
-from core.stats.levels import align_paired, mean_defined
-from core.stats.pairing import Paired, paired, sums_by
+from core.records import FloatArray, Interval, Level, Measure, Statistic
+from core.stats.alignment import RESAMPLES, Seed
+from core.stats.claims import NO_REPEATED_SAMPLES
+from core.stats.items import LabelledItems, Paired, paired
+from core.stats.levels import alignments, level_values, mean_defined
 from core.stats.resampling import resampled_values
-from core.stats.spread import Spread, sources_behind, spread_over_sources
+from core.stats.spread import sources_behind, spread_over_sources
 
 PILOT_NS = (1, 2, 5, 10, 20, 40)
 
@@ -49,81 +50,61 @@ class Forecast:
 
 
 def pilot_forecast(
-    replies_scores: ArrayLike,
-    labels: ArrayLike,
-    sources: ArrayLike | None = None,
-    systems: ArrayLike | None = None,
+    samples: ArrayLike,
+    items: LabelledItems,
+    measure: Measure,
     *,
-    statistic: Statistic,
-    level: Level,
     ns: Sequence[int] = PILOT_NS,
     n_items: int | None = None,
-    generator: np.random.Generator | None = None,
     resamples: int = RESAMPLES,
+    seed: Seed = 0,
 ) -> list[Forecast]:
-    """One Forecast per n in `ns` from `replies_scores` (n_items, n_samples), NaN = unread, and `labels` (n_items,).
+    """One Forecast per n in `ns` from the scores of `samples` (n_items, n_samples), NaN = unread, of each of `items`.
 
-    `sources` and `systems` are codes (n_items,) as for `align_scores`; `n_items` the items to be judged in the end, by
-    default the pilot's.  Undefined where the pilot's own alignment is, where no item has two read samples, or where
-    samples agree no better within an item than between items (reliability not above 0).  UsageError for an n below 1;
-    without a `generator` the interval is the same every time.
+    `n_items` are those to be judged in the end, by default the pilot's.  Undefined where the pilot's own alignment is,
+    where no item has two read samples, or where samples agree no better within an item than between items (reliability
+    not above 0).  UsageError for an n below 1.
     """
-    scores = np.atleast_2d(np.asarray(replies_scores, dtype=np.float64))
+    scores = np.atleast_2d(np.asarray(samples, dtype=np.float64))
     if any(n < 1 for n in ns):
         raise UsageError(f"The numbers of samples must be at least 1, not {min(ns)}.")
-    data = paired(scores.T, labels, sources, systems)
-    means = replace(data, scores=mean_defined(data.scores.T)[None, :])
-    found = align_paired(means, statistic=statistic, level=level)[0]
-    once = np.ones((1, data.n_sources))
-    reliability = float(_reliabilities(data, once, level)[0]) if data.n_sources else np.nan
+    data = paired(scores.T, items)
+    means = Paired(mean_defined(data.scores.T)[None, :], data.items)
+    found = alignments(means, measure, level_values(means, measure))[0]
+    reliability = single_call_reliability(data, measure.level)
     reason = found.reason if found.value is None else _undefined(reliability)
     intervals: list[Interval | None] = [None] * len(ns)
     expected: list[float | None] = [None] * len(ns)
     if found.value is not None and not reason:
-        at = _expected(np.array([found.value]), _samples_read(data), np.array([reliability]), ns)[0]
+        at = expected_alignment(np.array([found.value]), _samples_read(data), np.array([reliability]), ns)[0]
         expected = [float(value) for value in at]
-        if data.n_sources >= 2 and resamples > 0:
-            drawn = generator or np.random.default_rng(0)
-            spread = _spread(data, means, at, drawn, resamples, statistic=statistic, level=level, ns=ns)
+        if data.items.n_sources >= 2 and resamples > 0:
+
+            def forecast(counts: FloatArray) -> FloatArray:
+                """Alignment and reliability move together."""
+                aligned = resampled_values(means, counts, measure)[:, 0]
+                return expected_alignment(aligned, _samples_read(data), reliabilities(data, counts, measure.level), ns)
+
+            spread = spread_over_sources(
+                forecast,
+                at,
+                np.repeat(sources_behind(means), len(ns)),
+                data.items.n_sources,
+                np.random.default_rng(seed),
+                resamples=resamples if measure.level == "system" else 0,
+            )
             intervals = [spread.interval(k) for k in range(len(ns))]
     n_pilot = int((~np.isnan(means.scores)).sum())
     total = scores.shape[0] if n_items is None else n_items
     return [
-        Forecast(n, value, interval, n * total, statistic, level, total, n_pilot, reason)
+        Forecast(n, value, interval, n * total, measure.statistic, measure.level, total, n_pilot, reason)
         for n, value, interval in zip(ns, expected, intervals, strict=True)
     ]
 
 
-def _spread(
-    data: Paired,
-    means: Paired,
-    expected: FloatArray,
-    generator: np.random.Generator,
-    resamples: int,
-    *,
-    statistic: Statistic,
-    level: Level,
-    ns: Sequence[int],
-) -> Spread:
-    """The spread of the `expected` (n's,) over the pilot's sources: alignment and reliability move together."""
-
-    def forecast(counts: FloatArray) -> FloatArray:
-        aligned = resampled_values(means, counts, statistic=statistic, level=level)[:, 0]
-        return _expected(aligned, _samples_read(data), _reliabilities(data, counts, level), ns)
-
-    return spread_over_sources(
-        forecast,
-        expected,
-        np.repeat(sources_behind(means), len(ns)),
-        data.n_sources,
-        generator,
-        resamples=resamples if level == "system" else 0,
-    )
-
-
 def _undefined(reliability: float) -> str:
     if np.isnan(reliability):
-        return "fewer than 2 items (or systems) have two read samples, or all samples gave the same score"
+        return NO_REPEATED_SAMPLES
     if reliability <= 0:
         return f"the samples tell nothing about the items (reliability {reliability:.2f}): try more items or samples"
     return ""
@@ -135,8 +116,12 @@ def _samples_read(data: Paired) -> float:
     return float(read[read > 0].mean()) if (read > 0).any() else 1.0
 
 
-def _expected(r: FloatArray, n_measured: float, reliability: FloatArray, ns: Sequence[int]) -> FloatArray:
-    """(rows, n's) the alignments `r` (rows,) measured with `n_measured` samples carried to each n; NaN = undefined."""
+def expected_alignment(r: FloatArray, n_measured: float, reliability: FloatArray, ns: Sequence[int]) -> FloatArray:
+    """(rows, n's) what `r` (rows,), measured with the mean of `n_measured` samples, becomes with the mean of each n.
+
+    r_n = r_inf · √(n·rel / (1 + (n−1)·rel)), within [-1, 1]; r_inf follows from the measured r.  NaN where
+    `reliability` (rows,) of a single call is not above 0.
+    """
     rel = np.where(reliability > 0, reliability, np.nan)[:, None]
     n = np.asarray(ns, dtype=np.float64)[None, :]
     factor = (n / (1 + (n - 1) * rel)) / (n_measured / (1 + (n_measured - 1) * rel))
@@ -146,12 +131,23 @@ def _expected(r: FloatArray, n_measured: float, reliability: FloatArray, ns: Seq
 # ── reliability of a single call, with other sources ──────────────────────────────────────────────────────────
 
 
-def _reliabilities(data: Paired, counts: FloatArray, level: Level) -> FloatArray:
+def single_call_reliability(data: Paired, level: Level) -> float:
+    """ICC(1) of the rows of `data`, one a call, at `level`; NaN = undefined.
+
+    1 = every call gives an item the same, 0 or below = calls tell nothing about items.  By one-way analysis of variance
+    (Shrout and Fleiss 1979): (MSB − MSW) / (MSB + (k₀ − 1)·MSW) with the mean squares between and within items and
+    k₀ = (N − Σk_i²/N) / (n − 1), the number of calls an item when all have equally many.  Items with one call do not
+    count.  Undefined with fewer than 2 items left or when all calls are equal.
+    """
+    once = np.ones((1, data.items.n_sources))
+    return float(reliabilities(data, once, level)[0]) if data.items.n_sources else np.nan
+
+
+def reliabilities(data: Paired, counts: FloatArray, level: Level) -> FloatArray:
     """(rows,) ICC(1) under `counts` (resamples, n_sources), NaN = undefined."""
     if level == "system":
         return _between_systems(data, counts)
-    parts = _item_parts(data.scores[None])[:, 0]
-    by_source = sums_by(data.sources, parts, data.n_sources)
+    by_source = data.items.sums_by_source(_item_parts(data.scores[None])[:, 0])
     if level == "dataset":
         return _icc(by_source @ counts.T)
     return _within_sources(by_source, counts)
@@ -174,7 +170,7 @@ def _item_parts(scores: FloatArray) -> FloatArray:
 
 
 def _icc(added: FloatArray) -> FloatArray:
-    """ICC(1) from the sums over units of `_item_parts` (6, rows); as `single_call_reliability`."""
+    """ICC(1) from the sums over units of `_item_parts` (6, rows)"""
     units, calls, squares, sums, powers, within = added
     total = np.maximum(calls, 1.0)
     return _ratio_of_squares(powers - sums**2 / total, units - 1, calls - squares / total, within, calls - units)
@@ -192,11 +188,8 @@ def _within_sources(by_source: FloatArray, counts: FloatArray) -> FloatArray:
 
 def _between_systems(data: Paired, counts: FloatArray) -> FloatArray:
     """ICC(1) of the systems' means, a call being the mean of one call of each item."""
-    cells = data.sources * data.n_systems + data.systems
-    shape = (data.scores.shape[0], data.n_sources, data.n_systems)
-    totals = sums_by(cells, np.nan_to_num(data.scores), shape[1] * shape[2]).reshape(shape)
-    read = sums_by(cells, data.scored, shape[1] * shape[2]).reshape(shape)
-    sums, sizes = (np.einsum("rs,ksy->rky", counts, part) for part in (totals, read))
+    parts = data.items.sums_by_cell(np.nan_to_num(data.scores)), data.items.sums_by_cell(data.scored)
+    sums, sizes = (np.einsum("rs,ksy->rky", counts, part) for part in parts)
     means = np.where(sizes > 0, sums, np.nan) / np.maximum(sizes, 1.0)
     return _icc(_item_parts(means).sum(axis=2))
 

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from core.records import FloatArray, IntArray, Level, Statistic
+from core.records import FloatArray, IntArray, Measure, Statistic
 from core.stats.correlation import BLOCK_ELEMENTS, correlate
-from core.stats.levels import MIN_GROUP, sample_values, settled_means
-from core.stats.pairing import Paired, sums_by
+from core.stats.items import BoolArray, Paired
+from core.stats.levels import coefficients, settled_means
 
 BALANCE_LIMIT = 8_000
 """Most items for which tau-b's balance between sources is laid out (n² signs); beyond, each resample is sorted."""
@@ -41,13 +41,22 @@ def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) 
     return flat.reshape(resamples, n_sources).astype(np.float64)
 
 
-def resampled_values(
-    data: Paired, counts: FloatArray, *, statistic: Statistic, level: Level, min_group: int = MIN_GROUP
-) -> FloatArray:
-    """(resamples, n_candidates) values of `statistic` at `level` under `counts` (resamples, n_sources)."""
-    if level == "sample":
-        return _counted_means(sample_values(data, statistic=statistic, min_group=min_group), counts)
-    if level == "system":
+def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | None = None) -> FloatArray:
+    """(pieces, n_sources) counts of 1, and 0 for the source, or the group of sources, that a row leaves out.
+
+    More sources than `pieces` fall into groups of nearly equal size: drawn by `generator`, without one by turns.
+    """
+    pieces = min(n_sources, pieces, max(COUNTS_LIMIT // max(n_sources, 1), 2))
+    drawn = np.arange(n_sources) if pieces == n_sources or generator is None else generator.permutation(n_sources)
+    return np.asarray((drawn % max(pieces, 1))[None, :] != np.arange(pieces)[:, None], dtype=np.float64)
+
+
+def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
+    """(resamples, n_candidates) values by `measure` under `counts` (resamples, n_sources)."""
+    statistic = measure.statistic
+    if measure.level == "sample":
+        return counted_means(coefficients(data, statistic), counts)
+    if measure.level == "system":
         return _system_values(data, counts, statistic)
     if statistic == "pearson":
         return _pearson_values(data, counts)
@@ -55,20 +64,9 @@ def resampled_values(
         return _spearman_values(data, counts)
     values = np.empty((counts.shape[0], data.scores.shape[0]))
     for k in range(data.scores.shape[0]):
-        one = _scored_only(data, k)
+        one = data.scored_only(k)
         values[:, k] = _spearman_values(one, counts)[:, 0] if statistic == "spearman" else _kendall_values(one, counts)
     return values
-
-
-def _scored_only(data: Paired, candidate: int) -> Paired:
-    """One candidate on the items it has a score for; the sources keep their codes."""
-    one = data.one(candidate)
-    kept = ~np.isnan(one.scores[0])
-    if kept.all():
-        return one
-    return Paired(
-        one.scores[:, kept], one.labels[kept], one.sources[kept], one.systems[kept], one.n_sources, one.n_systems
-    )
 
 
 def _blocks(resamples: int, elements: int) -> Iterator[slice]:
@@ -77,16 +75,15 @@ def _blocks(resamples: int, elements: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, resamples, step))
 
 
-def _divided(
-    numerator: FloatArray, denominator: FloatArray, defined: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-) -> FloatArray:
+def _divided(numerator: FloatArray, denominator: FloatArray, defined: BoolArray) -> FloatArray:
     return np.clip(np.where(defined, numerator, np.nan) / np.where(defined, denominator, 1.0), -1.0, 1.0)
 
 
 # ── sample level ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
+def counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
+    """(resamples, rows) means of `values` (rows, n_sources) under `counts` (resamples, n_sources), NaN left out."""
     present = ~np.isnan(values)
     total = counts @ np.where(present, values, 0.0).T
     weight = counts @ present.T.astype(np.float64)
@@ -97,12 +94,12 @@ def _counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def _system_values(data: Paired, counts: FloatArray, statistic: Statistic) -> FloatArray:
-    weights = np.ones((1, data.labels.size)) if data.complete else data.scored
-    present = _source_system_sums(weights, data)
-    scores = _source_system_sums(np.nan_to_num(data.scores), data)
-    labels = _source_system_sums(weights * data.labels, data)
+    weights = np.ones((1, data.items.labels.size)) if data.complete else data.scored
+    present = data.items.sums_by_cell(weights)
+    scores = data.items.sums_by_cell(np.nan_to_num(data.scores))
+    labels = data.items.sums_by_cell(weights * data.items.labels)
     values = np.empty((counts.shape[0], data.scores.shape[0]))
-    for block in _blocks(counts.shape[0], scores.shape[0] * data.n_systems):
+    for block in _blocks(counts.shape[0], scores.shape[0] * data.items.n_systems):
         drawn = np.matmul(counts[block], present)
         x = settled_means(np.matmul(counts[block], scores), drawn)
         y = settled_means(np.matmul(counts[block], labels), drawn)
@@ -110,26 +107,19 @@ def _system_values(data: Paired, counts: FloatArray, statistic: Statistic) -> Fl
     return values
 
 
-def _source_system_sums(values: FloatArray, data: Paired) -> FloatArray:
-    """(rows, n_sources, n_systems) sums of `values` (rows, n_items)."""
-    cells = data.sources * data.n_systems + data.systems
-    size = data.n_sources * data.n_systems
-    return sums_by(cells, values, size).reshape(-1, data.n_sources, data.n_systems)
-
-
 # ── dataset level, Pearson ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _pearson_values(data: Paired, counts: FloatArray) -> FloatArray:
     scored = data.scored
-    x, y = _standardised(data.scores), _standardised(np.where(scored > 0, data.labels, np.nan))
+    x, y = _standardised(data.scores), _standardised(np.where(scored > 0, data.items.labels, np.nan))
     n, sx, sy, sxx, syy, sxy = (
-        counts @ sums_by(data.sources, part, data.n_sources).T for part in (scored, x, y, x * x, y * y, x * y)
+        counts @ data.items.sums_by_source(part).T for part in (scored, x, y, x * x, y * y, x * y)
     )
     n = np.maximum(n, 1.0)
     vx, vy, cxy = sxx - sx * sx / n, syy - sy * sy / n, sxy - sx * sy / n
     # x and y have sum of squares n_items over the whole sample, or are 0 throughout
-    least = VANISHING * data.labels.size
+    least = VANISHING * data.items.labels.size
     return _divided(cxy, np.sqrt(np.maximum(vx, 0.0) * np.maximum(vy, 0.0)), (vx > least) & (vy > least))
 
 
@@ -174,16 +164,16 @@ def _centred_ranks(masses: FloatArray) -> FloatArray:
 def _spearman_values(data: Paired, counts: FloatArray) -> FloatArray:
     """(resamples, n_candidates) for candidates without gaps: the labels' ranks serve them all."""
     values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)
-    if data.labels.size < 2:
+    if data.items.labels.size < 2:
         return values
-    y = _Distinct(data.labels, data.sources)
-    candidates = [_Distinct(row, data.sources) for row in data.scores]
-    for block in _blocks(counts.shape[0], data.labels.size):
+    y = _Distinct(data.items.labels, data.items.sources)
+    candidates = [_Distinct(row, data.items.sources) for row in data.scores]
+    for block in _blocks(counts.shape[0], data.items.labels.size):
         drawn = np.ascontiguousarray(counts[block].T)
         masses_y = y.masses(drawn)
         ranks_y = _centred_ranks(masses_y)
         power_y = np.einsum("kr,kr,kr->r", masses_y, ranks_y, ranks_y)
-        weighted = drawn[data.sources] * ranks_y[y.codes]
+        weighted = drawn[data.items.sources] * ranks_y[y.codes]
         for k, x in enumerate(candidates):
             masses_x = x.masses(drawn)
             ranks_x = _centred_ranks(masses_x)
@@ -197,15 +187,15 @@ def _spearman_values(data: Paired, counts: FloatArray) -> FloatArray:
 
 
 def _kendall_values(data: Paired, counts: FloatArray) -> FloatArray:
-    if data.labels.size < 2:
+    if data.items.labels.size < 2:
         return np.full(counts.shape[0], np.nan)
-    if data.labels.size > BALANCE_LIMIT:
+    if data.items.labels.size > BALANCE_LIMIT:
         return _kendall_by_writing_out(data, counts)
     balance = _balance_between_sources(data)
     agreed = np.einsum("rg,rg->r", counts @ balance, counts)
-    x, y = _Distinct(data.scores[0], data.sources), _Distinct(data.labels, data.sources)
+    x, y = _Distinct(data.scores[0], data.items.sources), _Distinct(data.items.labels, data.items.sources)
     untied_x, untied_y = np.empty(counts.shape[0]), np.empty(counts.shape[0])
-    for block in _blocks(counts.shape[0], data.labels.size):
+    for block in _blocks(counts.shape[0], data.items.labels.size):
         drawn = np.ascontiguousarray(counts[block].T)
         untied_x[block], untied_y[block] = _untied(x.masses(drawn)), _untied(y.masses(drawn))
     return _divided(agreed, np.sqrt(untied_x) * np.sqrt(untied_y), (untied_x > 0) & (untied_y > 0))
@@ -220,15 +210,15 @@ def _untied(masses: FloatArray) -> FloatArray:
 
 def _balance_between_sources(data: Paired) -> FloatArray:
     """(n_sources, n_sources) sums of sign(x_i − x_j) · sign(y_i − y_j) over i of one source and j of the other."""
-    x, y, n = data.scores[0], data.labels, data.labels.size
-    present, starts = np.unique(data.sources, return_index=True)
-    balance = np.zeros((data.n_sources, data.n_sources))
+    x, y, n = data.scores[0], data.items.labels, data.items.labels.size
+    present, starts = np.unique(data.items.sources, return_index=True)
+    balance = np.zeros((data.items.n_sources, data.items.n_sources))
     rows = max(1, BLOCK_ELEMENTS // n)
     for start in range(0, n, rows):
         i = slice(start, start + rows)
         products = _signs(x[i], x) * _signs(y[i], y)
         columns = np.add.reduceat(products, starts, axis=1, dtype=np.float64)
-        own, own_starts = np.unique(data.sources[i], return_index=True)
+        own, own_starts = np.unique(data.items.sources[i], return_index=True)
         balance[np.ix_(own, present)] += np.add.reduceat(columns, own_starts, axis=0)
     return balance
 
@@ -239,9 +229,9 @@ def _signs(rows: FloatArray, columns: FloatArray) -> np.ndarray[tuple[int, ...],
 
 
 def _kendall_by_writing_out(data: Paired, counts: FloatArray) -> FloatArray:
-    ordered, items = np.arange(data.labels.size), counts.astype(np.intp)
+    ordered, items = np.arange(data.items.labels.size), counts.astype(np.intp)
     values = np.empty(counts.shape[0])
     for r, drawn in enumerate(items):
-        chosen = np.repeat(ordered, drawn[data.sources])
-        values[r] = correlate(data.scores[0, chosen], data.labels[chosen], "kendall")
+        chosen = np.repeat(ordered, drawn[data.items.sources])
+        values[r] = correlate(data.scores[0, chosen], data.items.labels[chosen], "kendall")
     return values

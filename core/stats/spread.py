@@ -31,32 +31,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.records import FloatArray, IntArray, Interval, Level, Statistic
-from core.stats.levels import MIN_GROUP, level_values, mean_defined, sample_values
-from core.stats.pairing import Paired, sums_by
-from core.stats.resampling import COUNTS_LIMIT, draw_counts, resampled_values
+from core.records import FloatArray, IntArray, Interval, Measure
+from core.stats.claims import LEAST_DIFFERING, LEAST_SOURCES, SHORT, SHORT_BELOW, TOO_ALIKE, TOO_FEW, UNKNOWN, UNVARYING
+from core.stats.items import Paired
+from core.stats.levels import LevelValues, mean_defined
+from core.stats.resampling import COUNTS_LIMIT, draw_counts, leave_outs, resampled_values
+
+CONFIDENCE = 0.95
+"""Of every interval."""
 
 MOST_PIECES = 400
 """Most delete-one values computed; their variance is then known to about 7 %, the width to 3.5 %."""
 
-LEAST_SOURCES = 8
-"""Fewest sources for a p: below, no test keeps its level on such data and few could reject at all."""
-
-TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
-LEAST_DIFFERING = 6
-"""Fewest sources whose coefficients differ for a p: of 5 even all in one direction happen by chance in 6 %."""
-
-TOO_ALIKE = f"fewer than {LEAST_DIFFERING} sources tell the two apart: no test could"
-UNVARYING = "it is the same whichever source is left out, so nothing tells how sure it is"
-UNKNOWN = "too few items are behind it, or a single source carries it, so nothing tells how sure it is"
-
 LEAST_RANKED = 10
 """Fewest items for the interval of a rank coefficient over all of them: of 8 single items near .9 it covers 87 %."""
-
-SHORT_BELOW = 25
-"""Below so many sources an interval at system level covers less than it says."""
-
-SHORT = "too short with so few: with 8 sources such an interval covers 84 to 97 %, not 95 %"
 
 LEAST_DISTINCT = 4
 """Fewest different coefficients among the sources for the interval of a mean of rank coefficients: a source of 5 items
@@ -87,7 +75,7 @@ class Spread:
     sum of squares of a column is a squared standard error, that of the difference of two columns the squared standard
     error of the difference.  `bias` (n_candidates,) counts in squares for a single value.  `sources` (n_candidates,) is
     how many sources are behind each, `most_pieces` how many pieces they were put into at most.
-    `differences_on_fisher`: whether differences are those of z.
+    Differences of means are taken on the plain scale.
     """
 
     kind: str
@@ -97,54 +85,53 @@ class Spread:
     bias: FloatArray
     sources: IntArray
     most_pieces: int = 0
-    differences_on_fisher: bool = True
 
-    def interval(self, k: int, confidence: float = 0.95) -> Interval | None:
+    def interval(self, k: int) -> Interval | None:
         """Interval of candidate `k`; None where undefined or nothing is known of its spread."""
         value, n_sources = float(self.values[k]), int(self.sources[k])
         if n_sources < 2 or np.isnan(value):
             return None
-        error = _length(self.fisher[:, k])
+        error = length(self.fisher[:, k])
         if on_fisher := bool(np.isfinite(error)):
-            reach = self._quantile(n_sources, confidence) * error
+            reach = t_quantile(self._freedom(n_sources)) * error
             low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
         else:
-            error = float(np.hypot(_length(self.plain[:, k]), self.bias[k]))
-            reach = self._quantile(n_sources, confidence) * error
+            error = float(np.hypot(length(self.plain[:, k]), self.bias[k]))
+            reach = t_quantile(self._freedom(n_sources)) * error
             low, high = max(value - reach, -1.0), min(value + reach, 1.0)
         if not error > ROUNDING:  # or NaN
             return None
-        return Interval(float(low), float(high), confidence, self._method(n_sources, on_fisher), n_sources)
+        return Interval(float(low), float(high), CONFIDENCE, self._method(n_sources, on_fisher), n_sources)
 
-    def difference(self, i: int, j: int, confidence: float = 0.95) -> Tested:
+    def difference(self, i: int, j: int) -> Tested:
         """Candidate `i` minus candidate `j`, paired.
 
         On Fisher's scale p is that of z_i − z_j = 0.  The limits are the least and largest tanh a − tanh b among the
         pairs (a, b) whose squared Mahalanobis distance from (z_i, z_j) is at most t² (the profile interval), so the
-        interval holds 0 exactly where p is above 1 − confidence.  A judge and its equal differ by 0, with p = 1.
+        interval holds 0 exactly where p is above .05.  A judge and its equal differ by 0, with p = 1.
         """
         n_sources = int(min(self.sources[i], self.sources[j]))
         few = TOO_FEW if n_sources < LEAST_SOURCES else ""
         gap = float(self.values[i] - self.values[j])
         if n_sources < 2 or np.isnan(gap):
             return Tested(None, None, few)
-        error = _length(self.fisher[:, i] - self.fisher[:, j]) if self.differences_on_fisher else np.nan
+        error = length(self.fisher[:, i] - self.fisher[:, j]) if self.kind != T else np.nan
         on_fisher = bool(np.isfinite(error))
         ends = np.arctanh(self.values[[i, j]]) if on_fisher else self.values[[i, j]]
         if not on_fisher:
-            error = _length(self.plain[:, i] - self.plain[:, j])
+            error = length(self.plain[:, i] - self.plain[:, j])
         if np.isnan(error) or (error <= ROUNDING < abs(gap)):
             return Tested(None, None, few or (UNKNOWN if np.isnan(error) else UNVARYING))
         method = self._method(n_sources, on_fisher)
         if error <= ROUNDING:
-            return Tested(Interval(0.0, 0.0, confidence, method, n_sources), None if few else 1.0, few)
+            return Tested(Interval(0.0, 0.0, CONFIDENCE, method, n_sources), None if few else 1.0, few)
         few = few or self._too_alike(i, j, gap)
-        apart, reach = float(ends[0] - ends[1]), self._quantile(n_sources, confidence) * error
+        apart, reach = float(ends[0] - ends[1]), t_quantile(self._freedom(n_sources)) * error
         limits = (apart - reach, apart + reach)
         if on_fisher:
             limits = _profile(float(ends.mean()), apart, self.fisher[:, i], self.fisher[:, j], reach / error)
-        interval = Interval(max(limits[0], -2.0), min(limits[1], 2.0), confidence, method, n_sources)
-        return Tested(interval, None if few else self._two_sided(apart / error, n_sources), few)
+        interval = Interval(max(limits[0], -2.0), min(limits[1], 2.0), CONFIDENCE, method, n_sources)
+        return Tested(interval, None if few else two_sided(apart / error, self._freedom(n_sources)), few)
 
     def _too_alike(self, i: int, j: int, gap: float) -> str:
         """Why there is no p between two means whose sources mostly give both the same coefficient; "" for others."""
@@ -159,16 +146,6 @@ class Spread:
 
     def _freedom(self, n_sources: int) -> int:
         return min(n_sources, self.most_pieces or n_sources) - 1
-
-    def _quantile(self, n_sources: int, confidence: float) -> float:
-        from scipy.special import stdtrit
-
-        return float(stdtrit(self._freedom(n_sources), 0.5 + confidence / 2.0))
-
-    def _two_sided(self, t: float, n_sources: int) -> float:
-        from scipy.special import stdtr
-
-        return float(min(1.0, 2.0 * stdtr(self._freedom(n_sources), -abs(t))))
 
     def _method(self, n_sources: int, on_fisher: bool) -> str:
         freedom = self._freedom(n_sources)
@@ -186,58 +163,65 @@ def _profile(middle: float, apart: float, first: FloatArray, second: FloatArray,
     δ = apart + t·s_δ·cos φ, m = middle + t·(cov / s_δ · cos φ + s_rest · sin φ).
     """
     gaps, means = first - second, (first + second) / 2.0
-    of_gap = _length(gaps)
+    of_gap = length(gaps)
     shared = float((gaps * means).sum()) / of_gap
-    rest = _length(means - shared / of_gap * gaps)
+    rest = length(means - shared / of_gap * gaps)
     delta = apart + t * of_gap * _COSINES
     m = middle + t * (shared * _COSINES + rest * _SINES)
     values = np.tanh(m + delta / 2.0) - np.tanh(m - delta / 2.0)
     return float(values.min()), float(values.max())
 
 
-def _length(deviations: FloatArray) -> float:
+def length(deviations: FloatArray) -> float:
+    """The standard error behind `deviations`, whose squares add up to its own."""
     return float(np.sqrt((deviations * deviations).sum()))
+
+
+def t_quantile(freedom: int) -> float:
+    """How many standard errors an interval reaches to each side, by Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.5 + CONFIDENCE / 2.0))
+
+
+def two_sided(t: float, freedom: int) -> float:
+    """Two-sided p of Student's t."""
+    from scipy.special import stdtr
+
+    return float(min(1.0, 2.0 * stdtr(freedom, -abs(t))))
 
 
 # ── from labelled items ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def spread_of(
-    data: Paired,
-    generator: np.random.Generator,
-    resamples: int,
-    *,
-    statistic: Statistic,
-    level: Level,
-    min_group: int = MIN_GROUP,
+    data: Paired, measure: Measure, measured: LevelValues, generator: np.random.Generator, resamples: int
 ) -> Spread:
-    """The spread of every candidate of `data` at `level`; `resamples` of sources are drawn at system level only."""
-    if level == "sample":
-        values = sample_values(data, statistic=statistic, min_group=min_group)
-        means = spread_of_means(values)
-        if statistic != "pearson":
-            few = _distinct(values) < np.minimum(means.sources, LEAST_DISTINCT)
+    """The spread of what was `measured` of `data`; `resamples` of sources are drawn at system level only."""
+    ranked = measure.statistic != "pearson"
+    if measured.by_source is not None:
+        means = spread_of_means(measured.by_source)
+        if ranked:
+            few = _distinct(measured.by_source) < np.minimum(means.sources, LEAST_DISTINCT)
             means.fisher[:, few] = means.bias[few] = np.nan
         return means
-    found = spread_over_sources(
-        lambda counts: resampled_values(data, counts, statistic=statistic, level=level),
-        level_values(data, statistic=statistic, level=level),
+    spread = spread_over_sources(
+        lambda counts: resampled_values(data, counts, measure),
+        measured.values,
         sources_behind(data),
-        data.n_sources,
+        data.items.n_sources,
         generator,
-        resamples=resamples if level == "system" else 0,
+        resamples=resamples if measure.level == "system" else 0,
     )
-    if level == "dataset" and statistic != "pearson":
+    if measure.level == "dataset" and ranked:
         few = data.scored.sum(axis=1) < LEAST_RANKED
-        found.plain[:, few] = found.fisher[:, few] = np.nan
-    return found
+        spread.plain[:, few] = spread.fisher[:, few] = np.nan
+    return spread
 
 
 def sources_behind(data: Paired) -> IntArray:
     """(n_candidates,) how many sources hold an item that the candidate has a score for."""
-    if data.complete:
-        return np.full(data.scores.shape[0], data.n_sources)
-    return np.asarray((sums_by(data.sources, data.scored, data.n_sources) > 0).sum(axis=1), dtype=np.intp)
+    return np.asarray((data.items.sums_by_source(data.scored) > 0).sum(axis=1), dtype=np.intp)
 
 
 def _distinct(values: FloatArray) -> IntArray:
@@ -269,7 +253,6 @@ def spread_of_means(values: FloatArray) -> Spread:
         np.where(usable, fisher.T, np.nan),
         np.zeros(means.size),
         n,
-        differences_on_fisher=False,
     )
 
 
@@ -292,28 +275,26 @@ def spread_over_sources(
     """
     if resamples:
         return _bootstrapped(_resampled(values_of, n_sources, generator, resamples), values, sources, n_sources)
-    left_out = leave_outs(n_sources, generator)
+    left_out = leave_outs(n_sources, MOST_PIECES, generator)
     found, pieces = values_of(left_out), left_out.shape[0]
     inside = np.abs(np.vstack([found, values[None, :]])) < 1.0 - ROUNDING
     usable = inside.all(axis=0)
-    on_z = np.arctanh(np.where(usable, found, 0.0))
-    share = np.sqrt((pieces - 1.0) / pieces)
+    on_z = jackknife_deviations(np.arctanh(np.where(usable, found, 0.0)))
     return Spread(
         JACKKNIFE,
         values,
-        share * (found - found.mean(axis=0)),
-        np.where(usable, share * (on_z - on_z.mean(axis=0)), np.nan),
+        jackknife_deviations(found),
+        np.where(usable, on_z, np.nan),
         np.zeros(values.size),
         sources,
         pieces,
     )
 
 
-def leave_outs(n_sources: int, generator: np.random.Generator) -> FloatArray:
-    """(n_pieces, n_sources) counts of 1, and 0 for the source, or the group of sources, that a row leaves out."""
-    pieces = min(n_sources, MOST_PIECES, max(COUNTS_LIMIT // max(n_sources, 1), 2))
-    own = np.arange(n_sources) if pieces == n_sources else generator.permutation(n_sources) % pieces
-    return np.asarray(own[None, :] != np.arange(pieces)[:, None], dtype=np.float64)
+def jackknife_deviations(left: FloatArray) -> FloatArray:
+    """Deviations of delete-one values (n_pieces, n_candidates): their squares add up to the squared standard error."""
+    pieces = left.shape[0]
+    return np.asarray(np.sqrt((pieces - 1.0) / pieces) * (left - left.mean(axis=0)), dtype=np.float64)
 
 
 def _resampled(

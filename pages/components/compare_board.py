@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from core.comparison import Leaderboard, Published, Row, departure, leaderboard_csv, p_words, published_beside
+from core.comparison import Leaderboard, Published, Row, departure, leaderboard_csv, published_beside
 from core.records import Alignment
 from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
-from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople
+from core.stats import ALPHA, LEAST_SOURCES, STANDING_WORDS, BesidePeople, p_figure
 from pages.components import charts, state, tables
 from pages.components.compare_view import Compared
 from pages.components.screens import plain
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def draw_table(compared: Compared, printed: Sequence[Published] = ()) -> None:
     """One row a judge, at one statistic and level, which the column's heading names."""
     board = compared.board
-    heading = tables.measure_heading(Alignment(board.statistic, board.level, None, 0))
+    heading = tables.measure_heading(Alignment(board.measure.statistic, board.measure.level, None, 0))
     frame = board_frame(board, heading, printed)
     st.dataframe(
         frame,
@@ -78,7 +78,7 @@ def board_frame(board: Leaderboard, heading: str, printed: Sequence[Published] =
         "beside a person": [beside_person(row.people) for row in rows],
         "n": [row.alignment.n for row in rows],
         "no score": [row.n_unscored for row in rows],
-        "groups": [_group_words(row.alignment) for row in rows] if board.level == "sample" else [],
+        "groups": [_group_words(row.alignment) for row in rows] if board.measure.level == "sample" else [],
         "MAE": _floats([None if row.errors is None else row.errors.mae for row in rows]),
         "bias": _floats([None if row.errors is None else row.errors.bias for row in rows]),
         "exact": _shares([None if row.steps is None else row.steps.exact for row in rows]),
@@ -142,16 +142,16 @@ def _beside_highest(board: Leaderboard) -> list[str]:
         elif math.isnan(p):
             words.append("no test")
         else:
-            words.append(f"{'worse' if p <= ALPHA else 'no clear difference'}, {p_words(p)}")
+            words.append(f"{'worse' if p <= ALPHA else 'no clear difference'}, {p_figure(p)}")
     return words
 
 
 def _printed_words(row: Row, board: Leaderboard, printed: Sequence[Published]) -> str:
-    same = [one for one in printed if not departure(one, board.statistic, board.level)]
+    same = [one for one in printed if not departure(one, board.measure)]
     found = published_beside(row.name, same) or published_beside(row.name, printed)
     if found is None:
         return ""
-    flag = departure(found, board.statistic, board.level)
+    flag = departure(found, board.measure)
     return f"{found.value:.3f}" + (f" ({flag})" if flag else "")
 
 
@@ -163,7 +163,7 @@ def _interval_help(board: Leaderboard) -> str:
 
 def _columns(heading: str, board: Leaderboard) -> dict[str, object]:
     config = st.column_config
-    measure = measure_name(board.statistic, board.level)
+    measure = measure_name(board.measure.statistic, board.measure.level)
     return {
         "judge": config.TextColumn(width=196),
         heading: config.NumberColumn(format="%.3f", width=126, help=f"alignment with people: {measure}"),
@@ -198,7 +198,7 @@ def draw_whiskers(compared: Compared, printed: Sequence[Published] = ()) -> None
     """Every judge with its interval and the people among themselves, on one axis."""
     if compared.board.problem:
         return
-    same = tuple(one for one in printed if not departure(one, compared.board.statistic, compared.board.level))
+    same = tuple(one for one in printed if not departure(one, compared.board.measure))
     n = "" if compared.board.pool.mode == "own" else f", n = {compared.board.pool.n_common:,} items"
     band = (
         ""
@@ -229,7 +229,12 @@ def _whisker_figure(key: Hashable, printed: tuple[Published, ...], _compared: Co
         for row in board.rows
     ]
     marks += [
-        JudgeMark(one.judge, None, Alignment(one.statistic, one.level, one.value, 0), f"{one.source}. {one.note}")
+        JudgeMark(
+            one.judge,
+            None,
+            Alignment(one.measure.statistic, one.measure.level, one.value, 0),
+            f"{one.source}. {one.note}",
+        )
         for one in sorted(printed, key=lambda one: -one.value)
     ]
     return leaderboard_figure(marks, band, measure=_compared.measure)

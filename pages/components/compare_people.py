@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import pandas as pd
 import streamlit as st
 
-from core.comparison import annotator_tests, p_words
+from core.comparison import annotator_tests
 from core.stats import (
     EPSILONS,
     NO_SINGLE_RATINGS,
@@ -17,6 +17,7 @@ from core.stats import (
     annotator_test_words,
     beside_people_words,
     margin_words,
+    p_figure,
 )
 from pages.components import state, tables
 from pages.components.compare_sections import choose_row
@@ -87,7 +88,7 @@ def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
             "the judge": _floats([one.judge.value if one else None for one in met]),
             "a person": _floats([one.person.value if one else None for one in met]),
             "judge minus person": [_difference(one) for one in met],
-            "p": [p_words(one.p) if one and one.p is not None else tables.DASH for one in met],
+            "p": [p_figure(one.p) if one and one.p is not None else tables.DASH for one in met],
             "annotator test": [VERDICTS[one.passes] if one else tables.DASH for one in papers],
             "ω": _floats([one.omega if one else None for one in papers]),
             "ρ": _floats([one.rho if one else None for one in papers]),
@@ -150,7 +151,7 @@ def _draw_raters(compared: Compared, at: int, tests: Sequence[AnnotatorTest | No
                 "n": [one.n_items for one in met.by_rater],
                 "judge as good": _shares([one.judge_wins if one else None for one in duels]),
                 "rater as good": _shares([one.rater_wins if one else None for one in duels]),
-                "p": [p_words(one.p) if one and one.p is not None else tables.DASH for one in duels],
+                "p": [p_figure(one.p) if one and one.p is not None else tables.DASH for one in duels],
                 "could stand in": [
                     ("yes" if one.replaceable else "no") if one and one.p is not None else tables.DASH for one in duels
                 ],

@@ -16,7 +16,6 @@ from core.comparison import (
     calibration_curve,
     departure,
     likely_dataset,
-    p_words,
     published_aspects,
     published_datasets,
     published_for,
@@ -33,6 +32,7 @@ from core.stats import (
     WILLIAMS_SINGLE,
     AbsoluteErrors,
     PairwiseComparison,
+    p_figure,
 )
 from pages.components import charts, state, tables
 from pages.components.compare_view import SEED, Compared
@@ -108,10 +108,10 @@ def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int
     else:
         told = f"{first} and {second} are not shown to differ: {pair.value:+.3f}{interval}"
     williams = float(pairwise.williams_p_holm[i, j])
-    beside = f"; Williams {p_words(williams)}" if board.williams_applies and not np.isnan(williams) else ""
+    beside = f"; Williams {p_figure(williams)}" if board.williams_applies and not np.isnan(williams) else ""
     if beside and pairwise.grouped:
         beside += " (takes items as independent, which they are not)"
-    tested = f"no p ({pair.p_reason})" if np.isnan(p) else p_words(p)
+    tested = f"no p ({pair.p_reason})" if np.isnan(p) else p_figure(p)
     return f"{told}, {tested}, n = {pair.n:,}{beside}"
 
 
@@ -219,10 +219,8 @@ def draw_published(compared: Compared) -> tuple[Published, ...]:
             icon=":material/menu_book:",
         )
         return ()
-    same = sorted(
-        (one for one in printed if not departure(one, board.statistic, board.level)), key=lambda one: -one.value
-    )
-    other = [one for one in printed if departure(one, board.statistic, board.level)]
+    same = sorted((one for one in printed if not departure(one, board.measure)), key=lambda one: -one.value)
+    other = [one for one in printed if departure(one, board.measure)]
     st.markdown(
         f"{len(same)} values at **{plain(compared.measure)}**, {len(other)} measured otherwise (flagged: not to be "
         "held against this table). The papers tell them on all items of the data set and without intervals."
@@ -231,8 +229,8 @@ def draw_published(compared: Compared) -> tuple[Published, ...]:
         {
             "judge in the paper": [one.judge for one in (*same, *other)],
             "value": [one.value for one in (*same, *other)],
-            "measured": [f"{one.statistic.capitalize()}, {one.level}" for one in (*same, *other)],
-            "flag": [departure(one, board.statistic, board.level) for one in (*same, *other)],
+            "measured": [f"{one.measure.statistic.capitalize()}, {one.measure.level}" for one in (*same, *other)],
+            "flag": [departure(one, board.measure) for one in (*same, *other)],
             "source": [one.source for one in (*same, *other)],
             "note": [one.note for one in (*same, *other)],
         }

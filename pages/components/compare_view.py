@@ -20,7 +20,7 @@ from core.comparison import (
     usual_level,
 )
 from core.kept import GoldenSummary, JudgeEntry
-from core.records import STATISTICS, GoldenSet, Level, Statistic
+from core.records import STATISTICS, GoldenSet, Level, Measure, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.components import state
 from pages.components.page import Opened
@@ -65,7 +65,7 @@ class Compared:
 
     @property
     def measure(self) -> str:
-        return measure_name(self.board.statistic, self.board.level)
+        return measure_name(self.board.measure.statistic, self.board.measure.level)
 
     def judge_of(self, row: Row) -> JudgeEntry:
         """The judge behind a row."""
@@ -231,8 +231,7 @@ def _kept_board(key: Hashable, _golden: GoldenSet, _aspect: str, _choice: Choice
         _golden,
         _aspect,
         [one.judge for one in _choice.judges],
-        statistic=_choice.statistic,
-        level=_choice.level,
+        Measure(_choice.statistic, _choice.level),
         items=_choice.items,
         seed=SEED,
     )

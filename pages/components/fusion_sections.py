@@ -175,14 +175,14 @@ def draw_published(fused: Fused) -> None:
         "Each level has a table of its own: values at system level (over a dozen systems) are no match for values at "
         "sample level, though the paper's caption calls them alike. Without intervals, on all items of the data set."
     )
-    for level in dict.fromkeys(one.level for one in numbers):
-        rows = [one for one in numbers if one.level == level]
+    for level in dict.fromkeys(one.measure.level for one in numbers):
+        rows = [one for one in numbers if one.measure.level == level]
         same = "the level of the table above" if level == fused.settings.level else "not the level of the table above"
         st.markdown(f"**{level.capitalize()} level** ({same})")
         frame = pd.DataFrame(
             {
                 "judge in the paper": [one.judge for one in rows],
-                "statistic": [one.statistic.capitalize() for one in rows],
+                "statistic": [one.measure.statistic.capitalize() for one in rows],
                 "value": [one.value for one in rows],
                 "source": [one.source for one in rows],
                 "note": [one.note for one in rows],

@@ -27,9 +27,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 from scipy import stats as scipy_stats
 
-from core.stats import align_with_intervals, group_values, paired, resampled_values
+from core.records import Measure
+from core.stats import LabelledItems, align_each, coefficients_by_source
+from core.stats.items import paired
 from core.stats.levels import mean_defined
-from core.stats.spread import leave_outs
+from core.stats.resampling import leave_outs, resampled_values
+from core.stats.spread import MOST_PIECES
 
 ORACLES: dict[str, Callable[..., Any]] = {"spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 
@@ -46,6 +49,11 @@ def build_task(candidates: int, sources: int, systems: int, seed: int = 0) -> di
         "sources": np.repeat(np.arange(sources), systems),
         "systems": np.tile(np.arange(systems), sources),
     }
+
+
+def items_of(task: dict[str, np.ndarray]) -> LabelledItems:
+    """The items of a task, grouped anew each time: what a first call pays."""
+    return LabelledItems.from_arrays(task["labels"], task["sources"], task["systems"])
 
 
 def loop_group_values(task: dict[str, np.ndarray], statistic: str, candidates: int) -> np.ndarray:
@@ -91,26 +99,19 @@ def best_of(function: Callable[[], Any], times: int = 3) -> float:
 def measure(statistic: str, task: dict[str, np.ndarray]) -> dict[str, float]:
     """Seconds and ratios for one statistic at sample level, and how far the values lie apart."""
     candidates, n_sources = task["scores"].shape[0], int(task["sources"].max()) + 1
-    data = paired(task["scores"], task["labels"], task["sources"], task["systems"])
-    counts = leave_outs(n_sources, np.random.default_rng(1))
+    data = paired(task["scores"], items_of(task))
+    counts = leave_outs(n_sources, MOST_PIECES, np.random.default_rng(1))
     drawn = [np.flatnonzero(row) for row in counts]
-    ours = best_of(
-        lambda: align_with_intervals(
-            *(task[part] for part in ("scores", "labels", "sources", "systems")),
-            statistic=statistic,
-            level="sample",
-            generator=np.random.default_rng(1),
-        )
-    )
+    ours = best_of(lambda: align_each(task["scores"], items_of(task), Measure(statistic, "sample"), seed=1))
     start = time.perf_counter()
     looped = thrifty_loop(task, statistic, drawn)
     thrifty = time.perf_counter() - start
     share = (2, min(3, candidates))  # sources left out, candidates
     plain = plain_loop(task, statistic, drawn[: share[0]], share[1])
     plain *= len(drawn) / share[0] * candidates / share[1]
-    values = mean_defined(group_values(task["scores"], task["labels"], task["sources"], statistic=statistic))
+    values = mean_defined(coefficients_by_source(task["scores"], items_of(task), statistic))
     oracle = np.nanmean(loop_group_values(task, statistic, candidates), axis=1)
-    resampled = resampled_values(data, counts, statistic=statistic, level="sample")
+    resampled = resampled_values(data, counts, Measure(statistic, "sample"))
     return {
         "seconds": ours,
         "thrifty_seconds": thrifty,
@@ -125,11 +126,10 @@ def measure(statistic: str, task: dict[str, np.ndarray]) -> dict[str, float]:
 
 def measure_levels(task: dict[str, np.ndarray]) -> dict[str, float]:
     """Seconds for values and intervals of all candidates at the other levels."""
-    arguments = [task[part] for part in ("scores", "labels", "sources", "systems")]
     return {
         f"{level} {statistic}": best_of(
-            lambda level=level, statistic=statistic: align_with_intervals(
-                *arguments, statistic=statistic, level=level, generator=np.random.default_rng(1)
+            lambda level=level, statistic=statistic: align_each(
+                task["scores"], items_of(task), Measure(statistic, level), seed=1
             ),
             times=1,
         )

@@ -24,8 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 from scipy import stats as scipy_stats
 
-from core.stats import compare_judges, paired, resampled_values
-from core.stats.spread import leave_outs
+from core.records import Measure
+from core.stats import LabelledItems, compare_judges
+from core.stats.items import paired
+from core.stats.resampling import leave_outs, resampled_values
+from core.stats.spread import MOST_PIECES
 
 ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 TIMED = {"dataset": 20, "sample": 2}
@@ -78,15 +81,17 @@ def measure(task: dict[str, np.ndarray], statistic: str, level: str) -> dict[str
     spent = []
     for _ in range(3):  # the machine's other work only ever adds time
         start = time.perf_counter()
-        compare_judges(*arguments, statistic=statistic, level=level, generator=np.random.default_rng(SEED))
+        compare_judges(arguments[0], LabelledItems.from_arrays(*arguments[1:]), Measure(statistic, level), seed=SEED)
         spent.append(time.perf_counter() - start)
-    counts = leave_outs(int(task["sources"].max()) + 1, np.random.default_rng(SEED))
+    counts = leave_outs(int(task["sources"].max()) + 1, MOST_PIECES, np.random.default_rng(SEED))
     pieces, timed = counts.shape[0], min(TIMED[level], counts.shape[0])
     counts = counts[:timed]
     start = time.perf_counter()
     looped = loop(task, counts, statistic, level)
     scaled = (time.perf_counter() - start) * pieces / timed
-    values = resampled_values(paired(*arguments), counts, statistic=statistic, level=level)
+    values = resampled_values(
+        paired(arguments[0], LabelledItems.from_arrays(*arguments[1:])), counts, Measure(statistic, level)
+    )
     ours = np.array([values[:, i] - values[:, j] for i, j in combinations(range(values.shape[1]), 2)]).T
     return {
         "seconds": min(spent),

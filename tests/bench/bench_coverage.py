@@ -29,9 +29,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from core.stats import compare_judges, correlate, group_values
+from core.records import Measure
+from core.stats import LEAST_SOURCES, LabelledItems, coefficients_by_source, compare_judges, correlate
 from core.stats.levels import mean_defined
-from core.stats.spread import LEAST_RANKED, LEAST_SOURCES
+from core.stats.spread import LEAST_RANKED
 
 WORLDS = {  # quality, error a source shares, error of an item, whole points
     "usual": (0.7, 0.5, 0.8, False),
@@ -138,7 +139,9 @@ def truths(cell: Cell, seed: int) -> np.ndarray:
     if cell.level == "dataset":
         found = correlate(many.scores, many.labels, cell.statistic)
     else:
-        found = mean_defined(group_values(many.scores, many.labels, many.sources, statistic=cell.statistic))
+        found = mean_defined(
+            coefficients_by_source(many.scores, LabelledItems.from_arrays(many.labels, many.sources), cell.statistic)
+        )
     found[:2] = found[:2].mean()
     return found
 
@@ -150,19 +153,26 @@ def simulate(cell: Cell, runs: int, seed: int = 1) -> Result:
     covered, apart, called, undefined, tested, with_p = 0, 0, 0, 0, 0, 0
     for _ in range(runs):
         drawn, truth = draw_systems(rng, cell) if known is None else (draw(rng, cell, cell.sources), known)
-        found = compare_judges(*drawn, statistic=cell.statistic, level=cell.level, generator=rng, resamples=200)
+        found = compare_judges(
+            drawn[0],
+            LabelledItems.from_arrays(*drawn[1:]),
+            Measure(cell.statistic, cell.level),
+            resamples=200,
+            seed=rng,
+        )
         interval = found.alignments[0].interval
-        if interval is None or np.isnan(found.low[0, 1]) or np.isnan(found.low[0, 2]):
+        equal, worse = found.pair(0, 1), found.pair(0, 2).interval
+        if interval is None or equal.interval is None or worse is None:
             undefined += 1
             continue
         tested += 1
         covered += interval.low - 1e-9 <= truth[0] <= interval.high + 1e-9
-        apart += found.low[0, 2] <= truth[0] - truth[2] <= found.high[0, 2]
-        p = found.p[0, 1]
+        apart += worse.low <= truth[0] - truth[2] <= worse.high
+        p = equal.p
         if cell.sources < LEAST_SOURCES:
-            called += not found.low[0, 1] <= 0 <= found.high[0, 1]
+            called += not equal.interval.low <= 0 <= equal.interval.high
         else:
-            called, with_p = called + (p <= 0.05), with_p + (not np.isnan(p))
+            called, with_p = called + (p is not None and p <= 0.05), with_p + (p is not None)
     share = max(tested, 1)
     n_tests = with_p if cell.sources >= LEAST_SOURCES else tested
     return Result(covered / share, apart / share, called / max(n_tests, 1), undefined / runs, share, n_tests)

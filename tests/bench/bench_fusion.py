@@ -30,9 +30,9 @@ from core.fusion.estimators import METHODS, make_estimator  # noqa: E402
 from core.judging.offline.judge import OfflineJudge  # noqa: E402
 from core.judging.parse import read_rating  # noqa: E402
 from core.public import task_of  # noqa: E402
-from core.records import FloatArray, GoldenSet, Split  # noqa: E402
+from core.records import FloatArray, GoldenSet, Measure, Split  # noqa: E402
 from core.repeval import Extraction, RepEvalSettings, States, extract, run  # noqa: E402
-from core.stats import align_scores  # noqa: E402
+from core.stats import LabelledItems, align_each  # noqa: E402
 
 ASPECTS = ("naturalness", "coherence", "engagingness", "groundedness")
 FORMS = ("rate_explain", "analyze_rate")
@@ -138,7 +138,9 @@ def measured(case: Case, splits: list[Split]) -> dict[str, float]:
             made = make_estimator(method).fit(inside[:, known], labels[known], case.golden.source_codes[known])
             rows[f"fusion, {method}"][told] = made.score(outside)[told]
     at = np.concatenate([split.held_out for split in splits]).astype(int)
-    values = align_scores(np.stack(list(rows.values()))[:, at], labels[at], statistic="spearman", level="dataset")
+    values = align_each(
+        np.stack(list(rows.values()))[:, at], LabelledItems.from_arrays(labels[at]), Measure("spearman", "dataset")
+    )
     return {name: float(one.value or 0.0) for name, one in zip(rows, values, strict=True)}
 
 

@@ -29,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
 
-from core.stats import alignment, annotator_test, beside_people, leave_one_out
+from core.records import Measure
+from core.stats import LabelledItems, RaterTable, align, annotator_test, beside_people, leave_one_out
 
 ITEMS = 6
 JUDGES = {"one more": 1.0, "better": 0.6, "worse": 1.6, "uneven": 1.0}
@@ -57,13 +58,21 @@ def draw(rng: np.random.Generator, raters: int, n_sources: int, judge: str) -> D
     return Drawn(labels[:-1], labels[-1], sources)
 
 
+def table_of(drawn: Drawn) -> RaterTable:
+    return RaterTable(tuple(str(k) for k in range(len(drawn.ratings))), drawn.ratings)
+
+
+def items_of(drawn: Drawn) -> LabelledItems:
+    return LabelledItems.from_arrays(drawn.ratings.mean(axis=0), drawn.sources)
+
+
 def shares(runs: int, raters: int, n_sources: int, judge: str, measure: dict[str, Any]) -> dict[str, float]:
     """Shares of runs by what was said."""
     rng = np.random.default_rng([raters, n_sources, list(JUDGES).index(judge)])
     counted = dict.fromkeys(("above", "level", "open", "below", "holds 0"), 0)
     for _ in range(runs):
         drawn = draw(rng, raters, n_sources, judge)
-        found = beside_people(drawn.ratings, drawn.judge, drawn.sources, **measure)
+        found = beside_people(table_of(drawn), drawn.judge, items_of(drawn), **measure)
         counted[found.standing] += 1
         counted["holds 0"] += found.interval is not None and found.interval.low <= 0 <= found.interval.high
     return {("as good" if name == "level" else name): count / runs for name, count in counted.items()}
@@ -76,7 +85,9 @@ def passed(runs: int, raters: int, n_sources: int, judge: str) -> dict[str, floa
     for _ in range(runs):
         drawn = draw(rng, raters, n_sources, judge)
         for name, clustered in (("passes", False), ("passes by source", True)):
-            counted[name] += bool(annotator_test(drawn.ratings, drawn.judge, drawn.sources, clustered=clustered).passes)
+            counted[name] += bool(
+                annotator_test(table_of(drawn), drawn.judge, items_of(drawn), clustered=clustered).passes
+            )
     return {name: count / runs for name, count in counted.items()}
 
 
@@ -86,8 +97,8 @@ def former(runs: int, raters: int, n_sources: int, measure: dict[str, Any]) -> f
     above = 0
     for _ in range(runs):
         drawn = draw(rng, raters, n_sources, "one more")
-        own = alignment(drawn.judge, drawn.ratings.mean(axis=0), drawn.sources, **measure).value
-        people = leave_one_out(drawn.ratings, drawn.sources, **measure, generator=rng, resamples=200).alignment
+        own = align(drawn.judge, items_of(drawn), **measure).value
+        people = leave_one_out(table_of(drawn), items_of(drawn), resamples=200, seed=rng, **measure).alignment
         above += own is not None and people.interval is not None and own > people.interval.high
     return above / runs
 
@@ -106,7 +117,7 @@ def main() -> None:
     options = parser.parse_args()
     told = []
     for level in options.levels:
-        measure = {"statistic": options.statistic, "level": level}
+        measure = {"measure": Measure(options.statistic, level)}
         for judge in options.judges:
             for raters in options.raters:
                 for n_sources in options.sources:

@@ -33,12 +33,13 @@ from core.records import GoldenSet  # noqa: E402
 from core.repeval import PairRule, RepEvalSettings, States, extract, run, search  # noqa: E402
 from core.repeval.drive import pairs_for, split_three  # noqa: E402
 from core.repeval.projection import PaperPCA, Training  # noqa: E402
-from core.repeval.result import measure_of, sample_of  # noqa: E402
+from core.repeval.result import measure_of  # noqa: E402
 from core.repeval.states.batching import token_batches  # noqa: E402
 from core.repeval.states.extraction import compute, plan_states  # noqa: E402
 from core.repeval.states.model import ModelSpec, load_model  # noqa: E402
 from core.repeval.states.reader import StateReader  # noqa: E402
 from core.repeval.states.records import Extraction  # noqa: E402
+from core.stats import LabelledItems  # noqa: E402
 
 ASPECTS = {
     "summeval": ("coherence", "consistency", "fluency", "relevance"),
@@ -137,7 +138,7 @@ def time_search(data: Path, states_folder: Path, repeats: int = 5) -> dict[str, 
     states = extract(golden, cache_dir=states_folder)
     settings = RepEvalSettings(method="paper-pca")
     parts = split_three(golden, "coherence", settings)
-    validation = sample_of(golden, "coherence", parts.validation)
+    validation = LabelledItems.of(golden, "coherence", parts.validation)
     pairs = pairs_for(golden, "coherence", parts, settings)
     # both sides get the pairs and the validation items only: the loop scores no others, so neither do we
     used = np.concatenate([pairs.good, pairs.bad, validation.positions])

@@ -19,7 +19,7 @@ import core
 from core import projects
 from core.comparison import compare_table, leaderboard_csv
 from core.projects.metrics import MetricsRequest
-from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating, Scale, Unscored
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Measure, Rating, Scale, Unscored
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import compare_board
@@ -304,7 +304,7 @@ def test_hostile_names_stay_letters(shelf: Shelf, open_screen: Open) -> None:
 def test_the_downloads_are_the_table(shelf: Shelf) -> None:
     shelf.add("a", 1.0)
     judges = [view.judge for view in projects.list_judges(shelf.store, shelf.project)]
-    board = compare_table(shelf.golden, "coherence", judges, statistic="spearman", level="sample", resamples=50)
+    board = compare_table(shelf.golden, "coherence", judges, Measure("spearman", "sample"), resamples=50)
     (line,) = csv.DictReader(io.StringIO(leaderboard_csv(board)))
     shown = compare_board.board_frame(board, "Spearman, sample")
     assert float(line["alignment"]) == shown["Spearman, sample"].iloc[0]

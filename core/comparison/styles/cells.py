@@ -17,8 +17,8 @@ from core.judging.styles import Style, calls_per_item, sampling_of
 from core.judging.verdicts import verdict_of
 from core.progress import SILENT, Progress
 from core.providers.base import Completion, OnReply, Provider, Reply, Request
-from core.records import Criteria, FloatArray, Item, JudgeScores, Scored, Task, Unscored, Usage
-from core.stats import align_with_intervals
+from core.records import Criteria, FloatArray, Item, JudgeScores, Measure, Scored, Task, Unscored, Usage
+from core.stats import LabelledItems, align
 from core.stats.pilot import pilot_forecast
 
 _LONGEST_NAME = 120
@@ -127,26 +127,18 @@ def measured(grid: StyleGrid, column: Column, style: Style, answers: Answers, ca
     `call_cost` is the price of one call, None where unknown.
     """
     request, aspect, at = grid.request, column.task.aspect, np.asarray(column.reported)
-    people = (grid.golden.labels(aspect)[at], grid.golden.source_codes[at], grid.golden.system_codes[at])
+    items, measure = LabelledItems.of(grid.golden, aspect, at), Measure(request.statistic, column.level)
     here = np.isin(np.asarray(column.positions), at)
-    alignment = align_with_intervals(
-        answers.values[here][None, :],
-        *people,
-        statistic=request.statistic,
-        level=column.level,
-        generator=np.random.default_rng(request.seed),
-        resamples=request.resamples,
-    )[0]
+    alignment = align(answers.values[here], items, measure, resamples=request.resamples, seed=request.seed)
     forecast = None
     if style.samples > 1 and style.temperature > 0:
         points = pilot_forecast(
             answers.samples[here],
-            *people,
-            statistic=request.statistic,
-            level=column.level,
+            items,
+            measure,
             ns=FORECAST_AT,
             n_items=column.n_labelled,
-            generator=np.random.default_rng(request.seed),
+            seed=request.seed,
             resamples=request.resamples,
         )
         priced = tuple(

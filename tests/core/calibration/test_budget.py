@@ -11,18 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.calibration.asking import AskedJudge
-from core.calibration.board import Side
 from core.calibration.budget import WorkPlan, cut_words, plan_work, spread
 from core.calibration.loop import calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
 from core.judging.base import DraftRequest
 from core.records import GoldenSet, Provenance, Task
+from core.stats import LabelledItems
 
 
-def a_side(n_sources: int, each: int) -> Side:
+def a_side(n_sources: int, each: int) -> LabelledItems:
     n = n_sources * each
-    return Side(np.arange(n), np.arange(n) % 5.0, np.repeat(np.arange(n_sources), each), np.zeros(n, dtype=np.intp))
+    return LabelledItems(
+        np.arange(n), np.arange(n) % 5.0, np.repeat(np.arange(n_sources), each), np.zeros(n, dtype=np.intp)
+    )
 
 
 SETTINGS = st.builds(
@@ -80,7 +82,7 @@ def test_a_run_does_what_was_planned(golden: GoldenSet, make_judge: type[Any], b
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=0)
     judge = make_judge()
     result = calibration(AskedJudge(judge, golden, task), split, settings)
-    side = Side.of(golden, "quality", split.calibration)
+    side = LabelledItems.of(golden, "quality", split.calibration)
     plan = plan_work(settings, side, len(split.held_out))
     work = result.work
     assert work.calls_used == result.calls <= plan.calls <= budget

@@ -118,10 +118,10 @@ def test_expected_calls_match_what_happens(golden: GoldenSet, make_judge: type[A
 
 
 def test_expected_calls_bound_a_run_with_refinement(golden: GoldenSet, make_judge: type[Any]) -> None:
-    from core.calibration.board import Side
+    from core.stats import LabelledItems
 
     result = calibrate(golden, make_judge(), QUICK)
-    side = Side.of(golden, "quality", result.split.calibration)
+    side = LabelledItems.of(golden, "quality", result.split.calibration)
     assert result.calls <= plan_work(QUICK, side, len(result.split.held_out)).calls
 
 

@@ -62,11 +62,11 @@ def test_nothing_held_out_is_looked_at(
 def test_sampled_items_are_outside_the_inner_fold(
     golden: GoldenSet, task: Task, split: Split, make_judge: Callable[..., Any]
 ) -> None:
-    from core.calibration.board import Side
+    from core.stats import LabelledItems
 
     judge = make_judge()
     result = _run(golden, task, split, judge, RoundAsked(PARENTS))
-    side = Side.of(golden, "quality", split.calibration)
+    side = LabelledItems.of(golden, "quality", split.calibration)
     inner = {golden.items[int(side.positions[k])].item_id for k in Folds.of(side, CHOSEN).inner}
     assert not inner & judge.drafted_from
     assert {one.inner.n for one in result.proposals} == {len(inner)}

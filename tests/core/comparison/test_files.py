@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 
 from core.comparison import compare_table, leaderboard_csv
+from core.records import Measure
 
 ASPECT = "coherence"
 
 
 def lines_of(golden: Any, judges: Any) -> list[dict[str, str]]:
-    board = compare_table(golden, ASPECT, judges, statistic="spearman", level="dataset", resamples=50)
+    board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=50)
     return list(csv.DictReader(io.StringIO(leaderboard_csv(board))))
 
 
 def test_numbers_come_back_unrounded_and_undefined_is_empty(noisy: Any, judge_of: Any) -> None:
     golden, judges = noisy(1.0)
-    board = compare_table(golden, ASPECT, judges, statistic="spearman", level="dataset", resamples=50)
+    board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=50)
     good, flat = lines_of(golden, [*judges, judge_of("flat", [3.0] * 120)])
     assert float(good["alignment"]) == board.rows[0].alignment.value
     assert (good["statistic"], good["level"], good["n"]) == ("spearman", "dataset", "120")

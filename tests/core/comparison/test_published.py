@@ -15,7 +15,7 @@ from core.comparison import (
     published_for,
 )
 from core.comparison.published import published_numbers
-from core.records import LEVELS, STATISTICS
+from core.records import LEVELS, STATISTICS, Measure
 
 # (data set, table, judge, statistic): the average over the aspects that the paper prints in its last columns
 AVERAGES = [
@@ -41,7 +41,7 @@ def test_rows_have_the_average_that_is_printed_beside_them(
     row = [
         one.value
         for one in published_numbers()
-        if (one.dataset, one.table, one.judge, one.statistic) == (dataset, table, judge, statistic)
+        if (one.dataset, one.table, one.judge, one.measure.statistic) == (dataset, table, judge, statistic)
         and one.paper != "003"  # its Table 1 has other aspects and no averages
     ]
     assert len(row) == 4
@@ -50,27 +50,29 @@ def test_rows_have_the_average_that_is_printed_beside_them(
 
 def test_every_value_says_what_it_is_once() -> None:
     numbers = published_numbers()
-    keys = [(n.paper, n.table, n.dataset, n.aspect, n.statistic, n.level, n.judge) for n in numbers]
+    keys = [(n.paper, n.table, n.dataset, n.aspect, n.measure, n.judge) for n in numbers]
     assert len(set(keys)) == len(keys)
-    assert all(-1 < one.value < 1 and one.statistic in STATISTICS and one.level in LEVELS for one in numbers)
+    assert all(
+        -1 < one.value < 1 and one.measure.statistic in STATISTICS and one.measure.level in LEVELS for one in numbers
+    )
 
 
 def test_fusion_evals_own_rows_are_at_system_level_and_flagged() -> None:
     (own,) = [
         one
         for one in published_for("SummEval", "coherence")
-        if one.judge.startswith("Fusion-Eval") and one.statistic == "spearman"
+        if one.judge.startswith("Fusion-Eval") and one.measure.statistic == "spearman"
     ]
-    assert (own.value, own.level) == (0.791, "system")
+    assert (own.value, own.measure.level) == (0.791, "system")
     assert "though the caption says summary level" in own.note
-    assert departure(own, "spearman", "sample") == "system level, not sample"
-    assert departure(own, "kendall", "system") == "Spearman, not Kendall"
-    assert departure(own, "spearman", "system") == ""
+    assert departure(own, Measure("spearman", "sample")) == "system level, not sample"
+    assert departure(own, Measure("kendall", "system")) == "Spearman, not Kendall"
+    assert departure(own, Measure("spearman", "system")) == ""
 
 
 def test_rows_under_a_wrong_name_stand_under_the_true_one() -> None:
     told = {
-        (one.judge, one.statistic, one.level): one
+        (one.judge, one.measure.statistic, one.measure.level): one
         for one in published_for("Topical-Chat", "naturalness")
         if one.table == "Table 2"
     }
@@ -82,7 +84,7 @@ def test_rows_under_a_wrong_name_stand_under_the_true_one() -> None:
 
 def test_what_a_table_leaves_open_is_left_out() -> None:
     values = [one for one in published_for("SFRES", "informativeness") if one.judge == "GPTScore (D01)"]
-    assert [(one.statistic, one.value) for one in values] == [("spearman", 0.27)]
+    assert [(one.measure.statistic, one.value) for one in values] == [("spearman", 0.27)]
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from core.comparison import compare_table, human_ceiling
-from core.records import Scale, canonical_json
-from core.stats import ALPHA, compare_judges, leave_one_out
+from core.records import Measure, Scale, canonical_json
+from core.stats import ALPHA, LabelledItems, compare_judges, leave_one_out, rater_table
 
 ASPECT = "coherence"
 
 
 def board_of(golden: Any, judges: Any, **more: Any) -> Any:
-    chosen = {"statistic": "spearman", "level": "dataset", "resamples": 200} | more
-    return compare_table(golden, ASPECT, judges, **chosen)
+    measure = Measure(more.pop("statistic", "spearman"), more.pop("level", "dataset"))
+    return compare_table(golden, ASPECT, judges, measure, **{"resamples": 200} | more)
 
 
 def test_values_are_those_of_scipy_on_the_common_items(noisy: Any) -> None:
@@ -49,16 +49,18 @@ def test_tests_are_those_of_the_statistics_in_the_order_of_the_rows(noisy: Any) 
     assert [row.place for row in board.rows] == [1, 2, 0]
     by_hand = compare_judges(
         np.stack([judges[k].values for k in (1, 2, 0)]),
-        golden.labels(ASPECT),
-        golden.source_codes,
-        golden.system_codes,
-        statistic="spearman",
-        level="sample",
-        generator=np.random.default_rng(3),
+        LabelledItems.of(golden, ASPECT),
+        Measure("spearman", "sample"),
         resamples=200,
+        seed=3,
     )
-    for name in ("difference", "low", "high", "p", "p_holm", "williams_p_holm"):
+    for name in ("difference", "p_holm", "williams_p_holm"):
         np.testing.assert_allclose(getattr(board.pairwise, name), getattr(by_hand, name), atol=1e-12)
+    for i, j in ((0, 1), (0, 2), (1, 2), (2, 0)):
+        ours, theirs = board.pairwise.pair(i, j), by_hand.pair(i, j)
+        limits = (theirs.interval.low, theirs.interval.high)
+        assert (ours.interval.low, ours.interval.high) == pytest.approx(limits, abs=1e-12)
+        assert ours.p == pytest.approx(theirs.p, abs=1e-12)
     assert board.rows[0].alignment.interval == by_hand.alignments[0].interval
 
 
@@ -152,7 +154,7 @@ def test_one_source_has_a_value_but_no_interval(golden_of: Any, judge_of: Any) -
     board = board_of(golden, [judge_of("a", [1, 2, 3, 5]), judge_of("b", [1, 3, 2, 4])])
     assert board.rows[0].alignment.value == pytest.approx(1.0)
     assert board.rows[0].alignment.interval is None
-    assert np.isnan(board.pairwise.p).all()
+    assert np.isnan(board.pairwise.p_holm).all()
 
 
 def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of: Any, judge_of: Any) -> None:
@@ -162,13 +164,11 @@ def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of: Any, judge_of
     judge = judge_of("one", list(ratings[0]), seen=tuple(range(8)))
     board = board_of(golden, [judge], level="sample", seed=5)
     by_hand = leave_one_out(
-        ratings[:, 8:],
-        golden.source_codes[8:],
-        golden.system_codes[8:],
-        statistic="spearman",
-        level="sample",
-        generator=np.random.default_rng(5),
+        rater_table(golden, ASPECT).at(np.arange(8, 40)),
+        LabelledItems.of(golden, ASPECT, range(8, 40)),
+        Measure("spearman", "sample"),
         resamples=200,
+        seed=5,
     ).alignment
     assert board.ceiling.alignment == by_hand
     assert board.ceiling.n_raters == 3
@@ -176,7 +176,7 @@ def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of: Any, judge_of
 
 def test_without_single_ratings_there_is_no_ceiling(noisy: Any) -> None:
     golden, _ = noisy()
-    told = human_ceiling(golden, ASPECT, np.arange(120), statistic="spearman", level="dataset")
+    told = human_ceiling(golden, ASPECT, np.arange(120), Measure("spearman", "dataset"))
     assert told.alignment is None
     assert "only one label an item" in told.reason
 
@@ -198,7 +198,7 @@ def test_the_json_holds_no_nan_and_every_pair(noisy: Any, judge_of: Any) -> None
 
 def test_a_clear_difference_among_many_judges_is_found(noisy: Any) -> None:
     golden, judges = noisy(0.3, *[6.0 + k for k in range(7)])
-    board = compare_table(golden, ASPECT, judges, statistic="pearson", level="dataset")
+    board = compare_table(golden, ASPECT, judges, Measure("pearson", "dataset"))
     assert board.rows[0].name == "noise 0.3"
     assert (board.pairwise.p_holm[0, 1:] <= ALPHA).all()
 

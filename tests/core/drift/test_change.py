@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from core.drift.change import POWER, Change, change_between
 from core.errors import UsageError
-from core.records import Alignment, Interval
-from core.stats import with_interval
+from core.records import Alignment, Interval, Measure
+from core.stats import LabelledItems, align
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, n: int = 100) -> Alignment:
@@ -108,9 +108,7 @@ def _drawn(rng: np.random.Generator, n: int, rho: float) -> Alignment:
     sources = np.repeat(np.arange(n // 2), 2)
     y = (rng.normal(size=n // 2)[sources] * 0.5 + rng.normal(size=n)) / math.sqrt(1.25)
     x = rho * y + math.sqrt(1 - rho**2) * rng.normal(size=n)
-    return with_interval(
-        x, y, sources, None, statistic="pearson", level="dataset", generator=rng, resamples=300
-    )  # fmt: skip
+    return align(x, LabelledItems.from_arrays(y, sources), Measure("pearson", "dataset"), resamples=300, seed=rng)
 
 
 def _fallen(rho: float, seeds: range) -> list[Change]:

@@ -9,8 +9,8 @@ import pytest
 
 from core.judging.verdicts import verdict_of
 from core.providers.base import Completion
-from core.records import Scale, Scored, Task, Usage
-from core.stats import alignment
+from core.records import Measure, Scale, Scored, Task, Usage
+from core.stats import LabelledItems, align
 from tests.replies import responses_of, rows_of
 
 ASPECTS = ("naturalness", "coherence", "engagingness", "groundedness")
@@ -24,7 +24,7 @@ def _pearson(task: Task, replies: dict[str, list[str]], labels: dict[str, float]
         verdict = verdict_of(item_id, said, task)
         scores.append(verdict.value if isinstance(verdict, Scored) else np.nan)
     kept = np.rint(scores) if rounded else np.array(scores)
-    found = alignment(kept, np.array(list(labels.values())), statistic="pearson", level="dataset")
+    found = align(kept, LabelledItems.from_arrays(np.array(list(labels.values()))), Measure("pearson", "dataset"))
     assert found.value is not None
     return found.value
 

@@ -26,8 +26,8 @@ import numpy as np
 import pytest
 
 from core.export.readings import Parser, read_replies, reader
-from core.records import Level, Scale, Statistic
-from core.stats import align_scores
+from core.records import Level, Measure, Scale, Statistic
+from core.stats import LabelledItems, align_each
 from tests.replies import rows_of
 
 ASPECTS = ("naturalness", "coherence", "engagingness", "groundedness")
@@ -87,12 +87,13 @@ def _value(data: Path, parser: Parser, mode: str, aspect: str, statistic: Statis
     golden = rows_of(data / "topical_chat.jsonl.gz")
     scores = _scores(data, parser, mode, aspect)
     sources = {source: code for code, source in enumerate(dict.fromkeys(row["source_id"] for row in golden))}
-    found = align_scores(
+    found = align_each(
         np.array([[scores.get(row["item_id"], np.nan) for row in golden]]),
-        np.array([row[f"human_{aspect}"] for row in golden], dtype=float),
-        np.array([sources[row["source_id"]] for row in golden]),
-        statistic=statistic,
-        level=level,
+        LabelledItems.from_arrays(
+            np.array([row[f"human_{aspect}"] for row in golden], dtype=float),
+            np.array([sources[row["source_id"]] for row in golden]),
+        ),
+        Measure(statistic, level),
     )[0]
     assert found.value is not None
     return found.value

@@ -10,8 +10,8 @@ import pytest
 
 from core.data import load_golden
 from core.metrics import make_metric
-from core.records import FloatArray, GoldenSet
-from core.stats import alignment
+from core.records import FloatArray, GoldenSet, Measure
+from core.stats import LabelledItems, align
 
 
 def stored(golden: GoldenSet, name: str) -> FloatArray:
@@ -35,7 +35,7 @@ def test_rouge_aligns_as_rouge_1_5_5_does_on_summeval(shared_data: Path, kind: s
     ours, theirs = make_metric(kind).score(golden.items).values, stored(golden, f"{kind}_f")
     for aspect in golden.aspects:
         both = [
-            alignment(values, golden.labels(aspect), golden.source_codes, statistic="spearman", level="sample").value
+            align(values, LabelledItems.of(golden, aspect), Measure("spearman", "sample")).value
             for values in (ours, theirs)
         ]
         print(f"{kind} {aspect}: ours {both[0]:.3f}, ROUGE-1.5.5 {both[1]:.3f}")

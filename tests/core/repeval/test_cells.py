@@ -12,7 +12,8 @@ from core.repeval import PairRule, RepEvalSettings, States, search, split_three
 from core.repeval.cells import SearchResult, average_cells, usable_cells
 from core.repeval.drive import pairs_for
 from core.repeval.projection import PaperPCA, Training
-from core.repeval.result import measure_of, sample_of
+from core.repeval.result import measure_of
+from core.stats import LabelledItems
 
 SETTINGS = RepEvalSettings(method="paper-pca", pairs=PairRule(n=9))
 
@@ -20,7 +21,7 @@ SETTINGS = RepEvalSettings(method="paper-pca", pairs=PairRule(n=9))
 def searched(golden: GoldenSet, states: States) -> tuple[SearchResult, Training]:
     parts = split_three(golden, "quality", SETTINGS)
     pairs = pairs_for(golden, "quality", parts, SETTINGS)
-    train, validation = (sample_of(golden, "quality", part) for part in (parts.train, parts.validation))
+    train, validation = (LabelledItems.of(golden, "quality", part) for part in (parts.train, parts.validation))
     training = Training(train.positions, train.labels, pairs.good, pairs.bad)
     found = search(
         states.values,
@@ -75,7 +76,7 @@ def test_usable_cells_are_finite_and_vary() -> None:
 
 def test_one_cell_keeps_its_own_scores(golden: GoldenSet, states: States) -> None:
     found, _ = searched(golden, states)
-    validation = sample_of(golden, "quality", split_three(golden, "quality", SETTINGS).validation)
+    validation = LabelledItems.of(golden, "quality", split_three(golden, "quality", SETTINGS).validation)
     average = average_cells(found, validation, 1)
     layer, token = np.unravel_index(np.nanargmax(found.cells), found.cells.shape)
     assert average.members.tolist() == [[layer, token]]

@@ -25,7 +25,7 @@ from core.report.facts import Report
 from core.report.people import LabelBar, label_bars
 from core.review.criteria import StateChange
 from core.settings import Settings
-from core.stats import leave_one_out, rater_table
+from core.stats import LabelledItems, leave_one_out, rater_table
 from core.store.store import Store
 
 
@@ -55,13 +55,11 @@ def test_the_ceiling_is_one_rater_left_out_on_the_held_out_items(
 ) -> None:
     table = rater_table(sample, "coherence")
     own = leave_one_out(
-        table.values[:, held_out],
-        sample.source_codes[held_out],
-        sample.system_codes[held_out],
-        statistic=run.held_out.statistic,
-        level=run.held_out.level,
-        generator=np.random.default_rng(0),
+        table.at(held_out),
+        LabelledItems.of(sample, "coherence", held_out),
+        run.held_out.measure,
         resamples=0,
+        seed=0,
     ).alignment
     found = told.raters.ceiling.alignment
     assert found is not None

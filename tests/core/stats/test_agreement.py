@@ -14,14 +14,8 @@ from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
 
 from core.errors import UsageError
 from core.records import Scale
-from core.stats import (
-    alpha_metric,
-    binary_agreement,
-    krippendorff_alpha,
-    pairwise_spearman,
-    quadratic_kappa,
-    step_agreement,
-)
+from core.stats import alpha_metric, krippendorff_alpha, pairwise_spearman
+from core.stats.on_scale import binary_agreement, quadratic_kappa, step_agreement
 
 NAN = np.nan
 LIKERT, BINARY, SLIDER = Scale(1, 5, 1.0), Scale(0, 1, 1.0), Scale(0, 100, None)

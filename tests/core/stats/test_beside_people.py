@@ -13,8 +13,9 @@ import pytest
 from scipy import stats as scipy_stats
 
 from core.errors import UsageError
-from core.stats import beside_people, beside_people_words
-from core.stats.beside_people import LEAST_SOURCES
+from core.records import Measure
+from core.stats import LEAST_SOURCES, beside_people, beside_people_words
+from tests.core.stats.arrays import rated, raters
 
 ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 MEASURE = "Spearman rho, dataset level"
@@ -41,7 +42,7 @@ def by_loop(ratings: np.ndarray, judge: np.ndarray, statistic: str) -> float:
 def test_by_hand() -> None:
     # two raters: each is the other's target.  Judge with b: 1; a with b: .5 (one swap of three); judge with a: .5.
     a, b = [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]
-    found = beside_people([a, b], b, statistic="spearman", level="dataset")
+    found = beside_people(raters([a, b]), b, rated([a, b]), Measure("spearman", "dataset"))
     assert [(one.judge, one.person) for one in found.by_rater] == [pytest.approx((1.0, 0.5)), pytest.approx((0.5, 0.5))]
     assert found.judge.value == pytest.approx(0.75)
     assert found.person.value == pytest.approx(0.5)
@@ -52,7 +53,7 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize("statistic", list(ORACLES))
 def test_dataset_level_by_loops_and_jackknife_by_loops(statistic: Any) -> None:
     ratings, judge, sources = drawn()
-    found = beside_people(ratings, judge, sources, statistic=statistic, level="dataset")
+    found = beside_people(raters(ratings), judge, rated(ratings, sources), Measure(statistic, "dataset"))
     assert found.difference == pytest.approx(by_loop(ratings, judge, statistic), abs=1e-12)
     left = np.array([by_loop(ratings[:, sources != s], judge[sources != s], statistic) for s in range(12)])
     error = np.sqrt(11 / 12 * ((left - left.mean()) ** 2).sum())
@@ -65,7 +66,7 @@ def test_dataset_level_by_loops_and_jackknife_by_loops(statistic: Any) -> None:
 
 def test_sample_level_is_the_t_interval_over_sources() -> None:
     ratings, judge, sources = drawn(n_sources=20, per=8)
-    found = beside_people(ratings, judge, sources, statistic="spearman", level="sample")
+    found = beside_people(raters(ratings), judge, rated(ratings, sources), Measure("spearman", "sample"))
     own = np.array([by_loop(ratings[:, sources == s], judge[sources == s], "spearman") for s in range(20)])
     expected = scipy_stats.ttest_1samp(own, 0.0)
     assert found.difference == pytest.approx(own.mean())
@@ -78,7 +79,7 @@ def test_sample_level_is_the_t_interval_over_sources() -> None:
 def test_only_items_that_judge_rater_and_somebody_else_have() -> None:
     ratings, judge, sources = drawn(n_sources=30)
     ratings[0, :40], ratings[1, 30:60], ratings[1:, 100:110], judge[120:] = np.nan, np.nan, np.nan, np.nan
-    found = beside_people(ratings, judge, sources, statistic="pearson", level="dataset")
+    found = beside_people(raters(ratings), judge, rated(ratings, sources), Measure("pearson", "dataset"))
     for k, one in enumerate(found.by_rater):
         others = np.delete(ratings, k, axis=0)
         at = ~np.isnan(ratings[k]) & ~np.isnan(judge) & (~np.isnan(others)).any(axis=0)
@@ -91,7 +92,7 @@ def test_only_items_that_judge_rater_and_somebody_else_have() -> None:
 def test_a_source_counts_where_both_have_a_coefficient() -> None:
     ratings, judge, sources = drawn(n_sources=10, per=8)
     ratings[0, sources == 0], judge[sources == 1] = 3.0, 2.0  # rater 1 flat in source 0, the judge flat in source 1
-    found = beside_people(ratings, judge, sources, statistic="spearman", level="sample")
+    found = beside_people(raters(ratings), judge, rated(ratings, sources), Measure("spearman", "sample"))
     gaps = []
     for at in (sources == s for s in range(2, 10)):
         target = ratings[1:, at].mean(axis=0)
@@ -103,7 +104,9 @@ def test_a_source_counts_where_both_have_a_coefficient() -> None:
 
 def test_under_eight_sources_nothing_is_told_apart() -> None:
     ratings, _, sources = drawn(n_sources=LEAST_SOURCES - 1, per=30)
-    found = beside_people(ratings, ratings.mean(axis=0), sources, statistic="spearman", level="dataset")
+    found = beside_people(
+        raters(ratings), ratings.mean(axis=0), rated(ratings, sources), Measure("spearman", "dataset")
+    )
     assert found.interval is not None
     assert found.interval.low > 0
     assert (found.p, found.standing) == (None, "open")
@@ -120,7 +123,7 @@ def test_under_eight_sources_nothing_is_told_apart() -> None:
     ids=["one rater", "nothing shared", "flat judge"],
 )
 def test_undefined_says_why(ratings: Any, judge: Any, reason: str) -> None:
-    found = beside_people(ratings, judge, statistic="spearman", level="dataset")
+    found = beside_people(raters(ratings), judge, rated(ratings), Measure("spearman", "dataset"))
     assert (found.difference, found.interval, found.p, found.standing) == (None, None, None, "open")
     assert reason in found.reason
     assert reason in beside_people_words(found, MEASURE)
@@ -129,14 +132,14 @@ def test_undefined_says_why(ratings: Any, judge: Any, reason: str) -> None:
 
 def test_one_source_has_a_value_and_no_interval() -> None:
     ratings, judge, _ = drawn()
-    found = beside_people(ratings, judge, np.zeros(judge.size), statistic="spearman", level="dataset")
+    found = beside_people(raters(ratings), judge, rated(ratings, np.zeros(judge.size)), Measure("spearman", "dataset"))
     assert found.difference is not None
     assert (found.interval, found.p) == (None, None)
 
 
 def test_many_sources_are_deleted_in_blocks() -> None:
     ratings, judge, _ = drawn(n_sources=450, per=1)
-    found = beside_people(ratings, judge, statistic="spearman", level="dataset")
+    found = beside_people(raters(ratings), judge, rated(ratings), Measure("spearman", "dataset"))
     assert found.interval is not None
     assert "450 sources in 200 blocks, t with 199 degrees of freedom" in found.interval.method
 
@@ -146,7 +149,9 @@ def test_standing_and_sentence_follow_the_interval(noise: float, standing: str) 
     rng = np.random.default_rng(6)
     truth = rng.normal(size=3_000)
     ratings, judge = truth + rng.normal(size=(3, 3_000)), truth + noise * rng.normal(size=3_000)
-    found = beside_people(ratings, judge, np.repeat(np.arange(150), 20), statistic="spearman", level="dataset")
+    found = beside_people(
+        raters(ratings), judge, rated(ratings, np.repeat(np.arange(150), 20)), Measure("spearman", "dataset")
+    )
     assert found.standing == standing
     said = beside_people_words(found, MEASURE, judge="judge A")
     claim = {"above": "better than", "level": "as well as", "below": "less well than"}[standing]
@@ -157,9 +162,14 @@ def test_standing_and_sentence_follow_the_interval(noise: float, standing: str) 
 
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match="one entry per item"):
-        beside_people([[1.0, 2.0]], [1.0], statistic="spearman", level="dataset")
+        beside_people(raters([[1.0, 2.0]]), [1.0], rated([[1.0, 2.0]]), Measure("spearman", "dataset"))
     with pytest.raises(UsageError, match="infinity"):
-        beside_people([[1.0, np.inf], [1.0, 2.0]], [1.0, 2.0], statistic="spearman", level="dataset")
+        beside_people(
+            raters([[1.0, np.inf], [1.0, 2.0]]),
+            [1.0, 2.0],
+            rated([[1.0, np.inf], [1.0, 2.0]]),
+            Measure("spearman", "dataset"),
+        )
 
 
 def test_one_more_rater_is_rarely_above_in_a_short_simulation(repository: Path) -> None:
@@ -178,7 +188,10 @@ def test_no_interval_reaches_beyond_what_a_coefficient_can_be() -> None:
     truth = rng.normal(size=12)
     ratings = truth + 0.3 * rng.normal(size=(3, 12))
     found = beside_people(
-        ratings, truth + 0.5 * rng.normal(size=12), np.repeat(np.arange(3), 4), statistic="pearson", level="dataset"
+        raters(ratings),
+        truth + 0.5 * rng.normal(size=12),
+        rated(ratings, np.repeat(np.arange(3), 4)),
+        Measure("pearson", "dataset"),
     )
     assert found.judge.interval is not None
     assert found.person.interval is not None

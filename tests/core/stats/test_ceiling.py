@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from core.errors import AspectError, UsageError
-from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
+from core.records import AspectLabels, GoldenSet, Item, Measure, Rating, Scale
 from core.stats import leave_one_out, rater_table
+from tests.core.stats.arrays import rated, raters
 
 NAN = np.nan
 ORACLES = {"pearson": pearsonr, "spearman": spearmanr, "kendall": kendalltau}
@@ -59,7 +60,7 @@ def looped(ratings, sources, systems, statistic, level):
 def test_equals_loops_over_scipy(statistic, level, holes):
     ratings, sources, systems = draw(1, n_raters=4, holes=holes)
     found = leave_one_out(
-        ratings, sources, systems, statistic=statistic, level=level, generator=np.random.default_rng(0), resamples=50
+        raters(ratings), rated(ratings, sources, systems), Measure(statistic, level), resamples=50, seed=0
     ).alignment
     value, n_items, n_groups = looped(ratings, sources, systems, statistic, level)
     assert found.value == pytest.approx(value, abs=1e-12)
@@ -77,11 +78,10 @@ def test_equals_loops_over_scipy(statistic, level, holes):
 def test_by_hand():
     # Two raters: each is compared with the other, so both values are r of (1 2 3 4) with (1 3 2 4) = 4/5
     found = leave_one_out(
-        [[1, 2, 3, 4, NAN], [1, 3, 2, 4, 5]],
-        statistic="pearson",
-        level="dataset",
-        generator=np.random.default_rng(0),
-        raters=("ann", "bob"),
+        raters([[1, 2, 3, 4, NAN], [1, 3, 2, 4, 5]], ("ann", "bob")),
+        rated([[1, 2, 3, 4, NAN], [1, 3, 2, 4, 5]]),
+        Measure("pearson", "dataset"),
+        seed=0,
     )
     assert found.alignment.value == pytest.approx(0.8)
     assert (found.alignment.n, found.alignment.n_unscored) == (4, 1)
@@ -94,7 +94,7 @@ def test_raters_count_by_what_they_rated():
     truth = np.arange(40.0)
     ratings = np.stack([truth, truth, np.full(40, NAN)])
     ratings[2, :4] = [3, 2, 1, 0]
-    found = leave_one_out(ratings, statistic="spearman", level="dataset", generator=np.random.default_rng(0))
+    found = leave_one_out(raters(ratings), rated(ratings), Measure("spearman", "dataset"), seed=0)
     first, second, third = (one.value for one in found.by_rater)
     assert third == pytest.approx(-1.0)
     assert found.alignment.value == pytest.approx((40 * first + 40 * second - 4) / 84)
@@ -103,10 +103,10 @@ def test_raters_count_by_what_they_rated():
 def test_order_of_items_and_raters_does_not_matter():
     ratings, sources, systems = draw(2, holes=0.2)
     order = np.random.default_rng(5).permutation(sources.size)
-    chosen = {"statistic": "kendall", "level": "sample", "resamples": 40}
-    plain = leave_one_out(ratings, sources, systems, **chosen, generator=np.random.default_rng(1)).alignment
+    chosen = {"measure": Measure("kendall", "sample"), "resamples": 40}
+    plain = leave_one_out(raters(ratings), rated(ratings, sources, systems), seed=1, **chosen).alignment
     turned = leave_one_out(
-        ratings[::-1, order], sources[order], systems[order], **chosen, generator=np.random.default_rng(1)
+        raters(ratings[::-1, order]), rated(ratings[::-1, order], sources[order], systems[order]), seed=1, **chosen
     ).alignment
     assert turned.value == pytest.approx(plain.value, abs=1e-12)
     assert (turned.interval.low, turned.interval.high) == pytest.approx((plain.interval.low, plain.interval.high))
@@ -123,7 +123,7 @@ def test_order_of_items_and_raters_does_not_matter():
 )
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_undefined_says_why(ratings, words, level):
-    found = leave_one_out(ratings, statistic="spearman", level=level, generator=np.random.default_rng(0)).alignment
+    found = leave_one_out(raters(ratings), rated(ratings), Measure("spearman", level), seed=0).alignment
     assert (found.value, found.interval, found.n) == (None, None, 0)
     assert found.reason
     if level == "dataset":
@@ -131,11 +131,11 @@ def test_undefined_says_why(ratings, words, level):
 
 
 def test_bad_arrays_are_refused():
-    chosen = {"statistic": "pearson", "level": "dataset", "generator": np.random.default_rng(0)}
+    chosen = {"measure": Measure("pearson", "dataset"), "seed": 0}
     with pytest.raises(UsageError, match="infinity"):
-        leave_one_out([[1, np.inf], [1, 2]], **chosen)
+        leave_one_out(raters([[1, np.inf], [1, 2]]), rated([[1, np.inf], [1, 2]]), **chosen)
     with pytest.raises(ValueError, match="one entry per item"):
-        leave_one_out([[1, 2], [1, 2]], [0], **chosen)
+        leave_one_out(raters([[1, 2], [1, 2]]), rated([[1, 2], [1, 2]], [0]), **chosen)
 
 
 def test_the_interval_covers_as_often_as_it_says():
@@ -150,7 +150,11 @@ def test_the_interval_covers_as_often_as_it_says():
         ratings = rng.normal(size=(100, 1)) + rng.normal(size=(100, 5)) + rng.normal(size=(3, 100, 5))
         for statistic, value in truth.items():
             interval = leave_one_out(
-                ratings.reshape(3, -1), sources, statistic=statistic, level="dataset", resamples=250, generator=rng
+                raters(ratings.reshape(3, -1)),
+                rated(ratings.reshape(3, -1), sources),
+                Measure(statistic, "dataset"),
+                resamples=250,
+                seed=rng,
             ).alignment.interval
             hits[statistic] += interval.low <= value <= interval.high
     assert all(0.92 <= hit / 300 <= 0.98 for hit in hits.values()), hits

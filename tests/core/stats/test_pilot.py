@@ -1,4 +1,4 @@
-"""The forecast from a pilot: against single_call_reliability, against simulation, and against real replies."""
+"""The forecast from a pilot: reliability by hand and by ANOVA, the formula, simulation, and real replies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import f_oneway
 
 from core.errors import UsageError
 from core.judging.parse import read_rating
-from core.records import FloatArray, IntArray, Level, Scale
-from core.stats import alignment, alignment_of_averages, pilot_forecast, single_call_reliability
-from core.stats.pairing import paired
-from core.stats.pilot import _reliabilities
+from core.records import FloatArray, IntArray, Level, Measure, Scale
+from core.stats import align, pilot_forecast
+from core.stats.items import paired
+from core.stats.pilot import expected_alignment, reliabilities
 from core.stats.resampling import draw_counts
+from tests.core.stats.arrays import items, reliability
 
 NAN = np.nan
 
@@ -43,18 +45,21 @@ def made(seed: int, n_sources: int, n_samples: int, *, noise: float = 1.0, n_sys
 
 def test_the_formula_is_the_one_of_reliability() -> None:
     data = made(1, 20, 5)
-    reliability = single_call_reliability(data.scores).value
-    assert reliability is not None
-    measured = alignment(data.scores.mean(axis=1), data.labels, statistic="pearson", level="dataset").value
+    measured = align(data.scores.mean(axis=1), items(data.labels), Measure("pearson", "dataset")).value
     assert measured is not None
-    found = pilot_forecast(data.scores, data.labels, data.sources, statistic="pearson", level="dataset")
-    expected = alignment_of_averages(measured, 5, reliability, [1, 2, 5, 10, 20, 40])
+    found = pilot_forecast(data.scores, items(data.labels, data.sources), Measure("pearson", "dataset"))
+    expected = expected_alignment(np.array([measured]), 5, np.array([reliability(data.scores)]), [1, 2, 5, 10, 20, 40])[
+        0
+    ]
     assert [one.alignment for one in found] == pytest.approx(list(expected), abs=1e-12)
     assert found[2].alignment == pytest.approx(measured), "at the pilot's own n it is what was measured"
     assert [one.calls for one in found] == [120 * n for n in (1, 2, 5, 10, 20, 40)]
-    assert [one.calls for one in pilot_forecast(
-        data.scores, data.labels, statistic="pearson", level="dataset", ns=[3], n_items=1600, resamples=0
-    )] == [4800]  # fmt: skip
+    assert [
+        one.calls
+        for one in pilot_forecast(
+            data.scores, items(data.labels), Measure("pearson", "dataset"), ns=[3], n_items=1600, resamples=0
+        )
+    ] == [4800]
 
 
 def _written_out(data: Made, counts: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -68,16 +73,16 @@ def test_resampled_reliability_is_that_of_the_written_out_resample() -> None:
     data = made(2, 9, 4)
     data.scores[np.random.default_rng(0).random(data.scores.shape) < 0.3] = NAN
     counts = draw_counts(np.random.default_rng(3), 9, 20)
-    found = _reliabilities(paired(data.scores.T, data.labels, data.sources), counts, "dataset")
-    expected = [single_call_reliability(_written_out(data, one)[0]).value for one in counts]
+    found = reliabilities(paired(data.scores.T, items(data.labels, data.sources)), counts, "dataset")
+    expected = [reliability(_written_out(data, one)[0]) for one in counts]
     assert found == pytest.approx(np.array(expected, dtype=float), abs=1e-12)
 
 
 def test_reliability_within_sources_and_between_systems() -> None:
     data = made(4, 9, 4)
-    pairs = paired(data.scores.T, data.labels, data.sources, data.systems)
+    pairs = paired(data.scores.T, items(data.labels, data.sources, data.systems))
     counts = draw_counts(np.random.default_rng(5), 9, 10)
-    within, between = (_reliabilities(pairs, counts, level) for level in ("sample", "system"))
+    within, between = (reliabilities(pairs, counts, level) for level in ("sample", "system"))
     for k, one in enumerate(counts):
         scores, sources = _written_out(data, one)
         # within: mean squares with the sources' own means taken out; 9 sources of 6 items, 4 calls each
@@ -88,7 +93,7 @@ def test_reliability_within_sources_and_between_systems() -> None:
         assert within[k] == pytest.approx((msb - msw) / (msb + 3 * msw), abs=1e-12)
         # between: one row a system, its mean over the drawn sources in each call
         by_system = scores.reshape(9, 6, 4).mean(axis=0)
-        assert between[k] == pytest.approx(single_call_reliability(by_system).value, abs=1e-12)
+        assert between[k] == pytest.approx(reliability(by_system), abs=1e-12)
 
 
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
@@ -97,12 +102,15 @@ def test_the_forecast_comes_true_on_average(level: Level) -> None:
     for seed in range(30):
         data = made(seed, 60, 20, noise=1.6)
         pilot = pilot_forecast(
-            data.scores[:, :4], data.labels, data.sources, data.systems, statistic="pearson", level=level, ns=[20],
+            data.scores[:, :4],
+            items(data.labels, data.sources, data.systems),
+            Measure("pearson", level),
+            ns=[20],
             resamples=0,
-        )[0].alignment  # fmt: skip
+        )[0].alignment
         args = (data.labels, data.sources, data.systems)
-        whole = alignment(data.scores.mean(axis=1), *args, statistic="pearson", level=level).value
-        few = alignment(data.scores[:, :4].mean(axis=1), *args, statistic="pearson", level=level).value
+        whole = align(data.scores.mean(axis=1), items(*args), Measure("pearson", level)).value
+        few = align(data.scores[:, :4].mean(axis=1), items(*args), Measure("pearson", level)).value
         assert pilot is not None
         assert whole is not None
         assert few is not None
@@ -120,7 +128,7 @@ def test_intervals_hold_the_value_and_shrink_with_more_sources() -> None:
     for n_sources in (10, 90):
         data = made(6, n_sources, 5)
         for one in pilot_forecast(
-            data.scores, data.labels, data.sources, data.systems, statistic="spearman", level="dataset"
+            data.scores, items(data.labels, data.sources, data.systems), Measure("spearman", "dataset")
         ):
             assert one.alignment is not None
             assert one.interval is not None
@@ -135,7 +143,7 @@ def test_unread_samples_are_left_out_and_items_without_label_too() -> None:
     data.labels[3] = NAN
     data.scores[4] = NAN
     data.scores[5, 1:] = NAN
-    found = pilot_forecast(data.scores, data.labels, data.sources, statistic="pearson", level="dataset", ns=[1, 10])
+    found = pilot_forecast(data.scores, items(data.labels, data.sources), Measure("pearson", "dataset"), ns=[1, 10])
     assert [one.n_pilot for one in found] == [88, 88]
     first, tenth = (one.alignment for one in found)
     assert first is not None
@@ -155,18 +163,72 @@ def test_unread_samples_are_left_out_and_items_without_label_too() -> None:
     ],
 )
 def test_undefined_says_why(scores: list[list[float]], labels: list[float], says: str) -> None:
-    for one in pilot_forecast(scores, labels, statistic="pearson", level="dataset"):
+    for one in pilot_forecast(scores, items(labels), Measure("pearson", "dataset")):
         assert (one.alignment, one.interval) == (None, None)
         assert says in one.reason
 
 
 def test_one_source_has_no_interval_and_no_n_is_below_one() -> None:
     data = made(8, 1, 5, n_systems=12)
-    found = pilot_forecast(data.scores, data.labels, data.sources, statistic="pearson", level="dataset", ns=[5])
+    found = pilot_forecast(data.scores, items(data.labels, data.sources), Measure("pearson", "dataset"), ns=[5])
     assert found[0].alignment is not None
     assert found[0].interval is None
     with pytest.raises(UsageError, match="at least 1, not 0"):
-        pilot_forecast(data.scores, data.labels, statistic="pearson", level="dataset", ns=[0, 1])
+        pilot_forecast(data.scores, items(data.labels), Measure("pearson", "dataset"), ns=[0, 1])
+
+
+# ── reliability of a single call ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_icc_by_hand() -> None:
+    # items (1, 3), (5, 7): grand mean 4, item means 2 and 6; MSB = 2·(4 + 4) / 1 = 16, MSW = (1+1+1+1) / 2 = 2, k = 2
+    assert reliability([[1, 3], [5, 7]]) == pytest.approx((16 - 2) / (16 + 2))
+
+
+def test_icc_equals_the_one_of_the_f_ratio() -> None:
+    # with k calls on every item, ICC(1) = (F − 1) / (F + k − 1)
+    calls = np.random.default_rng(0).normal(size=(20, 1)) + np.random.default_rng(1).normal(size=(20, 4))
+    f = f_oneway(*calls).statistic
+    assert reliability(calls) == pytest.approx((f - 1) / (f + 3), abs=1e-12)
+
+
+def test_unequal_numbers_of_calls() -> None:
+    # items (1, 3), (5, 7, 6), and one with a single call that does not count.
+    # N = 5, grand mean 22/5; SSB = 2·2.4² + 3·1.6² = 19.2 with 1 degree; SSW = 2 + 2 with 3; k0 = 5 − 13/5 = 2.4
+    found = reliability([[1, 3, NAN], [5, 7, 6], [NAN, 9, NAN]])
+    assert found == pytest.approx((19.2 - 4 / 3) / (19.2 + 1.4 * 4 / 3))
+
+
+def test_calls_that_never_differ_within_items_are_wholly_reliable() -> None:
+    assert reliability([[1, 1], [2, 2], [5, 5]]) == pytest.approx(1.0)
+
+
+def test_too_few_or_equal_calls_have_no_reliability() -> None:
+    assert np.isnan(reliability([[1, 2], [3, NAN]]))
+    assert np.isnan(reliability([[2, 2], [2, 2]]))
+    with pytest.raises(UsageError, match="infinity"):
+        reliability([[1, np.inf], [1, 2]])
+
+
+def test_spearman_and_brown() -> None:
+    # 4 calls at .5 have the reliability 4·.5 / (1 + 3·.5) = .8: r grows by √(.8 / .5)
+    found = expected_alignment(np.array([0.5, 0.5]), 1, np.array([0.5, 0.0]), [1, 4])
+    assert found[0] == pytest.approx([0.5, 0.5 * np.sqrt(1.6)])
+    assert np.isnan(found[1]).all(), "without reliability nothing can be predicted"
+
+
+def test_the_prediction_comes_true() -> None:
+    # score = item + call noise of variance 2 (reliability 1/3); label = item + noise of variance 1
+    rng = np.random.default_rng(7)
+    item = rng.normal(size=20_000)
+    calls = item[:, None] + rng.normal(scale=np.sqrt(2), size=(20_000, 20))
+    labels = item + rng.normal(size=20_000)
+    of_one = reliability(calls[:2_000])  # a pilot
+    measured = {n: np.corrcoef(calls[:, :n].mean(axis=1), labels)[0, 1] for n in (1, 5, 20)}
+    assert of_one == pytest.approx(1 / 3, abs=0.03)
+    predicted = expected_alignment(np.array([measured[20]]), 20, np.array([of_one]), [1, 5, 20])[0]
+    assert predicted == pytest.approx(list(measured.values()), abs=0.02)
+    assert predicted[2] == pytest.approx(measured[20])
 
 
 # ── real replies: 002's rate-explain, 20 samples an item ─────────────────────────────────────────────────────
@@ -205,15 +267,19 @@ def test_sixty_items_with_five_samples_tell_the_alignment_of_twenty(topical_chat
         whole = _at_twenty(data, np.arange(data.labels.size))
         for seed in range(20):
             rng = np.random.default_rng(seed)
-            items = rng.choice(data.labels.size, 60, replace=False)
+            at = rng.choice(data.labels.size, 60, replace=False)
             samples = rng.choice(20, 5, replace=False)
             (forecast,) = pilot_forecast(
-                data.scores[np.ix_(items, samples)], data.labels[items], data.sources[items], data.systems[items],
-                statistic="pearson", level="dataset", ns=[20], generator=rng, resamples=400,
-            )  # fmt: skip
+                data.scores[np.ix_(at, samples)],
+                items(data.labels[at], data.sources[at], data.systems[at]),
+                Measure("pearson", "dataset"),
+                ns=[20],
+                resamples=400,
+                seed=rng,
+            )
             assert forecast.alignment is not None
             assert forecast.interval is not None
-            on_pilot.append(forecast.alignment - _at_twenty(data, items))
+            on_pilot.append(forecast.alignment - _at_twenty(data, at))
             on_all.append(forecast.alignment - whole)
             held.append(forecast.interval.low <= whole <= forecast.interval.high)
     print(f"same items {np.abs(on_pilot).mean():.4f}, mean {np.mean(on_pilot):+.4f}; all {np.abs(on_all).mean():.4f}")
@@ -224,7 +290,7 @@ def test_sixty_items_with_five_samples_tell_the_alignment_of_twenty(topical_chat
     assert np.mean(held) > 0.9
 
 
-def _at_twenty(data: Made, items: IntArray) -> float:
-    found = alignment(np.nanmean(data.scores[items], axis=1), data.labels[items], statistic="pearson", level="dataset")
+def _at_twenty(data: Made, at: IntArray) -> float:
+    found = align(np.nanmean(data.scores[at], axis=1), items(data.labels[at]), Measure("pearson", "dataset"))
     assert found.value is not None
     return found.value

@@ -12,15 +12,9 @@ import pytest
 
 from core.data import load_golden
 from core.records import GoldenSet
-from core.stats import (
-    alignment_of_averages,
-    alpha_metric,
-    krippendorff_alpha,
-    pairwise_spearman,
-    pearson,
-    rater_table,
-    single_call_reliability,
-)
+from core.stats import alpha_metric, krippendorff_alpha, pairwise_spearman, pearson, rater_table
+from core.stats.pilot import expected_alignment
+from tests.core.stats.arrays import reliability
 
 pytestmark = pytest.mark.shared
 
@@ -93,7 +87,6 @@ def test_averaging_brings_what_is_predicted(shared_data: Path, aspect: str) -> N
     with gzip.open(shared_data / "topical_chat.jsonl.gz", "rt", encoding="utf-8") as lines:
         calls = np.array([json.loads(line)[f"metric_gpt4_batcheval_{aspect}"] for line in lines], dtype=float)
     labels = golden.labels(aspect)
-    reliability = single_call_reliability(calls)
-    assert reliability.value is not None
-    predicted = alignment_of_averages(float(pearson(calls.mean(axis=1), labels)), 5, reliability.value, 1)
-    assert float(predicted) == pytest.approx(pearson(calls.T, labels).mean(), abs=0.004)
+    of_five = pearson(calls.mean(axis=1), labels)[None]
+    predicted = expected_alignment(of_five, 5, np.array([reliability(calls)]), [1])
+    assert predicted.item() == pytest.approx(pearson(calls.T, labels).mean(), abs=0.004)

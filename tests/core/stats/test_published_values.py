@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.stats import alignment
+from core.records import Measure
+from core.stats import align
+from tests.core.stats.arrays import items
 
 RANKS = ("spearman", "kendall")
 ALL = ("pearson", "spearman", "kendall")
@@ -95,14 +97,10 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def value_of(folder: Path, file: str, metric: str, aspect: str, statistic: str, level: str) -> float:
-    items = rows_of(folder / f"{file}.jsonl.gz")
-    found = alignment(
-        [item[f"metric_{metric.format(aspect)}"] for item in items],
-        [item[f"human_{aspect}"] for item in items],
-        np.unique([item["source_id"] for item in items], return_inverse=True)[1],
-        statistic=statistic,
-        level=level,
-    )
+    rows = rows_of(folder / f"{file}.jsonl.gz")
+    sources = np.unique([row["source_id"] for row in rows], return_inverse=True)[1]
+    labelled = items([row[f"human_{aspect}"] for row in rows], sources)
+    found = align([row[f"metric_{metric.format(aspect)}"] for row in rows], labelled, Measure(statistic, level))
     assert found.value is not None
     return found.value
 
@@ -149,10 +147,10 @@ def test_what_does_not_come_out(shared_data, files, metric, aspect, statistic, p
 
 def test_left_out_groups_are_those_the_data_page_counts(shared_data):
     # SummEval has 4 sources with constant consistency labels and 2 with constant fluency labels
-    items = rows_of(shared_data / "summeval.jsonl.gz")
-    sources = np.unique([item["source_id"] for item in items], return_inverse=True)[1]
-    rouge = [item["metric_rouge1_f"] for item in items]
+    rows = rows_of(shared_data / "summeval.jsonl.gz")
+    sources = np.unique([item["source_id"] for item in rows], return_inverse=True)[1]
+    rouge = [item["metric_rouge1_f"] for item in rows]
     for aspect, left_out in (("consistency", 4), ("fluency", 2), ("coherence", 0)):
-        labels = [item[f"human_{aspect}"] for item in items]
-        found = alignment(rouge, labels, sources, statistic="kendall", level="sample")
+        labels = [item[f"human_{aspect}"] for item in rows]
+        found = align(rouge, items(labels, sources), Measure("kendall", "sample"))
         assert (found.n_groups, found.n_left_out, found.n) == (100 - left_out, left_out, 1600 - 16 * left_out)

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from core.stats import draw_counts, paired, resampled_values
+from core.records import Measure
 from core.stats import resampling as under_test
+from core.stats.items import paired
 from core.stats.levels import level_values
+from core.stats.resampling import draw_counts, resampled_values
+from tests.core.stats.arrays import items
 
 NAN = np.nan
 STATISTICS = ["pearson", "spearman", "kendall"]
@@ -30,19 +33,21 @@ def written_out(data, counts, statistic, level):
     """(resamples, candidates) by copying the drawn sources out and calling scipy."""
     rows = []
     for row in counts.astype(int):
-        picked = [(source, np.flatnonzero(data.sources == source)) for source in np.repeat(np.arange(row.size), row)]
+        picked = [
+            (source, np.flatnonzero(data.items.sources == source)) for source in np.repeat(np.arange(row.size), row)
+        ]
         items = np.concatenate([items for _, items in picked])
         found = []
         for scores in data.scores:
             if level == "dataset":
-                found.append(coefficient(scores[items], data.labels[items], statistic))
+                found.append(coefficient(scores[items], data.items.labels[items], statistic))
             elif level == "sample":
-                values = [coefficient(scores[own], data.labels[own], statistic) for _, own in picked]
+                values = [coefficient(scores[own], data.items.labels[own], statistic) for _, own in picked]
                 found.append(np.nanmean(values) if np.isfinite(values).any() else NAN)
             else:
                 items_scored = items[~np.isnan(scores[items])]
-                systems = [items_scored[data.systems[items_scored] == s] for s in range(data.n_systems)]
-                means = np.array([(scores[own].mean(), data.labels[own].mean()) for own in systems if own.size])
+                systems = [items_scored[data.items.systems[items_scored] == s] for s in range(data.items.n_systems)]
+                means = np.array([(scores[own].mean(), data.items.labels[own].mean()) for own in systems if own.size])
                 # means equal in truth differ in their last bits by the order of summation: no difference to rank
                 found.append(coefficient(*means.round(10).reshape(-1, 2).T, statistic))
         rows.append(found)
@@ -60,39 +65,39 @@ def data():
     scores[1] = np.rint(scores[1])
     scores[2, rng.random(sources.size) < 0.3] = NAN
     scores[3] = sources % 3 + (rng.random(sources.size) < 0.1)
-    return paired(scores, labels, sources, rng.integers(0, 5, size=sources.size))
+    return paired(scores, items(labels, sources, rng.integers(0, 5, size=sources.size)))
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_equals_the_written_out_resample(data, statistic, level):
-    counts = draw_counts(np.random.default_rng(6), data.n_sources, 40)
-    found = resampled_values(data, counts, statistic=statistic, level=level)
+    counts = draw_counts(np.random.default_rng(6), data.items.n_sources, 40)
+    found = resampled_values(data, counts, Measure(statistic, level))
     np.testing.assert_allclose(found, written_out(data, counts, statistic, level), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_every_source_once_is_the_sample_itself(data, statistic, level):
-    found = resampled_values(data, np.ones((1, data.n_sources)), statistic=statistic, level=level)
-    np.testing.assert_allclose(found[0], level_values(data, statistic=statistic, level=level), rtol=0, atol=1e-9)
+    found = resampled_values(data, np.ones((1, data.items.n_sources)), Measure(statistic, level))
+    np.testing.assert_allclose(found[0], level_values(data, Measure(statistic, level)).values, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_blocks_do_not_change_values(data, statistic, level, monkeypatch):
-    counts = draw_counts(np.random.default_rng(7), data.n_sources, 30)
-    whole = resampled_values(data, counts, statistic=statistic, level=level)
+    counts = draw_counts(np.random.default_rng(7), data.items.n_sources, 30)
+    whole = resampled_values(data, counts, Measure(statistic, level))
     monkeypatch.setattr(under_test, "BLOCK_ELEMENTS", 64)  # one resample, and one row of signs, at a time
-    in_blocks = resampled_values(data, counts, statistic=statistic, level=level)
+    in_blocks = resampled_values(data, counts, Measure(statistic, level))
     np.testing.assert_allclose(in_blocks, whole, rtol=0, atol=1e-12)
 
 
 def test_large_sets_are_sorted_resample_by_resample(data, monkeypatch):
-    counts = draw_counts(np.random.default_rng(8), data.n_sources, 15)
-    by_balance = resampled_values(data, counts, statistic="kendall", level="dataset")
+    counts = draw_counts(np.random.default_rng(8), data.items.n_sources, 15)
+    by_balance = resampled_values(data, counts, Measure("kendall", "dataset"))
     monkeypatch.setattr(under_test, "BALANCE_LIMIT", 10)
-    by_sorting = resampled_values(data, counts, statistic="kendall", level="dataset")
+    by_sorting = resampled_values(data, counts, Measure("kendall", "dataset"))
     np.testing.assert_allclose(by_sorting, by_balance, rtol=0, atol=1e-12)
 
 
@@ -100,8 +105,8 @@ def test_large_sets_are_sorted_resample_by_resample(data, monkeypatch):
 @pytest.mark.parametrize("shift", [0.0, 0.1, 1e6])
 def test_a_resample_that_is_constant_is_undefined(statistic, shift):
     # sources 0 and 1 hold one score each; drawing source 0 twice leaves a constant side
-    data = paired([[0.3 + shift, 0.3 + shift, 0.7 + shift, 0.7 + shift]], [1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1])
-    found = resampled_values(data, np.array([[2.0, 0.0], [1.0, 1.0]]), statistic=statistic, level="dataset")
+    data = paired([[0.3 + shift, 0.3 + shift, 0.7 + shift, 0.7 + shift]], items([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]))
+    found = resampled_values(data, np.array([[2.0, 0.0], [1.0, 1.0]]), Measure(statistic, "dataset"))
     assert np.isnan(found[0, 0])
     assert found[1, 0] > 0.8
 
@@ -111,8 +116,8 @@ def test_rounding_does_not_make_a_constant_resample_defined(seed):
     # each source has one label; squares and sums of unequal sizes leave a rest of either sign
     rng = np.random.default_rng(seed)
     sources = np.repeat(np.arange(4), rng.integers(3, 40, size=4))
-    data = paired(rng.normal(size=(5, sources.size)), rng.normal(size=4)[sources], sources)
-    found = resampled_values(data, 4.0 * np.eye(4), statistic="pearson", level="dataset")
+    data = paired(rng.normal(size=(5, sources.size)), items(rng.normal(size=4)[sources], sources))
+    found = resampled_values(data, 4.0 * np.eye(4), Measure("pearson", "dataset"))
     assert np.isnan(found).all()
 
 
@@ -121,10 +126,10 @@ def test_rounding_does_not_make_a_constant_resample_defined(seed):
 def test_candidates_without_any_score_and_no_candidates(statistic, level):
     counts = np.array([[1.0, 1.0], [2.0, 0.0]])
     labels, sources, systems = [1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1], [0, 1, 0, 1]
-    unscored = paired(np.full((1, 4), NAN), labels, sources, systems)
-    assert np.isnan(resampled_values(unscored, counts, statistic=statistic, level=level)).all()
-    none = paired(np.empty((0, 4)), labels, sources, systems)
-    assert resampled_values(none, counts, statistic=statistic, level=level).shape == (2, 0)
+    unscored = paired(np.full((1, 4), NAN), items(labels, sources, systems))
+    assert np.isnan(resampled_values(unscored, counts, Measure(statistic, level))).all()
+    none = paired(np.empty((0, 4)), items(labels, sources, systems))
+    assert resampled_values(none, counts, Measure(statistic, level)).shape == (2, 0)
 
 
 def test_drawn_counts_are_multinomial_and_repeatable():

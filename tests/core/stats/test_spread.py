@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from core.stats import align_with_intervals, compare_judges, paired, paired_difference, with_interval
+from core.records import Measure
+from core.stats import align, align_each, compare_judges, paired_difference
 from core.stats import spread as under_test
+from core.stats.alignment import measured
+from core.stats.claims import TOO_ALIKE, TOO_FEW, UNKNOWN, UNVARYING
+from core.stats.items import paired
 from core.stats.levels import level_values
-from core.stats.spread import TOO_FEW, UNKNOWN, UNVARYING, leave_outs, spread_of
+from core.stats.resampling import leave_outs
+from tests.core.stats.arrays import items
 
 ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 STATISTICS = tuple(ORACLES)
@@ -26,8 +31,9 @@ def task(n_sources=12, size=5, seed=3, noises=(0.7, 0.7, 2.0)):
 
 
 def spread(scores, labels, sources, statistic="pearson", level="dataset"):
-    data = paired(scores, labels, sources)
-    return spread_of(data, np.random.default_rng(0), 200, statistic=statistic, level=level)
+    found = measured(paired(scores, items(labels, sources)), Measure(statistic, level), 200, 0).spread
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -46,9 +52,7 @@ def test_dataset_level_is_the_jackknife_written_out(statistic):
     def error(values):
         return np.sqrt(11 / 12 * ((values - values.mean()) ** 2).sum())
 
-    found = align_with_intervals(
-        scores, labels, sources, statistic=statistic, level="dataset", generator=np.random.default_rng(0)
-    )
+    found = align_each(scores, items(labels, sources), Measure(statistic, "dataset"), seed=0)
     for k, one in enumerate(found):
         expected = np.tanh(z[k] + np.array([-1, 1]) * t * error(z_left[k]))
         assert (one.interval.low, one.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
@@ -73,9 +77,7 @@ def test_sample_level_tests_paired_differences_as_scipy_does():
         ]
     )
     expected = scipy_stats.ttest_rel(*by_source)
-    found = paired_difference(
-        *scores, labels, sources, statistic="spearman", level="sample", generator=np.random.default_rng(0)
-    )
+    found = paired_difference(*scores, items(labels, sources), Measure("spearman", "sample"), seed=0)
     assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
     ends = expected.confidence_interval(0.95)
     assert (found.interval.low, found.interval.high) == pytest.approx((ends.low, ends.high), abs=1e-12)
@@ -87,9 +89,7 @@ def test_sample_level_of_one_judge_is_the_jackknife_of_the_mean():
     c = np.array([scipy_stats.kendalltau(scores[0][sources == s], labels[sources == s]).statistic for s in range(12)])
     z = np.arctanh([np.delete(c, k).mean() for k in range(12)])
     reach = scipy_stats.t.ppf(0.975, 11) * np.sqrt(((z - z.mean()) ** 2).sum())
-    found = with_interval(
-        scores[0], labels, sources, statistic="kendall", level="sample", generator=np.random.default_rng(0)
-    )
+    found = align(scores[0], items(labels, sources), Measure("kendall", "sample"), seed=0)
     expected = np.tanh(np.arctanh(c.mean()) + np.array([-reach, reach]))
     assert (found.interval.low, found.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
 
@@ -97,16 +97,14 @@ def test_sample_level_of_one_judge_is_the_jackknife_of_the_mean():
 def test_left_out_sources_are_no_degrees_of_freedom():
     scores, labels, sources = task()
     labels[sources == 4] = 3.0
-    found = paired_difference(
-        scores[0], scores[2], labels, sources, statistic="pearson", level="sample", generator=np.random.default_rng(0)
-    )
+    found = paired_difference(scores[0], scores[2], items(labels, sources), Measure("pearson", "sample"), seed=0)
     assert found.a.n_groups == 11
     assert found.interval.method == "t over 11 sources, t(10)"
 
 
 def test_very_many_sources_go_out_in_groups(monkeypatch):
     scores, labels, sources = task(n_sources=900, size=1)
-    rows = leave_outs(900, np.random.default_rng(1))
+    rows = leave_outs(900, under_test.MOST_PIECES, np.random.default_rng(1))
     assert rows.shape == (under_test.MOST_PIECES, 900)
     assert ((rows == 0).sum(axis=0) == 1).all()
     assert set((rows == 0).sum(axis=1)) == {2, 3}
@@ -128,14 +126,14 @@ def test_very_many_sources_go_out_in_groups(monkeypatch):
 def test_under_eight_sources_there_is_an_interval_and_no_p(level):
     scores, labels, sources = task(n_sources=7, noises=(0.3, 3.0))
     systems = np.tile(np.arange(5), 7)
-    chosen = {"statistic": "pearson", "level": level, "generator": np.random.default_rng(0)}
-    found = paired_difference(*scores, labels, sources, systems, **chosen)
+    chosen = {"measure": Measure("pearson", level), "seed": 0}
+    found = paired_difference(*scores, items(labels, sources, systems), **chosen)
     assert (found.p, found.p_reason) == (None, TOO_FEW)
     assert found.interval is not None
     assert found.as_json()["p_reason"] == "fewer than 8 sources: a test cannot be trusted"
-    table = compare_judges(scores, labels, sources, systems, **chosen)
-    assert np.isnan(table.p).all()
-    assert np.isnan(table.williams_p).all()
+    table = compare_judges(scores, items(labels, sources, systems), **chosen)
+    assert np.isnan(table.p_holm).all()
+    assert np.isnan(table.williams_p_holm).all()
     assert table.pair(0, 1).p_reason == TOO_FEW
 
 
@@ -186,7 +184,7 @@ def test_leaving_a_source_out_may_make_it_perfect():
     labels = np.arange(10.0)
     scores = labels.copy()
     scores[[3, 4]] = scores[[4, 3]]
-    found = with_interval(scores, labels, statistic="kendall", level="dataset", generator=np.random.default_rng(0))
+    found = align(scores, items(labels), Measure("kendall", "dataset"), seed=0)
     assert 0.5 < found.interval.low < found.value < found.interval.high == 1.0
     assert found.interval.method == "jackknife over 10 sources, t(9)"
 
@@ -196,11 +194,11 @@ def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
     sources, systems = np.repeat(np.arange(10), 6), np.tile(np.arange(6), 10)
     truth = 0.5 * np.arange(6.0)[systems] + rng.normal(size=60)
     labels = np.clip(np.rint(2 + truth), 1, 5)
-    data = paired(truth + rng.normal(size=60), labels, sources, systems)
-    found = spread_of(data, np.random.default_rng(2), 500, statistic="pearson", level="system")
+    data = paired(truth + rng.normal(size=60), items(labels, sources, systems))
+    found = measured(data, Measure("pearson", "system"), 500, 2).spread
     drawn = under_test.draw_counts(np.random.default_rng(2), 10, 500)
-    values = under_test.resampled_values(data, drawn, statistic="pearson", level="system")[:, 0]
-    value = level_values(data, statistic="pearson", level="system")[0]
+    values = under_test.resampled_values(data, drawn, Measure("pearson", "system"))[:, 0]
+    value = level_values(data, Measure("pearson", "system")).values[0]
     reach = scipy_stats.t.ppf(0.975, 9) * np.sqrt(10 / 9 * ((values - value) ** 2).mean())
     interval = found.interval(0)
     assert (interval.low, interval.high) == pytest.approx((max(value - reach, -1), min(value + reach, 1)), abs=1e-9)
@@ -247,4 +245,4 @@ def test_judges_that_few_sources_tell_apart_have_no_p(apart, tested):
     found = spread(np.stack([first, second]), labels, sources, "spearman", "sample").difference(0, 1)
     assert found.interval is not None
     assert (found.p is not None) == tested
-    assert found.reason == ("" if tested else under_test.TOO_ALIKE)
+    assert found.reason == ("" if tested else TOO_ALIKE)

@@ -24,8 +24,9 @@ from core.judging.styles import Style, sampling_of
 from core.progress import Silent
 from core.providers.base import Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
-from core.records import Criteria, GoldenSet, Provenance
+from core.records import Criteria, GoldenSet, Measure, Provenance
 from core.settings import Settings
+from core.stats import LabelledItems
 from core.stats.pilot import pilot_forecast
 from tests.replies import said
 
@@ -287,7 +288,11 @@ def test_a_pilot_forecasts_what_more_samples_bring(
     asked = [k for k, item_id in enumerate(golden.item_ids) if item_id in found.finished[0].replies]
     samples = [[float(text) for text in found.finished[0].replies[golden.item_ids[k]]] for k in asked]
     expected = pilot_forecast(
-        samples, golden.labels("coherence")[asked], statistic="spearman", level="dataset", ns=(1, 40), resamples=0
+        samples,
+        LabelledItems.from_arrays(golden.labels("coherence")[asked]),
+        Measure("spearman", "dataset"),
+        ns=(1, 40),
+        resamples=0,
     )
     assert [told.points[0].value, told.points[-1].value] == pytest.approx([one.alignment for one in expected])
     assert told.points[2].value == pytest.approx(several.alignment.value)  # 5 samples are what it had

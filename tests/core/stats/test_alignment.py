@@ -1,4 +1,4 @@
-"""core.stats.intervals: coverage, what has no interval, and paired differences."""
+"""core.stats.alignment: coverage, what has no interval, and paired differences."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from core.stats import (
-    align_scores,
-    align_with_intervals,
-    paired_difference,
-    with_interval,
-)
+from core.records import Measure
+from core.stats import align, align_each, paired_difference
+from tests.core.stats.arrays import items
 
 NAN = np.nan
 BETWEEN, WITHIN = 0.6, 0.4
@@ -53,9 +50,7 @@ def coverage(statistic, level, by_item=False, repetitions=300):
         rng = np.random.default_rng([17, seed])
         drawn = draw_clustered(rng)
         sources = np.arange(drawn.labels.size) if by_item else drawn.sources
-        found = with_interval(
-            drawn.scores, drawn.labels, sources, statistic=statistic, level=level, resamples=250, generator=rng
-        )
+        found = align(drawn.scores, items(drawn.labels, sources), Measure(statistic, level), resamples=250, seed=rng)
         hits += found.interval.low <= truth <= found.interval.high
     return hits / repetitions
 
@@ -89,10 +84,8 @@ MADE = {
 @pytest.mark.parametrize("statistic", ["pearson", "spearman", "kendall"])
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_interval_stands_beside_the_plain_value(task, statistic, level):
-    plain = align_scores(*task, statistic=statistic, level=level)
-    found = align_with_intervals(
-        *task, statistic=statistic, level=level, resamples=200, generator=np.random.default_rng(1)
-    )
+    plain = align_each(task[0], items(*task[1:]), Measure(statistic, level))
+    found = align_each(task[0], items(*task[1:]), Measure(statistic, level), resamples=200, seed=1)
     for before, after in zip(plain, found, strict=True):
         assert (after.value, after.n, after.n_groups) == (before.value, before.n, before.n_groups)
         assert after.interval.low <= after.value <= after.interval.high
@@ -104,63 +97,41 @@ def test_interval_stands_beside_the_plain_value(task, statistic, level):
 
 def test_one_candidate_is_the_same_alone_and_among_others(task):
     scores, *rest = task
-    together = align_with_intervals(
-        scores, *rest, statistic="spearman", level="dataset", resamples=99, generator=np.random.default_rng(2)
-    )
-    alone = with_interval(
-        scores[1], *rest, statistic="spearman", level="dataset", resamples=99, generator=np.random.default_rng(2)
-    )
+    together = align_each(scores, items(*rest), Measure("spearman", "dataset"), resamples=99, seed=2)
+    alone = align(scores[1], items(*rest), Measure("spearman", "dataset"), resamples=99, seed=2)
     assert alone == together[1]
-
-
-def test_confidence_widens(task):
-    scores, *rest = task
-    narrow, wide = (
-        with_interval(
-            scores[1],
-            *rest,
-            statistic="kendall",
-            level="sample",
-            confidence=confidence,
-            generator=np.random.default_rng(3),
-        ).interval
-        for confidence in (0.5, 0.99)
-    )
-    assert wide.low < narrow.low < narrow.high < wide.high
 
 
 def test_no_interval_for_one_source_or_an_undefined_value(task):
     scores, labels, *_ = task
-    arguments = {"statistic": "pearson", "level": "dataset", "generator": np.random.default_rng(4)}
-    one_source = with_interval(scores[0], labels, np.zeros(labels.size), **arguments)
+    arguments = {"measure": Measure("pearson", "dataset"), "seed": 4}
+    one_source = align(scores[0], items(labels, np.zeros(labels.size)), **arguments)
     assert one_source.value is not None
     assert one_source.interval is None
-    constant = with_interval(np.ones(labels.size), labels, np.arange(labels.size), **arguments)
+    constant = align(np.ones(labels.size), items(labels, np.arange(labels.size)), **arguments)
     assert (constant.value, constant.interval) == (None, None)
-    unlabelled = with_interval(scores[0], np.full(labels.size, NAN), np.arange(labels.size), **arguments)
+    unlabelled = align(scores[0], items(np.full(labels.size, NAN), np.arange(labels.size)), **arguments)
     assert (unlabelled.value, unlabelled.interval, unlabelled.reason) == (None, None, "no item has a label")
 
 
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_difference_of_a_good_and_a_bad_judge(task, level):
     scores, *rest = task
-    arguments = {"statistic": "spearman", "level": level, "resamples": 400}
-    found = paired_difference(scores[0], scores[2], *rest, **arguments, generator=np.random.default_rng(5))
+    arguments = {"measure": Measure("spearman", level), "resamples": 400}
+    found = paired_difference(scores[0], scores[2], items(*rest), seed=5, **arguments)
     assert found.value == pytest.approx(found.a.value - found.b.value, abs=1e-15)
     assert found.n == 180
     if level != "system":
         assert found.interval.low > 0.0
         assert found.p < 1e-6
-    mirrored = paired_difference(scores[2], scores[0], *rest, **arguments, generator=np.random.default_rng(5))
+    mirrored = paired_difference(scores[2], scores[0], items(*rest), seed=5, **arguments)
     assert (mirrored.value, mirrored.p) == (-found.value, pytest.approx(found.p, rel=1e-9))
     assert (mirrored.interval.low, mirrored.interval.high) == pytest.approx((-found.interval.high, -found.interval.low))
 
 
 def test_difference_of_a_judge_with_itself_is_zero(task):
     scores, *rest = task
-    found = paired_difference(
-        scores[1], scores[1], *rest, statistic="kendall", level="dataset", generator=np.random.default_rng(6)
-    )
+    found = paired_difference(scores[1], scores[1], items(*rest), Measure("kendall", "dataset"), seed=6)
     assert (found.value, found.interval.low, found.interval.high, found.p) == (0.0, 0.0, 0.0, 1.0)
     assert found.as_json()["interval"] == [0.0, 0.0]
 
@@ -168,16 +139,7 @@ def test_difference_of_a_judge_with_itself_is_zero(task):
 def test_pairing_makes_the_difference_sharper_than_two_intervals(task):
     scores, labels, sources, systems = task
     near = scores[1] + np.random.default_rng(7).normal(scale=0.2, size=labels.size)
-    found = paired_difference(
-        scores[1],
-        near,
-        labels,
-        sources,
-        systems,
-        statistic="pearson",
-        level="dataset",
-        generator=np.random.default_rng(8),
-    )
+    found = paired_difference(scores[1], near, items(labels, sources, systems), Measure("pearson", "dataset"), seed=8)
     width = found.interval.high - found.interval.low
     assert width < 0.5 * (found.a.interval.high - found.a.interval.low)
 
@@ -186,8 +148,8 @@ def test_difference_uses_the_common_items_only(task):
     scores, labels, sources, systems = task
     a, b, gold = scores[0].copy(), scores[1].copy(), labels.copy()
     a[:10], b[5:20], gold[30] = NAN, NAN, NAN
-    arguments = {"statistic": "pearson", "level": "dataset"}
-    found = paired_difference(a, b, gold, sources, systems, **arguments, generator=np.random.default_rng(9))
+    arguments = {"measure": Measure("pearson", "dataset")}
+    found = paired_difference(a, b, items(gold, sources, systems), seed=9, **arguments)
     kept = np.setdiff1d(np.arange(20, 180), [30])
     expected = [np.corrcoef(side[kept], gold[kept])[0, 1] for side in (a, b)]
     assert found.n == kept.size == 159
@@ -198,14 +160,7 @@ def test_difference_uses_the_common_items_only(task):
 def test_undefined_difference_says_which_side(task):
     scores, labels, sources, systems = task
     found = paired_difference(
-        scores[0],
-        np.ones(labels.size),
-        labels,
-        sources,
-        systems,
-        statistic="kendall",
-        level="dataset",
-        generator=np.random.default_rng(10),
+        scores[0], np.ones(labels.size), items(labels, sources, systems), Measure("kendall", "dataset"), seed=10
     )
     assert (found.value, found.interval, found.p) == (None, None, None)
     assert found.reason == "second judge: all scores are equal (item by item)"
@@ -219,7 +174,7 @@ def test_a_false_difference_is_seldom_called_significant():
         drawn = draw_clustered(rng, n_sources=100)
         a, b = (drawn.scores + rng.normal(size=drawn.labels.size) for _ in range(2))
         found = paired_difference(
-            a, b, drawn.labels, drawn.sources, statistic="pearson", level="dataset", resamples=200, generator=rng
+            a, b, items(drawn.labels, drawn.sources), Measure("pearson", "dataset"), resamples=200, seed=rng
         )
         called += found.p <= 0.05
     assert 0.01 <= called / 200 <= 0.10
