@@ -4,41 +4,29 @@
 
     read_table(path) ── Table ──> propose_mapping(columns, rows) ── Mapping (correctable: with_role, with_kind)
                           └────────────┬──────────────┘
-    build_golden(table, mapping, scales) ── BuiltGolden(golden | None, findings, …) ── as_check_json / summarise
+    build_golden(table, mapping, scales) ── BuiltGolden(golden | None, findings, …) ── as_check_json
     read_upload(data, name) is read_table for a file that somebody sent
     load_golden(path) is all of it in one call and raises GoldenError; load_items(path) does without labels
     check_file(path) is as_check_json of a file, findings instead of an error
     split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── Fold
 
 Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX.  The content of a file decides the
-digest, not its format.  `usable_aspect(golden, aspect)` is the one guard before an aspect is used.
+digest, not its format.  `check.usable_aspect(golden, aspect)` is the one guard before an aspect is used.
 """
 
-from core.data.check import GroupFacts, group_facts, usable_aspect
-from core.data.fields import Layout, Mapping, RatingColumn, is_role
+from core.data.columns import Mapping, propose_mapping
 from core.data.golden import BuiltGolden, as_check_json, build_golden, check_file, load_golden, load_items
-from core.data.propose import propose_mapping
-from core.data.scale import FoundScale, find_scale
-from core.data.split import Fold, inner_fold, split_sources
-from core.data.tables import Table, TableFile, open_table, read_table, read_upload
+from core.data.split import inner_fold, split_sources
+from core.data.tables import Table, open_table, read_table, read_upload
 
 __all__ = [
     "BuiltGolden",
-    "Fold",
-    "FoundScale",
-    "GroupFacts",
-    "Layout",
     "Mapping",
-    "RatingColumn",
     "Table",
-    "TableFile",
     "as_check_json",
     "build_golden",
     "check_file",
-    "find_scale",
-    "group_facts",
     "inner_fold",
-    "is_role",
     "load_golden",
     "load_items",
     "open_table",
@@ -46,5 +34,4 @@ __all__ = [
     "read_table",
     "read_upload",
     "split_sources",
-    "usable_aspect",
 ]

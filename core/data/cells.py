@@ -130,21 +130,23 @@ def parse_json(text: str) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return None if is_deep(value) else value
+    return None if n_values(value) is None else value
 
 
-def is_deep(value: Any) -> bool:
-    """Whether lists and objects lie in one another more than `MAX_DEPTH` deep."""
-    level, depth = [value], -1
-    while level:
-        depth += 1
+def n_values(value: Any) -> int | None:
+    """How many values lie in lists and objects, at any depth; None where they are nested beyond `MAX_DEPTH`."""
+    level, count = [value] if isinstance(value, (list, dict)) else [], 0
+    for _ in range(MAX_DEPTH + 1):
+        if not level:
+            return count
+        count += sum(map(len, level))
         level = [
             inner
             for held in level
-            if isinstance(held, (list, dict))
             for inner in (held.values() if isinstance(held, dict) else held)
+            if isinstance(inner, (list, dict)) and inner
         ]
-    return depth > MAX_DEPTH
+    return None
 
 
 def read_id(cell: Any) -> str:
@@ -159,3 +161,9 @@ def read_id(cell: Any) -> str:
 def clean_text(text: str) -> str:
     """`text` with lone surrogates and NUL, which no store or file can hold, replaced by U+FFFD."""
     return text if text.isascii() and "\x00" not in text else _SURROGATES.sub("\ufffd", text)
+
+
+def folded(column: str) -> str:
+    """A column name in the form aliases are compared in: ``"Item ID"``, ``"itemId"`` → ``"item_id"``."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
+    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")

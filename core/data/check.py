@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.data.fields import Mapping
+from core.data.columns import Mapping
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
-from core.data.labels import AspectCells
+from core.data.labels import AspectCells, Label
 from core.data.labels_needed import ENOUGH_IN_ALL
 from core.errors import AspectError
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, Scale
@@ -72,6 +72,7 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:
     """Findings on the `columns` of the file; False when there is nothing to build items from."""
+    file_has = f"The file has: {', '.join(mapping.columns)[:500]}."
     for role, column in mapping.roles.items():
         if column not in columns:
             log.add("error", f"The mapping reads {role} from a column that the file does not have.", column=column)
@@ -85,17 +86,11 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
     if mapping.unused:
         log.add("note", f"Columns that play no part: {', '.join(mapping.unused)[:500]}.")
     if labels_needed and not mapping.aspects and "value" not in mapping.roles:
-        log.add("error", f"No column of human labels was found (human_<aspect>). The file has: {_names(mapping)}.")
+        log.add("error", f"No column of human labels was found (human_<aspect>). {file_has}")
     if "target" not in mapping.roles:
-        log.add(
-            "error", f"No column was recognised as target, the text that is judged. The file has: {_names(mapping)}."
-        )
+        log.add("error", f"No column was recognised as target, the text that is judged. {file_has}")
         return False
     return True
-
-
-def _names(mapping: Mapping) -> str:
-    return ", ".join(mapping.columns)[:500]
 
 
 def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
@@ -137,31 +132,27 @@ def check_scale(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
     """An error for every gold label or rating outside `scale`, with its row and column."""
     way_out = "correct it." if scale.given else "correct it, or confirm another scale."
     fitted = "" if scale.given else " that the other labels fit"
-    if cells.gold_given:
-        for value, place in zip(cells.gold, cells.gold_places, strict=True):
-            if value is not None and place is not None and not scale.holds(value):
-                message = f"{value:g} lies outside the scale {scale}{fitted}; {way_out}"
-                log.add("error", message, row=place.row, column=place.column, kind="scale")
-    for rating, where in zip(cells.ratings, cells.rating_places, strict=True):
-        if not scale.holds(rating.value):
-            message = f"{rating.value:g} by {rating.rater_id} lies outside the scale {scale}{fitted}; {way_out}"
-            log.add("error", message, row=where.row, column=where.column, kind="scale")
+    for label in (*(cells.gold if cells.gold_given else ()), *cells.ratings):
+        if label is not None and not scale.holds(label.value):
+            by = f" by {label.rater}" if label.rater else ""
+            message = f"{label.value:g}{by} lies outside the scale {scale}{fitted}; {way_out}"
+            log.add("error", message, row=label.row, column=label.column, kind="scale")
 
 
 def check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog) -> None:
     """Findings on one aspect: unusable, constant labels, constant or small groups, gold against ratings."""
-    labels = np.array([np.nan if value is None else value for value in cells.gold])
+    labels = np.array([np.nan if value is None else value for value in cells.values])
     n = int(np.isfinite(labels).sum())
-    column = next((place.column for place in cells.gold_places if place is not None), None)
     if n < 2:
-        log.add("warning", f"{cells.aspect} has {n} label(s) and cannot be used; at least 2 are needed.", column=column)
+        message = f"{cells.aspect} has {n} label(s) and cannot be used; at least 2 are needed."
+        log.add("warning", message, column=cells.column)
     elif np.nanmin(labels) == np.nanmax(labels):
         message = f"All {n} labels of {cells.aspect} are {np.nanmin(labels):g}: no alignment can be computed with them."
-        log.add("warning", message, column=column)
+        log.add("warning", message, column=cells.column)
     else:
-        _check_groups(cells.aspect, group_facts(labels, rows.items), column, log)
+        _check_groups(cells.aspect, group_facts(labels, rows.items), cells.column, log)
     if cells.gold_given:
-        _check_means(cells, scale, rows, log)
+        _check_means(cells, scale, log)
 
 
 def _check_groups(aspect: str, facts: GroupFacts, column: str | None, log: FindingLog) -> None:
@@ -180,22 +171,17 @@ def _check_groups(aspect: str, facts: GroupFacts, column: str | None, log: Findi
         log.add("warning" if facts.n_constant > facts.n_groups / 2 else "note", message, column=column)
 
 
-def _check_means(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog) -> None:
+def _check_means(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
     """Gold labels that differ from the mean of the unnamed panel's ratings (a median would, and is no fault)."""
-    given: dict[int, list[float]] = {}
-    for rating, panel in zip(cells.ratings, cells.panels, strict=True):
-        if not panel:
-            given.setdefault(rows.positions[rating.item_id], []).append(rating.value)
     tolerance = _ROUNDING * (scale.high - scale.low)
-    apart: list[int] = []
-    for position, values in given.items():
-        gold = cells.gold[position]
-        if gold is not None and abs(gold - sum(values) / len(values)) > tolerance:
-            apart.append(position)
+    apart: list[Label] = []
+    for position, mean in cells.means(panels=False).items():
+        label = cells.gold[position]
+        if label is not None and abs(label.value - mean) > tolerance:
+            apart.append(label)
     if apart:
-        place = cells.gold_places[apart[0]]
         message = (
             f"In {len(apart)} items the label of {cells.aspect} is not the mean of its ratings (first here); "
             "the label is used as it is."
         )
-        log.add("note", message, row=place.row if place else None, column=place.column if place else None)
+        log.add("note", message, row=apart[0].row, column=apart[0].column)

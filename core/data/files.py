@@ -164,7 +164,7 @@ class Source:
 def open_source(
     file: str | Path | bytes, name: str | None = None, *, suffix: str | None = None, max_mb: float | None = USUAL_MB
 ) -> Source:
-    """A file to be read, by its path or by the bytes of an upload (then `name` tells its format).
+    """A file to be read, by its path or by the bytes of an upload (then `name` gives its format).
 
     `suffix` is the format whatever the name says; gzip is then known by its content.  `max_mb` bounds the file and
     what it unpacks to, which is never more than 32 MB and 100 times its own size; None takes a file of any length.
@@ -187,7 +187,7 @@ def open_source(
 
 
 def suffix_of(name: str) -> str | None:
-    """The ending that tells the format, e.g. ``".jsonl.gz"``; None for one that is not known."""
+    """The ending that gives the format, e.g. ``".jsonl.gz"``; None for one that is not known."""
     low = name.lower()
     return next((suffix for suffix in (*PACKED, *SUFFIXES) if low.endswith(suffix)), None)
 

@@ -1,4 +1,4 @@
-"""Collecting findings, so that a file with a thousand bad cells tells of the first few and of how many more."""
+"""Collecting findings, so that of a thousand bad cells the first few are shown and the rest counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file → a frozen golden set with findings, or findings alone where an error forbids its use; what `check` tells."""
+"""A file → a frozen golden set with findings, or findings alone where an error forbids its use; the JSON of `check`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any
 
 from core.data.cells import clean_text
 from core.data.check import check_aspect, check_items, check_mapping, check_scale, group_facts
-from core.data.fields import Mapping
+from core.data.columns import Mapping, propose_mapping
 from core.data.files import MAX_GOLDEN_ROWS, USUAL_MB
 from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.labels import AspectCells, read_labels, read_metrics
 from core.data.labels_needed import few_labels
-from core.data.propose import propose_mapping
-from core.data.scale import find_scale
+from core.data.scale import find_scale, is_usual
 from core.data.split import calibration_labels
 from core.data.tables import Table, read_table
 from core.errors import AspectError, GoldenError
-from core.records import AspectLabels, Finding, GoldenSet, Scale
+from core.records import AspectLabels, Finding, GoldenSet, Rating, Scale
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,11 @@ def build_golden(
         kind=mapping.kind,
         items=tuple(rows.items),
         aspects=labels,
-        ratings=tuple(rating for aspect in sorted(labels) for rating in aspects[aspect].ratings),
+        ratings=tuple(
+            Rating(rows.items[label.position].item_id, label.rater, aspect, label.value)
+            for aspect in sorted(labels)
+            for label in aspects[aspect].ratings
+        ),
         metrics=read_metrics(table, mapping, rows, log),
         given_split=tuple(rows.given_split) if any(rows.given_split) else (),
     )
@@ -136,7 +139,7 @@ def _all_labels(
     if unknown and aspects:
         raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
     labels = {aspect: _labels(cells, scales.get(aspect), rows, log) for aspect, cells in aspects.items()}
-    usable = {aspect: found for aspect, found in labels.items() if found is not None}
+    usable = {aspect: checked for aspect, checked in labels.items() if checked is not None}
     if aspects and not usable:
         log.add("error", "There is not one human label in the file.")
     return usable
@@ -144,23 +147,21 @@ def _all_labels(
 
 def _labels(cells: AspectCells, given: Scale | None, rows: ItemRows, log: FindingLog) -> AspectLabels | None:
     """Labels with their scale, checked; None (with a finding) when the aspect has no label at all."""
-    gold = [value for value in cells.gold if value is not None]
+    gold = [label.value for label in cells.gold if label is not None]
     if not gold:
         log.add("warning", f"{cells.aspect} has no labels and is left out.")
         return None
     scale = given
     if scale is None:
-        proposed = find_scale(gold if cells.gold_given else (), [rating.value for rating in cells.ratings])
-        scale = proposed.scale
-        if not proposed.usual:
-            column = next(place.column for place in cells.gold_places if place is not None)
+        scale = find_scale(gold if cells.gold_given else (), [label.value for label in cells.ratings])
+        if not is_usual(scale):
             message = f"The labels of {cells.aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
-            log.add("warning", message, column=column)
+            log.add("warning", message, column=cells.column)
     elif not scale.low < scale.high:
         raise GoldenError(f"The scale of {cells.aspect!r} must run from low to high, {scale} came.")
     check_scale(cells, scale, log)
     check_aspect(cells, scale, rows, log)
-    return AspectLabels(cells.aspect, scale, tuple(cells.gold))
+    return AspectLabels(cells.aspect, scale, cells.values)
 
 
 def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log: FindingLog) -> None:
@@ -168,9 +169,8 @@ def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log
     for aspect, labels in draft.aspects.items():
         n = calibration_labels(draft, aspect)
         if n is not None and (words := few_labels(n, refining=True)):
-            column = next(place.column for place in aspects[aspect].gold_places if place is not None)
             message = f"{aspect} has {labels.n_labelled} labels; half of the sources give {words}"
-            log.add("warning", message, column=column)
+            log.add("warning", message, column=aspects[aspect].column)
 
 
 def stem(name: str) -> str:

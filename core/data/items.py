@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.data.cells import read_id, shown
-from core.data.fields import Mapping
+from core.data.columns import Mapping
 from core.data.findings import FindingLog
 from core.data.kinds import reference_texts, source_text, target_text
 from core.data.tables import Table
@@ -19,6 +19,10 @@ LONGEST_TEXT = 1_000_000
 LONGEST_NAME = 500
 KEPT_TEXTS = 1_000
 """Sources kept while reading, so that the items of one source share its text; far apart they are read anew."""
+ITEM_ROLES = ("item_id", "target", "source_id", "system_id", "source", "context", "references")
+_NO_COLUMN = "\0"
+"""No column has this name: readers of files replace the character."""
+
 _MOJIBAKE = re.compile("Ã[\x80-\xbf]|â€[™œ\x9d“”\x80-\xa0]|\ufffd")
 
 
@@ -55,28 +59,25 @@ class RowReader:
 
     def __init__(self, mapping: Mapping, log: FindingLog) -> None:
         self.roles, self.log = mapping.roles, log
+        self.columns = [mapping.roles.get(role, _NO_COLUMN) for role in ITEM_ROLES]
         self.long = mapping.layout == "long"
         self.texts: dict[str, str] = {}
 
     def read(self, number: int, row: abc.Mapping[str, Any]) -> Item:
         """The item of row `number` (from 1); its `source_id` is empty where the row names none."""
-
-        def cell(role: str) -> Any:
-            column = self.roles.get(role)
-            return None if column is None else row.get(column)
-
+        item_id, target, source_id, system_id, source, context, references = map(row.get, self.columns)
         return Item(
-            item_id=self.item_id(number, cell("item_id")),
-            target=self.text(number, "target", cell("target")),
-            source_id=self.name(number, "source_id", cell("source_id")),
-            system_id=self.name(number, "system_id", cell("system_id")),
-            source=self.text(number, "source", cell("source")),
-            context=self.text(number, "context", cell("context")),
-            references=self.references(number, cell("references")),
+            item_id=self.item_id(number, item_id),
+            target=self.text(number, "target", target),
+            source_id=self.name(number, "source_id", source_id),
+            system_id=self.name(number, "system_id", system_id),
+            source=self.text(number, "source", source),
+            context=self.text(number, "context", context),
+            references=self.references(number, references),
         )
 
     def name(self, number: int, role: str, cell: Any) -> str:
-        name = read_id(cell)
+        name = "" if cell is None else read_id(cell)
         if len(name) > LONGEST_NAME:
             message = (
                 f"The {role} has {len(name)} characters; at most {LONGEST_NAME} are allowed: is this the right column?"
@@ -85,6 +86,8 @@ class RowReader:
         return name[:LONGEST_NAME]
 
     def references(self, number: int, cell: Any) -> tuple[str, ...]:
+        if cell is None or cell == "":
+            return ()
         texts = reference_texts(cell)
         for text in texts:
             if len(text) > LONG_TEXT:

@@ -10,9 +10,16 @@ from collections import abc
 from dataclasses import dataclass
 from typing import Any
 
-from core.data.cells import clean_text, parse_json, read_list
-from core.data.fields import CONVERSATION_NAMES, DATA_NAMES, folded
+from core.data.cells import clean_text, folded, parse_json, read_list
 from core.records import ItemKind
+
+CONVERSATION_NAMES = frozenset(
+    "dialogue dialog conversation messages history dialogue_history dialog_history chat chat_history turns".split()
+)
+DATA_NAMES = frozenset(
+    "mr meaning_representation data triples tripleset triple_set table structured_data record".split()
+)
+"""Columns that hold a conversation or structured data by their name alone."""
 
 _SPEAKER_KEYS = ("role", "speaker", "from", "author", "name")
 _TEXT_KEYS = ("content", "text", "value", "utterance", "message")

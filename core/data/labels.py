@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, abc
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.data.cells import (
     AmbiguousCommaError,
@@ -19,13 +19,12 @@ from core.data.cells import (
     read_number,
     shown,
 )
-from core.data.fields import Mapping, RatingColumn
+from core.data.columns import Mapping, RatingColumn
 from core.data.files import MAX_LABELS
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
-from core.data.tables import Table
+from core.data.tables import Row, Table
 from core.errors import GoldenError
-from core.records import Rating
 
 MAX_ASPECTS = 200
 COMMA_ASKED = (
@@ -33,44 +32,53 @@ COMMA_ASKED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a label stands: data row (from 1) and column."""
+class Label(NamedTuple):
+    """A number and its cell: the position of its item, data row (from 1) and column; its rater and panel, if named."""
 
+    value: float
+    position: int
     row: int
     column: str
+    rater: str = ""
+    panel: str = ""
 
 
 @dataclass(slots=True)
 class AspectCells:
-    """The labels of one aspect: gold per item (None where missing) with their places, and ratings with theirs.
+    """The labels of one aspect: gold per item (None where missing), and ratings.
 
-    `gold_given` is False when gold labels are the means of the ratings.
+    `gold_given` is False when gold labels are the means of the ratings (then each stands where the first of them does).
     """
 
     aspect: str
-    gold: list[float | None]
-    gold_places: list[Place | None]
+    gold: list[Label | None]
     gold_given: bool = True
-    ratings: list[Rating] = field(default_factory=list)
-    rating_places: list[Place] = field(default_factory=list)
-    panels: list[str] = field(default_factory=list)
+    ratings: list[Label] = field(default_factory=list)
 
-    def add_rating(self, rating: Rating, place: Place, panel: str = "") -> None:
-        self.ratings.append(rating)
-        self.rating_places.append(place)
-        self.panels.append(panel)
+    @property
+    def values(self) -> tuple[float | None, ...]:
+        """Gold per item, None where missing."""
+        return tuple(None if label is None else label.value for label in self.gold)
 
-    def gold_from_ratings(self, positions: abc.Mapping[str, int]) -> None:
+    @property
+    def column(self) -> str | None:
+        """Where the first gold label stands."""
+        return next((label.column for label in self.gold if label is not None), None)
+
+    def means(self, *, panels: bool = True) -> dict[int, float]:
+        """Position of an item → the mean of its ratings; `panels`: those of named panels too."""
+        by_item: dict[int, list[float]] = {}
+        for label in self.ratings:
+            if panels or not label.panel:
+                by_item.setdefault(label.position, []).append(label.value)
+        return {position: fmean(values) for position, values in by_item.items()}
+
+    def gold_from_ratings(self) -> None:
         """Gold labels as means of the ratings of each item."""
-        self.gold_given = False
-        values: dict[int, list[float]] = {}
-        for rating, place in zip(self.ratings, self.rating_places, strict=True):
-            position = positions[rating.item_id]
-            values.setdefault(position, []).append(rating.value)
-            self.gold_places[position] = self.gold_places[position] or place
-        for position, given in values.items():
-            self.gold[position] = fmean(given)
+        self.gold_given, means = False, self.means()
+        for label in self.ratings:
+            if self.gold[label.position] is None:
+                self.gold[label.position] = Label(means[label.position], label.position, label.row, label.column)
 
 
 def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> dict[str, AspectCells]:
@@ -89,18 +97,19 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
         reader.read_ratings(rating_column)
     for aspect, cells in reader.aspects.items():
         if aspect not in mapping.gold_columns:
-            cells.gold_from_ratings(items.positions)
+            cells.gold_from_ratings()
     return reader.aspects
 
 
 def asks_about_commas(table: Table, mapping: Mapping) -> bool:
     """Whether a column of labels holds a number such as 1,234, and nothing shows what its comma stands for."""
     labels = {*mapping.gold_columns.values(), *(rating.column for rating in mapping.rating_columns)}
-    for column in labels | {mapping.roles[role] for role in ("value",) if role in mapping.roles}:
-        cells = [entry for row in table.rows for entry in read_list(row.get(column)) if isinstance(entry, str)]
-        if comma_in(cells) is None and any(is_ambiguous(cell) for cell in cells):
-            return True
-    return False
+    if "value" in mapping.roles:
+        labels.add(mapping.roles["value"])
+    return any(
+        comma_in(texts) is None and any(map(is_ambiguous, texts))
+        for texts in (_texts(table, column) for column in labels)
+    )
 
 
 def read_metrics(
@@ -126,35 +135,30 @@ class _Reader:
             n = len(self.items.items)
             if n * (len(self.aspects) + 1) > MAX_LABELS:
                 raise self.too_many(f"{n:,} items have room for labels on {len(self.aspects)} aspects")
-            self.aspects[aspect] = AspectCells(aspect, [None] * n, [None] * n)
+            self.aspects[aspect] = AspectCells(aspect, [None] * n)
         return self.aspects[aspect]
 
-    def filled(self, column: str) -> abc.Iterator[tuple[int, int, Any]]:
-        """(position of the row, position of its item, cell) of the cells that are not empty.
+    def filled(self, column: str) -> abc.Iterator[tuple[int, Row, int, Any]]:
+        """(number of the row, the row, position of its item, cell) of the cells that are not empty.
 
         In a wide file a row that repeats an id is left out: it is an error already.
         """
-        for index, (row, position) in enumerate(zip(self.table.rows, self.items.item_of_row, strict=True)):
+        rows = zip(self.table.rows, self.items.item_of_row, strict=True)
+        for number, (row, position) in enumerate(rows, start=1):
             cell = row.get(column)
-            if cell is not None and cell != "" and (self.long or self.items.row_of_item[position] == index + 1):
-                yield index, position, cell
+            if cell is not None and cell != "" and (self.long or self.items.row_of_item[position] == number):
+                yield number, row, position, cell
 
     def too_many(self, what: str) -> GoldenError:
         message = f"The file holds too many labels: {what}, and a golden set at most {MAX_LABELS:,}. Split it."
         return GoldenError(message, file=self.table.name)
 
-    def comma_of(self, column: str) -> Comma | None:
-        """What commas in a column's numbers stand for: as a person said, else as its other numbers show."""
-        if column not in self.commas:
-            cells = (entry for row in self.table.rows for entry in read_list(row.get(column)))
-            self.commas[column] = self.comma or comma_in(cells)
-        return self.commas[column]
-
     def number(self, cell: Any, row: int, column: str) -> float | None:
+        """The label in a cell; None, with an error where one came that cannot be read."""
         self.n_labels += 1
         if self.n_labels > MAX_LABELS:
             raise self.too_many("there are more ratings")
-        comma = self.comma_of(column) if isinstance(cell, str) and "," in cell else None
+        comma = self.comma_of(column, cell)
         try:
             value = read_number(cell, comma)
         except AmbiguousCommaError as problem:
@@ -165,52 +169,56 @@ class _Reader:
             return None
         if comma == "thousands":
             self.log.once("note", "Commas between thousands were left out.", row=row, column=column)
-        elif comma == "decimal" or has_decimal_comma(cell):
+        elif comma == "decimal" or (isinstance(cell, str) and has_decimal_comma(cell)):
             self.log.once("note", "Decimal commas were read as decimal points.", row=row, column=column)
         return value
 
+    def comma_of(self, column: str, cell: Any) -> Comma | None:
+        """What a comma in a column's cell stands for: as a person said, else as its other numbers show."""
+        if not isinstance(cell, str) or "," not in cell:
+            return None
+        if column not in self.commas:
+            self.commas[column] = self.comma or comma_in(_texts(self.table, column))
+        return self.commas[column]
+
     def read_gold(self, aspect: str, column: str) -> None:
         cells = self.cells_of(aspect)
-        for index, position, cell in self.filled(column):
+        for number, _, position, cell in self.filled(column):
             if isinstance(cell, (list, tuple)) or (isinstance(cell, str) and cell.lstrip()[:1] == "["):
                 message = f"One number was expected, {shown(cell)} came; name a column of lists ann_{aspect}."
-                self.log.add("error", message, row=index + 1, column=column, kind="label")
-                continue
-            cells.gold[position] = self.number(cell, index + 1, column)
-            cells.gold_places[position] = Place(index + 1, column)
+                self.log.add("error", message, row=number, column=column, kind="label")
+            elif (value := self.number(cell, number, column)) is not None:
+                cells.gold[position] = Label(value, position, number, column)
 
     def read_ratings(self, spec: RatingColumn) -> None:
         cells = self.cells_of(spec.aspect)
-        for index, position, cell in self.filled(spec.column):
+        for number, row, position, cell in self.filled(spec.column):
             entries = read_list(cell)
-            raters = self.raters(spec, index, len(entries))
-            place, item_id = Place(index + 1, spec.column), self.items.items[position].item_id
-            for slot, entry in enumerate(entries):
-                value = self.number(entry, index + 1, spec.column)
-                if value is not None:
-                    unnamed = f"{spec.panel or 'r'}{slot + 1}"
-                    rater = raters[slot] if raters else unnamed
-                    cells.add_rating(Rating(item_id, rater or unnamed, spec.aspect, value), place, spec.panel)
+            raters = self.raters(spec, number, row, len(entries)) or [""] * len(entries)
+            for slot, (entry, rater) in enumerate(zip(entries, raters, strict=True), start=1):
+                if (value := self.number(entry, number, spec.column)) is not None:
+                    name = rater or f"{spec.panel or 'r'}{slot}"
+                    cells.ratings.append(Label(value, position, number, spec.column, name, spec.panel))
 
-    def raters(self, spec: RatingColumn, index: int, n_ratings: int) -> list[str]:
+    def raters(self, spec: RatingColumn, number: int, row: Row, n_ratings: int) -> list[str]:
         """Rater ids of a row, or [] when they are not named or do not match the ratings in number.
 
         A rater named twice in one row counts as two ("W4", "W4 (2)"), so that no rating is lost.
         """
-        if spec.raters_column is None:
+        column = spec.raters_column
+        if column is None:
             return []
-        named = [read_id(name) for name in read_list(self.table.rows[index].get(spec.raters_column))]
-        where, column = index + 1, spec.raters_column
+        named = [read_id(name) for name in read_list(row.get(column))]
         if len(named) != n_ratings:
             message = f"{n_ratings} ratings but {len(named)} raters; the raters are numbered here instead."
-            self.log.add("warning", message, row=where, column=column, kind="raters")
+            self.log.add("warning", message, row=number, column=column, kind="raters")
             return []
         times: Counter[str] = Counter()
         for slot, name in enumerate(named):
             times[name] += 1
             if name and times[name] > 1:
                 message = "A rater is named twice in one row; the later rating counts as another rater's."
-                self.log.once("note", message, row=where, column=column)
+                self.log.once("note", message, row=number, column=column)
                 named[slot] = f"{name} ({times[name]})"
         return named
 
@@ -218,60 +226,62 @@ class _Reader:
         """One row a rating; gold labels are means over the raters.  The aspect is a cell or the column's name."""
         long_columns = {mapping.roles["value"]: ""} if {"aspect", "value"} <= mapping.roles.keys() else {}
         columns = long_columns or {column: aspect for aspect, column in mapping.gold_columns.items()}
-        given: dict[tuple[int, str, str], int] = {}
+        first_rows: dict[tuple[int, str, str], int] = {}
         for column, name in columns.items():
-            for index, position, cell in self.filled(column):
-                aspect = name or self.aspect_cell(mapping.roles["aspect"], index)
-                value = self.number(cell, index + 1, column)
+            for number, row, position, cell in self.filled(column):
+                aspect = name or self.aspect_cell(mapping.roles["aspect"], number, row)
+                value = self.number(cell, number, column)
                 if not aspect or value is None:
                     continue
-                rater = self.rater_cell(mapping.roles.get("annotator_id"), index, position, aspect)
-                first = given.setdefault((position, aspect, rater), index + 1)
-                if first != index + 1:
+                rater = self.rater_cell(row.get(mapping.roles.get("annotator_id", "")), position, aspect)
+                first = first_rows.setdefault((position, aspect, rater), number)
+                if first != number:
                     message = f"{shown(rater)} rated {aspect} of this item in row {first} already; keep one of the two."
-                    self.log.add("error", message, row=index + 1, column=column, kind="twice")
+                    self.log.add("error", message, row=number, column=column, kind="twice")
                     continue
-                rating = Rating(self.items.items[position].item_id, rater, aspect, value)
-                self.cells_of(aspect).add_rating(rating, Place(index + 1, column))
+                self.cells_of(aspect).ratings.append(Label(value, position, number, column, rater))
         for cells in self.aspects.values():
-            cells.gold_from_ratings(self.items.positions)
-            if "annotator_id" not in mapping.roles and len(cells.ratings) == sum(v is not None for v in cells.gold):
-                cells.gold_given = True
-                cells.ratings, cells.rating_places, cells.panels = [], [], []
+            cells.gold_from_ratings()
+            if "annotator_id" not in mapping.roles and len(cells.ratings) == len(cells.means()):
+                cells.gold_given, cells.ratings = True, []
         return self.aspects
 
-    def rater_cell(self, column: str | None, index: int, position: int, aspect: str) -> str:
+    def rater_cell(self, cell: Any, position: int, aspect: str) -> str:
         """The rater's id, or r1, r2, … in the order of an item's unnamed ratings."""
-        rater = read_id(self.table.rows[index].get(column)) if column else ""
-        if not rater:
-            self.unnamed[position, aspect] += 1
-            rater = f"r{self.unnamed[position, aspect]}"
-        return rater
+        if rater := read_id(cell):
+            return rater
+        self.unnamed[position, aspect] += 1
+        return f"r{self.unnamed[position, aspect]}"
 
-    def aspect_cell(self, column: str, index: int) -> str:
-        aspect = read_id(self.table.rows[index].get(column))[:200]
+    def aspect_cell(self, column: str, number: int, row: Row) -> str:
+        aspect = read_id(row.get(column))[:200]
         if not aspect:
-            self.log.add("error", "The aspect is missing.", row=index + 1, column=column, kind="aspect")
+            self.log.add("error", "The aspect is missing.", row=number, column=column, kind="aspect")
         elif aspect not in self.aspects and len(self.aspects) >= MAX_ASPECTS:
             message = f"More than {MAX_ASPECTS} different aspects: is this the right column?"
-            self.log.once("error", message, row=index + 1, column=column)
+            self.log.once("error", message, row=number, column=column)
             return ""
         return aspect
 
     def metric(self, column: str) -> tuple[float | None, ...]:
         values: list[float | None] = [None] * len(self.items.items)
-        for index, position, cell in self.filled(column):
+        for number, _, position, cell in self.filled(column):
             try:
-                comma = self.comma_of(column) if isinstance(cell, str) and "," in cell else None
-                numbers = [n for n in (read_number(entry, comma) for entry in read_list(cell)) if n is not None]
+                read = (read_number(entry, self.comma_of(column, entry)) for entry in read_list(cell))
+                numbers = [value for value in read if value is not None]
             except CellError as problem:
                 message = f"{_capital(problem)}; the metric is left out for this item."
-                self.log.add("warning", message, row=index + 1, column=column, kind="metric")
+                self.log.add("warning", message, row=number, column=column, kind="metric")
                 continue
             if len(numbers) > 1:
-                self.log.once("note", "The metric is a list; its mean is used.", row=index + 1, column=column)
+                self.log.once("note", "The metric is a list; its mean is used.", row=number, column=column)
             values[position] = fmean(numbers) if numbers else None
         return tuple(values)
+
+
+def _texts(table: Table, column: str) -> list[str]:
+    """The text cells of a column, and the texts in its lists."""
+    return [entry for row in table.rows for entry in read_list(row.get(column)) if isinstance(entry, str)]
 
 
 def _capital(problem: Exception) -> str:

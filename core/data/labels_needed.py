@@ -55,11 +55,11 @@ def few_labels(n: int, *, refining: bool = False) -> str:
             f"In measured runs, calibrating did worse than using no criteria in {some.share_below:.0%} of runs on "
             f"{some.n} labels, in {enough.share_below:.0%} on {enough.n}."
         )
-    said = f"{n} calibration labels: {ENOUGH} are advised ({ENOUGH_IN_ALL} in all with half of the sources held out)."
+    advice = f"{n} calibration labels: {ENOUGH} are advised ({ENOUGH_IN_ALL} in all with half of the sources held out)."
     if not refining:
-        return f"{said} {known}"
+        return f"{advice} {known}"
     return (
-        f"{said} {known} Do not refine with fewer: on {least.n} labels refining lowered the mean from "
+        f"{advice} {known} Do not refine with fewer: on {least.n} labels refining lowered the mean from "
         f"{_coefficient(UNREFINED)} to {_coefficient(least.calibrated)}."
     )
 

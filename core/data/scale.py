@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,24 +32,14 @@ MAX_STEPS = 20
 STRAY_SHARE = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class FoundScale:
-    """A proposed scale.  `usual` is False when none of the scales in use holds the values.
-
-    Strays: `scale` leaves out at most 2 % of the values (or one), each farther off than the scale is wide, such as a
-    99 among labels from 1 to 5.
-    """
-
-    scale: Scale
-    usual: bool = True
-
-
-def find_scale(gold: Sequence[float], ratings: Sequence[float] = ()) -> FoundScale:
+def find_scale(gold: Sequence[float], ratings: Sequence[float] = ()) -> Scale:
     """The narrowest scale in use that holds the values, with a step of 1, 0.5 or None (continuous).
 
     Steps are read from the individual `ratings` where there are any, for gold labels may be means of them.  A range
     that takes more than 20 steps counts as continuous.  Ends cannot be known from values alone (labels of a 1-5 scale
-    that never reach 5 read as 1-4): proposals are shown and can be confirmed.  ValueError without values.
+    that never reach 5 read as 1-4): proposals are shown and can be confirmed.  Strays are left outside: at most 2 % of
+    the values (or one), each farther off than the scale is wide, such as a 99 among labels from 1 to 5.  Where no scale
+    in use holds the values, its ends are theirs (`is_usual` says so).  ValueError without values.
     """
     values = np.asarray([*gold, *ratings], dtype=np.float64)
     if not values.size:
@@ -63,7 +52,12 @@ def find_scale(gold: Sequence[float], ratings: Sequence[float] = ()) -> FoundSca
         low, high = math.floor(values.min()), math.ceil(values.max())
         ends = (low, high if high > low else low + 1)
     step = find_step(np.asarray(ratings if len(ratings) else gold, dtype=np.float64), ends[1] - ends[0])
-    return FoundScale(Scale(float(ends[0]), float(ends[1]), step), usual=ends in USUAL)
+    return Scale(float(ends[0]), float(ends[1]), step)
+
+
+def is_usual(scale: Scale) -> bool:
+    """Whether the scale is one of those in use."""
+    return (scale.low, scale.high) in USUAL
 
 
 def find_step(values: FloatArray, width: float) -> float | None:

@@ -21,9 +21,10 @@ from typing import Any
 
 from core.confined.asking import Allowance, Reader, RefusedError
 from core.data import files
+from core.data.cells import MAX_DEPTH, n_values
 from core.data.files import USUAL_MB, Source, check_names, open_source
 from core.data.findings import FindingLog
-from core.data.text_rows import checked_values, column_names, csv_rows, json_rows, jsonl_rows, sniff_delimiter
+from core.data.text_rows import column_names, csv_rows, json_rows, jsonl_rows, sniff_delimiter
 from core.records import Finding
 
 SMALL = 1 << 20
@@ -41,7 +42,7 @@ Row = abc.Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows as they came: column → cell; an absent key is an empty cell.  `findings` tell of the reading itself."""
+    """Rows as they came: column → cell; an absent key is an empty cell.  `findings` are those of the reading itself."""
 
     name: str
     columns: tuple[str, ...]
@@ -54,7 +55,7 @@ class TableFile:
     """A file whose rows can be read as often as wanted.  `most_rows`: how many at most; None for any number.
 
     `encoding` and `delimiter` are "" where the format has none; `document` holds the rows of a format without rows of
-    its own.  `findings` tell of the file as a whole.
+    its own.  `findings` are those of the file as a whole.
     """
 
     source: Source
@@ -97,20 +98,28 @@ class Rows:
         return (*self.file.findings, *self._log.sorted())
 
     def __iter__(self) -> abc.Iterator[Row]:
-        source, most, n_values = self.file.source, self.file.most_rows, 0
+        source, most, count = self.file.source, self.file.most_rows, 0
         number = self.start
         with closing(self._plain_rows()) as rows:
             for number, row in enumerate(rows, start=self.start + 1):
                 if most is not None and number > most:
                     raise source.refuse(f"The file has too many rows; at most {most} are read.")
-                n_values += len(row) if self.file.delimiter else checked_values(row, number, source)
+                count += len(row) if self.file.delimiter else self._values_of(row, number)
                 if most is not None:
-                    source.bound_values(n_values, row=None if self.file.delimiter else number)
+                    source.bound_values(count, row=None if self.file.delimiter else number)
                 if self._blank:
                     self._blank -= {name for name in self._blank if row.get(name) not in (None, "")}
                 yield row
         if not number:
             raise source.refuse("The file holds no data rows.")
+
+    def _values_of(self, row: Row, number: int) -> int:
+        """How many values a row of plain JSON holds, at any depth; GoldenError for one that is nested too deeply."""
+        count = n_values(row)
+        if count is None:
+            message = f"The row is nested too deeply: more than {MAX_DEPTH} levels."
+            raise self.file.source.refuse(message, row=number)
+        return count
 
     def _plain_rows(self) -> abc.Generator[Row, None, None]:
         source = self.file.source

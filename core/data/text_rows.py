@@ -11,8 +11,8 @@ from collections import abc
 from typing import Any
 
 from core.data import files
-from core.data.cells import MAX_DEPTH, clean_text
-from core.data.fields import folded, is_role
+from core.data.cells import clean_text, folded
+from core.data.columns import is_role
 from core.data.files import Source, check_names
 from core.errors import GoldenError
 from core.records import Finding
@@ -159,29 +159,8 @@ def _reason(problem: Exception) -> str:
     return "it is nested too deeply" if isinstance(problem, RecursionError) else "a number in it is too long"
 
 
-def checked_values(row: abc.Mapping[str, Any], number: int, source: Source) -> int:
-    """How many values a row of plain JSON holds: its cells, and all within their lists and objects.
-
-    GoldenError for a row that is nested too deeply.
-    """
-    count, depth = 0, 0
-    level: list[abc.Mapping[str, Any] | list[Any]] = [row]
-    while level:
-        count += sum(map(len, level))
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise source.refuse(f"The row is nested too deeply: more than {MAX_DEPTH} levels.", row=number)
-        level = [
-            inner
-            for held in level
-            for inner in (held.values() if isinstance(held, abc.Mapping) else held)
-            if isinstance(inner, (list, dict)) and inner
-        ]
-    return count
-
-
 def _values_in(text: str) -> int:
-    """How many values JSON text holds at most, told before it is read; exact only where there are too many."""
+    """How many values JSON text holds at most, known before it is read; exact only where there are too many."""
     count = _commas_and_brackets(text)
     return count if count <= files.MAX_VALUES else _commas_and_brackets(_JSON_TEXT.sub("", text))
 

@@ -38,7 +38,7 @@ class KnownTexts:
 
     @classmethod
     def of(cls, golden: GoldenSet, calibration: Iterable[int], held_out: Iterable[int]) -> KnownTexts:
-        """Of the items at these positions; each digest once, sorted, so that their order tells nothing."""
+        """Of the items at these positions; each digest once, sorted, so that their order gives nothing away."""
         parts = ({text_digest(golden.items[k]) for k in positions} for positions in (calibration, held_out))
         return cls(*(tuple(sorted(digests)) for digests in parts))
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from core.data import Table, build_golden, propose_mapping
 from core.data.cells import read_id
-from core.data.fields import ALIASES, METRIC
-from core.data.fields import Mapping as Columns
+from core.data.columns import ALIASES, METRIC
+from core.data.columns import Mapping as Columns
 from core.data.findings import first_error
 from core.errors import GoldenError, UsageError
 from core.records import GoldenSet, Scored, Verdict
@@ -32,7 +32,7 @@ def scored_frame(
 ) -> pd.DataFrame:
     """A copy of `frame` with ``score``, ``calibrated``, ``unscored`` and ``mark`` appended, index and order kept.
 
-    Columns are found by their own names or the usual aliases (`core.data.fields`); `columns` maps roles to columns
+    Columns are found by their own names or the usual aliases (`core.data.columns`); `columns` maps roles to columns
     where they have other names.  Each row is an item of its own, also where an id comes again.  `prefix` stands in
     front of the four names.
 

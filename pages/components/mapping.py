@@ -8,8 +8,8 @@ from typing import get_args
 import streamlit as st
 
 from core.data import Mapping, Table, propose_mapping
-from core.data.cells import Comma
-from core.data.fields import HUMAN, folded
+from core.data.cells import Comma, folded
+from core.data.columns import HUMAN
 from core.data.labels import asks_about_commas
 from core.records import GoldenSet, ItemKind, Scale
 from pages.components import tables

@@ -16,7 +16,7 @@ import pandas as pd
 import streamlit as st
 
 from core.calibration.steps import Candidate
-from core.data.fields import Mapping
+from core.data.columns import Mapping
 from core.kept import CriteriaAlignment, CriteriaEntry, GoldenItem, GoldenSummary, Run
 from core.projects.items import ItemScore
 from core.projects.rescore import ChangedItem

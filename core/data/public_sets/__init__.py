@@ -5,7 +5,8 @@
     CATALOGUE ── find_benchmark(name) ──> Benchmark (addresses, licence, citation, parts, converter)
     fetch_benchmark(benchmark, out, record=…) ── download or `files` ──> read_fields ──> convert ──> check ──> out
 
-`catalogue.yaml` names the sets, `converters` holds one function a set, `fields` the checked reading that all use.
+`catalogue.yaml` names the sets and the fields of their aspects, `converters` holds one function a set, `records` the
+checked reading that all use.
 JSON, JSONL and CSV only; what comes is never executed.
 """
 

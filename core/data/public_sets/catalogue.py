@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -10,18 +11,11 @@ from typing import Any, Final
 
 import yaml
 
-from core.data.public_sets import converters
-from core.data.public_sets.fields import Converter, Format
+from core.data.public_sets.converters import CONVERTERS
+from core.data.public_sets.records import Converted, Format, Parts
 from core.errors import UsageError
 
 _COMMIT = re.compile(r"/[0-9a-f]{40}/")
-_CONVERTERS: Final[dict[str, Any]] = {
-    convert.__name__: convert
-    for convert in (
-        *(converters.summeval, converters.newsroom, converters.qags, converters.data_to_text),
-        *(converters.usr, converters.webnlg, converters.asset),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ class Part:
         return self.max_mb * 1_000_000
 
     def as_json(self) -> dict[str, Any]:
-        """As ``fetch --list --json`` tells it."""
+        """As ``fetch --list --json`` shows it."""
         body = asdict(self) | {"format": self.kind, "pinned": [is_pinned(address) for address in self.addresses]}
         return {key: body[key] for key in "file addresses format columns sha256 pinned optional".split()}
 
@@ -68,10 +62,10 @@ class Benchmark:
     licence: str
     citation: str
     parts: tuple[Part, ...]
-    convert: Converter
+    convert: Callable[[Parts], Converted]
 
     def as_json(self) -> dict[str, Any]:
-        """What ``fetch --list --json`` tells."""
+        """As ``fetch --list --json`` shows it."""
         body = {name: value for name, value in vars(self).items() if name not in ("parts", "convert")}
         return body | {"files": [part.as_json() for part in self.parts]}
 
@@ -91,17 +85,15 @@ def _read_catalogue() -> tuple[Benchmark, ...]:
     return tuple(_benchmark(**entry) for entry in entries)
 
 
-def _benchmark(*, aspects: list[str], converter: dict[str, str], parts: list[dict[str, Any]], **rest: Any) -> Benchmark:
-    options = {name: value for name, value in converter.items() if name != "name"}
-    return Benchmark(
-        aspects=tuple(aspects),
-        convert=partial(_CONVERTERS[converter["name"]], **options),
-        parts=tuple(_part(**part) for part in parts),
-        **rest,
-    )
+def _benchmark(
+    *, aspects: dict[str, Sequence[Any]], converter: dict[str, Any], parts: Sequence[Any], **rest: Any
+) -> Benchmark:
+    options = dict(converter)
+    convert = partial(CONVERTERS[options.pop("name")], aspects=aspects, **options)
+    return Benchmark(aspects=tuple(aspects), convert=convert, parts=tuple(_part(**part) for part in parts), **rest)
 
 
-def _part(*, addresses: list[str], columns: list[str], **rest: Any) -> Part:
+def _part(*, addresses: Sequence[str], columns: Sequence[str], **rest: Any) -> Part:
     return Part(addresses=tuple(addresses), columns=tuple(columns), **rest)
 
 

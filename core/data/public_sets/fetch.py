@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from core.data import check_file
 from core.data.public_sets.catalogue import Benchmark, Part, is_pinned
-from core.data.public_sets.fields import Converted, Row, read_fields
+from core.data.public_sets.records import Converted, Row, read_fields
 from core.errors import DownloadError, GoldenError, UsageError
 from core.files import saving
 from core.providers.downloads import download
@@ -28,7 +28,7 @@ FileProgress = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True)
 class Origin:
-    """A file that a golden set was made from; `checked`: what its sha256 was found equal to."""
+    """A file that a golden set was made from; `checked`: what its sha256 is equal to."""
 
     file: str
     address: str

@@ -7,7 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from core.data.fields import KNOWN_ASPECTS, ColumnRoles, How, folded
+from core.data.cells import folded
+from core.data.columns import ALIASES as GOLDEN_ALIASES
+from core.data.columns import KNOWN_ASPECTS, ColumnRoles, How, by_name
 from core.data.verdict_files.recording import GRADER, REPLY_OF_BATCH, REPLY_OF_SAMPLE
 from core.errors import UsageError
 
@@ -17,14 +19,7 @@ if TYPE_CHECKING:
 Role = Literal["item_id", "replies", "score", "reason", "sample", "aspect"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
-OWN_NAMES: Mapping[str, str] = {
-    "item_id": "item_id",
-    "replies": "responses",
-    "score": "score",
-    "reason": "reason",
-    "sample": "sample",
-    "aspect": "aspect",
-}
+OWN_NAMES: Mapping[str, str] = {role: role for role in ROLES} | {"replies": "responses"}
 ALIASES: Mapping[Role, tuple[str, ...]] = {
     "item_id": tuple(
         "id custom_id example_id instance_id uid item key sample_id row_id idx index datasource_item_id".split()
@@ -42,14 +37,12 @@ ALIASES: Mapping[Role, tuple[str, ...]] = {
     "sample": tuple(
         "seed sample_index sample_number sample_no sample_idx repetition repeat trial draw run_index".split()
     ),
-    "aspect": tuple("dimension criterion quality_dimension attribute".split()),
+    "aspect": GOLDEN_ALIASES["aspect"],
 }
-PLAIN_REPLIES = frozenset("responses response replies reply judge_response judge_reply judge_output".split()) | {
-    "raw_response",
-    "raw_responses",
-    "raw_output",
-    REPLY_OF_BATCH,
-}
+PLAIN_REPLIES = frozenset(
+    "responses response replies reply judge_response judge_reply judge_output raw_response raw_responses "
+    f"raw_output {REPLY_OF_BATCH}".split()
+)
 """Reply columns believed to be the judge's own words even beside a score; `output` or `text` may be what was judged."""
 
 _SCORE_WORDS = ("score", "scores", "rating", "ratings", "grade", "value")
@@ -125,7 +118,7 @@ def _candidates(role: Role, recording: Recording) -> list[str]:
     if of_shape is not None:
         return of_shape
     shallow = sorted(columns, key=lambda column: column.count("."))
-    return [column for name in (OWN_NAMES[role], *ALIASES[role]) for column in shallow if _last(column) == name]
+    return by_name(shallow, (OWN_NAMES[role], *ALIASES[role]), _last)
 
 
 def _is_grader(column: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from core.data.fields import folded
+from core.data.cells import folded
 from core.data.verdict_files.columns import OWN_NAMES, Columns, Role
 from core.data.verdict_files.recording import Recording, Shape
 from core.errors import UsageError

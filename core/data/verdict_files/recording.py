@@ -25,8 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.data.cells import clean_text, read_id, read_list, shown
-from core.data.fields import folded
+from core.data.cells import clean_text, folded, read_id, read_list, shown
 from core.data.files import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
 from core.data.tables import Table, read_table
 from core.errors import GoldenError

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.data import BuiltGolden, GroupFacts, as_check_json, check_file, group_facts, usable_aspect
+from core.data import BuiltGolden, as_check_json, check_file
+from core.data.check import GroupFacts, group_facts, usable_aspect
 from core.errors import AspectError
 from core.records import Finding, Item
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data import find_scale
-from core.data.scale import USUAL, WIDEST
+from core.data.scale import USUAL, WIDEST, find_scale, is_usual
 from core.records import Scale
 
 
@@ -31,29 +30,29 @@ from core.records import Scale
 )
 def test_the_narrowest_scale_in_use_is_found(values: list[float], low: float, high: float, step: float | None) -> None:
     found = find_scale(values)
-    assert found.scale == Scale(low, high, step)
-    assert found.usual
+    assert found == Scale(low, high, step)
+    assert is_usual(found)
 
 
 def test_steps_come_from_the_ratings_and_ends_from_both() -> None:
-    assert find_scale([1.5, 4.6666], [1, 2, 5]).scale == Scale(1, 5, 1.0)
-    assert find_scale([5.0], [1, 2.5]).scale == Scale(1, 5, 0.5)
+    assert find_scale([1.5, 4.6666], [1, 2, 5]) == Scale(1, 5, 1.0)
+    assert find_scale([5.0], [1, 2.5]) == Scale(1, 5, 0.5)
 
 
 def test_no_usual_scale_rounds_outward() -> None:
     found = find_scale([-7.5, 3, 120.2, 40, 90])
-    assert (found.scale, found.usual) == (Scale(-8, 121, None), False)
-    assert find_scale([-5, -5]).scale == Scale(-5, -4, 1.0)
+    assert (found, is_usual(found)) == (Scale(-8, 121, None), False)
+    assert find_scale([-5, -5]) == Scale(-5, -4, 1.0)
 
 
 def test_a_stray_far_off_is_left_outside_but_a_neighbour_is_not() -> None:
-    assert find_scale([1, 2, 3, 4, 5, 99]).scale == Scale(1, 5, 1.0)
-    assert find_scale([1, 2, 3, 4, 5, 7]).scale == Scale(1, 7, 1.0)
-    assert find_scale([1, 2, 99]).scale.high == 100, "too few different values to call one of them a stray"
-    assert find_scale([1, 1, 1, 1, 1, 3]).scale == Scale(1, 3, 1.0), "a rare label is no stray"
-    assert find_scale([0, 0, 0, 0, 0, 1, 80]).scale == Scale(0, 100)
-    assert find_scale([1, 2, 3, 4, 5, -999]).scale == Scale(1, 5, 1.0)
-    assert find_scale([1, 2, 3, 4, 5] * 20 + [99] * 3).scale.high == 100, "3 % are no strays"
+    assert find_scale([1, 2, 3, 4, 5, 99]) == Scale(1, 5, 1.0)
+    assert find_scale([1, 2, 3, 4, 5, 7]) == Scale(1, 7, 1.0)
+    assert find_scale([1, 2, 99]).high == 100, "too few different values to call one of them a stray"
+    assert find_scale([1, 1, 1, 1, 1, 3]) == Scale(1, 3, 1.0), "a rare label is no stray"
+    assert find_scale([0, 0, 0, 0, 0, 1, 80]) == Scale(0, 100)
+    assert find_scale([1, 2, 3, 4, 5, -999]) == Scale(1, 5, 1.0)
+    assert find_scale([1, 2, 3, 4, 5] * 20 + [99] * 3).high == 100, "3 % are no strays"
 
 
 def test_no_values() -> None:
@@ -66,7 +65,7 @@ def test_a_scale_in_use_always_holds_what_is_on_it(ends: tuple[float, float], qu
     low, high = ends
     values = [low + (high - low) * q / 4 for q in quarters]
     found = find_scale([*values, low, high])
-    assert found.usual
+    assert is_usual(found)
     if ends != WIDEST:  # on 0-100 a lone value far from the rest reads as a stray
-        assert found.scale.low <= low
-        assert found.scale.high >= high
+        assert found.low <= low
+        assert found.high >= high

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.data.public_sets import Benchmark, FetchedSet, fetch_benchmark, find_benchmark
-from core.data.public_sets.fields import Converted
+from core.data.public_sets.records import Converted
 from core.errors import GoldenError, UsageError
 from core.providers.downloads import DownloadError
 

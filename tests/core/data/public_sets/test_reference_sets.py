@@ -15,12 +15,20 @@ import pytest
 
 from core.data import load_golden
 from core.data.public_sets import fetch_benchmark, find_benchmark
-from core.data.public_sets.converters import DATA_TO_TEXT_METRICS as METRICS
-from core.data.public_sets.converters import USR_ASPECTS, WEBNLG_ASPECTS
 
 pytestmark = pytest.mark.shared
 
 Table = list[dict[str, Any]]
+METRICS = find_benchmark("sfres").parts[1].columns[4:-3]  # between the names and the labels
+USR_FIELDS = {
+    "understandability": "Understandable",
+    "naturalness": "Natural",
+    "coherence": "Maintains Context",
+    "engagingness": "Engaging",
+    "groundedness": "Uses Knowledge",
+    "overall": "Overall",
+}
+WEBNLG_FIELDS = {"fluency": "fluency", "grammar": "grammaticality", "semantics": "semantic_adequacy"}
 
 
 def as_csv(path: Path, rows: Table) -> None:
@@ -101,7 +109,7 @@ def dialogues(rows: Table) -> list[Table]:
                 "annotators": group[0]["annotators"],
                 "responses": [
                     {"response": row["target"], "model": row["system_id"]}
-                    | {field: row[f"ann_{aspect}"] for aspect, (field, *_) in USR_ASPECTS.items()}
+                    | {field: row[f"ann_{aspect}"] for aspect, field in USR_FIELDS.items()}
                     for row in group
                 ],
             }
@@ -143,7 +151,7 @@ def webnlg(rows: Table) -> list[Table]:
                 "type": row["seen"],
                 "systemtype": row["system_type"],
             }
-            | {field: row[f"ann_{aspect}"][slot] for aspect, field in WEBNLG_ASPECTS.items()}
+            | {field: row[f"ann_{aspect}"][slot] for aspect, field in WEBNLG_FIELDS.items()}
             | {name: row[f"metric_{name}"] for name in ("bleu", "meteor", "ter")}
             for row in rows
             for slot, worker in enumerate(row["annotators"])

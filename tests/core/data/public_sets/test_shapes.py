@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.data.public_sets import CATALOGUE, Part, fetch_benchmark, find_benchmark
-from core.data.public_sets.fields import read_fields
+from core.data.public_sets.records import read_fields
 from core.errors import GoldenError
 
 ByHand = Callable[..., list[Path]]

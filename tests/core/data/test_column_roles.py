@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data import is_role, propose_mapping
-from core.data.fields import ALIASES, PLAIN_ROLES, RatingColumn, folded
+from core.data import propose_mapping
+from core.data.cells import folded
+from core.data.columns import ALIASES, PLAIN_ROLES, RatingColumn, is_role
 from core.errors import UsageError
 
 

@@ -1,7 +1,8 @@
 """A downloaded file → checked rows, and what the converters make golden rows of them with.
 
 JSON, JSONL and CSV only; nothing is evaluated.  `Fields` is one record with its place in the file; its methods raise
-GoldenError with file, row (from 1) and field when something is missing, of another type or out of its scale.
+GoldenError with file, row (from 1) and field when something is missing, of another type or out of its scale.  A name
+with a dot (``"scores.fluency"``) reaches into an object where no field has that very name.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from core.data.cells import CellError, read_number
 from core.data.tables import read_table
 from core.errors import GoldenError
 
@@ -67,21 +69,9 @@ class Fields:
         """A list of texts."""
         return [self._text(f"{name}[{slot}]", entry) for slot, entry in enumerate(self._list(name))]
 
-    def inside(self, name: str) -> Fields:
-        """The record in the field `name`."""
-        value = self.require(name)
-        if not isinstance(value, dict):
-            raise self.wrong(name, "an object", value)
-        return Fields(self.file, self.row, value, f"{self.path}{name}.")
-
     def each(self, name: str) -> list[Fields]:
         """The records in the list `name`, at least one."""
-        records = []
-        for slot, entry in enumerate(self._list(name)):
-            if not isinstance(entry, dict):
-                raise self.wrong(f"{name}[{slot}]", "an object", entry)
-            records.append(Fields(self.file, self.row, entry, f"{self.path}{name}[{slot}]."))
-        return records
+        return [self._inside(f"{name}[{slot}]", entry) for slot, entry in enumerate(self._list(name))]
 
     def wrong(self, name: str, wanted: str, came: object) -> GoldenError:
         """The error for a field that holds something else than what is `wanted`."""
@@ -93,10 +83,18 @@ class Fields:
 
     def require(self, name: str) -> Any:
         """Whatever the field holds; GoldenError when it is missing."""
-        if name not in self.values:
-            known = ", ".join(map(repr, list(self.values)[:12])) or "none"
-            raise self.error(f"the field is missing; there are: {known}.", name)
-        return self.values[name]
+        if name in self.values:
+            return self.values[name]
+        head, _, rest = name.partition(".")
+        if rest and head in self.values:
+            return self._inside(head, self.values[head]).require(rest)
+        known = ", ".join(map(repr, list(self.values)[:12])) or "none"
+        raise self.error(f"the field is missing; there are: {known}.", name)
+
+    def _inside(self, name: str, value: Any) -> Fields:
+        if not isinstance(value, dict):
+            raise self.wrong(name, "an object", value)
+        return Fields(self.file, self.row, value, f"{self.path}{name}.")
 
     def _text(self, name: str, value: object) -> str:
         if not isinstance(value, str):
@@ -111,10 +109,10 @@ class Fields:
 
     def _number(self, name: str, value: object, low: float, high: float) -> Number:
         try:
-            given = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
-        except (ValueError, OverflowError):
-            given = math.nan
-        if not math.isfinite(given):
+            given = None if isinstance(value, bool) else read_number(value)
+        except CellError:
+            given = None
+        if given is None:
             raise self.wrong(name, "a number", value)
         if not low <= given <= high:
             raise self.wrong(name, f"a number from {low:g} to {high:g}", value)
@@ -167,6 +165,9 @@ def grouped(
 Parts = Mapping[str, Sequence[Fields]]
 """Role of a downloaded file (``"texts"``, ``"ratings"``) → its rows."""
 
+Rated = Mapping[str, tuple[str, float, float]]
+"""Aspect → the field that holds its labels or ratings, and the ends of its scale."""
+
 
 @dataclass(frozen=True)
 class Converted:
@@ -176,41 +177,45 @@ class Converted:
     notes: tuple[str, ...] = ()
 
 
-Converter = Callable[[Parts], Converted]
-
-
 class Ids:
-    """Ids in order of first appearance: ``se000`` for a source, ``se000-m11`` for an item of it.
+    """Ids in order of first appearance: ``se000`` for a source, ``se000-m11`` for an item of it, ``A1`` for a rater.
 
-    A system that has several texts for one source gets ``-2``, ``-3`` … behind the later ones.
+    A system that has several texts for one source gets ``-2``, ``-3`` … behind the later ones.  Golden files carry no
+    names of people.
     """
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+    def __init__(self, prefix: str, raters: str = "A") -> None:
+        self._prefix, self._rater_prefix = prefix, raters
         self._sources: dict[str, str] = {}
+        self._raters: dict[str, str] = {}
         self._taken: Counter[str] = Counter()
 
-    def source(self, key: str) -> str:
-        """The source id of `key`, whatever names the source in its file."""
-        return self._sources.setdefault(key, f"{self._prefix}{len(self._sources):03d}")
+    def row(self, source: str, *system: str | None) -> Row:
+        """The ids that a golden row begins with; `source` is whatever names the source in its file.
 
-    def item(self, source_id: str, system_id: str | None = None) -> str:
-        """A new item id."""
-        plain = f"{source_id}-{system_id}" if system_id else source_id
+        No `system_id` where the set names no systems, null where this text's is not known.
+        """
+        source_id = self._sources.setdefault(source, f"{self._prefix}{len(self._sources):03d}")
+        plain = "-".join([source_id, *filter(None, system)])
         self._taken[plain] += 1
-        return plain if self._taken[plain] == 1 else f"{plain}-{self._taken[plain]}"
-
-
-class Raters:
-    """Names of raters → ``A1``, ``A2`` … in order of first appearance: golden files carry no names of people."""
-
-    def __init__(self, prefix: str = "A") -> None:
-        self._prefix = prefix
-        self._known: dict[str, str] = {}
+        item_id = plain if self._taken[plain] == 1 else f"{plain}-{self._taken[plain]}"
+        row: Row = {"item_id": item_id, "source_id": source_id}
+        if system:
+            row["system_id"] = system[0]
+        return row
 
     def rater(self, name: str) -> str:
         """The rater's id."""
-        return self._known.setdefault(name, f"{self._prefix}{len(self._known) + 1}")
+        return self._raters.setdefault(name, f"{self._rater_prefix}{len(self._raters) + 1}")
+
+
+def rated(ratings: Mapping[str, Sequence[Number | None]], annotators: Sequence[str] | None = None) -> Row:
+    """The columns of labels, each the mean of its ratings (null without any), and of the ratings by their raters."""
+    given = {aspect: [value for value in values if value is not None] for aspect, values in ratings.items()}
+    row: Row = {f"human_{aspect}": mean(values) if values else None for aspect, values in given.items()}
+    if annotators is not None:
+        row["annotators"] = annotators
+    return row | {f"ann_{aspect}": values for aspect, values in ratings.items()}
 
 
 def slug(name: str) -> str:

@@ -1,23 +1,27 @@
-"""Column roles: which column of a golden file plays which part, by its own name or by an alias, shown and correctable.
+"""Which column plays which part: by its own name or by an alias, shown and correctable, never guessed in silence.
 
-Roles: ``item_id source_id system_id source context target references split annotator_id``, for labels
+Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
 ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
 ``annotators`` and ``annotators_<aspect>`` (who gave them, in the same order), ``metric_<name>``, and for long files
-``aspect`` and ``value``.  A role's own name always wins over an alias; nothing is guessed in silence: the proposal
-says which roles were found exactly, which by alias, and which columns it leaves unused.
+``aspect`` and ``value``.  A role's own name always wins over an alias; the proposal says which roles were found
+exactly, which by alias, and which columns it leaves unused.  Files of verdicts have roles of their own
+(`core.data.verdict_files`), found and corrected in the same way.
 """
 
 from __future__ import annotations
 
 import re
 from collections import abc
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
-from core.data.cells import Comma
+from core.data.cells import AmbiguousCommaError, CellError, Comma, folded, read_list, read_number
+from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, detect_kind
 from core.errors import UsageError
 from core.records import ItemKind
 
+Rows = abc.Sequence[abc.Mapping[str, Any]]
 Layout = Literal["wide", "long"]
 How = Literal["exact", "alias", "corrected"]
 """How the column of a role was found: by its own name, by another usual one, or by a person."""
@@ -38,13 +42,6 @@ PLAIN_ROLES: tuple[str, ...] = (
     ANNOTATORS,
 )
 LABEL_ROLES = ("aspect", "value", "annotator_id")
-
-CONVERSATION_NAMES = frozenset(
-    "dialogue dialog conversation messages history dialogue_history dialog_history chat chat_history turns".split()
-)
-DATA_NAMES = frozenset(
-    "mr meaning_representation data triples tripleset triple_set table structured_data record".split()
-)
 
 ALIASES: abc.Mapping[str, tuple[str, ...]] = {
     "item_id": tuple("id uid example_id sample_id instance_id row_id idx index".split()),
@@ -209,10 +206,14 @@ def is_role(name: str) -> bool:
     return any(name.startswith(prefix) and len(name) > len(prefix) for prefix in prefixes)
 
 
-def folded(column: str) -> str:
-    """A column name in the form aliases are compared in: ``"Item ID"``, ``"itemId"`` → ``"item_id"``."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
-    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
+def by_name(
+    columns: abc.Iterable[str], names: abc.Iterable[str], spelled: abc.Callable[[str], str] = folded
+) -> list[str]:
+    """The columns that have one of `names` when they are `spelled` alike, in the order of the names."""
+    alike: dict[str, list[str]] = {}
+    for column in columns:
+        alike.setdefault(spelled(column), []).append(column)
+    return [column for name in names for column in alike.get(name, ())]
 
 
 def _panel_of(name: str, aspects: abc.Set[str]) -> tuple[str, str]:
@@ -222,3 +223,114 @@ def _panel_of(name: str, aspects: abc.Set[str]) -> tuple[str, str]:
             if cut and name[cut + 1 :] in aspects:
                 return name[:cut], name[cut + 1 :]
     return "", name
+
+
+# ── the proposal ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def propose_mapping(columns: abc.Sequence[str], sample_rows: Rows) -> Mapping:
+    """The mapping a file most plainly asks for: own names first, then aliases, then the shape of the labels.
+
+    Shapes: `columns` in file order; `sample_rows` some or all rows (they settle the item kind and show which ``ann_``
+    columns hold ratings).  Never raises for odd columns: what is not recognised is left in `Mapping.unused`.
+    """
+    draft = _Draft(tuple(columns), sample_rows)
+    draft.take_aspect_and_value()
+    draft.take_own_names()
+    draft.take_aliases()
+    draft.take_labels()
+    draft.settle_target()
+    draft.settle_raters()
+    roles = dict(sorted(draft.roles.items(), key=lambda entry: entry[0].startswith(METRIC)))
+    kind = detect_kind(sample_rows, roles)
+    return Mapping(roles, draft.columns, draft.found, kind=kind, notes=tuple(draft.notes))
+
+
+class _Draft:
+    """Roles while they are being handed out; every column plays one role at most."""
+
+    def __init__(self, columns: tuple[str, ...], rows: Rows) -> None:
+        self.columns, self.rows = columns, rows
+        self.roles: dict[str, str] = {}
+        self.found: dict[str, How] = {}
+        self.notes: list[str] = []
+
+    def free(self) -> list[str]:
+        return [column for column in self.columns if column not in self.roles.values()]
+
+    def give(self, role: str, columns: abc.Sequence[str]) -> None:
+        """The first of `columns` plays `role`, if there is one and both are free."""
+        if columns and role not in self.roles and columns[0] not in self.roles.values():
+            self.roles[role] = columns[0]
+            self.found[role] = "exact" if (role, columns[0]) in ((role, role), ("references", "reference")) else "alias"
+
+    def take_aspect_and_value(self) -> None:
+        """The two columns of a long file; neither where other columns hold labels (a wide file)."""
+        aspect, value = (by_name(self.columns, (role, *ALIASES[role]))[:1] for role in ("aspect", "value"))
+        if aspect and value and not any(c.startswith((HUMAN, ANN)) and c not in value for c in self.columns):
+            self.give("aspect", aspect)
+            self.give("value", value)
+
+    def take_own_names(self) -> None:
+        for column in self.columns:
+            if is_role(column) and column not in ("aspect", "value") and self.holds_ratings(column):
+                self.give(column, [column])
+        self.give("references", [column for column in self.columns if column == "reference"])
+
+    def holds_ratings(self, column: str) -> bool:
+        """False, with a note, for an ``ann_`` column that does not hold numbers or lists of numbers."""
+        if not column.startswith(ANN):
+            return True
+        cell = next((row[column] for row in self.rows if row.get(column) not in (None, "", [], "[]")), None)
+        if problem := _not_numbers(read_list(cell)):
+            message = f"Column {column!r} is left out: it does not hold one list of ratings an item ({problem})."
+            self.notes.append(message)
+        return not problem
+
+    def take_aliases(self) -> None:
+        for column in self.free():
+            name = folded(column)
+            if name != column and is_role(name) and name not in LABEL_ROLES and self.holds_ratings(column):
+                self.give(name, [column])
+        free = self.free()
+        for role, aliases in ALIASES.items():
+            if role not in LABEL_ROLES:
+                self.give(role, by_name(free, aliases))
+
+    def take_labels(self) -> None:
+        """Labels neither under ``human_`` nor in a long file: bare aspect names, or one bare label column."""
+        self.give("annotator_id", by_name(self.free(), ("annotator_id", *ALIASES["annotator_id"])))
+        if "value" in self.roles or any(role.startswith((HUMAN, ANN)) for role in self.roles):
+            return
+        free = self.free()
+        known = [column for column in free if folded(column) in KNOWN_ASPECTS and self.is_numeric(column)]
+        for column in known:
+            self.give(HUMAN + folded(column), [column])
+        if not known:
+            self.give(HUMAN + "overall", by_name(free, ("value", *ALIASES["value"])))
+
+    def is_numeric(self, column: str) -> bool:
+        cells = [row[column] for row in self.rows[:50] if row.get(column) not in (None, "")]
+        return bool(cells) and not _not_numbers(cells)
+
+    def settle_target(self) -> None:
+        """A file whose only text stands under a source's alias (a rated conversation) is about that text."""
+        if "target" not in self.roles and self.found.get("source") == "alias":
+            self.roles["target"], self.found["target"] = self.roles.pop("source"), self.found.pop("source")
+
+    def settle_raters(self) -> None:
+        if not any(role.startswith(ANN) for role in self.roles):
+            for role in [role for role in self.roles if role.startswith(ANNOTATORS)]:
+                self.notes.append(f"Column {self.roles.pop(role)!r} names raters, but there are no ann_ columns.")
+                del self.found[role]
+
+
+def _not_numbers(cells: abc.Iterable[Any]) -> str:
+    """Why `cells` are not all numbers; "" when they are, whatever their commas mean."""
+    try:
+        for cell in cells:
+            with suppress(AmbiguousCommaError):
+                read_number(cell)
+    except CellError as problem:
+        return str(problem)
+    return ""
