@@ -12,6 +12,7 @@ import math
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
+from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -26,11 +27,22 @@ from core.store.layout import LAYOUT, Column
 
 _LAST_SECOND = 253_402_300_800  # the year 10000, where dates end
 _MOST_INT = 2**31 - 1  # what an integer column of Postgres holds
+
+
+def _moment(value: Any) -> Any:
+    """A moment as the store's codec writes it."""
+    if not isinstance(value, str):
+        raise ValueError("a moment as text")
+    datetime.fromisoformat(value)  # ValueError for anything else
+    return value
+
+
 _SCALARS: Mapping[Any, CoreSchema] = {
     str: schemas.is_instance_schema(str),  # also with half a surrogate pair, which pydantic's own text refuses
     bool: schemas.bool_schema(strict=True),
     int: schemas.int_schema(strict=True),
     float: schemas.float_schema(strict=True),
+    datetime: schemas.no_info_plain_validator_function(_moment),
     type(None): schemas.none_schema(),
     Any: schemas.any_schema(),
 }
