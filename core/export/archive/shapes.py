@@ -29,7 +29,7 @@ _LAST_SECOND = 253_402_300_800  # the year 10000, where dates end
 _MOST_INT = 2**31 - 1  # what an integer column of Postgres holds
 
 
-def _moment(value: Any) -> Any:
+def _text_of_moment(value: Any) -> Any:
     """A moment as the store's codec writes it."""
     if not isinstance(value, str):
         raise ValueError("a moment as text")
@@ -42,7 +42,7 @@ _SCALARS: Mapping[Any, CoreSchema] = {
     bool: schemas.bool_schema(strict=True),
     int: schemas.int_schema(strict=True),
     float: schemas.float_schema(strict=True),
-    datetime: schemas.no_info_plain_validator_function(_moment),
+    datetime: schemas.no_info_plain_validator_function(_text_of_moment),
     type(None): schemas.none_schema(),
     Any: schemas.any_schema(),
 }

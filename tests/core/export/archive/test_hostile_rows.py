@@ -132,7 +132,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a label above its scale": (_put("labels", "value", 99.0), "labels.jsonl, line 1: the label of 'coherence' is 99"),
     "a label below its scale": (_put("labels", "value", -1.0, 1), "line 2: the label of 'coherence' is -1; the scale"),
     "a label of no aspect": (_put("labels", "aspect", "charm"), "nothing in the file says on what scale 'charm'"),
-    "a plan that is no plan": (_of_event("labelling pass", "plan", "oops"), "plan is 'oops', not a LabelPlan"),
+    "a plan that is no plan": (_of_event("labelling pass", "plan", "oops"), 'plan must be an object; "oops" came'),
     "a plan of another shape": (_of_event("labelling pass", "plan", {}), "plan lacks aspects"),
     "a plan that makes no sense": (
         lambda t: _event(t, "labelling pass")["body"]["plan"].update(overlap=9),
@@ -186,7 +186,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "edits of what is not there": (_put("criteria_edits", "parent_id", "c0"), "the criteria 'c0'"),
     "replies that are not there": (_drop("replies"), "Runs name 1 replies"),
     "runs that are not there": (_drop("runs"), "which is not in the file"),
-    "evidence that is none": (lambda t: _event_with_evidence(t).update(evidence="oops"), "evidence is 'oops', not"),
+    "evidence that is none": (lambda t: _event_with_evidence(t).update(evidence="oops"), 'evidence must be an object or null; "oops" came'),
     # ids
     "criteria under another id": (_in_body("criteria", "text", "Reward length."), "the text has the id"),
     "a run twice": (_again("runs"), "stands there twice"),
