@@ -21,6 +21,7 @@ from core.fusion.estimators import make_estimator
 from core.records import GoldenSet, Item, Scored, Unscored, Verdict
 from core.repeval import ModelSpec, extract
 from core.repeval.states import Extraction, describe
+from core.verdicts import Verdicts
 from tests.core.export.conftest import GOLDEN, HELD, LABELS, MATRIX
 
 NO_TEXTS = KnownTexts((), ())
@@ -45,8 +46,8 @@ def a_golden(n: int = 3, **metrics: Any) -> GoldenSet:
 class _Judge:
     marks = ()
 
-    def score(self, items: Sequence[Item]) -> list[Verdict]:
-        return [Scored(item.item_id, 2.0) for item in items]
+    def score(self, items: Sequence[Item]) -> Verdicts:
+        return Verdicts(Scored(item.item_id, 2.0) for item in items)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -80,7 +81,7 @@ def read(path: Path, *, accept_edited: bool = False) -> FusedJudge:
     return FusedJudge.of(open_file(path, "fusion", accept_edited=accept_edited).card, opened)
 
 
-def scored(judge: FusedJudge, golden: GoldenSet) -> list[Verdict]:
+def scored(judge: FusedJudge, golden: GoldenSet) -> Verdicts:
     return judge.score(golden.items, metrics=golden.metrics)
 
 

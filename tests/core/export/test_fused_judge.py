@@ -19,7 +19,8 @@ from core.export.fused_judge import FusedJudge
 from core.export.judge_file import yaml_text
 from core.export.judge_reading import open_file
 from core.fusion.estimators import make_estimator
-from core.records import Item, Scale, Scored, Unscored, Verdict
+from core.records import Item, Scale, Scored, Unscored
+from core.verdicts import Verdicts
 from tests.awaiting import awaited
 from tests.core.export.conftest import GOLDEN, HELD, LABELS, MATRIX
 
@@ -38,8 +39,8 @@ class Twos:
         self.log.append("open")
         return self
 
-    def score(self, items: Sequence[Item]) -> list[Verdict]:
-        return [Scored(item.item_id, 2.0) for item in items]
+    def score(self, items: Sequence[Item]) -> Verdicts:
+        return Verdicts(Scored(item.item_id, 2.0) for item in items)
 
     def close(self) -> None:
         self.log.append("close")

@@ -131,7 +131,7 @@ def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary)
     judges = projects.list_judges(*where)
     (fused,) = (one for one in judges if one.judge.kind == "fused")
     kept = projects.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
-    names = {part.name for part in kept.parts}
+    names = {part["name"] for part in kept.parts}
     parts = [one.judge_id for one in judges if one.name in names]
     now = projects.fuse_judges(*where, judge_ids=parts, settings=StackSettings(method="nnls", level="sample"))
     assert now.fused.value == pytest.approx(kept.told["fused"]["value"], abs=1e-9)

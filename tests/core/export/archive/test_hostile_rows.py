@@ -186,7 +186,10 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "edits of what is not there": (_put("criteria_edits", "parent_id", "c0"), "the criteria 'c0'"),
     "replies that are not there": (_drop("replies"), "Runs name 1 replies"),
     "runs that are not there": (_drop("runs"), "which is not in the file"),
-    "evidence that is none": (lambda t: _event_with_evidence(t).update(evidence="oops"), 'evidence must be an object or null; "oops" came'),
+    "evidence that is none": (
+        lambda t: _event_with_evidence(t).update(evidence="oops"),
+        'evidence must be an object or null; "oops" came',
+    ),
     # ids
     "criteria under another id": (_in_body("criteria", "text", "Reward length."), "the text has the id"),
     "a run twice": (_again("runs"), "stands there twice"),
