@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import streamlit as st
@@ -34,6 +33,7 @@ def store(settings: Settings) -> Iterator[Store]:
 
 def a_page(home: str) -> None:
     """A screen that holds the component alone."""
+    from pathlib import Path
 
     from core import projects
     from core.settings import Settings
