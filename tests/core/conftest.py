@@ -1,9 +1,11 @@
-"""A worker's work in threads of this process."""
+"""A worker's work in threads of this process, an endpoint that speaks OpenAI's API, a judge file."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +13,9 @@ from core.jobs.queue import Queue
 from core.projects.kinds import do_run
 from core.settings import Settings
 from core.store.store import Store
+
+if TYPE_CHECKING:
+    from tests.fake_openai import RunningServer
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -42,3 +47,25 @@ def work_off() -> Callable[[Store, Settings], None]:
 def until() -> Callable[..., None]:
     """`wait_until`, for tests (they do not import from each other)."""
     return wait_until
+
+
+@pytest.fixture
+def server() -> Iterator[RunningServer]:
+    """An OpenAI-compatible server that runs at `server.base_url`; `server.fake` holds its settings and counts."""
+    from tests.fake_openai import FakeOpenAI, RunningServer
+
+    running = RunningServer(FakeOpenAI(keep_bodies=True))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def judge_file(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """An offline judge of relevance, calibrated on the sample summaries: an isotonic map, several sets of criteria."""
+    import core
+    from core.export import judge_yaml
+
+    golden = core.load_golden(repository / "sample_data" / "summaries.jsonl")
+    path = tmp_path_factory.mktemp("judge") / "judge.yaml"
+    path.write_text(judge_yaml(core.calibrate(golden, "relevance", preset="quick", rounds=0)), encoding="utf-8")
+    return path

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +23,7 @@ from core.judging.registry import make_judge
 from core.records import Item, Scored, Unscored
 from core.settings import Settings
 from tests.awaiting import awaited
+from tests.fake_openai import FakeOpenAI, RunningServer
 
 Card = dict[str, Any]
 FILES = Path(__file__).parent / "export" / "files"
@@ -35,16 +34,9 @@ FUSED = sealed(checked(read_document(FILES / "fused.yaml"), "fusion"))
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Any]:
+def server() -> Iterator[RunningServer]:
     """A running stand-in for an endpoint; `server.fake` holds what it has seen."""
-    path = Path(__file__).parents[1] / "fake_openai.py"
-    spec = importlib.util.spec_from_file_location("fake_openai", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules.setdefault("fake_openai", importlib.util.module_from_spec(spec))
-    if not hasattr(module, "FakeOpenAI"):
-        spec.loader.exec_module(module)
-    running = module.RunningServer(module.FakeOpenAI(latency=0.05))
+    running = RunningServer(FakeOpenAI(latency=0.05))
     yield running
     running.stop()
 
@@ -200,7 +192,7 @@ def test_whoever_names_the_judge_sends_it(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_refusal_for_want_of_the_key_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, server: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, server: RunningServer
 ) -> None:
     monkeypatch.setattr("core.judging.registry.trusted_with_the_key", lambda url, usual: False)
     server.fake.keys.clear()
@@ -219,7 +211,7 @@ def test_a_refusal_for_want_of_the_key_says_why(
 # ── awaited ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_replies_are_awaited_side_by_side(tmp_path: Path, server: Any) -> None:
+def test_replies_are_awaited_side_by_side(tmp_path: Path, server: RunningServer) -> None:
     judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))
     items = [Item(f"i{k}", f"Text {k}.", source="A source.") for k in range(40)]
 
@@ -248,7 +240,7 @@ class Kept:
         self.replies |= dict(replies)
 
 
-def test_awaited_replies_are_kept_too(tmp_path: Path, server: Any) -> None:
+def test_awaited_replies_are_kept_too(tmp_path: Path, server: RunningServer) -> None:
     kept = Kept()
     judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")), replies=kept)
     items = [Item(f"k{k}", f"Kept text {k}.", source="A source.") for k in range(5)]
@@ -260,7 +252,7 @@ def test_awaited_replies_are_kept_too(tmp_path: Path, server: Any) -> None:
     judge.close()
 
 
-def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(tmp_path: Path, server: Any) -> None:
+def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(tmp_path: Path, server: RunningServer) -> None:
     kept = Kept()
     judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")), replies=kept)
     items = [Item(f"d{k}", f"Down text {k}.", source="A source.") for k in range(30)]
@@ -275,7 +267,7 @@ def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(tmp_path:
     judge.close()
 
 
-def test_giving_up_waiting_cancels_the_requests(tmp_path: Path, server: Any) -> None:
+def test_giving_up_waiting_cancels_the_requests(tmp_path: Path, server: RunningServer) -> None:
     judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))
     awaited(judge.score_async([ITEM]))
     server.fake.latency = 30.0

@@ -5,7 +5,7 @@ The screens call `tasks.<name>`; the `world` fixture puts the methods of a `Worl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import streamlit as st
 from streamlit.components.v2 import manifest_scanner
-from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
@@ -60,10 +59,9 @@ from core.settings import Settings
 from core.stats import Difference
 from core.store.store import Store
 from pages.components import remembered
+from tests.pages.screen import HOSTILE, HOSTILE_ASPECT, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
 
 
 def aligned(value: float | None, n: int = 80, unscored: int = 0) -> Alignment:
@@ -428,30 +426,49 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 @pytest.fixture
-def open_screen() -> Any:
-    """Opens a screen's file alone, as a deep link does, with ids in the URL; fails on an exception on screen."""
-
-    def opened(name: str, **ids: str) -> AppTest:
-        screen = AppTest.from_file(ROOT / "pages" / f"{name}.py", default_timeout=20)
-        for key, value in ids.items():
-            screen.query_params[key] = value
-        screen.run()
-        assert not screen.exception, screen.exception
-        return screen
-
-    return opened
+def store(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """The store that the screens open; nobody starts a worker, and there is no sample project in it."""
+    monkeypatch.setenv("CONCORD_HOME", str(settings.home))
+    monkeypatch.setenv("CONCORD_WORKER", "external")
+    monkeypatch.setattr(projects, "ensure_sample_project", lambda store: None)
+    st.cache_resource.clear()
+    with projects.open_store(settings) as opened:
+        yield opened
+    st.cache_resource.clear()
 
 
-@pytest.fixture
-def texts() -> Any:
-    """All words on a screen as a person reads them (escapes taken away), for "it says so somewhere"."""
+@dataclass(frozen=True)
+class Calibrated:
+    """A home that tests copy, and the calibration in it."""
 
-    def of(screen: AppTest) -> str:
-        kinds = ("title", "subheader", "text", "markdown", "caption", "info", "warning", "error", "success")
-        words = "\n".join(str(element.value) for kind in kinds for element in getattr(screen, kind))
-        return words.replace("\\", "")
+    home: Path
+    run_id: str
 
-    return of
+
+@pytest.fixture(scope="session")
+def calibrated(tmp_path_factory: pytest.TempPathFactory, drive: Callable[..., str]) -> Calibrated:
+    """An offline calibration of coherence on 16 sources and an edit of its best criteria.
+
+    The golden set, an aspect of it that has no calibration, the editor and the edit have hostile names and words.
+    """
+    whole = load_golden(ROOT / "sample_data" / "summaries.jsonl")
+    n = int(np.flatnonzero(whole.source_codes < 16)[-1]) + 1
+    labels = replace(whole.aspects["coherence"], values=whole.aspects["coherence"].values[:n])
+    aspects = {"coherence": labels, HOSTILE_ASPECT: replace(labels, aspect=HOSTILE_ASPECT)}
+    home = tmp_path_factory.mktemp("calibrated") / "home"
+    settings = Settings(home=home, worker="external", worker_id="w")
+    with projects.open_store(settings) as store:
+        project = projects.create_project(store, "p").project_id
+        golden = GoldenSet(f"some {HOSTILE_ASPECT}", whole.kind, whole.items[:n], aspects)
+        golden_id = projects.add_golden(store, project, golden)
+        chosen = CalibrationSettings(preset="quick", resamples=50)
+        asked = CalibrationRequest(project, golden_id, "coherence", "offline", chosen)
+        run_id = projects.start_calibration(store, settings, asked)
+        drive(store, settings, run_id)
+        best = projects.load_calibration(store, run_id).chosen[0].criteria_id
+        editor = store.acting(Actor(HOSTILE_ASPECT, "admin"))
+        projects.save_edit(editor, project, best, f"Be clear. {HOSTILE_ASPECT}", note=HOSTILE_ASPECT)
+    return Calibrated(home, run_id)
 
 
 @dataclass(frozen=True)

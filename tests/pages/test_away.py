@@ -14,6 +14,7 @@ from core.settings import Settings
 from core.store import patience
 from pages.components import people
 from tests.going_away import GoingAway
+from tests.pages.screen import open_screen, press
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.postgres
@@ -32,11 +33,10 @@ def server(postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server: GoingAway) -> None:
-    screen = AppTest.from_file(ROOT / "pages" / "10_runs.py", default_timeout=60).run()
-    assert not screen.exception
+    screen = open_screen("10_runs")
     screen.text_input(key="new_project").set_value("mine")
     back = server.be_away_meanwhile(1.0)
-    next(one for one in screen.button if one.label == "Create").click().run()
+    press(screen, "Create")
     back.join()
     assert not screen.exception
     assert "The database does not answer. Waiting for it" in screen.toast[0].value
@@ -45,7 +45,7 @@ def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server:
 
 
 def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = AppTest.from_file(ROOT / "pages" / "10_runs.py", default_timeout=60).run()
+    screen = open_screen("10_runs")
     monkeypatch.setattr(patience, "PATIENCE", 0.3)
     people._names.clear()
     server.go()

@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
@@ -23,12 +21,10 @@ from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Measure, Ra
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import compare_board
+from tests.pages.screen import HOSTILE, button, choose_section, open_screen, press, texts
 
-Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
 SCREEN = "6_compare"
 N_SOURCES, N_SYSTEMS = 20, 4
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) :red[no]"
 
 
 class Shelf:
@@ -71,26 +67,15 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Shelf]:
-    monkeypatch.setenv("CONCORD_WORKER", "external")
-    st.cache_resource.clear()
-    store = projects.open_store(tmp_home)
-    yield Shelf(store, getattr(request, "param", 0))
-    store.close()
-    st.cache_resource.clear()
-
-
-def choose(screen: AppTest, section: str) -> AppTest:
-    next(one for one in screen.segmented_control if one.label == "More").set_value(section).run()
-    assert not screen.exception
-    return screen
+def shelf(store: Store, request: pytest.FixtureRequest) -> Shelf:
+    return Shelf(store, getattr(request, "param", 0))
 
 
 def headline(screen: AppTest) -> str:
     return screen.subheader[0].value.replace("\\", "")
 
 
-def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Shelf) -> None:
     shelf.add("good", 0.6)
     shelf.add("poor", 3.0, unread=8)
     screen = open_screen(SCREEN, **shelf.ids)
@@ -109,9 +94,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Shelf, open
     assert "poor: 8 no verdict" in said
 
 
-def test_seen_labels_are_left_out_and_come_back_when_the_judge_is_left_out(
-    shelf: Shelf, open_screen: Open, texts: Texts
-) -> None:
+def test_seen_labels_are_left_out_and_come_back_when_the_judge_is_left_out(shelf: Shelf) -> None:
     shelf.add("plain", 1.0)
     cheat = shelf.add("calibrated one", 0.2, kind="calibrated", seen=tuple(range(60)))
     screen = open_screen(SCREEN, **shelf.ids)
@@ -121,7 +104,7 @@ def test_seen_labels_are_left_out_and_come_back_when_the_judge_is_left_out(
     assert list(screen.dataframe[0].value["n"]) == [80]
 
 
-def test_the_link_decides_and_a_choice_changes_it(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_the_link_decides_and_a_choice_changes_it(shelf: Shelf) -> None:
     shelf.add("one", 1.0)
     shelf.add("other", 1.0, aspect="fluency")
     screen = open_screen(SCREEN, **(shelf.ids | {"aspect": "fluency"}))
@@ -131,25 +114,25 @@ def test_the_link_decides_and_a_choice_changes_it(shelf: Shelf, open_screen: Ope
     assert list(screen.dataframe[0].value["judge"]) == ["one"]
 
 
-def test_without_ids_the_golden_set_with_judges_opens(shelf: Shelf, open_screen: Open) -> None:
+def test_without_ids_the_golden_set_with_judges_opens(shelf: Shelf) -> None:
     shelf.add("other", 1.0, aspect="fluency")
     screen = open_screen(SCREEN, project=shelf.project)
     assert screen.query_params["golden"] == shelf.golden_id
     assert screen.query_params["aspect"] == "fluency"
 
 
-def test_no_judge_says_what_to_do(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_no_judge_says_what_to_do(shelf: Shelf) -> None:
     screen = open_screen(SCREEN, **shelf.ids)
     assert "No judge has scored coherence of summeval sample yet" in texts(screen)
     assert [way.label for way in screen.segmented_control] == ["Add judges"]
 
 
-def test_no_golden_set_says_what_to_do(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_no_golden_set_says_what_to_do(shelf: Shelf) -> None:
     empty = projects.create_project(shelf.store, "empty").project_id
     assert "no golden set yet" in texts(open_screen(SCREEN, project=empty))
 
 
-def test_judges_without_a_common_item_are_told_in_words(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_judges_without_a_common_item_are_told_in_words(shelf: Shelf) -> None:
     half = np.full(80, np.nan)
     for name, at in (("left", slice(0, 40)), ("right", slice(40, 80))):
         values = half.copy()
@@ -163,7 +146,7 @@ def test_judges_without_a_common_item_are_told_in_words(shelf: Shelf, open_scree
     assert screen.dataframe[0].value["why —"].iloc[0] == "no labelled item is common to the judges"
 
 
-def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Shelf) -> None:
     shelf.add("a", 1.0)
     shelf.add("b", 1.0, unread=10)
     screen = open_screen(SCREEN, **shelf.ids)
@@ -174,7 +157,7 @@ def test_own_items_and_the_matrix_say_that_they_do_not_compare(shelf: Shelf, ope
 
 
 @pytest.mark.parametrize("shelf", [3], indirect=True, ids=["three raters"])
-def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Shelf) -> None:
     shelf.add("good", 0.2)
     shelf.add("poor", 6.0)
     shelf.add("metric", 0.2, on_scale=False)
@@ -183,7 +166,7 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Shelf, ope
     board = screen.dataframe[0].value.set_index("judge")["beside a person"]
     assert board["good"].startswith("above a person, +")
     assert board["poor"].startswith("below a person, −")
-    people = choose(screen, "people").dataframe[1].value.set_index("judge")
+    people = choose_section(screen, "people").dataframe[1].value.set_index("judge")
     golden, good = projects.load_golden_set(shelf.store, shelf.golden_id), shelf.judges["good"]
     scores = dict(zip(golden.item_ids, good.tolist(), strict=True))
     own = core.beside_people(golden, scores, "coherence", level="sample")
@@ -197,14 +180,14 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Shelf, ope
     assert screen.dataframe[1].value.set_index("judge").loc["metric", "ω"] == 1.0
 
 
-def test_without_single_ratings_nothing_is_said_of_people(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_without_single_ratings_nothing_is_said_of_people(shelf: Shelf) -> None:
     shelf.add("good", 0.2)
-    screen = choose(open_screen(SCREEN, **shelf.ids), "people")
+    screen = choose_section(open_screen(SCREEN, **shelf.ids), "people")
     assert "nothing can be said about the judge beside people" in texts(screen)
     assert "beside a person" not in screen.dataframe[0].value
 
 
-def test_significant_pairs_stand_there_as_sentences(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_significant_pairs_stand_there_as_sentences(shelf: Shelf) -> None:
     shelf.add("good", 0.3)
     shelf.add("poor", 6.0)
     said = texts(open_screen(SCREEN, **shelf.ids))
@@ -212,9 +195,9 @@ def test_significant_pairs_stand_there_as_sentences(shelf: Shelf, open_screen: O
     assert "good is better than poor by +" in said
 
 
-def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Shelf) -> None:
     shelf.add("good", 0.5)
-    screen = choose(open_screen(SCREEN, **shelf.ids), "Item by item")
+    screen = choose_section(open_screen(SCREEN, **shelf.ids), "Item by item")
     assert "Click a point or mark a row" in texts(screen)
     listed = screen.dataframe[1].value
     assert listed["gap"].abs().is_monotonic_decreasing
@@ -225,18 +208,18 @@ def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Shelf, open
     assert f"people {shelf.labels[7]:.2f}" in texts(screen)
 
 
-def test_a_scale_of_its_own_is_mapped(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_a_scale_of_its_own_is_mapped(shelf: Shelf) -> None:
     shelf.add("metric", 0.5, kind="metric", on_scale=False)
-    screen = choose(open_screen(SCREEN, **shelf.ids), "On the human scale")
+    screen = choose_section(open_screen(SCREEN, **shelf.ids), "On the human scale")
     before, after = screen.metric[0].value, screen.metric[1].value
     assert before == "—"
     assert float(after.split()[0]) < 1.0
     assert "by cross-fitting over sources" in texts(screen)
 
 
-def test_printed_numbers_stand_beside_a_judge_of_that_name_and_are_flagged(shelf: Shelf, open_screen: Open) -> None:
+def test_printed_numbers_stand_beside_a_judge_of_that_name_and_are_flagged(shelf: Shelf) -> None:
     shelf.add("rouge1", 2.0, kind="metric", on_scale=False)
-    screen = choose(open_screen(SCREEN, **shelf.ids), "Papers")
+    screen = choose_section(open_screen(SCREEN, **shelf.ids), "Papers")
     assert screen.dataframe[0].value["printed"].iloc[0] == "0.167"  # SummEval coherence, Spearman, sample level
     listed = screen.dataframe[1].value
     fusion = listed[listed["judge in the paper"].str.startswith("Fusion-Eval") & (listed["value"] == 0.791)]
@@ -245,22 +228,22 @@ def test_printed_numbers_stand_beside_a_judge_of_that_name_and_are_flagged(shelf
     assert screen.dataframe[0].value["printed"].iloc[0] == "0.167 (sample level, not dataset)"
 
 
-def test_a_judge_is_renamed_and_removed(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_a_judge_is_renamed_and_removed(shelf: Shelf) -> None:
     keep, gone = shelf.add("first", 1.0), shelf.add("second", 1.0)
-    screen = choose(open_screen(SCREEN, **shelf.ids), "Judges: add, rename")
+    screen = choose_section(open_screen(SCREEN, **shelf.ids), "Judges: add, rename")
     screen.text_input(key=f"form_compare_name_{keep}").set_value("The first").run()
-    next(button for button in screen.button if button.label == "Rename").click().run()
+    press(screen, "Rename")
     assert "now called The first" in texts(screen)
     assert "The first" in list(screen.dataframe[0].value["judge"])
     screen.selectbox(key="form_compare_change").set_value(gone).run()
-    assert next(button for button in screen.button if button.label == "Remove").disabled
+    assert button(screen, "Remove").disabled
     screen.checkbox(key=f"form_compare_sure_{gone}").check().run()
-    next(button for button in screen.button if button.label == "Remove").click().run()
+    press(screen, "Remove")
     assert [view.name for view in projects.list_judges(shelf.store, shelf.project)] == ["The first"]
     assert not screen.exception
 
 
-def test_a_removed_judge_that_was_left_out_leaves_no_trace(shelf: Shelf, open_screen: Open) -> None:
+def test_a_removed_judge_that_was_left_out_leaves_no_trace(shelf: Shelf) -> None:
     shelf.add("a", 1.0)
     shelf.add("b", 1.0)
     gone = shelf.add("c", 1.0)
@@ -272,9 +255,7 @@ def test_a_removed_judge_that_was_left_out_leaves_no_trace(shelf: Shelf, open_sc
     assert sorted(screen.dataframe[0].value["judge"]) == ["a", "b"]
 
 
-def test_nothing_changed_computes_nothing_again(
-    shelf: Shelf, open_screen: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_changed_computes_nothing_again(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf.add("a", 1.0)
     shelf.add("b", 2.0)
     screen = open_screen(SCREEN, **shelf.ids)
@@ -289,12 +270,12 @@ def test_nothing_changed_computes_nothing_again(
     assert not screen.exception
 
 
-def test_hostile_names_stay_letters(shelf: Shelf, open_screen: Open) -> None:
+def test_hostile_names_stay_letters(shelf: Shelf) -> None:
     shelf.add(HOSTILE, 0.5)
     shelf.add("b", 2.0)
     screen = open_screen(SCREEN, **shelf.ids)
     for section in ("Which differences are real", "Item by item", "On the human scale", "Judges: add, rename"):
-        choose(screen, section)
+        choose_section(screen, section)
         for element in [*screen.markdown, *screen.caption, *screen.subheader, *screen.info]:
             assert "<img" not in element.value.replace("\\<img", "")
             assert "[link](" not in element.value
@@ -311,7 +292,7 @@ def test_the_downloads_are_the_table(shelf: Shelf) -> None:
     assert json.loads(json.dumps(board.as_json()))["judges"][0]["alignment"]["value"] == float(line["alignment"])
 
 
-def test_a_link_holds_statistic_level_items_and_section(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_a_link_holds_statistic_level_items_and_section(shelf: Shelf) -> None:
     shelf.add("good", 0.6)
     shelf.add("poor", 3.0)
     asked = {"statistic": "pearson", "level": "system", "items": "all", "section": "curve"}
@@ -325,7 +306,7 @@ def test_a_link_holds_statistic_level_items_and_section(shelf: Shelf, open_scree
     assert "(Spearman rho, " in texts(screen)
 
 
-def test_a_pilot_stands_aside_until_it_is_put_in(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_a_pilot_stands_aside_until_it_is_put_in(shelf: Shelf) -> None:
     """10 of 80 items are under a quarter: the pilot would be all that the others are compared on."""
     shelf.add("good", 0.6)
     shelf.add("poor", 3.0)
@@ -338,10 +319,8 @@ def test_a_pilot_stands_aside_until_it_is_put_in(shelf: Shelf, open_screen: Open
     assert "Standing aside" not in texts(screen)
 
 
-def test_calibrate_points_to_compare_for_a_run_of_metrics(
-    shelf: Shelf, tmp_home: Settings, open_screen: Open, texts: Texts
-) -> None:
+def test_calibrate_points_to_compare_for_a_run_of_metrics(shelf: Shelf, settings: Settings) -> None:
     request = MetricsRequest(shelf.project, shelf.golden_id, "coherence", ("overlap",))
-    run_id = projects.start_metrics(shelf.store, tmp_home, request)
+    run_id = projects.start_metrics(shelf.store, settings, request)
     said = texts(open_screen("3_calibrate", project=shelf.project, run=run_id))
     assert "It computed metrics; its result stands in Compare." in said

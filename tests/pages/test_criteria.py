@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +11,8 @@ from streamlit.testing.v1 import AppTest
 from core.projects.rescore import RescoreRequest
 from core.records import Criteria, Provenance
 from pages.components import state
+from tests.pages.screen import frame_with, open_screen, press, texts
 
-Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
 SCREEN = "4_criteria"
 
 
@@ -37,15 +35,15 @@ def edited(best: Criteria) -> Criteria:
 def edit(screen: AppTest, parent: Criteria, text: str, author: str = "Ada") -> AppTest:
     screen.text_area(key=f"form_edit_{parent.criteria_id}").set_value(text)
     screen.session_state[state.RATER] = author
-    next(b for b in screen.button if b.label == "Save and re-score").click().run()
+    press(screen, "Save and re-score")
     return screen
 
 
-def test_without_criteria_the_screen_says_where_they_come_from(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_without_criteria_the_screen_says_where_they_come_from(world: Any) -> None:
     assert "No criteria yet" in texts(open_screen(SCREEN))
 
 
-def test_the_best_stands_first_and_is_shown_whole(world: Any, best: Criteria, open_screen: Open, texts: Texts) -> None:
+def test_the_best_stands_first_and_is_shown_whole(world: Any, best: Criteria) -> None:
     screen = open_screen(SCREEN, run="r1")
     assert screen.dataframe[0].value["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert best.text in texts(screen)
@@ -53,7 +51,7 @@ def test_the_best_stands_first_and_is_shown_whole(world: Any, best: Criteria, op
     assert screen.query_params["criteria"] == best.criteria_id
 
 
-def test_criteria_dropped_early_stand_below_the_complete(world: Any, best: Criteria, open_screen: Open) -> None:
+def test_criteria_dropped_early_stand_below_the_complete(world: Any, best: Criteria) -> None:
     lucky = replace(best, text="Lucky on few items.")
     world.add_criteria(lucky, "r1", 0.95, status="stopped")
     listed = open_screen(SCREEN, run="r1").dataframe[0].value
@@ -61,12 +59,12 @@ def test_criteria_dropped_early_stand_below_the_complete(world: Any, best: Crite
     assert listed["criteria"].iloc[-1] == "Lucky on few items."
 
 
-def test_a_link_opens_the_criteria_it_names(world: Any, best: Criteria, open_screen: Open, texts: Texts) -> None:
+def test_a_link_opens_the_criteria_it_names(world: Any, best: Criteria) -> None:
     other = list(world.criteria.values())[3].criteria
     assert other.text in texts(open_screen(SCREEN, run="r1", criteria=other.criteria_id))
 
 
-def test_an_edit_is_saved_with_its_author_and_rescored(world: Any, best: Criteria, open_screen: Open) -> None:
+def test_an_edit_is_saved_with_its_author_and_rescored(world: Any, best: Criteria) -> None:
     screen = edit(open_screen(SCREEN, run="r1"), best, "Reward clear order only.")
     assert not screen.exception
     assert world.saved == [(best.criteria_id, "Reward clear order only.", "Ada")]
@@ -77,16 +75,14 @@ def test_an_edit_is_saved_with_its_author_and_rescored(world: Any, best: Criteri
     assert screen.query_params["rescore"] == "rescore"
 
 
-def test_an_edit_without_an_author_is_not_saved(world: Any, best: Criteria, open_screen: Open) -> None:
+def test_an_edit_without_an_author_is_not_saved(world: Any, best: Criteria) -> None:
     screen = open_screen(SCREEN, run="r1")
     screen.session_state[state.RATER] = ""
     screen.run()
     assert [one.disabled for one in screen.button if one.label == "Save and re-score"] == [True]
 
 
-def test_a_conflict_shows_both_texts_and_loses_none(
-    world: Any, best: Criteria, open_screen: Open, texts: Texts
-) -> None:
+def test_a_conflict_shows_both_texts_and_loses_none(world: Any, best: Criteria) -> None:
     screen = open_screen(SCREEN, run="r1")
     world.conflict = "c-of-somebody-else"
     edit(screen, best, "My text.")
@@ -94,16 +90,16 @@ def test_a_conflict_shows_both_texts_and_loses_none(
     assert "Their text." in said
     assert "My text." in said
     assert world.saved == []
-    next(b for b in screen.button if b.label == "Save mine as a version of its own").click().run()
+    press(screen, "Save mine as a version of its own")
     assert world.saved == [(best.criteria_id, "My text.", "Ada")]
     assert not screen.exception
 
 
-def test_a_conflict_can_be_dropped(world: Any, best: Criteria, open_screen: Open, texts: Texts) -> None:
+def test_a_conflict_can_be_dropped(world: Any, best: Criteria) -> None:
     screen = open_screen(SCREEN, run="r1")
     world.conflict = "c-of-somebody-else"
     edit(screen, best, "My text.")
-    next(b for b in screen.button if b.label == "Drop mine").click().run()
+    press(screen, "Drop mine")
     assert "Their text." not in texts(screen)
     assert world.saved == []
 
@@ -117,7 +113,7 @@ def test_a_conflict_can_be_dropped(world: Any, best: Criteria, open_screen: Open
     ],
 )
 def test_an_edit_stands_beside_its_parent(
-    world: Any, best: Criteria, edited: Criteria, open_screen: Open, texts: Texts, low: float, high: float, words: str
+    world: Any, best: Criteria, edited: Criteria, low: float, high: float, words: str
 ) -> None:
     world.add_criteria(edited, "r1")
     request = RescoreRequest("p1", "g", "coherence", edited.criteria_id, best.criteria_id, "r1")
@@ -133,39 +129,33 @@ def test_an_edit_stands_beside_its_parent(
     assert screen.query_params["criteria"] == edited.criteria_id
 
 
-def test_the_parent_is_one_click_away(
-    world: Any, best: Criteria, edited: Criteria, open_screen: Open, texts: Texts
-) -> None:
+def test_the_parent_is_one_click_away(world: Any, best: Criteria, edited: Criteria) -> None:
     world.add_criteria(edited, "r1", 0.9)
     screen = open_screen(SCREEN, run="r1", criteria=edited.criteria_id)
     assert "Edited by Ada" in texts(screen)
-    next(b for b in screen.button if b.label == "Its parent").click().run()
+    press(screen, "Its parent")
     assert screen.query_params["criteria"] == best.criteria_id
     assert "Drafted from 4 labelled items" in texts(screen)
 
 
-def test_a_failed_rescoring_says_why(
-    world: Any, best: Criteria, edited: Criteria, open_screen: Open, texts: Texts
-) -> None:
+def test_a_failed_rescoring_says_why(world: Any, best: Criteria, edited: Criteria) -> None:
     world.add_criteria(edited, None)
     request = RescoreRequest("p1", "g", "coherence", edited.criteria_id, best.criteria_id, "r1")
     world.add_run("s1", "failed", kind="rescore", request=request, error="The endpoint is down.")
     assert "The endpoint is down." in texts(open_screen(SCREEN, rescore="s1"))
 
 
-def test_unknown_criteria_in_the_url_fall_back_to_the_best(
-    world: Any, best: Criteria, open_screen: Open, texts: Texts
-) -> None:
+def test_unknown_criteria_in_the_url_fall_back_to_the_best(world: Any, best: Criteria) -> None:
     assert best.text in texts(open_screen(SCREEN, run="r1", criteria="c000"))
 
 
-def test_edits_of_a_run_are_listed_with_it(world: Any, best: Criteria, edited: Criteria, open_screen: Open) -> None:
+def test_edits_of_a_run_are_listed_with_it(world: Any, best: Criteria, edited: Criteria) -> None:
     world.add_criteria(edited, None)
     listed = open_screen(SCREEN, run="r1").dataframe[0].value
     assert "edit by Ada" in set(listed["origin"])
 
 
-def test_hostile_criteria_stay_plain_text(world: Any, best: Criteria, open_screen: Open) -> None:
+def test_hostile_criteria_stay_plain_text(world: Any, best: Criteria) -> None:
     hostile = Criteria(
         "<script>alert(1)</script> ![x](http://evil.example/a.png) :red[no]", "coherence", best.provenance
     )
@@ -179,17 +169,15 @@ def test_hostile_criteria_stay_plain_text(world: Any, best: Criteria, open_scree
         assert ":red[no]" not in element.value
 
 
-def test_items_are_told_by_their_gap(world: Any, best: Criteria, open_screen: Open, texts: Texts) -> None:
+def test_items_are_told_by_their_gap(world: Any, best: Criteria) -> None:
     screen = open_screen(SCREEN, run="r1")
     assert "4 calibration items: 1 aligned, 1 too lenient, 1 too strict, 1 unread" in texts(screen)
-    shown = next(frame.value for frame in screen.dataframe if "gap" in frame.value)
+    shown = frame_with(screen, "gap")
     assert shown["the judge is"].tolist() == ["too lenient", "too strict", "aligned", "unread: no verdict"]
     assert "Mark a row" in texts(screen)
 
 
-def test_a_marked_item_shows_texts_and_what_moved_its_score(
-    world: Any, best: Criteria, open_screen: Open, texts: Texts
-) -> None:
+def test_a_marked_item_shows_texts_and_what_moved_its_score(world: Any, best: Criteria) -> None:
     screen = open_screen(SCREEN, run="r1")
     screen.session_state["items_table"] = {"selection": {"rows": [0]}}
     screen.run()

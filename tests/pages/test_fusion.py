@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
-from core.settings import Settings
 from core.store.store import Store
+from tests.pages.screen import HOSTILE, choose_section, frame_with, open_screen, press, texts
 
-Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
 SCREEN = "8_fusion"
 N_SOURCES, N_SYSTEMS = 30, 4
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) :red[no]"
 
 
 class Shelf:
@@ -51,13 +46,8 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
-    monkeypatch.setenv("CONCORD_WORKER", "external")
-    st.cache_resource.clear()
-    store = projects.open_store(tmp_home)
-    yield Shelf(store)
-    store.close()
-    st.cache_resource.clear()
+def shelf(store: Store) -> Shelf:
+    return Shelf(store)
 
 
 @pytest.fixture
@@ -69,17 +59,11 @@ def full(shelf: Shelf) -> Shelf:
     return shelf
 
 
-def choose(screen: AppTest, section: str) -> AppTest:
-    next(one for one in screen.segmented_control if one.label == "More").set_value(section).run()
-    assert not screen.exception
-    return screen
-
-
 def table(screen: AppTest) -> Any:
-    return next(one.value for one in screen.dataframe if "beside the best part" in one.value.columns)
+    return frame_with(screen, "beside the best part")
 
 
-def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: Shelf, open_screen: Open) -> None:
+def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: Shelf) -> None:
     screen = open_screen(SCREEN, **full.ids)
     next(one for one in screen.segmented_control if one.label == "Level").set_value("dataset").run()
     assert not screen.exception
@@ -100,18 +84,18 @@ def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: 
         assert told == pytest.approx(spearmanr(listed[name].judge.values[at], full.labels[at]).statistic)
 
 
-def test_every_section_draws_and_shows_markup_as_letters(full: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_every_section_draws_and_shows_markup_as_letters(full: Shelf) -> None:
     screen = open_screen(SCREEN, **full.ids)
     for section in ("How alike the parts are", "Where they contradict", "Let a model fuse", "The paper's numbers"):
-        choose(screen, section)
-    choose(screen, "Where they contradict")
+        choose_section(screen, section)
+    choose_section(screen, "Where they contradict")
     assert any(HOSTILE in one.value for one in screen.text)
     assert not [one for one in screen.markdown if HOSTILE in one.value]
     assert "whose labels none of the parts" in texts(screen)
 
 
-def test_the_papers_levels_stand_in_tables_of_their_own(full: Shelf, open_screen: Open, texts: Texts) -> None:
-    screen = choose(open_screen(SCREEN, **full.ids), "The paper's numbers")
+def test_the_papers_levels_stand_in_tables_of_their_own(full: Shelf) -> None:
+    screen = choose_section(open_screen(SCREEN, **full.ids), "The paper's numbers")
     printed = [one.value for one in screen.dataframe if "judge in the paper" in one.value.columns]
     assert len(printed) == 2
     assert all("level" not in frame.columns for frame in printed)
@@ -122,19 +106,18 @@ def test_the_papers_levels_stand_in_tables_of_their_own(full: Shelf, open_screen
     assert not system["judge in the paper"].str.startswith("G-Eval").any()
 
 
-def test_a_fusion_is_kept_as_a_judge(full: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_a_fusion_is_kept_as_a_judge(full: Shelf) -> None:
     screen = open_screen(SCREEN, **full.ids)
     next(one for one in screen.text_input if one.label == "Name").set_value("Three in one").run()
-    next(one for one in screen.button if one.label == "Keep").click().run()
-    assert not screen.exception
+    press(screen, "Keep")
     assert "Three in one is among the judges now" in texts(screen).replace("\\", "")
     kept = [one for one in projects.list_judges(full.store, full.project) if one.judge.kind == "fused"]
     assert [one.name for one in kept] == ["Three in one"]
-    shelf_table = next(one.value for one in screen.dataframe if "labels seen" in one.value.columns)
+    shelf_table = frame_with(screen, "labels seen")
     assert not shelf_table.loc[shelf_table["judge"] == "Three in one", "part"].iloc[0]  # no part of itself
 
 
-def test_without_judges_it_says_what_to_do(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_without_judges_it_says_what_to_do(shelf: Shelf) -> None:
     said = texts(open_screen(SCREEN, **shelf.ids))
     assert "no judge yet" in said
     assert "Compute metrics" in said
@@ -142,7 +125,7 @@ def test_without_judges_it_says_what_to_do(shelf: Shelf, open_screen: Open, text
     assert "one judge only" in texts(open_screen(SCREEN, **shelf.ids))
 
 
-def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Shelf) -> None:
     shelf.add("one", 1.0)
     shelf.add("cheat", 0.1, kind="calibrated", seen=tuple(range(110)))
     said = texts(open_screen(SCREEN, **shelf.ids))
@@ -150,8 +133,8 @@ def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Shelf, ope
     assert "no part has seen" in said
 
 
-def test_a_plan_is_proposed_and_its_cost_shown(full: Shelf, open_screen: Open, texts: Texts) -> None:
-    screen = choose(open_screen(SCREEN, **full.ids), "Let a model fuse")
+def test_a_plan_is_proposed_and_its_cost_shown(full: Shelf) -> None:
+    screen = choose_section(open_screen(SCREEN, **full.ids), "Let a model fuse")
     next(one for one in screen.button if one.label.startswith("Propose")).click().run()
     assert not screen.exception
     plan = next(one for one in screen.text_area if one.label == "Plan").value
@@ -162,7 +145,7 @@ def test_a_plan_is_proposed_and_its_cost_shown(full: Shelf, open_screen: Open, t
     assert "no such assistant" in texts(screen)
 
 
-def test_every_labelled_aspect_is_rated_in_the_same_call(full: Shelf, open_screen: Open, texts: Texts) -> None:
+def test_every_labelled_aspect_is_rated_in_the_same_call(full: Shelf) -> None:
     aspects = full.golden.aspects["coherence"]
     labels = {name: replace(aspects, aspect=name) for name in ("coherence", "fluency", "relevance")}
     golden = replace(full.golden, name="three aspects", aspects=labels)
@@ -172,7 +155,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Shelf, open_scree
         for aspect in labels:
             projects.add_judge(full.store, full.project, golden_id, JudgeScores(name, "metric", aspect, values))
     ids = full.ids | {"golden": golden_id}
-    screen = choose(open_screen(SCREEN, **ids), "Let a model fuse")
+    screen = choose_section(open_screen(SCREEN, **ids), "Let a model fuse")
     offered = next(one for one in screen.multiselect if one.label.startswith("Rated in each call"))
     assert (offered.options, offered.value) == (["fluency", "relevance"], ["fluency", "relevance"])
     offered.set_value(["relevance"]).run()
@@ -185,7 +168,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Shelf, open_scree
     ]
     next(one for one in screen.text_input if one.label == "Model").set_value("scripted").run()
     assert "120 calls" in texts(screen)  # no more than for one aspect
-    next(one for one in screen.button if one.label == "Keep this version").click().run()
+    press(screen, "Keep this version")
     kept = projects.list_plans(full.store, full.project, golden_id)
     assert [one.aspects for one in kept] == [("coherence", "relevance")]
     offered = next(one for one in screen.multiselect if one.label.startswith("Rated in each call"))
@@ -193,7 +176,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Shelf, open_scree
     assert next(one for one in screen.text_area if one.label == "Plan").value == ""  # another plan's aspects
 
 
-def test_the_parts_say_what_they_need(full: Shelf, open_screen: Open) -> None:
+def test_the_parts_say_what_they_need(full: Shelf) -> None:
     full.add("overlap", 1.0)
     full.add("hidden", 1.0, kind="repeval")
     frame = next(one.value for one in open_screen(SCREEN, **full.ids).dataframe if "labels seen" in one.value.columns)

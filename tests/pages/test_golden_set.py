@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
+from tests.pages.screen import button, frame_with, open_screen, press, texts
+
 SCREEN = "1_golden_set"
 
 
@@ -41,15 +40,11 @@ def bring(screen: AppTest, name: str, data: bytes, mime: str = "text/csv") -> Ap
     return screen
 
 
-def frame_with(screen: AppTest, column: str) -> Any:
-    return next(f.value for f in screen.dataframe if column in f.value.columns)
-
-
-def test_an_empty_project_says_what_to_do_next(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_an_empty_project_says_what_to_do_next(world: Any) -> None:
     assert "no golden set yet" in texts(open_screen(SCREEN, project="p2"))
 
 
-def test_the_sample_is_listed_and_shown_at_first_start(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_the_sample_is_listed_and_shown_at_first_start(world: Any) -> None:
     screen = open_screen(SCREEN)
     listed = screen.dataframe[0].value
     assert (listed["name"][0], listed["items"][0], listed["sources"][0], listed["systems"][0]) == (
@@ -64,7 +59,7 @@ def test_the_sample_is_listed_and_shown_at_first_start(world: Any, open_screen: 
     assert len(screen.get("plotly_chart")) == 1
 
 
-def test_a_file_is_mapped_by_alias_checked_and_frozen(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_a_file_is_mapped_by_alias_checked_and_frozen(world: Any) -> None:
     screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(rows()))
     assert not screen.exception
     mapping = frame_with(screen, "role").set_index("role")
@@ -72,7 +67,7 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen(world: Any, open_screen: O
     assert mapping.loc["target", "found by"] == "alias"
     assert mapping.loc["item_id", "found by"] == "own name"
     assert "60 items, 20 sources, 3 systems" in texts(screen)
-    freeze = next(b for b in screen.button if b.label == "Freeze this golden set")
+    freeze = button(screen, "Freeze this golden set")
     freeze.click().run()
     assert not screen.exception
     kept = world.goldens["p2"][0]
@@ -81,58 +76,58 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen(world: Any, open_screen: O
     assert "mine is frozen: 60 items" in texts(screen)
 
 
-def test_a_gzipped_jsonl_is_read(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_a_gzipped_jsonl_is_read(world: Any) -> None:
     data = gzip.compress("\n".join(json.dumps(row) for row in rows()).encode(), mtime=0)
     screen = bring(open_screen(SCREEN), "mine.jsonl.gz", data, "application/gzip")
     assert "60 items" in texts(screen)
 
 
-def test_a_wrong_column_can_be_corrected(world: Any, open_screen: Open) -> None:
+def test_a_wrong_column_can_be_corrected(world: Any) -> None:
     listed = rows(text_b="Another text.")
     screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(listed))
     target = next(s for s in screen.selectbox if s.label.startswith("target"))
     assert target.value == "summary"
     target.set_value("text_b").run()
     assert frame_with(screen, "role").set_index("role").loc["target", "found by"] == "corrected"
-    next(b for b in screen.button if b.label == "Freeze this golden set").click().run()
+    press(screen, "Freeze this golden set")
     assert world.goldens["p2"][0].items[0].target == "Another text."
 
 
-def test_label_columns_can_be_chosen_where_none_is_recognised(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_label_columns_can_be_chosen_where_none_is_recognised(world: Any) -> None:
     listed = [{("stars given" if k == "human_clarity" else k): v for k, v in row.items()} for row in rows()]
     screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(listed))
     assert "No column of human labels" in texts(screen)
     screen.multiselect[0].set_value(["stars given"]).run()
-    next(b for b in screen.button if b.label == "Freeze this golden set").click().run()
+    press(screen, "Freeze this golden set")
     assert list(world.goldens["p2"][0].aspects) == ["stars_given"]
 
 
-def test_a_confirmed_scale_is_kept(world: Any, open_screen: Open) -> None:
+def test_a_confirmed_scale_is_kept(world: Any) -> None:
     screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(rows()))
     next(n for n in screen.number_input if n.key.endswith("clarity_high")).set_value(10.0).run()
-    next(b for b in screen.button if b.label == "Freeze this golden set").click().run()
+    press(screen, "Freeze this golden set")
     scale = world.goldens["p2"][0].aspects["clarity"].scale
     assert (scale.low, scale.high, scale.given) == (1, 10, True)
 
 
-def test_an_out_of_scale_label_is_found_and_freezing_forbidden(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_an_out_of_scale_label_is_found_and_freezing_forbidden(world: Any) -> None:
     listed = rows()
     listed[6]["human_clarity"] = "excellent"
     screen = bring(open_screen(SCREEN, project="p2"), "mine.csv", as_csv(listed))
     findings = frame_with(screen, "severity")
     error = findings[findings["severity"] == "error"].iloc[0]
     assert (error["row"], error["column"]) == (7, "human_clarity")
-    assert next(b for b in screen.button if b.label == "Freeze this golden set").disabled
+    assert button(screen, "Freeze this golden set").disabled
     assert "Errors forbid its use" in texts(screen)
 
 
-def test_a_broken_file_is_told_in_words(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_a_broken_file_is_told_in_words(world: Any) -> None:
     screen = bring(open_screen(SCREEN), "mine.parquet", b"not a parquet file", "application/octet-stream")
     assert not screen.exception
     assert "This file cannot be used." in texts(screen)
 
 
-def test_hostile_cells_and_names_stay_plain_text(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_hostile_cells_and_names_stay_plain_text(world: Any) -> None:
     hostile = "<img src=x onerror=alert(1)>"
     listed = rows(n_sources=20)
     listed[0]["summary"] = hostile
@@ -144,7 +139,7 @@ def test_hostile_cells_and_names_stay_plain_text(world: Any, open_screen: Open, 
         assert "](http" not in element.value
 
 
-def test_a_file_without_labels_comes_in_for_labelling(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_a_file_without_labels_comes_in_for_labelling(world: Any) -> None:
     bare = [{name: value for name, value in row.items() if name != "human_clarity"} for row in rows(2)]
     screen = bring(open_screen(SCREEN), "bare.csv", as_csv(bare))
     offered = next(box for box in screen.checkbox if "no labels yet" in box.label)
@@ -155,7 +150,7 @@ def test_a_file_without_labels_comes_in_for_labelling(world: Any, open_screen: O
     assert "Have people label it next" in texts(screen)
 
 
-def test_a_comma_that_can_mean_two_things_is_asked_about(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_a_comma_that_can_mean_two_things_is_asked_about(world: Any) -> None:
     data = b"item_id;target;human_wit\n" + b"".join(b"i%d;t%d;1,%03d\n" % (k, k, 200 + k) for k in range(9))
     screen = bring(open_screen(SCREEN), "commas.csv", data)
     assert "can mean 1.234 or 1234" in texts(screen)
@@ -167,4 +162,4 @@ def test_a_comma_that_can_mean_two_things_is_asked_about(world: Any, open_screen
 
 
 def freeze(screen: AppTest) -> Any:
-    return next(one for one in screen.button if one.label == "Freeze this golden set")
+    return button(screen, "Freeze this golden set")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
@@ -16,30 +15,15 @@ from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
-from core.settings import Settings
 from core.store.store import Store
 from pages.components import label_desk, label_item, label_number, label_setup, state
+from tests.pages.screen import HOSTILE, open_screen, prepared, press, run, texts
 
 ROOT = Path(__file__).resolve().parents[2]
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
 ARABIC = "النص جيد جدا."
 TEXTS = (HOSTILE, ARABIC, "👩‍👩‍👧 family 🇺🇳 flags", "word," * 40_000, "plain five", "plain six")
 FIVE, YES = LabelAspect("clarity", Scale(1, 5, 1.0), "easy to read"), LabelAspect("true", Scale(0, 1, 1.0))
 Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """The store that the screen opens; nobody starts a worker, and there is no sample project in it."""
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CONCORD_WORKER", "external")
-    monkeypatch.setattr(projects, "ensure_sample_project", lambda store: None)
-    st.cache_resource.clear()
-    opened = projects.open_store(Settings.from_environment())
-    yield opened
-    st.cache_resource.clear()
-    opened.close()
 
 
 @pytest.fixture
@@ -55,13 +39,10 @@ def asked(store: Store) -> PassRequest:
 @pytest.fixture
 def open_label(store: Store, asked: PassRequest) -> Open:
     def opened(**ids: str) -> AppTest:
-        screen = AppTest.from_file(ROOT / "pages" / "2_label.py", default_timeout=20)
-        screen.session_state[state.RATER] = ids.pop("who", "Ann")
-        for name, value in {"project": asked.project_id, **ids}.items():
-            screen.query_params[name] = value
-        screen.run()
-        assert not screen.exception, screen.exception
-        return screen
+        who = ids.pop("who", "Ann")
+        screen = prepared("2_label", **{"project": asked.project_id, **ids})
+        screen.session_state[state.RATER] = who
+        return run(screen)
 
     return opened
 
@@ -77,20 +58,11 @@ def sit(store: Store, asked: PassRequest, open_label: Open) -> Open:
     return seated
 
 
-def press(screen: AppTest, label: str) -> AppTest:
-    found = [button for button in screen.button if button.label.replace("*", "").replace("\\", "") == label]
-    assert found, f"no button {label!r} among {[button.label for button in screen.button]}"
-    found[0].click().run()
-    assert not screen.exception, screen.exception
-    return screen
-
-
 def strike(screen: AppTest, key: str) -> AppTest:
     """What a key does: presses the one button that has it."""
     (found,) = [button for button in screen.button if button.proto.shortcut == key]
-    found.click().run()
-    assert not screen.exception, screen.exception
-    return screen
+    found.click()
+    return run(screen)
 
 
 def rows(store: Store, asked: PassRequest, item_id: str = "i0") -> list[tuple[str, str, float | None, str]]:
@@ -112,16 +84,13 @@ def shown(screen: AppTest) -> label_desk.Shown:
 # ── before anybody labels ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_project_without_items_says_where_they_come_from(store: Store, texts: Texts) -> None:
+def test_a_project_without_items_says_where_they_come_from(store: Store) -> None:
     project = projects.create_project(store, "empty")
-    screen = AppTest.from_file(ROOT / "pages" / "2_label.py", default_timeout=20)
-    screen.query_params["project"] = project.project_id
-    screen.run()
-    assert not screen.exception
+    screen = open_screen("2_label", project=project.project_id)
     assert "There is nothing to label yet" in texts(screen)
 
 
-def test_a_pass_is_begun_from_the_form(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
+def test_a_pass_is_begun_from_the_form(store: Store, asked: PassRequest, open_label: Open) -> None:
     screen = open_label()
     assert "Nothing is being labelled" in texts(screen)
     # 6 items, 20 asked for everybody but there are 6: two people label 6 each
@@ -137,7 +106,7 @@ def test_a_pass_is_begun_from_the_form(store: Store, asked: PassRequest, open_la
     assert "You are **Ann**" in texts(screen)
 
 
-def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label: Open, texts: Texts) -> None:
+def test_a_plan_that_makes_no_sense_is_refused_in_words(store: Store, open_label: Open) -> None:
     screen = open_label()
     screen.text_input(key="form_label_name").set_value("  ").run()
     press(screen, "Begin this pass")
@@ -182,14 +151,14 @@ def test_instructions_are_kept_until_the_pass_begins(store: Store, asked: PassRe
     assert projects.draft_of(ann, asked.project_id, "instructions") is None
 
 
-def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
+def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: PassRequest, open_label: Open) -> None:
     known = projects.start_pass(store, asked)
     screen = open_label(labelling="<b>gone</b>", who="Ann")
     assert "There is no labelling pass <b>gone</b> in this project" in texts(screen)
     assert screen.query_params["labelling"] == known
 
 
-def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
+def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, open_label: Open) -> None:
     pass_id = projects.start_pass(store, asked)
     screen = open_label(labelling=pass_id, who="")
     screen.text_input(key="form_name_typed").set_value(f"  {HOSTILE[:28]} ")
@@ -232,7 +201,7 @@ def test_one_press_saves_and_enter_goes_on(store: Store, asked: PassRequest, sit
     assert shown(screen).item_id == "i1"
 
 
-def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassRequest, sit: Open, texts: Texts) -> None:
+def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassRequest, sit: Open) -> None:
     screen = sit(aspects=(FIVE, YES))
 
     def keys() -> dict[str, str]:
@@ -344,9 +313,7 @@ def test_a_press_meant_for_the_item_before_changes_nothing(
     assert session[state.DESK].wish == "next"
 
 
-def test_what_cannot_be_saved_is_said_and_nothing_goes_on(
-    sit: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_saved_is_said_and_nothing_goes_on(sit: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     from core.errors import StoreError
 
     screen = sit()
@@ -364,7 +331,7 @@ def test_what_cannot_be_saved_is_said_and_nothing_goes_on(
     assert place_of(screen) == "1 of 6 · 1 done"
 
 
-def test_texts_are_shown_letter_by_letter(sit: Open, texts: Texts) -> None:
+def test_texts_are_shown_letter_by_letter(sit: Open) -> None:
     screen = sit()
     for place, text in enumerate(TEXTS):
         shown_texts = [element.value for element in screen.text]
@@ -376,7 +343,7 @@ def test_texts_are_shown_letter_by_letter(sit: Open, texts: Texts) -> None:
         press(screen, "Forward")
 
 
-def test_all_done(store: Store, asked: PassRequest, sit: Open, texts: Texts) -> None:
+def test_all_done(store: Store, asked: PassRequest, sit: Open) -> None:
     screen = sit(limit=2, shared=2)
     for _ in range(2):
         press(press(screen, "3"), "Save and next")
@@ -456,7 +423,7 @@ def view(screen: AppTest, name: str) -> AppTest:
     return screen
 
 
-def test_progress_and_agreement(rated: str, open_label: Open, texts: Texts) -> None:
+def test_progress_and_agreement(rated: str, open_label: Open) -> None:
     screen = view(open_label(labelling=rated, who="Rev"), "Progress")
     frame = screen.dataframe[0].value
     assert list(frame["rater"]) == ["Ann", "Bo"]
@@ -468,7 +435,7 @@ def test_progress_and_agreement(rated: str, open_label: Open, texts: Texts) -> N
     assert "jackknife over 3 sources" in told
 
 
-def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open, texts: Texts) -> None:
+def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open) -> None:
     pass_id = projects.start_pass(store, asked)
     screen = view(open_label(labelling=pass_id), "Progress")
     assert "Nobody has sat down yet" in texts(screen)
@@ -476,7 +443,7 @@ def test_nobody_sat_down_yet(store: Store, asked: PassRequest, open_label: Open,
     assert "Nothing to decide" in texts(view(screen, "Decide"))
 
 
-def test_whoever_still_rates_is_told_why_nothing_is_shown(rated: str, open_label: Open, texts: Texts) -> None:
+def test_whoever_still_rates_is_told_why_nothing_is_shown(rated: str, open_label: Open) -> None:
     screen = open_label(labelling=rated, rater="Ann")
     for name in ("Decide", "Freeze"):
         assert "You still rate: 3 items left in first." in texts(view(screen, name))
@@ -487,7 +454,7 @@ def test_whoever_still_rates_is_told_why_nothing_is_shown(rated: str, open_label
 
 
 def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(
-    store: Store, asked: PassRequest, rated: str, texts: Texts
+    store: Store, asked: PassRequest, rated: str
 ) -> None:
     screen = AppTest.from_file(ROOT / "pages" / "1_golden_set.py", default_timeout=20)
     screen.query_params["project"] = asked.project_id
@@ -501,9 +468,7 @@ def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(
     assert "You still rate" in texts(screen.run())
 
 
-def test_adjudication_and_freezing(
-    store: Store, asked: PassRequest, rated: str, open_label: Open, texts: Texts
-) -> None:
+def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str, open_label: Open) -> None:
     projects.save_triage(
         store.acting(Actor("Tri", "annotator")),
         asked.project_id,

@@ -15,9 +15,9 @@ from core.quotes import Piece
 from core.review.triage import Triage
 from pages.components.misaligned_filters import RANKS, STANDARDISED, Sight
 from pages.components.misaligned_item import marked
+from tests.pages.screen import frame_with, open_screen, press, texts
 
 Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
 SCREEN = "5_misaligned"
 ASPECT = "coherence"
 
@@ -39,18 +39,12 @@ def scored(real: Any, listed: list[CriteriaEntry]) -> tuple[ItemScore, ...]:
 
 
 @pytest.fixture
-def opened(real: Any, open_screen: Open) -> Open:
+def opened(real: Any) -> Open:
     return lambda **ids: open_screen(SCREEN, project=real.project_id, **ids)
 
 
 def table(screen: AppTest) -> Any:
-    return next(one.value for one in screen.dataframe if "the judge is" in one.value.columns)
-
-
-def press(screen: AppTest, label: str) -> AppTest:
-    next(one for one in screen.button if one.label == label).click().run()
-    assert not screen.exception
-    return screen
+    return frame_with(screen, "the judge is")
 
 
 def bare(words: str) -> str:
@@ -65,13 +59,13 @@ def found(real: Any) -> dict[str, Triage]:
 # ── what is listed ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_empty_project_says_where_misaligned_items_come_from(real: Any, open_screen: Open, texts: Texts) -> None:
+def test_an_empty_project_says_where_misaligned_items_come_from(real: Any) -> None:
     empty = projects.create_project(real.store, "empty").project_id
     assert "Nothing has been scored in this project yet" in texts(open_screen(SCREEN, project=empty))
 
 
 def test_the_largest_gaps_of_the_best_criteria_come_first(
-    real: Any, opened: Open, texts: Texts, listed: list[CriteriaEntry], scored: tuple[ItemScore, ...]
+    real: Any, opened: Open, listed: list[CriteriaEntry], scored: tuple[ItemScore, ...]
 ) -> None:
     screen = opened()
     assert screen.query_params["run"] == real.run_id
@@ -92,7 +86,7 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     assert f"{len(wrong)} misaligned" in texts(screen)
 
 
-def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open, texts: Texts) -> None:
+def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open) -> None:
     split = projects.load_calibration(real.store, real.run_id).split
     held_out = {real.golden.item_ids[k] for k in split.held_out}
     secret = sorted(held_out)[0]
@@ -107,9 +101,7 @@ def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open, texts: Te
     assert "held-out items stay closed. This held-out set has been opened 1 time." in said
 
 
-def test_a_link_opens_its_item_under_its_criteria(
-    real: Any, opened: Open, texts: Texts, listed: list[CriteriaEntry]
-) -> None:
+def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, listed: list[CriteriaEntry]) -> None:
     other = next(one for one in listed[1:] if one.text)
     scores = projects.item_scores(real.store, real.run_id, other.criteria_id)
     aligned = next(one for one in scores if one.gap is not None and abs(one.gap) < 0.5)
@@ -125,7 +117,7 @@ def test_a_link_opens_its_item_under_its_criteria(
     ("ids", "words"),
     [({"run": "r-none"}, "linked run is not here"), ({"criteria": "c-none"}, "linked criteria were not scored")],
 )
-def test_a_link_to_what_is_not_there_is_told(opened: Open, texts: Texts, ids: dict[str, str], words: str) -> None:
+def test_a_link_to_what_is_not_there_is_told(opened: Open, ids: dict[str, str], words: str) -> None:
     assert words in texts(opened(**ids))
 
 
@@ -162,10 +154,10 @@ def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, lis
 # ── the item ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_item_shows_reasons_and_raters(real: Any, opened: Open, texts: Texts) -> None:
+def test_the_item_shows_reasons_and_raters(real: Any, opened: Open) -> None:
     screen = opened()
     item_id = screen.query_params["item"]
-    raters = next(one.value for one in screen.dataframe if "rater" in one.value.columns)
+    raters = frame_with(screen, "rater")
     said = [one for one in real.golden.ratings if (one.item_id, one.aspect) == (item_id, ASPECT)]
     assert list(raters["label"]) == [one.value for one in said]
     assert "What moved the score" in texts(screen)
@@ -196,7 +188,7 @@ def test_quoted_words_stand_on_a_coloured_ground_and_nothing_else_is_markup() ->
 # ── triage ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_press_keeps_note_and_pick_and_opens_the_next(real: Any, opened: Open, texts: Texts) -> None:
+def test_a_press_keeps_note_and_pick_and_opens_the_next(real: Any, opened: Open) -> None:
     screen = opened()
     order = list(table(screen)["item"])
     first, second = order[:2]
@@ -232,7 +224,7 @@ def test_a_pick_of_a_triaged_item_is_kept_at_once(real: Any, opened: Open) -> No
     assert (found(real)[item_id].picked, found(real)[item_id].verdict) == (True, "ambiguous")
 
 
-def test_a_wrong_label_shows_the_way_to_adjudication(opened: Open, real: Any, texts: Texts) -> None:
+def test_a_wrong_label_shows_the_way_to_adjudication(opened: Open, real: Any) -> None:
     screen = opened()
     item_id = list(table(screen)["item"])[6]
     press(opened(item=item_id), "Label wrong")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from core.review.log import Action
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import log_view, people, state
+from tests.pages.screen import button, prepared, press, run, texts
 
 NOBODY = True  # sessions here begin without a name
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,22 +37,14 @@ AUTH = {
     "server_metadata_url": "https://accounts.example.org/.well-known/openid-configuration",
 }
 ROLES = {"rev@example.org": "reviewer", "ann@example.org": "annotator", "boss@example.org": "admin"}
-Texts = Callable[[AppTest], str]
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """The store that the screens open, with roles for those who sign in and without the sample project."""
+def settings(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """With roles beside the home; `account` names their file, since without accounts nothing starts with roles."""
     (tmp_path / "roles.json").write_text(json.dumps(ROLES))
-    monkeypatch.setenv("CONCORD_ROLES", "")  # `account` sets it: without accounts nothing starts with roles
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CONCORD_WORKER", "external")
-    monkeypatch.setattr(projects, "ensure_sample_project", lambda store: None)
-    st.cache_resource.clear()
-    opened = projects.open_store(Settings.from_environment())
-    yield opened
-    st.cache_resource.clear()
-    opened.close()
+    monkeypatch.setenv("CONCORD_ROLES", "")
+    return settings
 
 
 @pytest.fixture
@@ -63,20 +55,6 @@ def project(store: Store) -> str:
     labels = AspectLabels("coherence", Scale(1, 5, 1.0), tuple(float(1 + k * 7 % 5) for k in range(120)))
     projects.add_golden(store, project_id, GoldenSet("summaries", "source_target", items, {"coherence": labels}))
     return project_id
-
-
-def prepared(name: str, **ids: str) -> AppTest:
-    file = ROOT / "app.py" if name == "app" else ROOT / "pages" / f"{name}.py"
-    screen = AppTest.from_file(file, default_timeout=20)
-    for key, value in ids.items():
-        screen.query_params[key] = value
-    return screen
-
-
-def run(screen: AppTest) -> AppTest:
-    screen.run()
-    assert not screen.exception, screen.exception
-    return screen
 
 
 def account(name: str, claims: dict[str, Any], **ids: str) -> AppTest:
@@ -101,11 +79,6 @@ def type_name(screen: AppTest, name: str) -> AppTest:
     return run(screen)
 
 
-def button(screen: AppTest, label: str) -> Any:
-    (found,) = [one for one in screen.button if one.label == label]
-    return found
-
-
 def everything(screen: AppTest) -> str:
     """All that was sent to the browser, every element as its message says it."""
     return repr(screen.main) + repr(screen.sidebar) + repr(screen.get("page_config"))
@@ -115,7 +88,7 @@ def everything(screen: AppTest) -> str:
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_every_screen_opens_for_nobody_in_particular(store: Store, project: str, name: str, texts: Texts) -> None:
+def test_every_screen_opens_for_nobody_in_particular(store: Store, project: str, name: str) -> None:
     screen = run(prepared(name, project=project))
     assert screen.sidebar.selectbox(key=state.NAME_PICKER).value is None
     assert not [one for one in screen.button if one.label in ("Sign in", "Sign out")]
@@ -123,9 +96,7 @@ def test_every_screen_opens_for_nobody_in_particular(store: Store, project: str,
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_without_a_name_every_screen_asks_and_changes_nothing(
-    store: Store, project: str, name: str, texts: Texts
-) -> None:
+def test_without_a_name_every_screen_asks_and_changes_nothing(store: Store, project: str, name: str) -> None:
     screen = run(prepared(name, project=project))
     assert "Who are you?" in texts(screen)
     assert {one.label for one in screen.button if one.proto.type == "primary"} <= {"Take the tour"} | {
@@ -133,7 +104,7 @@ def test_without_a_name_every_screen_asks_and_changes_nothing(
     }
     assert button(screen, "Create").disabled
     screen.text_input(key="form_name_typed").set_value("Ada")
-    button(screen, "That is me").click().run()
+    press(screen, "That is me")
     assert "Who are you?" not in texts(screen)
     assert screen.session_state[state.RATER] == "Ada"
 
@@ -198,8 +169,7 @@ def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store,
 def test_two_sessions_write_under_two_names(store: Store, project: str) -> None:
     for name in ("Ada", "Bo"):
         screen = type_name(run(prepared("3_calibrate", project=project)), name)
-        button(screen, "Start the calibration").click().run()
-        assert not screen.exception
+        press(screen, "Start the calibration")
     logged = projects.list_events(store, project)
     started = [one.actor for one in logged if one.sentence == "started a calibration (coherence)"]
     assert started == ["Ada", "Bo"]
@@ -253,7 +223,7 @@ def test_no_link_says_who_its_reader_is(store: Store, project: str, name: str) -
     ],
 )
 def test_without_accounts_only_this_machine_gets_in(
-    store: Store, project: str, address: str, inside: bool, monkeypatch: pytest.MonkeyPatch, texts: Texts
+    store: Store, project: str, address: str, inside: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ContextProxy, "ip_address", property(lambda self: address))
     screen = run(prepared("10_runs", project=project))
@@ -263,7 +233,7 @@ def test_without_accounts_only_this_machine_gets_in(
 
 @pytest.mark.parametrize("name", SCREENS)
 def test_roles_without_accounts_open_no_screen(
-    store: Store, project: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, texts: Texts
+    store: Store, project: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CONCORD_ROLES", str(tmp_path / "roles.json"))
     screen = run(prepared(name, project=project))
@@ -295,7 +265,7 @@ def test_the_secret_would_be_seen(store: Store, project: str) -> None:
     assert SECRET in everything(signed_in("10_runs", "vi", project=project))
 
 
-def test_every_provider_has_a_button_and_is_asked(store: Store, monkeypatch: pytest.MonkeyPatch, texts: Texts) -> None:
+def test_every_provider_has_a_button_and_is_asked(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str | None] = []
     monkeypatch.setattr(st, "login", asked.append)
     screen = prepared("10_runs")
@@ -309,9 +279,7 @@ def test_every_provider_has_a_button_and_is_asked(store: Store, monkeypatch: pyt
     assert asked == [None, "okta"]
 
 
-def test_signing_in_that_is_set_up_badly_is_told_without_details(
-    store: Store, monkeypatch: pytest.MonkeyPatch, texts: Texts
-) -> None:
+def test_signing_in_that_is_set_up_badly_is_told_without_details(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(provider: str | None) -> None:
         raise StreamlitAuthError("missing client_secret")
 
@@ -326,7 +294,7 @@ def test_signing_in_that_is_set_up_badly_is_told_without_details(
 
 
 @pytest.mark.parametrize("section", [{}, "yes", {"redirect_uri": "x"}])
-def test_a_section_without_a_provider_lets_nobody_in(store: Store, project: str, section: Any, texts: Texts) -> None:
+def test_a_section_without_a_provider_lets_nobody_in(store: Store, project: str, section: Any) -> None:
     screen = prepared("10_runs", project=project)
     screen.secrets["auth"] = section
     run(screen)
@@ -335,7 +303,7 @@ def test_a_section_without_a_provider_lets_nobody_in(store: Store, project: str,
 
 
 def test_a_file_of_secrets_that_cannot_be_read_lets_nobody_in(
-    store: Store, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: Texts
+    store: Store, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = tmp_path / "secrets.toml"
     broken.write_text("[auth\nclient_id = ")
@@ -363,7 +331,7 @@ def test_secrets_without_accounts_change_nothing(store: Store, project: str) -> 
     ],
 )
 def test_an_account_that_cannot_be_told_apart_is_refused(
-    store: Store, project: str, claims: dict[str, Any], why: str, texts: Texts
+    store: Store, project: str, claims: dict[str, Any], why: str
 ) -> None:
     screen = account("10_runs", claims, project=project)
     assert why in texts(screen)
@@ -375,8 +343,7 @@ def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: St
     screen = signed_in("3_calibrate", "rev", project=project, rater="Somebody else")
     assert "Rev (rev@example.org)" in [one.value for one in screen.sidebar.text]
     assert state.NAME_PICKER not in [one.key for one in screen.sidebar.selectbox]
-    button(screen, "Start the calibration").click().run()
-    assert not screen.exception
+    press(screen, "Start the calibration")
     last = projects.list_events(store, project)[-1]
     assert (last.actor, last.role) == ("Rev (rev@example.org)", "reviewer")
 
@@ -398,8 +365,7 @@ def test_the_name_of_an_account(claims: dict[str, str], name: str) -> None:
 
 def test_who_signs_out_sees_nothing_more(store: Store, project: str) -> None:
     screen = signed_in("10_runs", "rev", project=project)
-    button(screen, "Sign out").click().run()
-    assert not screen.exception
+    press(screen, "Sign out")
     assert [one.label for one in screen.button] == ["Sign in"]
     assert SECRET not in everything(screen)
 
@@ -412,7 +378,7 @@ STARTS = {"3_calibrate": "Start the calibration", "2_label": "Begin this pass"}
 @pytest.mark.parametrize("who", ["vi", "ann"])
 @pytest.mark.parametrize(("name", "label"), STARTS.items())
 def test_a_start_is_off_with_the_reason_where_the_role_is_too_low(
-    store: Store, project: str, name: str, label: str, who: str, texts: Texts
+    store: Store, project: str, name: str, label: str, who: str
 ) -> None:
     screen = signed_in(name, who, project=project)
     role = {"vi": "viewer", "ann": "annotator"}[who]
@@ -424,13 +390,12 @@ def test_a_start_is_off_with_the_reason_where_the_role_is_too_low(
 
 @pytest.mark.parametrize(("name", "label"), STARTS.items())
 def test_a_start_that_is_forced_is_refused_in_words(
-    store: Store, project: str, name: str, label: str, texts: Texts, monkeypatch: pytest.MonkeyPatch
+    store: Store, project: str, name: str, label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(people, "gate", lambda *of, **given: {})  # a browser that shows what was off
     before = len(projects.list_events(store, project))
     screen = signed_in(name, "vi", project=project)
-    button(screen, label).click().run()
-    assert not screen.exception
+    press(screen, label)
     assert "Vi (vi@example.org) may not do this" in texts(screen).replace("\u2060", "")  # what keeps it from linking
     assert "it needs the role reviewer, and the role here is viewer" in texts(screen)
     assert len(projects.list_events(store, project)) == before
@@ -438,22 +403,22 @@ def test_a_start_that_is_forced_is_refused_in_words(
 
 
 def test_a_project_that_is_forced_is_refused_in_words(
-    store: Store, project: str, texts: Texts, monkeypatch: pytest.MonkeyPatch
+    store: Store, project: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(people, "gate", lambda *of, **given: {})
     screen = signed_in("10_runs", "rev", project=project)
     screen.text_input(key=state.NEW_PROJECT).set_value("mine")
-    button(screen, "Create").click().run()
+    press(screen, "Create")
     assert "it needs the role admin, and the role here is reviewer" in texts(screen)
     assert [one.name for one in projects.list_projects(store)] == [SECRET]
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_every_screen_opens_for_a_viewer(store: Store, project: str, name: str, texts: Texts) -> None:
+def test_every_screen_opens_for_a_viewer(store: Store, project: str, name: str) -> None:
     assert "You can read everything here" in texts(signed_in(name, "vi", project=project))
 
 
-def test_reviewers_and_admins_are_told_nothing(store: Store, project: str, texts: Texts) -> None:
+def test_reviewers_and_admins_are_told_nothing(store: Store, project: str) -> None:
     for who in ("rev", "boss"):
         screen = signed_in("3_calibrate", who, project=project)
         assert "Your role" not in texts(screen)
@@ -492,7 +457,7 @@ def test_the_log_tells_who_did_what_newest_first(store: Store, project: str) -> 
     assert [what for _, _, what in log_of(screen)] == ["added a golden set", "made the project"]
 
 
-def test_a_long_log_comes_in_pages(store: Store, project: str, texts: Texts) -> None:
+def test_a_long_log_comes_in_pages(store: Store, project: str) -> None:
     n = 2 * log_view.ROWS + 1  # and two from making the project: 103 actions on three pages
     for k in range(n):
         store.events.add(project, Action(f"said {k}", subject="c"), Actor("Ann"))
@@ -505,7 +470,7 @@ def test_a_long_log_comes_in_pages(store: Store, project: str, texts: Texts) -> 
     assert [what for _, _, what in log_of(screen)] == ["said 0", "added a golden set", "made the project"]
 
 
-def test_a_project_without_a_log_says_so(store: Store, texts: Texts) -> None:
+def test_a_project_without_a_log_says_so(store: Store) -> None:
     empty = store.projects.add("old")  # made before there was a log
     assert "Nobody has done anything" in texts(open_log(run(prepared("10_runs", project=empty))))
 

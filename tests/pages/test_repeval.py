@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
@@ -23,13 +21,11 @@ from core.settings import Settings
 from core.store.codec import pack
 from core.store.results import RESULT
 from core.store.store import Store
+from tests.pages.screen import HOSTILE, choose_section, has_button, open_screen, press, texts
 
-Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
 SCREEN = "7_repeval"
 N_SOURCES, PER_SOURCE = 20, 4
 N = N_SOURCES * PER_SOURCE
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) :red[no]"
 
 
 def made_states(labels: np.ndarray) -> States:
@@ -97,13 +93,8 @@ PAPER = RepEvalSettings(method="paper-pca", pairs=PairRule(n=6), resamples=20, r
 
 
 @pytest.fixture
-def bench(tmp_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setenv("CONCORD_WORKER", "external")
-    st.cache_resource.clear()
-    store = projects.open_store(tmp_home)
-    yield Bench(store, replace(tmp_home, worker="external"))
-    store.close()
-    st.cache_resource.clear()
+def bench(store: Store, settings: Settings) -> Bench:
+    return Bench(store, settings)
 
 
 def choose(screen: AppTest, label: str, value: Any) -> AppTest:
@@ -112,23 +103,14 @@ def choose(screen: AppTest, label: str, value: Any) -> AppTest:
     return screen
 
 
-def section(screen: AppTest, name: str) -> AppTest:
-    next(one for one in screen.segmented_control if one.label == "More").set_value(name).run()
-    assert not screen.exception
-    return screen
-
-
-def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(
-    bench: Bench, open_screen: Open, texts: Texts
-) -> None:
+def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Bench) -> None:
     screen = open_screen(SCREEN, **bench.ids)
     said = texts(screen)
     assert "No RepEval has been run" in said
     told = projects.estimate_repeval(bench.store, bench.settings, bench.request)
     assert f"{N} texts" in said
     assert f"{told.n_train} labels to learn from" in said
-    next(one for one in screen.button if one.label == "Read the hidden states").click().run()
-    assert not screen.exception
+    press(screen, "Read the hidden states")
     (started,) = projects.list_runs(bench.store, bench.project)
     assert screen.query_params["run"] == started.run_id
     request = projects.run_view(bench.store, started.run_id).request
@@ -138,7 +120,7 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(
     assert "waiting for a worker" in texts(screen)
 
 
-def test_choices_reach_the_request(bench: Bench, open_screen: Open, texts: Texts) -> None:
+def test_choices_reach_the_request(bench: Bench) -> None:
     screen = open_screen(SCREEN, **bench.ids)
     choose(screen, "Method", "paper-pca")
     choose(screen, "What is read", "in a prompt")
@@ -149,8 +131,7 @@ def test_choices_reach_the_request(bench: Bench, open_screen: Open, texts: Texts
     assert "Give both thresholds" in texts(screen)
     next(one for one in screen.number_input if one.label == "Bad to").set_value(2.5).run()
     screen.multiselect[0].set_value(["-2", "-1"]).run()
-    next(one for one in screen.button if one.label == "Read the hidden states").click().run()
-    assert not screen.exception
+    press(screen, "Read the hidden states")
     (started,) = projects.list_runs(bench.store, bench.project)
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
@@ -164,10 +145,10 @@ def test_choices_reach_the_request(bench: Bench, open_screen: Open, texts: Texts
     assert request.pairs_curve
 
 
-def test_what_cannot_start_is_told_before_the_button(bench: Bench, open_screen: Open, texts: Texts) -> None:
+def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
     screen = open_screen(SCREEN, **{**bench.ids, "aspect": "flat"})
     assert "This cannot be started as it stands" in texts(screen)
-    assert not [one for one in screen.button if one.label == "Read the hidden states"]
+    assert not has_button(screen, "Read the hidden states")
     screen = open_screen(SCREEN, **bench.ids)
     choose(screen, "What is read", "joined with its context")
     assert "no item has one" in texts(screen)
@@ -177,29 +158,29 @@ def test_what_cannot_start_is_told_before_the_button(bench: Bench, open_screen: 
     assert "must hold" in texts(screen)
 
 
-def test_a_running_run_tells_its_pace_and_can_be_cancelled(bench: Bench, open_screen: Open, texts: Texts) -> None:
+def test_a_running_run_tells_its_pace_and_can_be_cancelled(bench: Bench) -> None:
     run_id = bench.start()
     said = f"reading texts on cpu: 1,234 tokens/s, about 9 s left {HOSTILE}"
     bench.store.runs.progress(run_id, 1, Stage("read", said, 20, N), 1)
     screen = open_screen(SCREEN, project=bench.project, run=run_id)
     assert said in [one.value for one in screen.text]
     assert any(f"20 of {N} texts read" in str(one.proto) for one in screen.get("progress"))
-    next(one for one in screen.button if one.label == "Cancel").click().run()
+    press(screen, "Cancel")
     after = bench.store.runs.get(run_id)
     assert after.cancel_requested or after.status == "cancelled"  # at once where no worker is alive
 
 
-def test_a_failed_run_tells_why_and_can_be_resumed(bench: Bench, open_screen: Open, texts: Texts) -> None:
+def test_a_failed_run_tells_why_and_can_be_resumed(bench: Bench) -> None:
     run_id = bench.start()
     bench.store.runs.finish(run_id, 1, "failed", error=f"There is no model folder {HOSTILE}.")
     screen = open_screen(SCREEN, project=bench.project, run=run_id)
     assert "no model folder" in texts(screen)
     assert not [one for one in screen.error if HOSTILE in one.value]  # markup was taken out
-    next(one for one in screen.button if one.label == "Resume").click().run()
+    press(screen, "Resume")
     assert bench.store.runs.get(run_id).status == "queued"
 
 
-def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench, open_screen: Open, texts: Texts) -> None:
+def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None:
     run_id = bench.finished(QUICK)
     result = bench.view(run_id).result
     test = list(result.parts.test)
@@ -227,35 +208,35 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench, open_sc
     assert screen.dataframe[0].value["value"].iloc[1].startswith("—")
 
 
-def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench, open_screen: Open) -> None:
+def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
     """What a run writes into a box takes back what a person chose there while it was drawn."""
     screen = open_screen(SCREEN, project=bench.project, run=bench.finished(QUICK, extras=False))
     choose(screen, "Layer", 0)
-    section(screen, "Against random directions")
+    choose_section(screen, "Against random directions")
     boxes = {one.label: one for one in screen.selectbox if one.label in ("Layer", "Token")}
     assert {label: box.value for label, box in boxes.items()} == {"Layer": 0, "Token": "-1"}
     assert not any(box.proto.set_value for box in boxes.values())
 
 
-def test_every_section_draws(bench: Bench, open_screen: Open, texts: Texts) -> None:
+def test_every_section_draws(bench: Bench) -> None:
     run_id = bench.finished(PAPER)
     screen = open_screen(SCREEN, project=bench.project, run=run_id)
-    section(screen, "Against random directions")
+    choose_section(screen, "Against random directions")
     random = bench.view(run_id).result.random
     assert random is not None
     assert f"above {random.percentile:.1f} % of 100 random directions" in texts(screen).replace("\\", "")
-    section(screen, "How steady is the choice")
+    choose_section(screen, "How steady is the choice")
     assert "Over 3 seeds" in texts(screen)
-    section(screen, "Number of pairs")
+    choose_section(screen, "Number of pairs")
     assert "over 2 seeds" in texts(screen)
-    section(screen, "Settings of all runs")
+    choose_section(screen, "Settings of all runs")
     frame = screen.dataframe[-1].value
     assert list(frame.columns)[:7] == ["criterion", "method", "pairs", "prompt", "k", "layer", "token"]
     assert frame["pairs"].iloc[0] == 6
     assert frame["k"].iloc[0] >= 1
 
 
-def test_sections_without_their_step_say_how_to_get_them(bench: Bench, open_screen: Open, texts: Texts) -> None:
+def test_sections_without_their_step_say_how_to_get_them(bench: Bench) -> None:
     run_id = bench.finished(replace(QUICK, random_vectors=0), extras=False)
     screen = open_screen(SCREEN, project=bench.project, run=run_id)
     for name, said in (
@@ -263,11 +244,11 @@ def test_sections_without_their_step_say_how_to_get_them(bench: Bench, open_scre
         ("How steady is the choice", "did not repeat the choice"),
         ("Number of pairs", "learns from all training labels"),
     ):
-        section(screen, name)
+        choose_section(screen, name)
         assert said in texts(screen)
 
 
-def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench, open_screen: Open) -> None:
+def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench) -> None:
     run_id = bench.finished(QUICK, extras=False)
     (judge,) = projects.list_judges(bench.store, bench.project, bench.golden_id, "wit")
     assert (judge.judge.kind, judge.judge.run_id) == ("repeval", run_id)
@@ -276,7 +257,7 @@ def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench,
     assert not [one for one in screen.info if "No RepEval" in one.value]
 
 
-def test_a_run_of_another_kind_is_not_shown_here(bench: Bench, open_screen: Open, texts: Texts) -> None:
+def test_a_run_of_another_kind_is_not_shown_here(bench: Bench) -> None:
     from core.projects.metrics import MetricsRequest
 
     asked = MetricsRequest(bench.project, bench.golden_id, "wit", ("overlap",))

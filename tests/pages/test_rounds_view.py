@@ -15,9 +15,9 @@ from core.people import Actor
 from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import Criteria, Interval
+from tests.pages.screen import frame_with, open_screen, press, texts
 
 Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
 SCREEN, ASPECT = "5_misaligned", "coherence"
 
 
@@ -50,7 +50,7 @@ def round_id(real: Any, best: Criteria, picks: tuple[str, ...]) -> str:
 
 
 @pytest.fixture
-def opened(real: Any, open_screen: Open) -> Open:
+def opened(real: Any) -> Open:
     return lambda **ids: open_screen(SCREEN, project=real.project_id, **ids)
 
 
@@ -67,29 +67,19 @@ def start(opened: Open, best: Criteria) -> Callable[[], AppTest]:
     return made
 
 
-def press(screen: AppTest, label: str) -> AppTest:
-    next(one for one in screen.button if one.label == label).click().run()
-    assert not screen.exception
-    return screen
-
-
 def proposals(real: Any, round_id: str) -> list[ListedProposal]:
     return projects.list_proposals(real.store, round_id)
-
-
-def frame(screen: AppTest, column: str) -> Any:
-    return next(one.value for one in screen.dataframe if column in one.value.columns)
 
 
 # ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_round_asks_for_what_was_chosen(
-    real: Any, start: Callable[[], AppTest], texts: Texts, best: Criteria, picks: tuple[str, ...]
+    real: Any, start: Callable[[], AppTest], best: Criteria, picks: tuple[str, ...]
 ) -> None:
     screen = start()
-    assert list(frame(screen, "picked")["picked"]) == list(picks)
-    assert list(frame(screen, "picked")["by"]) == ["Ann"] * 3
+    assert list(frame_with(screen, "picked")["picked"]) == list(picks)
+    assert list(frame_with(screen, "picked")["by"]) == ["Ann"] * 3
     screen.pills(key="form_round_operations").set_value(["add", "modify"]).run()
     screen.pills(key="form_round_sizes").set_value([2]).run()
     screen.number_input(key="form_round_trials").set_value(3).run()
@@ -118,13 +108,13 @@ def test_sampled_items_can_be_asked_for_instead(
     projects.cancel_run(real.store, screen.query_params["round"])
 
 
-def test_few_labels_are_warned_of(real: Any, start: Callable[[], AppTest], texts: Texts) -> None:
+def test_few_labels_are_warned_of(real: Any, start: Callable[[], AppTest]) -> None:
     n = len(projects.load_calibration(real.store, real.run_id).split.calibration)
     assert n < 100
     assert f"{n} calibration labels: 100 are advised" in texts(start())
 
 
-def test_nothing_to_refine_or_to_do_starts_nothing(start: Callable[[], AppTest], texts: Texts) -> None:
+def test_nothing_to_refine_or_to_do_starts_nothing(start: Callable[[], AppTest]) -> None:
     screen = start()
     screen.pills(key="form_round_operations").set_value([]).run()
     assert "one operation and one size" in texts(screen)
@@ -132,7 +122,7 @@ def test_nothing_to_refine_or_to_do_starts_nothing(start: Callable[[], AppTest],
 
 
 def test_a_judge_that_cannot_do_it_says_so(
-    real: Any, opened: Open, texts: Texts, best: Criteria, start: Callable[[], AppTest]
+    real: Any, opened: Open, best: Criteria, start: Callable[[], AppTest]
 ) -> None:
     assert "it cannot paraphrase" in texts(start())
     where = (real.project_id, real.golden_id, ASPECT, real.run_id)
@@ -147,12 +137,10 @@ def test_a_judge_that_cannot_do_it_says_so(
 # ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_proposals_stand_beside_their_parents(
-    real: Any, opened: Open, texts: Texts, round_id: str, picks: tuple[str, ...]
-) -> None:
+def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id: str, picks: tuple[str, ...]) -> None:
     screen = opened(round=round_id)
     listed = proposals(real, round_id)
-    shown = frame(screen, "inner fold")
+    shown = frame_with(screen, "inner fold")
     assert list(shown["inner fold"]) == [one.inner.value for one in listed]
     assert list(shown["n"]) == [one.inner.n for one in listed]
     for place, one in enumerate(listed):
@@ -173,7 +161,7 @@ def test_proposals_stand_beside_their_parents(
 
 
 def test_a_proposal_is_called_higher_by_its_tests_alone(
-    real: Any, opened: Open, texts: Texts, round_id: str, monkeypatch: pytest.MonkeyPatch
+    real: Any, opened: Open, round_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Above 0 on both, with p = .819 and .743: no difference shown."""
     one = proposals(real, round_id)[0]
@@ -197,7 +185,7 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
         assert ("higher on both" in said) == words.startswith("higher")
 
 
-def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, texts: Texts, round_id: str) -> None:
+def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, round_id: str) -> None:
     screen = opened(round=round_id)
     first = proposals(real, round_id)[0].criteria.criteria_id
     press(screen, "Accept")
@@ -207,10 +195,10 @@ def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, texts: T
     kept = next(one for one in proposals(real, round_id) if one.criteria.criteria_id == first)
     assert (kept.state, kept.reason, kept.decided_by) == ("accepted", "says what people reward", "Ann")
     assert projects.review_of(real.store, real.project_id, first).state == "proposed"
-    assert "accepted by Ann" in list(frame(screen, "inner fold")["decision"])
+    assert "accepted by Ann" in list(frame_with(screen, "inner fold")["decision"])
 
 
-def test_somebody_who_was_faster_is_named(real: Any, opened: Open, texts: Texts, round_id: str) -> None:
+def test_somebody_who_was_faster_is_named(real: Any, opened: Open, round_id: str) -> None:
     screen = opened(round=round_id)
     one = next(each for each in proposals(real, round_id) if each.state == "open")
     name = one.criteria.criteria_id
@@ -223,7 +211,7 @@ def test_somebody_who_was_faster_is_named(real: Any, opened: Open, texts: Texts,
     assert (now.state, now.decided_by) == ("rejected", "Bo"), "nothing was overwritten"
 
 
-def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open, texts: Texts, round_id: str) -> None:
+def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open, round_id: str) -> None:
     screen = opened(round=round_id)
     one = next(each for each in proposals(real, round_id) if each.state == "open")
     key = f"form_proposal_{round_id}_{one.criteria.criteria_id}"
@@ -243,7 +231,7 @@ def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open
     assert projects.run_view(real.store, rescores[0].run_id).request.criteria_id == now.edited_id
 
 
-def test_its_items_can_be_read_from_here(opened: Open, round_id: str, texts: Texts) -> None:
+def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
     screen = press(opened(round=round_id), "See what is still misaligned under it")
     assert screen.query_params["run"] == round_id
     assert "round" not in screen.query_params, "a link copied now opens the items"
@@ -251,25 +239,23 @@ def test_its_items_can_be_read_from_here(opened: Open, round_id: str, texts: Tex
     assert any(one.label == "Since the parent version" for one in screen.pills)
 
 
-def test_a_round_that_is_not_there_is_told(opened: Open, texts: Texts) -> None:
+def test_a_round_that_is_not_there_is_told(opened: Open) -> None:
     assert "linked round is not of this golden set" in texts(opened(round="r-none"))
 
 
 # ── lineage ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_table_says_what_the_tree_shows(
-    real: Any, opened: Open, texts: Texts, round_id: str, best: Criteria
-) -> None:
+def test_the_table_says_what_the_tree_shows(real: Any, opened: Open, round_id: str, best: Criteria) -> None:
     screen = opened(criteria=best.criteria_id)
     screen.segmented_control(key="misaligned_view").set_value("Lineage").run()
     assert not screen.exception
     family = projects.family_tree(real.store, real.project_id, ASPECT, real.golden_id)
     grown = {one.criteria.criteria_id for one in family if one.children or one.depth}
-    shown = frame(screen, "generation")
+    shown = frame_with(screen, "generation")
     assert len(shown) >= len(grown)
     assert list(shown["generation"]) == sorted(shown["generation"])
     assert "proposed" in set(shown["state"])
     assert best.text in texts(screen), "the version in the URL stands open"
     screen.toggle(key="form_lineage_all").set_value(True).run()
-    assert len(frame(screen, "generation")) == len(family)
+    assert len(frame_with(screen, "generation")) == len(family)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.errors import StoreError, UsageError
+from tests.pages.screen import open_screen, press, texts
 
 ROOT = Path(__file__).resolve().parents[2]
 SCREENS = {
@@ -22,15 +22,11 @@ SCREENS = {
     "pages/9_report.py": "Report",
     "pages/10_runs.py": "Runs",
 }
-Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
 
 
 @pytest.fixture
 def app(world: Any) -> AppTest:
-    opened = AppTest.from_file(ROOT / "app.py", default_timeout=20).run()
-    assert not opened.exception
-    return opened
+    return open_screen("app")
 
 
 def test_the_golden_sets_come_first(app: AppTest) -> None:
@@ -45,7 +41,7 @@ def test_every_screen_is_reached_from_the_menu(app: AppTest, file: str, title: s
 
 
 @pytest.mark.parametrize("file", SCREENS)
-def test_a_screen_says_the_same_by_menu_and_alone(app: AppTest, file: str, open_screen: Open, texts: Texts) -> None:
+def test_a_screen_says_the_same_by_menu_and_alone(app: AppTest, file: str) -> None:
     by_menu = app.switch_page(file).run()
     assert texts(by_menu) == texts(open_screen(Path(file).stem))
 
@@ -57,7 +53,7 @@ def test_the_project_stays_chosen_from_screen_to_screen(app: AppTest) -> None:
     assert app.sidebar.selectbox[0].value == "p2"
 
 
-def test_another_project_drops_the_ids_of_the_old_one(world: Any, open_screen: Open) -> None:
+def test_another_project_drops_the_ids_of_the_old_one(world: Any) -> None:
     world.add_run("r1", "running")
     screen = open_screen("3_calibrate", run="r1")
     screen.sidebar.selectbox[0].set_value("p2").run()
@@ -65,36 +61,32 @@ def test_another_project_drops_the_ids_of_the_old_one(world: Any, open_screen: O
     assert not screen.exception
 
 
-def test_a_link_to_a_run_opens_the_project_of_the_run(world: Any, open_screen: Open) -> None:
+def test_a_link_to_a_run_opens_the_project_of_the_run(world: Any) -> None:
     world.projects.reverse()
     world.add_run("r1", "running")
     assert open_screen("3_calibrate", run="r1").sidebar.selectbox[0].value == "p1"
 
 
-def test_a_new_project_is_opened_at_once(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_a_new_project_is_opened_at_once(world: Any) -> None:
     screen = open_screen("1_golden_set")
     screen.text_input(key="new_project").set_value("Mine")
-    next(b for b in screen.button if b.label == "Create").click().run()
+    press(screen, "Create")
     assert world.projects[-1].name == "Mine"
     assert screen.sidebar.selectbox[0].value == "p3"
     assert "no golden set yet" in texts(screen)
 
 
-def test_a_project_that_cannot_be_made_is_told(
-    world: Any, open_screen: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_project_that_cannot_be_made_is_told(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(store: object, name: str) -> None:
         raise UsageError("A project needs a name.")
 
     monkeypatch.setattr(projects, "create_project", refused)
     screen = open_screen("1_golden_set")
-    next(b for b in screen.button if b.label == "Create").click().run()
+    press(screen, "Create")
     assert "A project needs a name." in texts(screen)
 
 
-def test_a_store_that_cannot_be_opened_is_told_in_words(
-    world: Any, open_screen: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_cannot_be_opened_is_told_in_words(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(settings: object) -> None:
         raise StoreError("The folder /nowhere cannot be written. Set CONCORD_HOME.")
 

@@ -15,32 +15,30 @@ from core.kept import Worker
 from core.records import Usage
 from pages.components import tables
 from pages.components.screens import plain
+from tests.pages.screen import open_screen, press, texts
 
 Open = Callable[..., AppTest]
-Texts = Callable[[AppTest], str]
 SCREEN = "10_runs"
 
 
-def test_no_runs_yet(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_no_runs_yet(world: Any) -> None:
     screen = open_screen(SCREEN)
     assert "Nothing has been run" in texts(screen)
     assert "a worker is alive" in texts(screen)
 
 
-def test_no_worker_alive_is_told(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_no_worker_alive_is_told(world: Any) -> None:
     world.alive = False
     assert "no worker is alive" in texts(open_screen(SCREEN))
 
 
-def test_an_external_worker_is_named_as_such(
-    world: Any, open_screen: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_external_worker_is_named_as_such(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONCORD_WORKER", "external")
     world.alive = False
     assert "python -m core worker" in texts(open_screen(SCREEN))
 
 
-def test_every_state_is_listed_with_its_cost_and_error(world: Any, open_screen: Open) -> None:
+def test_every_state_is_listed_with_its_cost_and_error(world: Any) -> None:
     world.add_run("a", "queued", calls=0, calls_expected=0, started_at=None)
     world.add_run("b", "running")
     world.add_run("c", "done", calls=3000, usage=Usage(3000, cost=1.5))
@@ -56,15 +54,15 @@ def test_every_state_is_listed_with_its_cost_and_error(world: Any, open_screen: 
     assert shown["started"].iloc[0] == "—"
 
 
-def test_the_marked_run_can_be_cancelled_or_resumed(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_the_marked_run_can_be_cancelled_or_resumed(world: Any) -> None:
     world.add_run("b", "running")
     world.add_run("d", "failed", error="The endpoint is down.")
     screen = open_screen(SCREEN, run="d")
     assert "The endpoint is down." in texts(screen)
-    next(b for b in screen.button if b.label == "Resume").click().run()
+    press(screen, "Resume")
     assert world.resumed == ["d"]
     screen = open_screen(SCREEN, run="b")
-    next(b for b in screen.button if b.label == "Cancel").click().run()
+    press(screen, "Cancel")
     assert world.cancelled == ["b"]
 
 
@@ -79,9 +77,7 @@ def test_the_marked_run_can_be_cancelled_or_resumed(world: Any, open_screen: Ope
         ("styles", "failed", []),
     ],
 )
-def test_a_run_leads_to_where_its_result_stands(
-    world: Any, open_screen: Open, kind: str, status: str, labels: list[str]
-) -> None:
+def test_a_run_leads_to_where_its_result_stands(world: Any, kind: str, status: str, labels: list[str]) -> None:
     run = world.add_run("k", status, kind=kind)
     links = {link.label: link.url for link in open_screen(SCREEN, run="k").main.get("link_button")}
     assert list(links) == labels
@@ -145,7 +141,7 @@ def test_plain_breaks_what_would_become_a_link() -> None:
     assert "\u2060@" in plain("a@b.example")
 
 
-def test_which_worker_has_a_run_and_why_another_waits(world: Any, open_screen: Open, texts: Texts) -> None:
+def test_which_worker_has_a_run_and_why_another_waits(world: Any) -> None:
     why = "waiting for a GPU worker: gpu-1 (cuda) takes it when free"
     world.add_run("q", "queued", worker_id="", placement=why, started_at=None, calls=0, calls_expected=0)
     world.add_run("g", "running", worker_id="gpu-1", capability="cuda")
@@ -156,9 +152,7 @@ def test_which_worker_has_a_run_and_why_another_waits(world: Any, open_screen: O
     assert "on a worker without a GPU" in texts(open_screen(SCREEN, run="p"))
 
 
-def test_live_workers_are_named_with_what_they_compute_on(
-    world: Any, open_screen: Open, texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_live_workers_are_named_with_what_they_compute_on(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "w · cpu" in texts(open_screen(SCREEN))
     two = [Worker(name, "here", 1, datetime.now(UTC), 0.0, kind) for name, kind in (("a", "cpu"), ("b-1", "cuda"))]
     monkeypatch.setattr(projects, "list_workers", lambda store: two)

@@ -26,8 +26,8 @@ from core.store.codec import pack
 from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
 from pages.components import styles_view
+from tests.pages.screen import HOSTILE, has_button, texts
 
-HOSTILE = "<img src=x onerror=alert(1)> **bold** :red[no]"
 SEVERAL = Style("score_only", samples=3, temperature=1.0)
 
 
@@ -85,24 +85,19 @@ def place(tmp_path: Path, repository: Path) -> Iterator[Place]:
     st.cache_resource.clear()
 
 
-def _texts(page: AppTest) -> str:
-    parts = [*page.info, *page.warning, *page.text, *page.caption, *page.markdown, *page.subheader]
-    return "\n".join(str(part.value) for part in parts)
-
-
 def test_without_an_endpoint_it_says_what_to_do(place: Place) -> None:
     page = place.show()
     assert not page.exception
-    assert "No endpoint is configured" in _texts(page)
-    assert "scripted demo" in _texts(page)
-    assert "Name the model" in _texts(page)
-    assert not [button for button in page.button if button.label == "Start the grid"]
+    assert "No endpoint is configured" in texts(page)
+    assert "scripted demo" in texts(page)
+    assert "Name the model" in texts(page)
+    assert not has_button(page, "Start the grid")
 
 
 def test_a_configured_endpoint_needs_only_the_model(place: Place) -> None:
     place.settings = replace(place.settings, openai_base_url="http://127.0.0.1:9/v1")
     page = place.show()
-    assert "No endpoint is configured" not in _texts(page)
+    assert "No endpoint is configured" not in texts(page)
     page = page.text_input(key="form_styles_model").input("m").run()
     frame = page.dataframe[0].value
     assert frame["calls"].tolist() == [54, 54]  # 9 whole sources of 6 items reach 50
@@ -133,8 +128,8 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Place) -> None
     assert (request.auto_steps, request.n_items, request.budget, request.judge_spec) == (True, None, 400, "scripted")
     assert (request.statistic, request.level) == ("kendall", "dataset")
     assert not page.exception
-    assert "Styles appear here one by one" in _texts(page)  # it is followed now, and no second one is offered
-    assert not [button for button in page.button if button.label == "Start the grid"]
+    assert "Styles appear here one by one" in texts(page)  # it is followed now, and no second one is offered
+    assert not has_button(page, "Start the grid")
 
 
 def test_the_aspect_of_the_screen_is_chosen_and_others_can_join(place: Place) -> None:
@@ -150,7 +145,7 @@ def test_forms_that_do_not_fit_are_explained(place: Place) -> None:
     page = place.show()
     page.radio(key="form_styles_judge").set_value("scripted")
     page.multiselect(key="form_styles_forms").set_value(["mix"]).run()
-    assert "at least 2 samples" in _texts(page)
+    assert "at least 2 samples" in texts(page)
     assert not page.exception
 
 
@@ -167,7 +162,7 @@ def test_the_result_shows_table_forecast_and_what_was_not_run(place: Place) -> N
     np.testing.assert_allclose(frame[measure], [cell.alignment.value for cell in found.cells])
     assert frame["unread replies"].tolist() == ["0 of 72", "0 of 24"]
     assert frame["items"].tolist() == [24, 24]
-    told = _texts(page)
+    told = texts(page)
     assert measure in told
     assert "95 % intervals by jackknife of the mean over 4 sources" in told
     assert "What more samples would bring" in told or "No forecast for" in told
@@ -230,7 +225,7 @@ def test_a_golden_set_without_labels(place: Place) -> None:
     )
     page = place.show()
     assert not page.exception
-    assert "has no labels" in _texts(page)
+    assert "has no labels" in texts(page)
 
 
 def test_the_fewest_samples_that_are_enough_are_named() -> None:

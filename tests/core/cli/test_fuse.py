@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from core.__main__ import main
 from core.data import load_golden
 from core.export import read_verdicts
+from tests.core.cli.conftest import SUMMARIES, Run
 
-ROOT = Path(__file__).parents[3]
-SUMMARIES = str(ROOT / "sample_data" / "summaries.jsonl")
 ASK = ("fuse", SUMMARIES, "--aspect", "coherence", "--bootstrap", "50")
 PARTS = ("--with", "overlap,overlap_pairs")
-
-Run = Callable[..., tuple[int, dict[str, Any]]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command with --json in its own CONCORD_HOME; returns exit code and the one object on standard output."""
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: str) -> tuple[int, dict[str, Any]]:
-        capsys.readouterr()
-        code = main([*arguments, "--json"])
-        out = capsys.readouterr().out
-        assert len(out.strip().splitlines()) == 1, out
-        return code, json.loads(out)
-
-    return call
 
 
 def test_the_fusion_stands_beside_its_parts_and_scores_again(run: Run, tmp_path: Path) -> None:

@@ -1,46 +1,17 @@
-"""The command line of DESIGN §3: JSON keys, exit codes, words for every error."""
+"""The command line beyond what tests/outside records: relations between results, words for errors."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from core.__main__ import main
+from tests.core.cli.conftest import SUMMARIES, Run
 
-ROOT = Path(__file__).parents[3]
-SUMMARIES = str(ROOT / "sample_data" / "summaries.jsonl")
 ALIGNMENT_KEYS = {"statistic", "level", "value", "n", "n_groups", "n_left_out", "n_unscored", "interval"}
-
-Run = Callable[..., tuple[int, dict[str, Any]]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command with --json in its own CONCORD_HOME; returns exit code and the one object on standard output."""
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: str) -> tuple[int, dict[str, Any]]:
-        capsys.readouterr()
-        code = main([*arguments, "--json"])
-        out = capsys.readouterr().out
-        assert len(out.strip().splitlines()) == 1, out
-        return code, json.loads(out)
-
-    return call
-
-
-def test_check(run: Run) -> None:
-    code, body = run("check", SUMMARIES)
-    assert code == 0
-    assert body["n_items"] == body["n_sources"] * body["n_systems"]
-    assert body["aspects"]["coherence"]["scale"] == [1, 5]
-    assert body["aspects"]["coherence"]["n_labelled"] == body["n_items"]
-    assert all({"severity", "message", "row", "column"} <= finding.keys() for finding in body["findings"])
 
 
 def test_calibrate_score_align(run: Run, tmp_path: Path) -> None:
@@ -100,15 +71,12 @@ def test_system_level(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "kind", "words"),
     [
-        (("check", "none.jsonl"), 1, "GoldenError", "none.jsonl"),
-        (("calibrate", SUMMARIES, "--aspect", "charm"), 1, "AspectError", "coherence"),
         (("calibrate", SUMMARIES), 2, "UsageError", "--aspect"),
         (("calibrate", SUMMARIES, "--aspect", "fluency", "--preset", "x"), 2, "UsageError", "summarisation"),
         (("calibrate", SUMMARIES, "--aspect", "fluency", "--judge", "oracle"), 2, "UsageError", "offline"),
         (("calibrate", SUMMARIES, "--aspect", "fluency", "--budget", "0"), 2, "UsageError", "budget"),
         (("score", SUMMARIES, "--judge-file", "none.yaml", "--out", "v.jsonl"), 1, "JudgeError", "none.yaml"),
         (("calibrate", SUMMARIES, "--aspect", "fluency", "--scale", "five"), 2, "UsageError", "1-5"),
-        (("nonsense",), 2, "UsageError", "nonsense"),
     ],
 )
 def test_errors(run: Run, arguments: tuple[str, ...], code: int, kind: str, words: str) -> None:
@@ -229,18 +197,6 @@ def test_two_judges_without_a_common_item(run: Run, verdict_files: dict[str, str
     assert code == 2
     assert body["error"]["type"] == "UsageError"
     assert "no common item" in body["error"]["message"]
-
-
-def test_ceiling(run: Run) -> None:
-    code, body = run("ceiling", SUMMARIES, "--aspect", "coherence", "--statistic", "kendall", "--level", "dataset")
-    assert code == 0
-    assert body["leave_one_out"].keys() >= ALIGNMENT_KEYS
-    assert (body["leave_one_out"]["statistic"], body["leave_one_out"]["level"]) == ("kendall", "dataset")
-    low, high = body["leave_one_out"]["interval"]
-    assert low < body["leave_one_out"]["value"] < high
-    assert 0 < body["krippendorff_alpha"] < 1
-    assert (body["alpha_metric"], body["n_raters"], body["n_pairs"]) == ("ordinal", 3, 3)
-    assert [one["rater"] for one in body["by_rater"]] == ["r1", "r2", "r3"]
 
 
 def test_ceiling_without_single_ratings(run: Run, tmp_path: Path) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from core.__main__ import main
 from core.data import load_golden
+from tests.core.cli.conftest import Run
 
 SOURCES, PER_SOURCE = 12, 4
 
@@ -29,21 +28,16 @@ def golden_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
-    code = main(["repeval", *arguments, "--json"])
-    return code, json.loads(capsys.readouterr().out)
-
-
 @pytest.fixture
 def options(golden_file: Path, tmp_path: Path) -> list[str]:
     return [str(golden_file), "--aspect", "quality", "--out", str(tmp_path / "out"), "--bootstrap", "20"]
 
 
 def test_it_tells_and_writes_what_the_table_of_commands_promises(
-    capsys: pytest.CaptureFixture[str], options: list[str], golden_file: Path, tmp_path: Path
+    run: Run, options: list[str], golden_file: Path, tmp_path: Path
 ) -> None:
     few = ["--method", "paper-pca", "--pairs", "4", "--token", "mean", "--token=-1"]
-    code, body = call(capsys, *options, *few)
+    code, body = run("repeval", *options, *few)
     assert code == 0
     assert {"method", "layer", "token", "k", "validation", "test", "random", "cells"} <= set(body)
     assert body["method"] == "paper-pca"
@@ -63,24 +57,22 @@ def test_it_tells_and_writes_what_the_table_of_commands_promises(
     assert "Plotly.newPlot" in page
     assert f"n = {body['n_test']}" in page
 
-    code, again = call(capsys, *options, *few)  # states are kept: nothing is read again
+    code, again = run("repeval", *options, *few)  # states are kept: nothing is read again
     assert (code, again["states"]["tokens"]) == (0, 0)
     assert {**again, "states": None} == {**body, "states": None}
 
 
-def test_thresholds_and_sources_decide_the_pairs(
-    capsys: pytest.CaptureFixture[str], options: list[str], tmp_path: Path
-) -> None:
+def test_thresholds_and_sources_decide_the_pairs(run: Run, options: list[str], tmp_path: Path) -> None:
     """Each source of four gives two pairs, best with worst: (4.5, 1) (4, 2), or (5, 1) (4.5, 1.5), or (5, 1.5) (4, 2).
 
     Good from 4.5 and bad to 1.5 leave one, two and one of them.
     """
     few = ["--method", "paper-pca", "--pairs", "40", "--token", "mean", "--within-sources"]
-    _, every = call(capsys, *options, *few)
+    _, every = run("repeval", *options, *few)
     rows = [json.loads(line) for line in (tmp_path / "out" / "scores.jsonl").read_text().splitlines()]
     sources = [int(row["item_id"][1:]) // PER_SOURCE for row in rows if row["part"] == "train"][::PER_SOURCE]
     assert every["n_pairs"] == 2 * len(sources)
-    _, narrowed = call(capsys, *options, *few, "--good", "4.5", "--bad", "1.5")
+    _, narrowed = run("repeval", *options, *few, "--good", "4.5", "--bad", "1.5")
     assert narrowed["n_pairs"] == sum(2 if source % 3 == 1 else 1 for source in sources)
 
 
@@ -98,9 +90,9 @@ def test_thresholds_and_sources_decide_the_pairs(
     ],
 )
 def test_what_is_wrong_is_told_in_words(
-    capsys: pytest.CaptureFixture[str], options: list[str], extra: list[str], kind: str, says: str, tmp_path: Path
+    run: Run, options: list[str], extra: list[str], kind: str, says: str, tmp_path: Path
 ) -> None:
-    code, body = call(capsys, *options, *extra)
+    code, body = run("repeval", *options, *extra)
     assert code in (1, 2)
     assert body["error"]["type"] == kind
     assert says in body["error"]["message"]

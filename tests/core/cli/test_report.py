@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +17,7 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.projects.calibration import CalibrationRequest
 from core.settings import Settings
+from tests.core.cli.conftest import Run
 
 PROJECT = "Dialogue <b>"
 
@@ -41,19 +41,13 @@ def home(tmp_path_factory: pytest.TempPathFactory, repository: Path, drive: Call
 
 
 @pytest.fixture
-def call(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, Any]]:
+def call(run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`report` in the home with the calibration."""
     monkeypatch.setenv("CONCORD_HOME", str(home))
-
-    def called(*arguments: str) -> tuple[int, Any]:
-        code = main(["report", "--out", str(tmp_path / "out"), *arguments, "--json"])
-        return code, json.loads(capsys.readouterr().out)
-
-    return called
+    return partial(run, "report", "--out", str(tmp_path / "out"))
 
 
-def test_it_writes_the_three_files_and_tells(call: Callable[..., tuple[int, Any]], tmp_path: Path) -> None:
+def test_it_writes_the_three_files_and_tells(call: Run, tmp_path: Path) -> None:
     code, body = call("--project", PROJECT, "--aspect", "naturalness")
     assert code == 0
     out = tmp_path / "out"
@@ -71,9 +65,7 @@ def test_it_writes_the_three_files_and_tells(call: Callable[..., tuple[int, Any]
     assert body["ceiling"]["n"] == body["held_out"]["n"]
 
 
-def test_python_writes_the_same_files(
-    home: Path, call: Callable[..., tuple[int, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_writes_the_same_files(home: Path, call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call("--project", PROJECT, "--aspect", "naturalness")
     written = core.write_report(PROJECT, "naturalness", tmp_path / "python")
     assert (written.report.aspect, written.report.project) == ("naturalness", PROJECT)
@@ -86,7 +78,7 @@ def test_python_writes_the_same_files(
         core.write_report(PROJECT, "naturalness", tmp_path / "python", golden=written.report.golden.name)
 
 
-def test_the_golden_set_and_the_run_can_be_named(call: Callable[..., tuple[int, Any]]) -> None:
+def test_the_golden_set_and_the_run_can_be_named(call: Run) -> None:
     _, first = call("--project", PROJECT, "--aspect", "naturalness")
     same = ("--golden", first["golden"]["digest"], "--run", first["run"])
     _, again = call("--project", PROJECT, "--aspect", "naturalness", *same)
@@ -105,7 +97,7 @@ def test_the_golden_set_and_the_run_can_be_named(call: Callable[..., tuple[int, 
     ],
 )
 def test_what_cannot_be_reported_is_told(
-    call: Callable[..., tuple[int, Any]], tmp_path: Path, arguments: tuple[str, ...], kind: str, says: str
+    call: Run, tmp_path: Path, arguments: tuple[str, ...], kind: str, says: str
 ) -> None:
     code, body = call(*arguments)
     assert code == 1

@@ -3,49 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-import core
 from core.__main__ import main
-from core.export import judge_yaml
+from tests.core.cli.conftest import SUMMARIES, Run
 
-ROOT = Path(__file__).parents[3]
-SUMMARIES = ROOT / "sample_data" / "summaries.jsonl"
 ASPECT = "relevance"
-Run = Callable[..., tuple[int, dict[str, Any]]]
-
-
-@pytest.fixture(scope="module")
-def judge_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    result = core.calibrate(core.load_golden(SUMMARIES), ASPECT, preset="quick", rounds=0)
-    path = tmp_path_factory.mktemp("judge") / "judge.yaml"
-    path.write_text(judge_yaml(result), encoding="utf-8")
-    return str(path)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command with --json in its own CONCORD_HOME; returns exit code and the one object on standard output."""
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: str) -> tuple[int, dict[str, Any]]:
-        capsys.readouterr()
-        code = main([*arguments, "--json"])
-        out = capsys.readouterr().out
-        assert len(out.strip().splitlines()) == 1, out
-        return code, json.loads(out)
-
-    return call
 
 
 def newer_file(path: Path, *, shuffled: bool) -> str:
     """The sample's items with a sentence more, and their labels, or labels that mean nothing."""
-    rows = [json.loads(line) for line in SUMMARIES.read_text("utf-8").splitlines()]
+    rows = [json.loads(line) for line in Path(SUMMARIES).read_text("utf-8").splitlines()]
     labels = [row[f"human_{ASPECT}"] for row in rows]
     order = np.random.default_rng(0).permutation(len(rows)) if shuffled else range(len(rows))
     with path.open("w", encoding="utf-8") as file:
@@ -56,9 +27,9 @@ def newer_file(path: Path, *, shuffled: bool) -> str:
     return str(path)
 
 
-def test_a_budget_and_then_the_rest(run: Run, judge_file: str, tmp_path: Path) -> None:
+def test_a_budget_and_then_the_rest(run: Run, judge_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "v.jsonl"
-    asked = ("score", str(SUMMARIES), "--judge-file", judge_file, "--out", str(out))
+    asked = ("score", SUMMARIES, "--judge-file", str(judge_file), "--out", str(out))
     code, whole = run(*asked)
     assert (code, whole["finished"], whole["n_left"]) == (0, True, 0)
     undisturbed = out.read_bytes()
@@ -71,16 +42,16 @@ def test_a_budget_and_then_the_rest(run: Run, judge_file: str, tmp_path: Path) -
     assert out.read_bytes() == undisturbed
 
 
-def test_the_words_say_how_to_go_on(judge_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_words_say_how_to_go_on(judge_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "v.jsonl"
-    asked = ["score", str(SUMMARIES), "--judge-file", judge_file, "--out", str(out)]
+    asked = ["score", SUMMARIES, "--judge-file", str(judge_file), "--out", str(out)]
     assert main([*asked, "--budget", "60"]) == 0
     told = capsys.readouterr().out
     assert "The budget is spent" in told
     assert f"kept in {out}.part; run the same command again" in told
     items = tmp_path / "items.jsonl"
     items.write_bytes(
-        SUMMARIES.read_bytes() + b"\n" + json.dumps({"item_id": "x", "target": "", "source": "s"}).encode()
+        Path(SUMMARIES).read_bytes() + b"\n" + json.dumps({"item_id": "x", "target": "", "source": "s"}).encode()
     )
     assert main(["score", str(items), *asked[2:]]) == 1
     assert "the input file has changed since, or is another one" in capsys.readouterr().err
@@ -90,10 +61,10 @@ def test_the_words_say_how_to_go_on(judge_file: str, tmp_path: Path, capsys: pyt
     assert "warning: The target is empty" in caught.err
 
 
-def test_a_row_that_cannot_be_read_is_named(run: Run, judge_file: str, tmp_path: Path) -> None:
+def test_a_row_that_cannot_be_read_is_named(run: Run, judge_file: Path, tmp_path: Path) -> None:
     items = tmp_path / "items.csv"
     items.write_text("item_id,target,source\na,t,s\nb,t,s,too much\n")
-    code, body = run("score", str(items), "--judge-file", judge_file, "--out", str(tmp_path / "v.jsonl"))
+    code, body = run("score", str(items), "--judge-file", str(judge_file), "--out", str(tmp_path / "v.jsonl"))
     assert (code, body["error"]["type"]) == (1, "GoldenError")
     assert "items.csv, row 2: 4 cells came" in body["error"]["message"]
     assert not list(tmp_path.glob("v.jsonl*"))
@@ -105,10 +76,10 @@ def test_a_row_that_cannot_be_read_is_named(run: Run, judge_file: str, tmp_path:
     (False, "0.001", 0, "cannot be told"),
 ])  # fmt: skip
 def test_the_exit_code_of_a_recheck(
-    run: Run, judge_file: str, tmp_path: Path, *, shuffled: bool, fall: str, code: int, decision: str
+    run: Run, judge_file: Path, tmp_path: Path, *, shuffled: bool, fall: str, code: int, decision: str
 ) -> None:
     golden = newer_file(tmp_path / "newer.jsonl", shuffled=shuffled)
-    asked = ("recheck", judge_file, golden, "--aspect", ASPECT, "--fall", fall)
+    asked = ("recheck", str(judge_file), golden, "--aspect", ASPECT, "--fall", fall)
     found, body = run(*asked)
     assert (found, body["decision"]) == (code, decision)
     assert body["change"]["fall"] == float(fall)
@@ -116,13 +87,13 @@ def test_the_exit_code_of_a_recheck(
     assert strict == (0 if decision == "holds" else 1)
 
 
-def test_a_recheck_from_verdicts_in_words(judge_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recheck_from_verdicts_in_words(judge_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     golden = newer_file(tmp_path / "newer.jsonl", shuffled=False)
     verdicts = tmp_path / "v.jsonl"
-    assert main(["score", golden, "--judge-file", judge_file, "--out", str(verdicts)]) == 0
+    assert main(["score", golden, "--judge-file", str(judge_file), "--out", str(verdicts)]) == 0
     capsys.readouterr()
-    more = ["--verdicts", str(verdicts), "--before", str(verdicts), "--old", str(SUMMARIES), "--against", "no criteria"]
-    assert main(["recheck", judge_file, golden, "--aspect", ASPECT, *more]) in (0, 1)
+    more = ["--verdicts", str(verdicts), "--before", str(verdicts), "--old", SUMMARIES, "--against", "no criteria"]
+    assert main(["recheck", str(judge_file), golden, "--aspect", ASPECT, *more]) in (0, 1)
     told = capsys.readouterr().out
     for words in (
         "now:  spearman",
@@ -144,9 +115,9 @@ def test_a_recheck_from_verdicts_in_words(judge_file: str, tmp_path: Path, capsy
     ],
 )
 def test_rechecks_that_are_put_wrongly(
-    run: Run, judge_file: str, tmp_path: Path, more: tuple[str, ...], code: int, words: str
+    run: Run, judge_file: Path, tmp_path: Path, more: tuple[str, ...], code: int, words: str
 ) -> None:
     newer = newer_file(tmp_path / "newer.jsonl", shuffled=False)
-    found, body = run("recheck", judge_file, newer, "--aspect", ASPECT, *more)
+    found, body = run("recheck", str(judge_file), newer, "--aspect", ASPECT, *more)
     assert found == code
     assert words in body["error"]["message"]

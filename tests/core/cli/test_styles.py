@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import core
 from core.__main__ import main
+from tests.core.cli.conftest import SUMMARIES, Run
+from tests.fake_openai import RunningServer
 
-ROOT = Path(__file__).parents[3]
-SUMMARIES = str(ROOT / "sample_data" / "summaries.jsonl")
 ASK = ("styles", SUMMARIES, "--aspect", "coherence", "--judge", "scripted", "--bootstrap", "50")
-
-Run = Callable[..., tuple[int, dict[str, Any]]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command with --json in its own CONCORD_HOME; returns exit code and the one object on standard output."""
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
-
-    def call(*arguments: str) -> tuple[int, dict[str, Any]]:
-        capsys.readouterr()
-        code = main([*arguments, "--json"])
-        out = capsys.readouterr().out
-        assert len(out.strip().splitlines()) == 1, out
-        return code, json.loads(out)
-
-    return call
-
-
-@pytest.fixture
-def server() -> Iterator[Any]:
-    """A local endpoint that counts its requests."""
-    spec = importlib.util.spec_from_file_location("fake_openai", ROOT / "tests" / "fake_openai.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules.setdefault("fake_openai", importlib.util.module_from_spec(spec))
-    spec.loader.exec_module(module)
-    running = module.RunningServer(module.FakeOpenAI())
-    yield running
-    running.stop()
 
 
 def test_each_style_is_told_and_its_file_aligns_again(run: Run, tmp_path: Path) -> None:
@@ -85,7 +51,7 @@ def test_a_budget_names_what_it_left_out(run: Run) -> None:
     assert "200 calls" in body["stopped_early"]
 
 
-def test_an_endpoint_is_paid_once(run: Run, server: Any) -> None:
+def test_an_endpoint_is_paid_once(run: Run, server: RunningServer) -> None:
     ask = ("styles", SUMMARIES, "--aspect", "coherence", "--aspect", "fluency", "--form", "score_only")
     ask = (*ask, "--judge", f"openai:fake-judge@{server.base_url}", "--pilot", "24", "--bootstrap", "20")
     first = run(*ask)

@@ -10,9 +10,14 @@ import pytest
 
 from core.data import BuiltGolden, propose_mapping
 from core.errors import AspectError, GoldenError
-from core.records import AspectLabels, Item, Rating, Scale
+from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 
 Build = Callable[..., BuiltGolden]
+
+
+def golden_of(built: BuiltGolden) -> GoldenSet:
+    assert built.golden is not None, built.findings
+    return built.golden
 
 
 def errors(built: BuiltGolden) -> list[tuple[int | None, str | None, str]]:
@@ -24,8 +29,7 @@ def messages(built: BuiltGolden, severity: str) -> str:
 
 
 def test_a_wide_file_becomes_items_labels_ratings_and_metrics(built: Build, summaries: list[dict[str, Any]]) -> None:
-    golden = built(summaries).golden
-    assert golden is not None
+    golden = golden_of(built(summaries))
     assert (golden.name, golden.kind, len(golden.items)) == ("set", "source_target", 6)
     assert golden.items[1] == Item("a-1", "Summary a1.", "a", "m1", "Document a.", "", ("Reference a.",))
     # means of (1,1) (3,4) (5,5) (2,1) (4,4) (5,4)
@@ -40,8 +44,7 @@ def test_gold_is_the_mean_of_the_ratings_when_only_these_are_there(
 ) -> None:
     for row in summaries:
         del row["human_coherence"]
-    golden = built(summaries).golden
-    assert golden is not None
+    golden = golden_of(built(summaries))
     assert golden.aspects["coherence"].values == (1, 3.5, 5, 1.5, 4, 4.5)
 
 
@@ -49,8 +52,7 @@ def test_panels_are_raters_of_the_aspect_and_the_human_column_stays_gold(built: 
     rows = [
         {"item_id": i, "target": "t", "human_x": 2, "ann_expert_x": [1, 3], "ann_turker_x": [5, None, 4]} for i in "ab"
     ]
-    golden = built(rows).golden
-    assert golden is not None
+    golden = golden_of(built(rows))
     assert set(golden.aspects) == {"x"}
     assert [(r.rater_id, r.value) for r in golden.ratings if r.item_id == "a"] == [
         ("expert1", 1),
@@ -246,8 +248,7 @@ def test_damaged_characters_are_found_and_unstorable_ones_replaced(
 def test_hostile_names_and_texts_pass_through_as_text(built: Build, summaries: list[dict[str, Any]]) -> None:
     attack = "<script>alert(1)</script>'; DROP TABLE items; -- {{7*7}} ${HOME}"
     summaries[0] |= {"target": attack, "system_id": attack, f"human_{attack}": 3}
-    golden = built(summaries).golden
-    assert golden is not None
+    golden = golden_of(built(summaries))
     assert (golden.items[0].target, golden.items[0].system_id) == (attack, attack)
     assert attack in golden.aspects
 
@@ -268,8 +269,7 @@ def long_rows() -> list[dict[str, Any]]:
 
 
 def test_long_rows_join_to_items_with_ratings_and_mean_labels(built: Build) -> None:
-    golden = built(long_rows()).golden
-    assert golden is not None
+    golden = golden_of(built(long_rows()))
     assert [(i.item_id, i.target) for i in golden.items] == [("i1", "Text i1"), ("i2", "Text i2")]
     assert {a: labels.values for a, labels in golden.aspects.items()} == {"clarity": (1.5, 4.5), "style": (5, 3.5)}
     assert golden.ratings[:2] == (Rating("i1", "p", "clarity", 1), Rating("i1", "q", "clarity", 2))
@@ -281,8 +281,7 @@ def test_rows_by_rater_with_human_columns_are_long_too(built: Build) -> None:
         {"item_id": item, "target": f"t{item}", "annotator_id": rater, "human_x": value, "human_y": 6 - value}
         for item, rater, value in [("1", "p", 1), ("1", "q", 2), ("2", "p", 5)]
     ]
-    golden = built(rows).golden
-    assert golden is not None
+    golden = golden_of(built(rows))
     assert golden.aspects["x"].values == (1.5, 5)
     assert golden.aspects["y"].values == (4.5, 1)
     assert [r.rater_id for r in golden.ratings if r.aspect == "x"] == ["p", "q", "p"]
@@ -290,11 +289,9 @@ def test_rows_by_rater_with_human_columns_are_long_too(built: Build) -> None:
 
 def test_long_files_without_raters_number_them_and_single_labels_are_plain_gold(built: Build) -> None:
     rows = [{k: v for k, v in row.items() if k != "rater"} for row in long_rows()]
-    golden = built(rows).golden
-    assert golden is not None
+    golden = golden_of(built(rows))
     assert {r.rater_id for r in golden.ratings} == {"r1", "r2"}
-    once = built([row for row in long_rows() if row["rater"] == "p" and row.pop("rater")]).golden
-    assert once is not None
+    once = golden_of(built([row for row in long_rows() if row["rater"] == "p" and row.pop("rater")]))
     assert once.ratings == ()
     assert once.aspects["clarity"].values == (1, 4)
 
@@ -358,8 +355,7 @@ def test_given_scales_are_kept_and_enforced_on_labels_and_ratings(
     built: Build, summaries: list[dict[str, Any]]
 ) -> None:
     wide = Scale(0, 10, 1, given=True)
-    golden = built(summaries, scales={"coherence": wide}).golden
-    assert golden is not None
+    golden = golden_of(built(summaries, scales={"coherence": wide}))
     assert golden.aspects["coherence"].scale == wide
     result = built(summaries, scales={"coherence": Scale(2, 5, given=True)})
     assert [(row, column) for row, column, _ in errors(result)] == [
@@ -396,8 +392,7 @@ def test_an_unusual_scale_is_a_warning(built: Build) -> None:
 
 def test_labels_are_ignored_when_not_needed(built: Build, summaries: list[dict[str, Any]]) -> None:
     summaries[0]["human_coherence"] = "bad"
-    golden = built(summaries, labels_needed=False).golden
-    assert golden is not None
+    golden = golden_of(built(summaries, labels_needed=False))
     assert golden.aspects == {}
     assert golden.ratings == ()
     assert len(golden.items) == 6
@@ -405,12 +400,9 @@ def test_labels_are_ignored_when_not_needed(built: Build, summaries: list[dict[s
 
 def test_conversations_facts_and_data(built: Build) -> None:
     turns = [{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Hello"}]
-    golden = built([{"messages": turns, "response": "Bye", "human_x": n} for n in (1, 2)]).golden
-    assert golden is not None
+    golden = golden_of(built([{"messages": turns, "response": "Bye", "human_x": n} for n in (1, 2)]))
     assert (golden.kind, golden.items[0].source) == ("conversation", "user: Hi\nbot: Hello")
-    golden = built([{"source": json.dumps({"name": "Fyne"}), "text": "Fyne.", "human_x": n} for n in (1, 2)]).golden
-    assert golden is not None
+    golden = golden_of(built([{"source": json.dumps({"name": "Fyne"}), "text": "Fyne.", "human_x": n} for n in (1, 2)]))
     assert (golden.kind, golden.items[0].source) == ("data_text", "name: Fyne")
-    golden = built([{"dialogue": "A: x", "fact": "f", "response": "y", "human_x": n} for n in (1, 2)]).golden
-    assert golden is not None
+    golden = golden_of(built([{"dialogue": "A: x", "fact": "f", "response": "y", "human_x": n} for n in (1, 2)]))
     assert (golden.kind, golden.items[0].context) == ("source_context_target", "f")

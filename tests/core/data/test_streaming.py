@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -13,21 +12,15 @@ import pytest
 
 from core.data import files, open_table, read_table
 from core.errors import GoldenError
+from tests.core.data.conftest import as_csv
 
 ROWS: list[dict[str, Any]] = [
     {"item_id": f"i{k}", "target": f'Line one, {k}\nline "two" é', "source": "a; b"} for k in range(150)
 ]
 
 
-def as_csv() -> bytes:
-    out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, list(ROWS[0]))
-    writer.writeheader()
-    writer.writerows(ROWS)
-    return out.getvalue().encode()
-
-
-def as_jsonl() -> bytes:
+def spaced_jsonl() -> bytes:
+    """The first lines have an empty one between them."""
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS).replace("\n", "\n\n", 3).encode()
 
 
@@ -41,12 +34,12 @@ def as_parquet() -> bytes:
 
 
 FILES = {
-    "f.csv": as_csv,
-    "f.csv.gz": lambda: gzip.compress(as_csv(), mtime=0),
-    "f.jsonl": as_jsonl,
-    "f.ndjson.gz": lambda: gzip.compress(as_jsonl(), mtime=0),
+    "f.csv": lambda: as_csv(ROWS),
+    "f.csv.gz": lambda: gzip.compress(as_csv(ROWS), mtime=0),
+    "f.jsonl": spaced_jsonl,
+    "f.ndjson.gz": lambda: gzip.compress(spaced_jsonl(), mtime=0),
     "f.parquet": as_parquet,
-    "wide.csv": lambda: as_csv().decode().encode("utf-16"),
+    "wide.csv": lambda: as_csv(ROWS).decode().encode("utf-16"),
 }
 
 

@@ -1,40 +1,36 @@
-"""The local OpenAI-compatible server, and two small reply stores."""
+"""Providers of the local endpoint, two small reply stores, and requests to ask for."""
 
 from __future__ import annotations
 
-import importlib.util
 import sqlite3
-import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from core.providers.base import Message, Request
+from core.providers.openai_api import OpenAIProvider
+from tests.fake_openai import RunningServer
 from tests.replies import MemoryReplies
 
-
-@pytest.fixture(scope="session")
-def fake_openai(repository: Path) -> ModuleType:
-    """The module `tests/fake_openai.py`."""
-    spec = importlib.util.spec_from_file_location("fake_openai", repository / "tests" / "fake_openai.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fake_openai"] = module
-    spec.loader.exec_module(module)
-    return module
+Make = Callable[..., OpenAIProvider]
 
 
 @pytest.fixture
-def server(fake_openai: ModuleType) -> Iterator[Any]:
-    """A running server; `server.fake` holds its settings and counts, `server.base_url` its address."""
-    running = fake_openai.RunningServer(fake_openai.FakeOpenAI(keep_bodies=True))
-    yield running
-    running.stop()
+def make(server: RunningServer) -> Iterator[Make]:
+    """Makes providers for the server and closes them."""
+    made: list[OpenAIProvider] = []
+
+    def make_one(**changes: Any) -> OpenAIProvider:
+        settings = {"concurrency": 8, "timeout": 10.0, "max_retries": 0} | changes
+        made.append(OpenAIProvider(settings.pop("base_url", server.base_url), **settings))
+        return made[-1]
+
+    yield make_one
+    for provider in made:
+        provider.close()
 
 
 class SqliteReplies:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,30 +15,15 @@ from hypothesis import strategies as st
 from core.errors import AuthError, EndpointDownError
 from core.providers.base import Completion, Failure, Message, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider, reply_from_json, reply_to_json
-from core.providers.openai_api import OpenAIProvider
 from core.providers.scripted import reply_to
 from core.providers.wire import FEWER_LOGPROBS, MOST_AT_ONCE, Capabilities, Price, read_completions, request_body
 from core.records import Usage
+from tests.core.providers.conftest import Make
+from tests.fake_openai import RunningServer
 
-Make = Callable[..., OpenAIProvider]
 RATE = "## Instructions\nGive a number from 1 (lowest) to 5 (highest).\n## Item\nText to rate:\n> Text {}.\n"
 NUMBER = RATE + "## Answer\nReply with the number and nothing else."
 SCHEMA = '{"type": "object"}'
-
-
-@pytest.fixture
-def make(server: Any) -> Iterator[Make]:
-    """Makes providers for the server and closes them."""
-    made: list[OpenAIProvider] = []
-
-    def _make(**changes: Any) -> OpenAIProvider:
-        settings = {"concurrency": 8, "timeout": 10.0, "max_retries": 0} | changes
-        made.append(OpenAIProvider(server.base_url, **settings))
-        return made[-1]
-
-    yield _make
-    for provider in made:
-        provider.close()
 
 
 def samples(n: int, prompt: str = RATE.format(0), **changes: Any) -> list[Request]:
@@ -49,7 +34,7 @@ def texts(replies: Sequence[Reply]) -> list[str]:
     return [reply.text for reply in replies if isinstance(reply, Completion)]
 
 
-def test_samples_of_a_prompt_go_in_one_request(make: Make, server: Any) -> None:
+def test_samples_of_a_prompt_go_in_one_request(make: Make, server: RunningServer) -> None:
     provider = make()
     asked = [request for number in range(6) for request in samples(5, RATE.format(number))]
     replies = provider.complete(asked)
@@ -60,21 +45,21 @@ def test_samples_of_a_prompt_go_in_one_request(make: Make, server: Any) -> None:
     assert provider.capabilities.proven == {"n"}
 
 
-def test_samples_of_two_prompts_in_turns_are_told_apart(make: Make, server: Any) -> None:
+def test_samples_of_two_prompts_in_turns_are_told_apart(make: Make, server: RunningServer) -> None:
     both = [request for pair in zip(samples(4), samples(4, "Another prompt."), strict=True) for request in pair]
     replies = texts(make().complete(both))
     assert server.fake.requests == 2
     assert replies == [reply_to(request).text for request in both]
 
 
-def test_many_samples_go_in_requests_of_a_bounded_size(make: Make, server: Any) -> None:
+def test_many_samples_go_in_requests_of_a_bounded_size(make: Make, server: RunningServer) -> None:
     replies = make().complete(samples(2 * MOST_AT_ONCE + 1))
     assert len(texts(replies)) == 2 * MOST_AT_ONCE + 1
     assert sorted(body.get("n", 1) for body in server.fake.bodies) == [1, MOST_AT_ONCE, MOST_AT_ONCE]
 
 
 @pytest.mark.parametrize("how", ["refuse", "ignore", "choke"])
-def test_where_n_is_not_done_every_sample_is_a_request(make: Make, server: Any, how: str) -> None:
+def test_where_n_is_not_done_every_sample_is_a_request(make: Make, server: RunningServer, how: str) -> None:
     setattr(server.fake, how, frozenset({"n"}))
     provider = make()
     asked = [request for number in range(4) for request in samples(5, RATE.format(number))]
@@ -88,7 +73,7 @@ def test_where_n_is_not_done_every_sample_is_a_request(make: Make, server: Any, 
     assert sum("n" in body for body in server.fake.bodies) == 1, "and kept"
 
 
-def test_at_temperature_0_nothing_is_asked_for_together(make: Make, server: Any) -> None:
+def test_at_temperature_0_nothing_is_asked_for_together(make: Make, server: RunningServer) -> None:
     asked = [Request("m", (Message("user", "Prompt"),), 0.0, 64, sample=k) for k in range(3)]
     replies = texts(make().complete(asked))
     assert len(replies) == 3
@@ -96,20 +81,20 @@ def test_at_temperature_0_nothing_is_asked_for_together(make: Make, server: Any)
     assert not any("n" in body for body in server.fake.bodies)
 
 
-def test_several_samples_that_take_too_long_are_asked_for_one_by_one(make: Make, server: Any) -> None:
+def test_several_samples_that_take_too_long_are_asked_for_one_by_one(make: Make, server: RunningServer) -> None:
     server.fake.hang = frozenset({"n"})
     provider = make(timeout=0.4)
     assert len(texts(provider.complete(samples(3)))) == 3
     assert "n" in provider.capabilities.refused
 
 
-def test_the_samples_that_a_single_prompt_lacks_are_asked_for_at_once(make: Make, server: Any) -> None:
+def test_the_samples_that_a_single_prompt_lacks_are_asked_for_at_once(make: Make, server: RunningServer) -> None:
     server.fake.ignore, server.fake.latency = frozenset({"n"}), 0.05
     assert len(texts(make(concurrency=6).complete(samples(7)))) == 7
     assert server.fake.most_in_flight == 6
 
 
-def test_a_larger_n_later_pays_only_for_what_is_missing(make: Make, server: Any, memory: Any) -> None:
+def test_a_larger_n_later_pays_only_for_what_is_missing(make: Make, server: RunningServer, memory: Any) -> None:
     provider = CachedProvider(make(), memory)
     first = provider.complete(samples(3))
     server.fake.bodies.clear()
@@ -119,7 +104,7 @@ def test_a_larger_n_later_pays_only_for_what_is_missing(make: Make, server: Any,
     assert [reply.cached for reply in more if isinstance(reply, Completion)] == [True] * 3 + [False] * 5
 
 
-def test_the_prompt_of_several_samples_is_paid_for_once(make: Make, server: Any) -> None:
+def test_the_prompt_of_several_samples_is_paid_for_once(make: Make, server: RunningServer) -> None:
     replies = make(prices={"m": Price(2.0, 10.0)}).complete(samples(5))
     used = [reply.usage for reply in replies if isinstance(reply, Completion)]
     whole = sum(used, Usage())
@@ -153,7 +138,7 @@ def test_logprobs_come_with_the_reply_and_through_the_cache(make: Make, memory: 
 
 
 @pytest.mark.parametrize("how", ["refuse", "ignore", "choke"])
-def test_where_logprobs_are_not_done_the_reply_still_comes(make: Make, server: Any, how: str) -> None:
+def test_where_logprobs_are_not_done_the_reply_still_comes(make: Make, server: RunningServer, how: str) -> None:
     setattr(server.fake, how, frozenset({"logprobs"}))
     provider = make()
     replies = provider.complete([r for n in range(6) for r in samples(1, NUMBER.format(n), logprobs=20)])
@@ -163,7 +148,7 @@ def test_where_logprobs_are_not_done_the_reply_still_comes(make: Make, server: A
     assert not any("logprobs" in body for body in server.fake.bodies[4:]), "not asked for once known"
 
 
-def test_fewer_logprobs_are_asked_for_before_none(make: Make, server: Any) -> None:
+def test_fewer_logprobs_are_asked_for_before_none(make: Make, server: RunningServer) -> None:
     server.fake.most_logprobs = FEWER_LOGPROBS
     provider = make()
     replies = provider.complete([r for n in range(3) for r in samples(1, NUMBER.format(n), logprobs=20)])
@@ -173,7 +158,7 @@ def test_fewer_logprobs_are_asked_for_before_none(make: Make, server: Any) -> No
 
 
 @pytest.mark.parametrize("how", ["refuse", "choke"])
-def test_where_a_schema_is_not_taken_the_free_text_comes(make: Make, server: Any, how: str) -> None:
+def test_where_a_schema_is_not_taken_the_free_text_comes(make: Make, server: RunningServer, how: str) -> None:
     setattr(server.fake, how, frozenset({"response_format"}))
     provider = make()
     assert (
@@ -184,14 +169,14 @@ def test_where_a_schema_is_not_taken_the_free_text_comes(make: Make, server: Any
     assert server.fake.requests == 5
 
 
-def test_a_schema_left_aside_is_noticed(make: Make, server: Any) -> None:
+def test_a_schema_left_aside_is_noticed(make: Make, server: RunningServer) -> None:
     server.fake.ignore = frozenset({"response_format"})
     provider = make()
     provider.complete([r for n in range(4) for r in samples(1, RATE.format(n), json_schema=SCHEMA)])
     assert sum("response_format" in body for body in server.fake.bodies) == 1
 
 
-def test_one_extra_that_chokes_the_server_does_not_take_the_others_along(make: Make, server: Any) -> None:
+def test_one_extra_that_chokes_the_server_does_not_take_the_others_along(make: Make, server: RunningServer) -> None:
     server.fake.choke = frozenset({"n"})
     provider = make()
     replies = provider.complete([r for n in range(4) for r in samples(3, NUMBER.format(n), logprobs=20)])
@@ -200,7 +185,7 @@ def test_one_extra_that_chokes_the_server_does_not_take_the_others_along(make: M
     assert all(reply.logprobs for reply in replies if isinstance(reply, Completion))
 
 
-def test_a_system_message_goes_before_the_question_where_the_role_is_refused(make: Make, server: Any) -> None:
+def test_a_system_message_goes_before_the_question_where_the_role_is_refused(make: Make, server: RunningServer) -> None:
     server.fake.refuse = frozenset({"system"})
     asked = [
         Request("m", (Message("system", "You are careful.\n"), Message("user", RATE.format(n))), 0.0, 64)
@@ -216,7 +201,7 @@ def test_a_system_message_goes_before_the_question_where_the_role_is_refused(mak
 
 @pytest.mark.parametrize(("fault", "error"), [("500", EndpointDownError), ("401", AuthError)])
 def test_an_endpoint_that_fails_anyway_is_no_finding_about_extras(
-    make: Make, server: Any, fault: str, error: type[Exception]
+    make: Make, server: RunningServer, fault: str, error: type[Exception]
 ) -> None:
     server.fake.fault = fault
     provider = make()
@@ -228,7 +213,9 @@ def test_an_endpoint_that_fails_anyway_is_no_finding_about_extras(
     assert provider.capabilities.proven == {"n", "logprobs"}
 
 
-def test_a_prompt_that_is_too_long_fails_for_all_its_samples_and_teaches_nothing(make: Make, server: Any) -> None:
+def test_a_prompt_that_is_too_long_fails_for_all_its_samples_and_teaches_nothing(
+    make: Make, server: RunningServer
+) -> None:
     server.fake.fault = "long"
     provider = make()
     assert all(isinstance(reply, Failure) for reply in provider.complete(samples(4)))
@@ -236,7 +223,7 @@ def test_a_prompt_that_is_too_long_fails_for_all_its_samples_and_teaches_nothing
     assert provider.capabilities == Capabilities()
 
 
-def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: Any, caplog: Any) -> None:
+def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: RunningServer, caplog: Any) -> None:
     server.fake.refuse = frozenset({"n", "logprobs"})
     with caplog.at_level(logging.WARNING):
         make().complete(samples(2, logprobs=20))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
 
 import pytest
 
@@ -20,29 +19,21 @@ from core.errors import (
     RateLimitError,
 )
 from core.providers.base import Completion, Failure, Message, Reply, Request
-from core.providers.openai_api import FAILURES_IN_A_ROW, OpenAIProvider
+from core.providers.openai_api import FAILURES_IN_A_ROW
 from core.providers.wire import Price
+from tests.core.providers.conftest import Make
+from tests.fake_openai import RunningServer
 
 KEY = "sk-very-secret"
-Make = Callable[..., OpenAIProvider]
 
 
 @pytest.fixture
-def make(server: Any) -> Iterator[Make]:
-    """Makes providers for the server and closes them."""
-    made: list[OpenAIProvider] = []
-
-    def _make(**changes: Any) -> OpenAIProvider:
-        settings = {"api_key": KEY, "concurrency": 8, "timeout": 10.0, "max_retries": 0} | changes
-        made.append(OpenAIProvider(settings.pop("base_url", server.base_url), **settings))
-        return made[-1]
-
-    yield _make
-    for provider in made:
-        provider.close()
+def make(make: Make) -> Make:
+    """Providers that have a key."""
+    return partial(make, api_key=KEY)
 
 
-def test_replies_come_in_order_with_usage_and_price(make: Make, server: Any, requests: list[Request]) -> None:
+def test_replies_come_in_order_with_usage_and_price(make: Make, server: RunningServer, requests: list[Request]) -> None:
     seen: list[int] = []
     provider = make(prices={"fake-judge": Price(2.0, 10.0)})
     replies = provider.complete(requests, on_reply=lambda index, _reply: seen.append(index))
@@ -63,7 +54,9 @@ def test_an_unknown_price_is_unknown_and_not_nothing(make: Make, requests: list[
     assert reply.usage.cost is None
 
 
-def test_requests_go_out_in_order_and_within_the_bound(make: Make, server: Any, requests: list[Request]) -> None:
+def test_requests_go_out_in_order_and_within_the_bound(
+    make: Make, server: RunningServer, requests: list[Request]
+) -> None:
     server.fake.latency = 0.02
     make(concurrency=4).complete(requests)
     assert server.fake.most_in_flight == 4
@@ -74,7 +67,7 @@ def test_requests_go_out_in_order_and_within_the_bound(make: Make, server: Any, 
 
 
 def test_replies_keep_their_places_when_they_arrive_out_of_order(
-    make: Make, server: Any, requests: list[Request]
+    make: Make, server: RunningServer, requests: list[Request]
 ) -> None:
     expected = make().complete(requests)
     server.fake.delays = {"Prompt 1,": 0.15, "Prompt 5,": 0.1}
@@ -82,7 +75,7 @@ def test_replies_keep_their_places_when_they_arrive_out_of_order(
 
 
 def test_connections_are_kept_from_batch_to_batch_and_over_threads(
-    make: Make, server: Any, requests: list[Request]
+    make: Make, server: RunningServer, requests: list[Request]
 ) -> None:
     provider = make(concurrency=3)
     results: list[list[Reply]] = []
@@ -110,7 +103,7 @@ def test_connections_are_kept_from_batch_to_batch_and_over_threads(
     ],
 )
 def test_what_stops_a_batch(
-    make: Make, server: Any, requests: list[Request], fault: str, error: type[ProviderError], says: str
+    make: Make, server: RunningServer, requests: list[Request], fault: str, error: type[ProviderError], says: str
 ) -> None:
     server.fake.fault = fault
     with pytest.raises(error) as caught:
@@ -124,7 +117,7 @@ def test_what_stops_a_batch(
     assert server.fake.requests == 1, "the first request goes alone, so one is enough to find out"
 
 
-def test_a_missing_key_is_told_from_a_wrong_one(make: Make, server: Any, requests: list[Request]) -> None:
+def test_a_missing_key_is_told_from_a_wrong_one(make: Make, server: RunningServer, requests: list[Request]) -> None:
     server.fake.fault = "401"
     with pytest.raises(AuthError, match="asks for a key"):
         make(api_key=None).complete(requests)
@@ -135,13 +128,13 @@ def test_an_endpoint_that_is_down(make: Make, requests: list[Request]) -> None:
         make(base_url="http://127.0.0.1:9/v1").complete(requests)
 
 
-def test_an_endpoint_that_hangs(make: Make, server: Any, requests: list[Request]) -> None:
+def test_an_endpoint_that_hangs(make: Make, server: RunningServer, requests: list[Request]) -> None:
     server.fake.fault = "hang"
     with pytest.raises(EndpointDownError, match="in time"):
         make(timeout=0.2).complete(requests)
 
 
-def test_the_sdk_retries_and_nothing_else_does(make: Make, server: Any, requests: list[Request]) -> None:
+def test_the_sdk_retries_and_nothing_else_does(make: Make, server: RunningServer, requests: list[Request]) -> None:
     server.fake.fault = "500"
     with pytest.raises(EndpointDownError):
         make(max_retries=1).complete(requests)
@@ -152,7 +145,7 @@ def test_the_sdk_retries_and_nothing_else_does(make: Make, server: Any, requests
     ("fault", "says"), [("filter", "content filter"), ("no-choices", "without choices"), ("long", "context length")]
 )
 def test_what_is_wrong_with_one_reply_leaves_the_rest(
-    make: Make, server: Any, requests: list[Request], fault: str, says: str
+    make: Make, server: RunningServer, requests: list[Request], fault: str, says: str
 ) -> None:
     server.fake.fault = fault
     replies = make().complete(requests)
@@ -160,14 +153,16 @@ def test_what_is_wrong_with_one_reply_leaves_the_rest(
     assert server.fake.requests == 20
 
 
-def test_a_truncated_reply_says_so(make: Make, server: Any, requests: list[Request]) -> None:
+def test_a_truncated_reply_says_so(make: Make, server: RunningServer, requests: list[Request]) -> None:
     server.fake.fault = "truncated"
     (reply,) = make().complete(requests[:1])
     assert isinstance(reply, Completion)
     assert reply.finish == "length"
 
 
-def test_a_key_refused_in_the_middle_keeps_what_arrived(make: Make, server: Any, requests: list[Request]) -> None:
+def test_a_key_refused_in_the_middle_keeps_what_arrived(
+    make: Make, server: RunningServer, requests: list[Request]
+) -> None:
     server.fake.fault, server.fake.fault_after = "401", 10
     arrived: list[Reply] = []
     with pytest.raises(AuthError):
@@ -176,7 +171,7 @@ def test_a_key_refused_in_the_middle_keeps_what_arrived(make: Make, server: Any,
     assert all(isinstance(reply, Completion) for reply in arrived)
 
 
-def test_an_endpoint_that_goes_down_in_the_middle_ends_the_batch_after_a_few(make: Make, server: Any) -> None:
+def test_an_endpoint_that_goes_down_in_the_middle_ends_the_batch_after_a_few(make: Make, server: RunningServer) -> None:
     many = [Request("m", (Message("user", f"Prompt {n}"),), 0.0, 64) for n in range(60)]
     server.fake.fault, server.fake.fault_after = "500", 10
     arrived: list[Reply] = []
@@ -187,7 +182,7 @@ def test_an_endpoint_that_goes_down_in_the_middle_ends_the_batch_after_a_few(mak
     assert server.fake.requests <= 10 + FAILURES_IN_A_ROW + 2
 
 
-def test_cancelling_from_on_reply_stops_the_rest(make: Make, server: Any, requests: list[Request]) -> None:
+def test_cancelling_from_on_reply_stops_the_rest(make: Make, server: RunningServer, requests: list[Request]) -> None:
     server.fake.latency = 0.05
 
     def cancel(_index: int, _reply: Reply) -> None:
@@ -202,7 +197,7 @@ def test_cancelling_from_on_reply_stops_the_rest(make: Make, server: Any, reques
     assert len(provider.complete(requests)) == 20, "the provider can be used again"
 
 
-def test_parameters_the_endpoint_refuses_are_left_out_once_known(make: Make, server: Any) -> None:
+def test_parameters_the_endpoint_refuses_are_left_out_once_known(make: Make, server: RunningServer) -> None:
     server.fake.fault = "strict"
     asked = [Request("m", (Message("user", f"Prompt {n}"),), 1.0, 64, seed=n) for n in range(10)]
     provider = make()
@@ -212,7 +207,7 @@ def test_parameters_the_endpoint_refuses_are_left_out_once_known(make: Make, ser
     assert all(body["max_completion_tokens"] == 64 and "seed" not in body for body in server.fake.bodies[2:])
 
 
-def test_what_is_sent(make: Make, server: Any) -> None:
+def test_what_is_sent(make: Make, server: RunningServer) -> None:
     request = Request("m", (Message("user", "Prompt"),), 1.0, 64, top_p=0.9, seed=7, json_schema='{"type": "object"}')
     make().complete([request])
     assert server.fake.bodies == [
@@ -231,7 +226,7 @@ def test_what_is_sent(make: Make, server: Any) -> None:
     ]
 
 
-def test_no_requests_start_nothing(make: Make, server: Any) -> None:
+def test_no_requests_start_nothing(make: Make, server: RunningServer) -> None:
     assert make().complete([]) == []
     assert server.fake.requests == 0
 

@@ -1,4 +1,4 @@
-"""A judge file of a real calibration, and small item files."""
+"""Small item files."""
 
 from __future__ import annotations
 
@@ -9,20 +9,9 @@ from pathlib import Path
 import pytest
 
 import core
-from core.export import judge_yaml
 from core.records import Item
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="session")
-def judge_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An offline judge calibrated on the sample summaries, with an isotonic map and more than one criteria."""
-    golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
-    result = core.calibrate(golden, "relevance", preset="quick", rounds=0)
-    path = tmp_path_factory.mktemp("judge") / "judge.yaml"
-    path.write_text(judge_yaml(result), encoding="utf-8")
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from core.export.adapters import NAMES
 from core.projects.calibration import CalibrationRequest
 from core.settings import Settings
 from core.store.store import Store
+from tests.pages.screen import as_sent, draw
 
 
 class Place:
@@ -27,15 +28,7 @@ class Place:
         self.golden_id = projects.add_golden(store, self.project.project_id, load_golden(source))
 
     def show(self, aspect: str = "coherence") -> AppTest:
-        def script(place, aspect):  # type: ignore[no-untyped-def]  # its source runs without these imports
-            from core import projects
-            from pages.components import adapters_view
-            from pages.components.page import Opened
-
-            golden = projects.get_golden(place.store, place.golden_id)
-            adapters_view.draw(Opened(place.settings, place.store, place.project), golden, aspect)
-
-        return AppTest.from_function(script, args=(self, aspect), default_timeout=60).run()
+        return draw(self.settings, "adapters_view", aspect)
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +40,10 @@ def place(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
     st.cache_resource.clear()
 
 
-def _texts(page: AppTest) -> str:
-    parts = [*page.info, *page.warning, *page.caption, *page.markdown, *page.subheader]
-    return "\n".join(str(part.value) for part in parts)
-
-
 def test_without_a_calibration_it_says_what_to_do(place: Place) -> None:
     page = place.show("relevance")
     assert not page.exception
-    assert "Calibrate a judge; its files for other tools are here then." in _texts(page)
+    assert "Calibrate a judge; its files for other tools are here then." in as_sent(page)
     assert not page.code
 
 
@@ -75,7 +63,7 @@ def test_each_tool_with_what_it_keeps_and_what_is_lost(place: Place, drive: Call
     for name, words in (("deepeval", "mean over its"), ("promptfoo", "no language model"), ("python", "judge\\.yaml")):
         page = _choose(page, name)
         assert not page.exception
-        assert words in _texts(page)
+        assert words in as_sent(page)
         found = projects.judge_adapters(place.store, place.project.project_id, place.golden_id, "coherence")
         assert found is not None
         assert found.run.run_id == run_id

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import core
@@ -17,50 +15,22 @@ from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store
+from tests.pages.screen import ROOT, draw, press, texts
 
-ROOT = Path(__file__).parents[3]
 ASPECT = "fluency"
 HOSTILE = "<img src=x>**b**"
 Drive = Callable[..., str]
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    st.cache_resource.clear()
-    opened = projects.open_store(settings)
-    project = projects.create_project(opened, "p")
-    projects.add_golden(opened, project.project_id, core.load_golden(ROOT / "sample_data" / "summaries.jsonl"))
-    yield opened
-    opened.close()
-
-
-def a_page(home: str) -> None:
-    """A screen that holds the component alone, about the golden set that came first."""
-    from pathlib import Path
-
-    from core import projects
-    from core.settings import Settings
-    from pages.components import drift_view
-    from pages.components.page import Opened
-    from pages.components.screens import draw_notice
-
-    settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = projects.open_store(settings)
-    (project,) = projects.list_projects(store)
-    goldens = {one.name: one for one in projects.list_goldens(store, project.project_id)}
-    draw_notice()
-    drift_view.draw(Opened(settings, store, project), goldens["summaries"], "fluency")
+def store(store: Store) -> Store:
+    project = projects.create_project(store, "p")
+    projects.add_golden(store, project.project_id, core.load_golden(ROOT / "sample_data" / "summaries.jsonl"))
+    return store
 
 
 def screen(settings: Settings) -> AppTest:
-    opened = AppTest.from_function(a_page, default_timeout=60, args=(str(settings.home),)).run()
-    assert not opened.exception
-    return opened
-
-
-def told(shown: AppTest) -> str:
-    kinds = ("error", "warning", "info", "caption", "success", "markdown")
-    return " ".join(str(element.value) for kind in kinds for element in shown.get(kind)).replace("\\", "")
+    return draw(settings, "drift_view", ASPECT, golden="summaries")
 
 
 def calibrate(store: Store, settings: Settings, drive: Drive) -> None:
@@ -81,14 +51,14 @@ def add_newer(store: Store) -> None:
 
 def test_without_a_calibrated_judge_it_says_what_to_do(store: Store, settings: Settings) -> None:
     shown = screen(settings)
-    assert "Calibrate a judge first" in told(shown)
+    assert "Calibrate a judge first" in texts(shown)
     assert not shown.button
 
 
 def test_without_newer_labels_it_says_what_to_do(store: Store, settings: Settings, drive: Drive) -> None:
     calibrate(store, settings, drive)
     shown = screen(settings)
-    assert f"No other golden set of this project has labels of {ASPECT}" in told(shown)
+    assert f"No other golden set of this project has labels of {ASPECT}" in texts(shown)
     assert not shown.button
 
 
@@ -96,15 +66,13 @@ def test_a_recheck_is_started_and_its_answer_drawn(store: Store, settings: Setti
     calibrate(store, settings, drive)
     add_newer(store)
     shown = screen(settings)
-    assert "not rechecked yet" in told(shown)
-    (button,) = (one for one in shown.button if one.label == "Recheck")
-    button.click().run()
-    assert not shown.exception
+    assert "not rechecked yet" in texts(shown)
+    press(shown, "Recheck")
     (run,) = (one for one in projects.list_runs(store) if one.kind == "recheck")
     assert drive(store, settings, run.run_id) == "done"
     shown = screen(settings)
     (found,) = projects.list_rechecks(store, run.project_id, ASPECT)
-    words = told(shown)
+    words = texts(shown)
     assert found.outcome.words in words
     assert "The judge minus the judge without criteria, on the same 144 items" in words
     assert "Labels are distributed about as before (distance 0.00)" in words

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
@@ -17,56 +14,29 @@ from core.kept import JudgeEntry
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
+from tests.pages.screen import as_sent, button, draw, press, texts
 
 HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example)"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def store(home: Path) -> Iterator[Store]:
-    st.cache_resource.clear()
-    opened = projects.open_store(Settings(home=home, worker="external", worker_id="w"))
-    project = projects.create_project(opened, "p")
+def store(store: Store) -> Store:
+    project = projects.create_project(store, "p")
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
     labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
-    projects.add_golden(opened, project.project_id, GoldenSet("g", "single", items, {"wit": labels}))
-    yield opened
-    opened.close()
+    projects.add_golden(store, project.project_id, GoldenSet("g", "single", items, {"wit": labels}))
+    return store
 
 
 @pytest.fixture
-def screen(store: Store, home: Path) -> AppTest:
-    return AppTest.from_function(a_page, default_timeout=20, args=(str(home),)).run()
+def screen(store: Store, settings: Settings) -> AppTest:
+    return draw(settings, "import_view", "wit", role="admin")
 
 
-def test_only_reviewers_see_the_uploader(store: Store, home: Path) -> None:
-    screen = AppTest.from_function(a_page, default_timeout=20, args=(str(home), "annotator")).run()
-    assert not screen.exception
+def test_only_reviewers_see_the_uploader(store: Store, settings: Settings) -> None:
+    screen = draw(settings, "import_view", "wit", role="annotator")
     assert not screen.get("file_uploader")
     assert "by reviewers; your role here is annotator" in screen.info[0].value
-
-
-def a_page(home: str, role: str = "admin") -> None:
-    """A screen that holds the component alone."""
-    from pathlib import Path
-
-    from core import projects
-    from core.people import Actor
-    from core.settings import Settings
-    from pages.components import import_view
-    from pages.components.page import Opened
-    from pages.components.screens import draw_notice
-
-    settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = projects.open_store(settings)
-    (project,) = projects.list_projects(store)
-    (golden,) = projects.list_goldens(store, project.project_id)
-    draw_notice()
-    import_view.draw(Opened(settings, store.acting(Actor("Ann", role)), project), golden, "wit")
 
 
 def bring(screen: AppTest, rows: list[Any] | bytes, name: str = "judge.jsonl") -> AppTest:
@@ -76,21 +46,9 @@ def bring(screen: AppTest, rows: list[Any] | bytes, name: str = "judge.jsonl") -
     return screen
 
 
-def texts(screen: AppTest) -> str:
-    kinds = ("error", "warning", "caption", "success", "markdown", "text")
-    parts = [str(element.value) for kind in kinds for element in screen.get(kind)]
-    return " ".join([*parts, *(f"{m.label} {m.value}" for m in screen.metric)])
-
-
 def told(screen: AppTest) -> str:
-    """What a person reads: without the marks that keep text from being markup."""
-    return texts(screen).replace("\\", "")
-
-
-def press(screen: AppTest, label: str) -> AppTest:
-    next(button for button in screen.button if button.label == label).click().run()
-    assert not screen.exception
-    return screen
+    """What a person reads, the metrics as well."""
+    return " ".join([texts(screen), *(f"{m.label} {m.value}" for m in screen.metric)])
 
 
 def judges(store: Store) -> list[JudgeEntry]:
@@ -132,7 +90,7 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
 def test_a_column_can_be_corrected(screen: AppTest, store: Store) -> None:
     bring(screen, [{"id": "9", "key": "i0", "rating": 4}])
     assert "None of the 1 item ids" in told(screen)
-    assert next(b for b in screen.button if b.label == "Add this judge").disabled
+    assert button(screen, "Add this judge").disabled
     next(box for box in screen.selectbox if box.label == "item id").set_value("key").run()
     assert "Items matched 1 of 4" in told(screen)
     press(screen, "Add this judge")
@@ -178,12 +136,12 @@ def test_what_cannot_be_read_is_told_in_words(screen: AppTest, name: str, data: 
 def test_a_doubled_item_is_named(screen: AppTest) -> None:
     bring(screen, [{"item_id": "i0", "score": 1}, {"item_id": "i0", "score": 2}])
     assert "rows 1 and 2" in told(screen)
-    assert next(b for b in screen.button if b.label == "Add this judge").disabled
+    assert button(screen, "Add this judge").disabled
 
 
 def test_hostile_text_is_shown_letter_by_letter(screen: AppTest) -> None:
     bring(screen, [{"item_id": HOSTILE, HOSTILE: 1, "rating": HOSTILE}, {"item_id": "i0", "rating": HOSTILE}])
-    raw = texts(screen)
+    raw = as_sent(screen)
     assert r"\<img" in raw
     assert "<img" not in raw.replace(r"\<", "")
     assert "**bold**" not in raw

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
@@ -13,52 +12,25 @@ from core.projects.metrics import MetricsRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
+from tests.pages.screen import draw, texts
 
 HOSTILE = "<img src=x>**b**"
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    st.cache_resource.clear()
-    opened = projects.open_store(settings)
-    project = projects.create_project(opened, "p")
+def store(store: Store) -> Store:
+    project = projects.create_project(store, "p")
     items = tuple(Item(f"i{k}", f"red {'blue ' * k}end", f"s{k // 2}", source="red blue green") for k in range(4))
     labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
     metrics = {"ter": (1.0, 2.0, 3.0, 4.0), HOSTILE: (1.0, 1.0, 1.0, 1.0)}
     golden = GoldenSet("g", "source_target", items, {"wit": labels}, metrics=metrics)
-    projects.add_golden(opened, project.project_id, golden)
-    yield opened
-    opened.close()
-
-
-def a_page(home: str) -> None:
-    """A screen that holds the component alone."""
-    from pathlib import Path
-
-    from core import projects
-    from core.settings import Settings
-    from pages.components import metrics_view
-    from pages.components.page import Opened
-    from pages.components.screens import draw_notice
-
-    settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = projects.open_store(settings)
-    (project,) = projects.list_projects(store)
-    (golden,) = projects.list_goldens(store, project.project_id)
-    draw_notice()
-    metrics_view.draw(Opened(settings, store, project), golden, "wit")
+    projects.add_golden(store, project.project_id, golden)
+    return store
 
 
 @pytest.fixture
 def screen(store: Store, settings: Settings) -> AppTest:
-    opened = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home),)).run()
-    assert not opened.exception
-    return opened
-
-
-def told(screen: AppTest) -> str:
-    kinds = ("error", "warning", "caption", "success", "markdown")
-    return " ".join(str(element.value) for kind in kinds for element in screen.get(kind)).replace("\\", "")
+    return draw(settings, "metrics_view", "wit")
 
 
 def box(screen: AppTest, name: str):  # type: ignore[no-untyped-def]
@@ -71,14 +43,14 @@ def button(screen: AppTest, label: str):  # type: ignore[no-untyped-def]
 
 def test_what_is_missing_is_greyed_with_its_reason(screen: AppTest) -> None:
     assert not box(screen, "overlap").disabled
-    assert "Share of the target's words found in the source." in told(screen)
+    assert "Share of the target's words found in the source." in texts(screen)
     assert box(screen, "rouge1").disabled
-    assert "Not possible: no item of this golden set has references." in told(screen)
+    assert "Not possible: no item of this golden set has references." in texts(screen)
     assert not box(screen, "metric_ter").disabled
     assert button(screen, "Compute").disabled, "nothing is chosen yet"
 
 
-def test_a_choice_is_computed_and_told(
+def test_a_choice_is_computed_and_texts(
     screen: AppTest, store: Store, settings: Settings, drive: Callable[..., str]
 ) -> None:
     box(screen, "overlap").check().run()
@@ -97,8 +69,8 @@ def test_a_choice_is_computed_and_told(
     drive(store, settings, run.run_id)
     screen.run()
     assert not screen.exception
-    assert "Among the judges now on wit: overlap, metric_ter." in told(screen)
-    assert f"metric_{HOSTILE} was left out: it gave the same number, 1, to all 4 items it scored." in told(screen)
+    assert "Among the judges now on wit: overlap, metric_ter." in texts(screen)
+    assert f"metric_{HOSTILE} was left out: it gave the same number, 1, to all 4 items it scored." in texts(screen)
     assert box(screen, "overlap").label == "overlap \\(among the judges\\)"
     assert len(projects.list_judges(store, run.project_id)) == 2
 
@@ -108,22 +80,21 @@ def test_another_session_sees_a_running_one_but_no_old_result(
 ) -> None:
     box(screen, "overlap").check().run()
     button(screen, "Compute").click().run()
-    other = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home),)).run()
+    other = draw(settings, "metrics_view", "wit")
     assert button(other, "Cancel")
     drive(store, settings, projects.list_runs(store)[0].run_id)
-    other = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home),)).run()
-    assert not other.exception
-    assert "Among the judges now" not in told(other)
+    other = draw(settings, "metrics_view", "wit")
+    assert "Among the judges now" not in texts(other)
 
 
-def test_a_cancelled_run_is_told(screen: AppTest, store: Store) -> None:
+def test_a_cancelled_run_is_texts(screen: AppTest, store: Store) -> None:
     box(screen, "overlap").check().run()
     button(screen, "Compute").click().run()
     button(screen, "Cancel").click().run()
     assert not screen.exception
     screen.run()
     assert projects.list_runs(store)[0].status == "cancelled"
-    assert "The metrics were not computed" in told(screen)
+    assert "The metrics were not computed" in texts(screen)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +102,7 @@ def test_a_cancelled_run_is_told(screen: AppTest, store: Store) -> None:
 )
 def test_a_wrong_name_is_told_at_once(screen: AppTest, typed: str, says: str) -> None:
     screen.text_input[0].set_value(typed).run()
-    assert says in told(screen)
+    assert says in texts(screen)
     assert button(screen, "Compute").disabled
 
 

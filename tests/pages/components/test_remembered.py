@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from core.settings import Settings
 from pages.components import people, remembered, state
 from pages.components.screens import SCREENS
+from tests.pages.screen import press
 
 HOME = Settings(home=Path("here"))
 NOBODY = True  # sessions here begin without a name
@@ -57,12 +58,6 @@ def opened(**kept: Any) -> AppTest:
     for key, value in kept.items():
         screen.session_state[key] = value
     return screen.run()
-
-
-def press(screen: AppTest, label: str) -> AppTest:
-    next(one for one in screen.button if one.label == label).click().run()
-    assert not screen.exception
-    return screen
 
 
 def written(screen: AppTest) -> list[dict[str, Any]]:

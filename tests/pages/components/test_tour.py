@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from core.settings import Settings
 from core.store.store import Store
 from pages.components import tour
 from pages.components.screens import SCREENS
+from tests.pages.screen import open_screen
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -33,13 +35,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         opened.close()
 
 
-def opened(**ids: str) -> AppTest:
-    screen = AppTest.from_file(ROOT / "app.py", default_timeout=60)
-    for name, value in ids.items():
-        screen.query_params[name] = value
-    screen.run()
-    assert not screen.exception, screen.exception
-    return screen
+opened = partial(open_screen, "app")
 
 
 def labels(screen: AppTest) -> list[str]:

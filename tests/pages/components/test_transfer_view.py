@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
@@ -15,20 +12,18 @@ from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
+from tests.pages.screen import button, press, texts
 
 HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example)"
 
 
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    st.cache_resource.clear()
-    opened = projects.open_store(settings)
-    project = projects.create_project(opened, "Mine")
+def store(store: Store) -> Store:
+    project = projects.create_project(store, "Mine")
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
     labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
-    projects.add_golden(opened, project.project_id, GoldenSet("set", "single", items, {"wit": labels}))
-    yield opened
-    opened.close()
+    projects.add_golden(store, project.project_id, GoldenSet("set", "single", items, {"wit": labels}))
+    return store
 
 
 @pytest.fixture
@@ -68,16 +63,6 @@ def opened(settings: Settings, role: str = "admin") -> AppTest:
     return screen
 
 
-def button(screen: AppTest, label: str) -> Any:
-    (found,) = (one for one in screen.button if one.label == label)
-    return found
-
-
-def told(screen: AppTest) -> str:
-    kinds = ("error", "warning", "caption", "success", "markdown", "text", "info", "code")
-    return " ".join(str(one.value) for kind in kinds for one in screen.get(kind)).replace("\\", "")
-
-
 def upload(screen: AppTest, data: bytes) -> AppTest:
     screen.get("file_uploader")[0].set_value(("p.zip", data, "application/zip")).run()
     assert not screen.exception
@@ -87,19 +72,17 @@ def upload(screen: AppTest, data: bytes) -> AppTest:
 def test_out_and_in_again(store: Store, settings: Settings) -> None:
     screen = opened(settings)
     assert not screen.get("download_button")
-    button(screen, "Prepare the file").click().run()
-    assert not screen.exception
-    assert "1 golden set with 4 items, 0 runs" in told(screen)
-    assert "kB" in told(screen)
+    press(screen, "Prepare the file")
+    assert "1 golden set with 4 items, 0 runs" in texts(screen)
+    assert "kB" in texts(screen)
     (file,) = (settings.home / "exports").iterdir()
     (download,) = screen.get("download_button")
     assert download.proto.label == "Download the project"
     upload(screen, file.read_bytes())
-    assert "Mine" in told(screen)
-    assert "Golden sets: set" in told(screen)
-    button(screen, "Import this project").click().run()
-    assert not screen.exception
-    assert "Mine was imported as Mine (2), since its name is taken" in told(screen)
+    assert "Mine" in texts(screen)
+    assert "Golden sets: set" in texts(screen)
+    press(screen, "Import this project")
+    assert "Mine was imported as Mine (2), since its name is taken" in texts(screen)
     new = projects.list_projects(store)[-1]
     assert screen.query_params["project"] == new.project_id
     assert [one.name for one in projects.list_goldens(store, new.project_id)] == ["set"]
@@ -107,17 +90,17 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
 
 def test_another_choice_is_another_file(store: Store, settings: Settings) -> None:
     screen = opened(settings)
-    button(screen, "Prepare the file").click().run()
+    press(screen, "Prepare the file")
     screen.checkbox[0].uncheck().run()
     assert not screen.get("download_button")
-    button(screen, "Prepare the file").click().run()
-    assert "no replies" in told(screen)
+    press(screen, "Prepare the file")
+    assert "no replies" in texts(screen)
 
 
 def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings: Settings, foreign: bytes) -> None:
     screen = upload(opened(settings), foreign)
     assert len(projects.list_projects(store)) == 1
-    said = told(screen)
+    said = texts(screen)
     assert HOSTILE in [one.value for one in screen.text]
     for words in ("Golden sets: their set", "People in its log and labels: Eve", "1 run", "Exported 20"):
         assert words in said
@@ -128,8 +111,8 @@ def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings:
 
 def test_a_file_that_is_refused(store: Store, settings: Settings, foreign: bytes) -> None:
     screen = upload(opened(settings), foreign[:-30])
-    assert "refused; nothing of it was kept" in told(screen)
-    assert "cut short" in told(screen)
+    assert "refused; nothing of it was kept" in texts(screen)
+    assert "cut short" in texts(screen)
     assert not any(one.label == "Import this project" for one in screen.button)
 
 
@@ -138,7 +121,7 @@ def test_admins_only(store: Store, settings: Settings, role: str) -> None:
     screen = opened(settings, role)
     assert button(screen, "Prepare the file").disabled
     assert not screen.get("file_uploader")
-    assert f"your role here is {role}" in told(screen)
+    assert f"your role here is {role}" in texts(screen)
 
 
 def bringing(home: str, role: str) -> None:
@@ -167,4 +150,4 @@ def test_only_who_may_freeze_may_upload(store: Store, settings: Settings, role: 
     screen = AppTest.from_function(bringing, default_timeout=20, args=(str(settings.home), role)).run()
     assert not screen.exception
     assert not screen.get("file_uploader")
-    assert f"by reviewers; your role here is {role}" in told(screen)
+    assert f"by reviewers; your role here is {role}" in texts(screen)

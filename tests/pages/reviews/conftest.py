@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
@@ -20,9 +19,8 @@ from core.projects.rounds import RoundRequest
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import state
+from tests.pages.screen import HOSTILE, ROOT, prepared, run
 
-ROOT = Path(__file__).resolve().parents[3]
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
 ASPECT = "coherence"
 
 
@@ -80,17 +78,10 @@ def reviewed(reviewed_home: tuple[Path, Reviewed]) -> Reviewed:
 
 
 @pytest.fixture
-def store(reviewed_home: tuple[Path, Reviewed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """The store that the screen opens: a copy of the prepared one, with nobody to start a worker."""
-    shutil.copytree(reviewed_home[0], tmp_path / "home")
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CONCORD_WORKER", "external")
-    monkeypatch.setattr(projects, "ensure_sample_project", lambda store: None)
-    st.cache_resource.clear()
-    opened = projects.open_store(Settings.from_environment())
-    yield opened
-    st.cache_resource.clear()
-    opened.close()
+def settings(settings: Settings, reviewed_home: tuple[Path, Reviewed]) -> Settings:
+    """The home that the screen opens: a copy of the prepared one."""
+    shutil.copytree(reviewed_home[0], settings.home)
+    return settings
 
 
 @pytest.fixture
@@ -98,26 +89,8 @@ def open_criteria(store: Store, reviewed: Reviewed) -> Callable[..., AppTest]:
     """Opens the screen for `who`, with ids in the URL; fails on an exception on screen."""
 
     def opened(who: str = "Ann", **ids: str) -> AppTest:
-        screen = AppTest.from_file(ROOT / "pages" / "4_criteria.py", default_timeout=30)
+        screen = prepared("4_criteria", **{"project": reviewed.project_id, **ids})
         screen.session_state[state.RATER] = who
-        for name, value in {"project": reviewed.project_id, **ids}.items():
-            screen.query_params[name] = value
-        screen.run()
-        assert not screen.exception, screen.exception
-        return screen
+        return run(screen)
 
     return opened
-
-
-@pytest.fixture
-def press() -> Callable[[AppTest, str], AppTest]:
-    """Presses the button of that label; fails where there is none, or on an exception."""
-
-    def pressed(screen: AppTest, label: str) -> AppTest:
-        found = [one for one in screen.button if one.label == label]
-        assert found, f"no button {label!r} among {[one.label for one in screen.button]}"
-        found[0].click().run()
-        assert not screen.exception, screen.exception
-        return screen
-
-    return pressed

@@ -13,11 +13,9 @@ from core.people import Actor
 from core.review.criteria import LONGEST_TEXT
 from core.store.store import Store
 from pages.components import state
+from tests.pages.screen import HOSTILE, press, texts
 
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
 Open = Callable[..., AppTest]
-Press = Callable[[AppTest, str], AppTest]
-Texts = Callable[[AppTest], str]
 
 
 @pytest.fixture
@@ -38,7 +36,7 @@ def sends(screen: AppTest, n: int, text: object) -> AppTest:
 
 
 def test_an_unsaved_text_is_there_again_and_saving_takes_the_draft_away(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open, press: Press, texts: Texts
+    store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
     ann = store.acting(Actor("Ann"))
     version = projects.get_criteria(store, reviewed.project_id, reviewed.best)
@@ -88,9 +86,7 @@ def test_a_viewer_keeps_nothing(
     assert projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject) is None
 
 
-def test_starting_again_from_the_version(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_starting_again_from_the_version(store: Store, reviewed: Any, subject: str, open_criteria: Open) -> None:
     ann = store.acting(Actor("Ann"))
     projects.keep_draft(ann, reviewed.project_id, subject, "Half a thought", base=reviewed.best)
     screen = press(open_criteria("Ann", criteria=reviewed.best), "Start again from the version")
@@ -100,7 +96,7 @@ def test_starting_again_from_the_version(
 
 
 def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open, press: Press, texts: Texts
+    store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
     ann = store.acting(Actor("Ann"))
     projects.keep_draft(ann, reviewed.project_id, subject, "What Ann wants.", base=reviewed.best)
@@ -119,7 +115,7 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
 
 
 def test_others_see_who_is_at_it_but_not_the_text(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open, texts: Texts
+    store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
     projects.keep_draft(store.acting(Actor(HOSTILE[:37])), reviewed.project_id, subject, "half a thought")
     screen = open_criteria("Bo", criteria=reviewed.best)
@@ -147,7 +143,7 @@ def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_
 
 
 def test_a_lock_that_came_in_between_hides_no_text(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open, texts: Texts
+    store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
     projects.keep_draft(store.acting(Actor("Ann")), reviewed.project_id, subject, "Typed before the lock.")
     projects.set_lock(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, locked=True)
@@ -176,7 +172,7 @@ def test_a_store_that_fails_is_told_and_asked_again(
 
 
 def test_a_meetings_reason_and_edited_text_are_kept_until_the_decision(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press
+    store: Store, reviewed: Any, open_criteria: Open
 ) -> None:
     ann = store.acting(Actor("Ann"))
     found = projects.suggest_agenda(store, reviewed.project_id, reviewed.golden_id, "coherence")

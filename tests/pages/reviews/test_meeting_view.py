@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,27 +14,10 @@ from core.review.meetings import AgendaItem, Meeting
 from core.store.store import Store
 from pages.components.meeting_table import HUGE, LARGE, type_for
 from pages.components.meeting_view import as_preview
+from tests.pages.screen import HOSTILE, button, harmless, press, texts, write
 
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
-MARKUP = re.compile(r"(?<!\\)(<img|\*bold|\[link|\$x|:red\[no)")  # as it came: not escaped
 REASON = "Decision: the reason, for the minutes"
 Open = Callable[..., AppTest]
-Press = Callable[[AppTest, str], AppTest]
-Texts = Callable[[AppTest], str]
-
-
-def write(screen: AppTest, label: str, text: str) -> AppTest:
-    found = [one for one in [*screen.text_area, *screen.text_input] if one.label == label]
-    assert found, f"no field {label!r}"
-    found[0].set_value(text)
-    return screen
-
-
-def harmless(screen: AppTest) -> None:
-    for kind in ("markdown", "caption", "warning", "info", "header", "checkbox", "button"):
-        for element in getattr(screen, kind):
-            said = str(getattr(element, "label", None) or element.value)
-            assert not MARKUP.search(said), f"{kind}: {said}"
 
 
 def the_meeting(store: Store, reviewed: Any, screen: AppTest) -> Meeting:
@@ -58,9 +40,7 @@ def meeting_id(store: Store, reviewed: Any) -> str:
     return meeting_id
 
 
-def test_beginning_a_meeting_with_what_waits(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_beginning_a_meeting_with_what_waits(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", meeting="new")
     boxes = [one.label.replace("\\", "") for one in screen.checkbox]
     assert sum("Do the criteria need a rule" in one for one in boxes) == 1
@@ -80,9 +60,7 @@ def test_beginning_a_meeting_with_what_waits(
     harmless(screen)
 
 
-def test_a_meeting_about_nothing_or_by_nobody(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_a_meeting_about_nothing_or_by_nobody(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", meeting="new", aspect="fluency", golden=reviewed.golden_id)
     assert "Nothing waits for this aspect" in texts(screen)
     assert "something to talk about" in texts(press(screen, "Begin the meeting"))
@@ -91,9 +69,7 @@ def test_a_meeting_about_nothing_or_by_nobody(
     assert projects.list_meetings(store, reviewed.project_id) == []
 
 
-def test_votes_by_row_and_by_key(
-    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_votes_by_row_and_by_key(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
     screen = open_criteria("Ann", meeting=meeting_id)
     harmless(screen)
     shortcuts = {one.label: one.proto.shortcut for one in screen.button if one.proto.shortcut}
@@ -113,7 +89,7 @@ def test_votes_by_row_and_by_key(
 
 
 def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign_off(
-    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open
 ) -> None:
     screen = open_criteria("Ann", meeting=meeting_id)
     item = the_meeting(store, reviewed, screen).points[0].item
@@ -130,9 +106,7 @@ def test_an_accepted_change_is_proposed_for_approval_and_one_click_from_its_sign
     assert any(one.label == "Approve" for one in screen.button)
 
 
-def test_two_who_decide_on_one_point(
-    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_two_who_decide_on_one_point(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
     screen = open_criteria("Ann", meeting=meeting_id)
     where = (reviewed.project_id, meeting_id)
     projects.decide(store.acting(Actor("Bo")), *where, 0, verdict="rejected", reason="too long")
@@ -145,7 +119,7 @@ def test_two_who_decide_on_one_point(
 
 
 def test_what_was_decided_on_the_rounds_screen_is_shown_as_decided(
-    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, texts: Texts
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open
 ) -> None:
     item = projects.get_meeting(store, reviewed.project_id, meeting_id).points[0].item
     bo = store.acting(Actor("Bo"))
@@ -156,7 +130,7 @@ def test_what_was_decided_on_the_rounds_screen_is_shown_as_decided(
 
 
 def test_a_reload_and_another_browser_find_the_point_on_the_table(
-    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
+    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open
 ) -> None:
     screen = press(open_criteria("Ann", meeting=meeting_id), "Next")
     press(screen, "Against")
@@ -167,12 +141,10 @@ def test_a_reload_and_another_browser_find_the_point_on_the_table(
     assert any(one.label == "People" for one in other.metric)  # the label that people gave the item
     press(other, "Next")
     harmless(other)
-    assert next(one for one in other.button if one.label == "Next").disabled
+    assert button(other, "Next").disabled
 
 
-def test_the_minutes_of_a_closed_meeting(
-    store: Store, reviewed: Any, meeting_id: str, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_the_minutes_of_a_closed_meeting(store: Store, reviewed: Any, meeting_id: str, open_criteria: Open) -> None:
     screen = press(open_criteria("Ann", meeting=meeting_id), "Close the meeting")
     assert projects.get_meeting(store, reviewed.project_id, meeting_id).closed_at is not None
     assert not any(one.label in ("For", "Accept the change", "Close the meeting") for one in screen.button)
@@ -184,7 +156,7 @@ def test_the_minutes_of_a_closed_meeting(
     harmless(screen)
 
 
-def test_a_link_to_a_meeting_that_is_not_there(open_criteria: Open, texts: Texts) -> None:
+def test_a_link_to_a_meeting_that_is_not_there(open_criteria: Open) -> None:
     said = texts(open_criteria("Ann", meeting="m<b>none"))
     assert "There is no meeting 'm<b>none' in this project" in said
     assert "Begin a review meeting" in said

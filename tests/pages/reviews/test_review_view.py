@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,45 +13,25 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.people import Actor
 from core.store.store import Store
+from tests.pages.screen import HOSTILE, button, frame_with, harmless, press, texts, write
 
 ROOT = Path(__file__).resolve().parents[3]
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example) $x$ :red[no]"
-MARKUP = re.compile(r"(?<!\\)(<img|\*bold|\[link|\$x|:red\[no)")  # as it came: not escaped
 Open = Callable[..., AppTest]
-Press = Callable[[AppTest, str], AppTest]
-Texts = Callable[[AppTest], str]
 
 
-def write(screen: AppTest, label: str, text: str) -> AppTest:
-    found = [one for one in [*screen.text_area, *screen.text_input] if one.label == label]
-    assert found, f"no field {label!r}"
-    found[0].set_value(text)
-    return screen
-
-
-def sign(screen: AppTest, press: Press, label: str, reason: str) -> AppTest:
+def sign(screen: AppTest, label: str, reason: str) -> AppTest:
     return press(write(screen, "Reason, for those who read it later", reason), label)
 
 
-def harmless(screen: AppTest) -> None:
-    """No hostile text stands unescaped where Streamlit reads Markdown."""
-    for kind in ("markdown", "caption", "warning", "info", "success", "error", "subheader", "header", "button"):
-        for element in getattr(screen, kind):
-            said = str(getattr(element, "label", None) or element.value)
-            assert not MARKUP.search(said), f"{kind}: {said}"
-
-
-def test_from_draft_to_retired_on_screen(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_from_draft_to_retired_on_screen(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann <b>", run=reviewed.run_id, criteria=reviewed.best)
     assert "Nobody has proposed this version yet" in texts(screen)
-    sign(screen, press, "Propose for approval", HOSTILE)
+    sign(screen, "Propose for approval", HOSTILE)
     assert "Proposed by Ann <b>" in texts(screen).replace("**", "")
     harmless(screen)
     (evidence,) = [one for one in screen.selectbox if one.label == "Evidence to approve on"]
     assert evidence.options[0].startswith("held-out ")
-    sign(screen, press, "Approve", "it holds on unseen items")
+    sign(screen, "Approve", "it holds on unseen items")
     review = projects.review_of(store, reviewed.project_id, reviewed.best)
     assert review.approval is not None
     assert review.approval.evidence is not None
@@ -61,43 +40,41 @@ def test_from_draft_to_retired_on_screen(
     assert f"n = {review.approval.evidence.alignment.n}" in texts(screen)
     assert review.approval.evidence.alignment.statistic == told.statistic
     assert HOSTILE in texts(screen)  # the proposal's reason, folded under "Before that", as letters
-    sign(screen, press, "Retire", "new data")
+    sign(screen, "Retire", "new data")
     assert projects.review_of(store, reviewed.project_id, reviewed.best).state == "retired"
-    sign(screen, press, "Propose for approval", "again")
-    sign(screen, press, "Send back to draft", "line 1 is vague")
+    sign(screen, "Propose for approval", "again")
+    sign(screen, "Send back to draft", "line 1 is vague")
     states = [one.state for one in projects.review_of(store, reviewed.project_id, reviewed.best).changes]
     assert states == ["proposed", "approved", "retired", "proposed", "draft"]
 
 
-def test_two_who_decide_at_once(store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts) -> None:
+def test_two_who_decide_at_once(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     bo = store.acting(Actor("Bo"))
     projects.set_state(bo, reviewed.project_id, reviewed.best, "proposed", reason="ready", seen=0)
     seen = projects.review_of(store, reviewed.project_id, reviewed.best).seen
     projects.set_state(bo, reviewed.project_id, reviewed.best, "draft", reason="not yet", seen=seen)
-    sign(screen, press, "Propose for approval", "mine")
+    sign(screen, "Propose for approval", "mine")
     said = texts(screen)
     assert "Bo decided on this while you were looking at it" in said
     assert "not yet" in said
     assert [one.actor for one in projects.review_of(store, reviewed.project_id, reviewed.best).changes] == ["Bo", "Bo"]
 
 
-def test_what_sign_off_refuses(store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts) -> None:
+def test_what_sign_off_refuses(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
-    assert "needs a reason" in texts(sign(screen, press, "Propose for approval", " "))
+    assert "needs a reason" in texts(sign(screen, "Propose for approval", " "))
     screen = open_criteria("", run=reviewed.run_id, criteria=reviewed.best)
     assert [one.disabled for one in screen.button if one.label == "Propose for approval"] == [True]
     assert projects.review_of(store, reviewed.project_id, reviewed.best).state == "draft"
 
 
-def test_what_nobody_measured_cannot_be_approved(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_what_nobody_measured_cannot_be_approved(store: Store, reviewed: Any, open_criteria: Open) -> None:
     edit = projects.save_edit(store.acting(Actor("Ann")), reviewed.project_id, reviewed.best, "Other.", "Ann")
     projects.set_state(store, reviewed.project_id, edit, "proposed", reason="r", seen=0)
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=edit)
     assert "No run has measured this version" in texts(screen)
-    assert next(one for one in screen.button if one.label == "Approve").disabled
+    assert button(screen, "Approve").disabled
 
 
 def download_label(reviewed: Any) -> str:
@@ -109,7 +86,7 @@ def download_label(reviewed: Any) -> str:
 
 
 def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press
+    store: Store, reviewed: Any, open_criteria: Open
 ) -> None:
     before = download_label(reviewed)
     card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
@@ -117,8 +94,8 @@ def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
     assert any("Nobody has approved" in one for one in card["warnings"])
     for one in card["approvals"]:
         screen = open_criteria("Ann", run=reviewed.run_id, criteria=one["criteria"])
-        sign(screen, press, "Propose for approval", "ready")
-        sign(screen, press, "Approve", "it holds")
+        sign(screen, "Propose for approval", "ready")
+        sign(screen, "Approve", "it holds")
     card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
     assert card["approved"] is True
     assert {(one["state"], one["by"]) for one in card["approvals"]} == {("approved", "Ann")}
@@ -128,7 +105,7 @@ def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
     assert (before, after) == ("Download judge.yaml (not approved)", "Download judge.yaml")
 
 
-def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts) -> None:
+def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     next(one for one in screen.selectbox if one.label == "On").set_value(1)
     press(write(screen, "Comment", HOSTILE), "Add comment")
@@ -144,9 +121,7 @@ def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open, pres
     assert "1 to 5,000" in texts(press(screen, "Add comment"))
 
 
-def test_a_lock_takes_the_form_away(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_a_lock_takes_the_form_away(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = press(open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best), "Lock")
     assert "Ann locked these criteria" in texts(screen)
     assert not any(one.label == "Save and re-score" for one in screen.button)
@@ -156,16 +131,14 @@ def test_a_lock_takes_the_form_away(
 
 @pytest.mark.parametrize(("text", "words"), [("  ", "Criteria need a text"), ("x" * 20_001, "may have 20,000")])
 def test_empty_and_endless_criteria_are_refused_in_words(
-    reviewed: Any, open_criteria: Open, press: Press, text: str, words: str
+    reviewed: Any, open_criteria: Open, text: str, words: str
 ) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     press(write(screen, "Criteria", text), "Save and re-score")
     assert any(words in one.value.replace("\\", "") for one in screen.error)
 
 
-def test_undo_restores_the_parent_and_keeps_what_was_undone(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_undo_restores_the_parent_and_keeps_what_was_undone(store: Store, reviewed: Any, open_criteria: Open) -> None:
     edit = projects.save_edit(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, f"Worse.\n{HOSTILE}", "Bo")
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=edit)
     assert "What made this version" in texts(screen)
@@ -177,12 +150,12 @@ def test_undo_restores_the_parent_and_keeps_what_was_undone(
 
 
 def test_a_refined_version_stands_beside_the_items_it_was_shown(
-    store: Store, reviewed: Any, open_criteria: Open, texts: Texts
+    store: Store, reviewed: Any, open_criteria: Open
 ) -> None:
     one = projects.list_proposals(store, reviewed.round_id)[0]
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=one.criteria.criteria_id)
     assert "The misaligned items it was shown" in texts(screen)
-    shown = next(frame.value for frame in screen.dataframe if "under the parent" in frame.value)
+    shown = frame_with(screen, "under the parent")
     assert shown["item"].tolist() == list(one.criteria.provenance.item_ids)
     scores = {
         each.item_id: each.score for each in projects.item_scores(store, reviewed.round_id, one.parent.criteria_id)
@@ -196,9 +169,7 @@ def to_versions(screen: AppTest) -> AppTest:
     return screen
 
 
-def test_any_two_versions_word_by_word_and_merged(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_any_two_versions_word_by_word_and_merged(store: Store, reviewed: Any, open_criteria: Open) -> None:
     ann = store.acting(Actor("Ann"))
     one = projects.save_edit(ann, reviewed.project_id, reviewed.best, f"- Be clear.\n- {HOSTILE}", "Ann")
     two = projects.save_edit(ann, reviewed.project_id, reviewed.best, "- Be clear.\n- Be brief.", HOSTILE)
@@ -216,9 +187,7 @@ def test_any_two_versions_word_by_word_and_merged(
     assert screen.segmented_control(key="criteria_view").value == "Read & edit"  # to be read, then measured
 
 
-def test_a_copy_for_another_aspect(
-    store: Store, reviewed: Any, open_criteria: Open, press: Press, texts: Texts
-) -> None:
+def test_a_copy_for_another_aspect(store: Store, reviewed: Any, open_criteria: Open) -> None:
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     screen.session_state["form_copy_part"] = True  # what a click on the button does
     screen.run()
@@ -240,4 +209,4 @@ def test_a_viewer_reads_and_changes_nothing(
     monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Vi", "viewer"))
     screen = open_criteria("Vi", run=reviewed.run_id, criteria=reviewed.best)
     for label in ("Propose for approval", "Save and re-score", "Lock"):
-        assert next(one for one in screen.button if one.label == label).disabled
+        assert button(screen, label).disabled

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from core.data.public_sets import find_benchmark
+from tests.core.data.conftest import as_csv, as_jsonl
 
 Table = list[dict[str, Any]]
 METRICS = find_benchmark("sfres").parts[1].columns[4:-3]  # between the names and the labels
@@ -19,18 +18,6 @@ METRICS = find_benchmark("sfres").parts[1].columns[4:-3]  # between the names an
 
 def as_json(rows: Table) -> bytes:
     return json.dumps(rows, indent=4).encode()
-
-
-def as_jsonl(rows: Table) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def as_csv(rows: Table) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
 
 
 def summeval_texts() -> Table:

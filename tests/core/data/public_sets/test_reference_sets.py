@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import html
 import json
@@ -15,6 +14,7 @@ import pytest
 
 from core.data import load_golden
 from core.data.public_sets import fetch_benchmark, find_benchmark
+from tests.core.data.conftest import as_csv
 
 pytestmark = pytest.mark.shared
 
@@ -29,13 +29,6 @@ USR_FIELDS = {
     "overall": "Overall",
 }
 WEBNLG_FIELDS = {"fluency": "fluency", "grammar": "grammaticality", "semantics": "semantic_adequacy"}
-
-
-def as_csv(path: Path, rows: Table) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def summeval(rows: Table) -> list[Table]:
@@ -200,7 +193,7 @@ def test_the_labels_come_out_as_they_were(name: str, shared_data: Path, tmp_path
     for part, table in zip(benchmark.parts, shape(known), strict=True):
         files.append(tmp_path / part.file)
         if part.kind == "csv":
-            as_csv(files[-1], table)
+            files[-1].write_bytes(as_csv(table))
         else:
             text = json.dumps(table) if part.kind == "json" else "\n".join(map(json.dumps, table))
             files[-1].write_text(text, encoding="utf-8")
@@ -229,7 +222,7 @@ def test_systems_and_metrics_find_their_texts(shared_data: Path, tmp_path: Path)
         known = [json.loads(line) for line in lines]
     texts, table = data_to_text(known)
     (tmp_path / "sfhot.json").write_text(json.dumps(texts), encoding="utf-8")
-    as_csv(tmp_path / "emnlp_data_medians.csv", table)
+    (tmp_path / "emnlp_data_medians.csv").write_bytes(as_csv(table))
     out = tmp_path / "out.jsonl"
     files = [tmp_path / "emnlp_data_medians.csv", tmp_path / "sfhot.json"]  # matched by name, in any order
     fetch_benchmark(find_benchmark("sfhot"), out, record=tmp_path / "record.json", files=files)
