@@ -1,4 +1,4 @@
-"""RepEval from Python or the command line: `fit_repeval` reads states, fits and tells; its result rates and saves."""
+"""RepEval from Python or the command line: `fit_repeval` reads states, fits, evaluates; its result rates and saves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from core.repeval import (
     scorer_of,
     split_three,
 )
-from core.repeval.drive import pairs_for
+from core.repeval.fitting import pairs_for
 from core.repeval.states import TextMode
 from core.settings import Settings
 from core.verdicts import Verdicts
@@ -66,7 +66,7 @@ class FittedRepEval:
         if not items:
             return Verdicts()
         scores = self._rater.score(items)
-        unscored = {one.item_id: one for one in scores.unscored}
+        unscored = {unread.item_id: unread for unread in scores.unscored}
         return Verdicts(
             unscored[item.item_id] if item.item_id in unscored else Scored(item.item_id, value)
             for item, value in zip(items, scores.values.tolist(), strict=True)
@@ -112,7 +112,7 @@ def fit_repeval(
     out: Path | str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> FittedRepEval:
-    """Read text quality out of a model's hidden states (003; METHODS §5): choose on validation, tell on test.
+    """Read text quality out of a model's hidden states (003; METHODS §5): choose on validation, evaluate on test.
 
     The arguments are the options of `python -m core repeval`: `model` is "minilm" (comes with Concord), a Hugging Face
     id or a folder; `pairs` of a `good` and a `bad` text (labels from and up to which; None: the best and worst 30 %)
@@ -147,8 +147,8 @@ def heat_page(result: RepEvalResult) -> str:
     heat = Heat(result.layers, result.tokens, result.cells, (result.chosen.layer, result.chosen.token), used)
     figures = [heat_figure(heat, measure=measure), layers_figure(heat, measure=measure)]
     if result.random is not None:
-        told = result.random
-        figures.append(random_figure(told.values, told.flipped, told.projection, measure=measure))
+        baseline = result.random
+        figures.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure))
     shown = [
         figure.to_html(full_html=False, include_plotlyjs=place == 0, config={"displaylogo": False})
         for place, figure in enumerate(figures)

@@ -194,7 +194,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "not core.projects",
     ),  # the queue knows no domain
     "core.projects": EVERYTHING,
-    "core.jobs.worker": ("core.jobs", "core.projects", "core.repeval.states.devices", "core.store", "core.settings"),
+    "core.jobs.worker": ("core.jobs", "core.projects", "core.repeval.states.model", "core.store", "core.settings"),
 }
 
 # Third-party modules and the only places that may import them (anywhere in the file).
@@ -209,7 +209,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
         ("core.repeval.states", "core.providers.transformers_local", "core.metrics"),
     ),
-    "ray": ("core.repeval.states.shards",),
+    "ray": ("core.repeval.states.machines",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }
 HEAVY = {"torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}

@@ -31,7 +31,7 @@ from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import GoldenSet, Scale
-from core.repeval.settings import RepEvalSettings
+from core.repeval.records import RepEvalSettings
 from core.review.criteria import ReviewState
 from core.review.meetings import AgendaItem, Choice, Verdict
 from core.review.passes import PassRequest

@@ -19,7 +19,7 @@ from core.errors import JudgeError, ModelNotFoundError
 from core.judging.base import OnProgress
 from core.metrics.base import MetricScores
 from core.records import FloatArray
-from core.repeval.states.batching import token_batches
+from core.repeval.states.model import token_batches
 
 Head = Literal["classification", "seq2seq", "encoder"]
 Row = dict[str, list[int]]

@@ -18,12 +18,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from core.errors import NotFoundError, UsageError
+import numpy as np
+
+from core.errors import JobError, NotFoundError, UsageError
+from core.progress import Stage
 from core.projects.access import requires
 from core.projects.calibration import calibration_asked
-from core.projects.repeval_reading import Reading, ReadSoFar
 from core.projects.runs import start_run
-from core.records import GoldenSet, JudgeScores, Split
+from core.records import GoldenSet, IntArray, JudgeScores, Split
 from core.repeval import (
     Extraction,
     Method,
@@ -32,15 +34,17 @@ from core.repeval import (
     RepEvalResult,
     RepEvalSettings,
     Stability,
+    States,
     curve_over_pairs,
     run,
     scorer_of,
     split_three,
     stability,
 )
-from core.repeval.drive import FEW_LABELS, pairs_for
-from core.repeval.states import EMBEDDED, lacks_other_text, template_text
-from core.repeval.states.prompts import item_fields, render
+from core.repeval.fitting import FEW_LABELS, pairs_for
+from core.repeval.pairs import Pairs
+from core.repeval.records import Parts
+from core.repeval.states import EMBEDDED, Machines, collect, lacks_other_text, template_text, texts_to_read
 from core.settings import Settings
 from core.store.store import Store
 
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
     from core.projects.work import RunWork
 
 T = TypeVar("T")
+BATCHES = 16
+"""Batches of a part: what a killed worker may have to read again, about a second on a CPU, ten on a GPU."""
 CURVE_SEEDS = 3
 METHOD_NAMES: dict[Method, str] = {
     "ridge": "ridge",
@@ -104,6 +110,25 @@ class RepEvalOutcome:
     pairs_curve: tuple[PairPoint, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ReadPart:
+    """What one part of so many texts took; those that were kept from before took nothing."""
+
+    texts: int
+    cached: int
+    tokens: int
+    seconds: float
+    n_halved: int
+
+
+@dataclass(frozen=True)
+class ReadSoFar:
+    """The parts that were read, in order, by the model `identity`."""
+
+    identity: str
+    parts: tuple[ReadPart, ...] = ()
+
+
 @dataclass(frozen=True)
 class Curve:
     points: tuple[PairPoint, ...]
@@ -120,16 +145,10 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
     Raises what the run would raise later about the request: UsageError about the template, the texts or the split,
     AspectError when the labels cannot serve, NotFoundError for unknown ids.
     """
-    golden = store.goldens.load(request.golden_id)
-    check_request(golden, request)
-    parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
-    texts = _texts(golden, request)
-    notes, n_pairs = [], 0
-    pairs = pairs_for(golden, request.aspect, parts, request.settings)
-    if request.settings.uses_pairs:
-        n_pairs = pairs.n
-        if pairs.shortage():
-            notes.append(pairs.shortage())
+    golden, parts, pairs = _checked(store, request)
+    texts = texts_to_read(golden.items, request.extraction)
+    uses_pairs = request.settings.uses_pairs
+    notes = [pairs.shortage()] if uses_pairs and pairs.shortage() else []
     if len(parts.validation) < FEW_LABELS:
         notes.append(
             f"Layer and token are chosen on {len(parts.validation)} validation labels only: another draw may choose "
@@ -141,7 +160,7 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
         n_train=len(parts.train),
         n_validation=len(parts.validation),
         n_test=len(parts.test),
-        n_pairs=n_pairs,
+        n_pairs=pairs.n if uses_pairs else 0,
         notes=tuple(notes),
     )
 
@@ -153,17 +172,18 @@ def start_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> 
     `run_view(...).outcome` is then a `RepEvalOutcome`, and the score one of the project's judges.  Raises like
     `estimate_repeval`; what is wrong with the model shows in the run, because only the worker opens it.
     """
-    golden = store.goldens.load(request.golden_id)
-    check_request(golden, request)
-    pairs_for(
-        golden,
-        request.aspect,
-        split_three(golden, request.aspect, request.settings, split_of(store, golden, request)),
-        request.settings,
-    )
+    _checked(store, request)
     model = request.model.name
     title = f"{request.aspect} · RepEval · {METHOD_NAMES[request.settings.method]} · {model}"
     return start_run(store, settings, "repeval", request, title=title, judge_spec=model)
+
+
+def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, Parts, Pairs]:
+    """The golden set, its split and the pairs of a request that can be run."""
+    golden = store.goldens.load(request.golden_id)
+    check_request(golden, request)
+    parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
+    return golden, parts, pairs_for(golden, request.aspect, parts, request.settings)
 
 
 def check_request(golden: GoldenSet, request: RepEvalRequest) -> None:
@@ -190,22 +210,13 @@ def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split 
     """
     if not request.split_of:
         return None
-    asked = calibration_asked(store, request.split_of)
-    if (asked.golden_id, asked.aspect) != (request.golden_id, request.aspect):
+    calibration = calibration_asked(store, request.split_of)
+    if (calibration.golden_id, calibration.aspect) != (request.golden_id, request.aspect):
         raise UsageError(
-            f"Run {request.split_of} calibrated {asked.aspect!r} of another golden set or aspect; its held-out items "
-            f"are not those of {request.aspect!r} here. Choose a calibration of the same golden set and aspect."
+            f"Run {request.split_of} calibrated {calibration.aspect!r} of another golden set or aspect; its held-out "
+            f"items are not those of {request.aspect!r} here. Choose a calibration of the same golden set and aspect."
         )
-    return asked.split(golden)
-
-
-def _texts(golden: GoldenSet, request: RepEvalRequest) -> set[str]:
-    """The distinct texts that the model will read."""
-    extraction = request.extraction
-    if extraction.beside:
-        return {getattr(item, part) for item in golden.items for part in (extraction.beside, "target")}
-    template = template_text(extraction.template)
-    return {render(template, item_fields(item, extraction.criterion)) for item in golden.items}
+    return calibration.split(golden)
 
 
 def reads_a_model(request: RepEvalRequest) -> bool:
@@ -223,50 +234,42 @@ def run_repeval(work: RunWork) -> RepEvalOutcome:
     check_request(golden, request)
     split = split_of(work.store, golden, request)
     reading = Reading(work, request)
-    settings, aspect = request.settings, request.aspect
+    settings, aspect, beat = request.settings, request.aspect, reading.beat
 
-    def beat(_done: int, _of: int) -> None:
-        work.progress.advance(0, 0)  # no texts are read; only whether the run must stop
+    def searched(states: States) -> RepEvalResult:
+        result = run(golden, aspect, states, settings, split=split, on_progress=beat)
+        return replace(result, scorer=scorer_of(golden, states, result))
 
-    def searched() -> RepEvalResult:
-        states = reading.states(beat)
-        found = run(golden, aspect, states, settings, split=split, on_progress=beat)
-        return replace(found, scorer=scorer_of(golden, states, found))
+    def over_seeds(states: States) -> Stability:
+        return stability(golden, aspect, states, settings, range(request.stability_seeds), on_progress=beat)
+
+    def over_pairs(states: States) -> Curve:
+        return Curve(curve_over_pairs(golden, aspect, states, settings, seeds=range(CURVE_SEEDS), on_progress=beat))
+
+    def once(name: str, kind: type[T], compute: Callable[[States], T]) -> T:
+        """What an earlier attempt kept under `name`, else what `compute` gives, which is kept."""
+        document = work.kept(name, kind)
+        if document is None:
+            document = compute(reading.states())
+            work.keep(name, document)
+        return document
 
     try:
         reading.read_all()
         reading.publish("search", "searching layers and tokens on the validation items")
-        result = _once(work, "search", RepEvalResult, searched)
-        steady, points = None, Curve(())
-        if n := request.stability_seeds:
-            reading.publish("repeat", f"choosing again over {n} seeds")
-            steady = _once(
-                *(work, "stability", Stability),
-                lambda: stability(golden, aspect, reading.states(beat), settings, range(n), on_progress=beat),
-            )
+        result = once("search", RepEvalResult, searched)
+        steadiness, curve = None, Curve(())
+        if request.stability_seeds:
+            reading.publish("repeat", f"choosing again over {request.stability_seeds} seeds")
+            steadiness = once("stability", Stability, over_seeds)
         if request.pairs_curve:
             reading.publish("repeat", "trying other numbers of pairs")
-            seeds = range(CURVE_SEEDS)
-            points = _once(
-                *(work, "curve", Curve),
-                lambda: Curve(
-                    curve_over_pairs(golden, aspect, reading.states(beat), settings, seeds=seeds, on_progress=beat)
-                ),
-            )
+            curve = once("curve", Curve, over_pairs)
         reading.publish("done", "done")
     finally:
         reading.close()
     judge_id = work.add_judge(judge_of(result, work.run.run_id))
-    return RepEvalOutcome(result, judge_id, steady, points.points)
-
-
-def _once(work: RunWork, name: str, kind: type[T], compute: Callable[[], T]) -> T:
-    """What an earlier attempt kept under `name`, else what `compute` gives, which is kept."""
-    found = work.kept(name, kind)
-    if found is None:
-        found = compute()
-        work.keep(name, found)
-    return found
+    return RepEvalOutcome(result, judge_id, steadiness, curve.points)
 
 
 def judge_of(result: RepEvalResult, run_id: str) -> JudgeScores:
@@ -285,3 +288,112 @@ def judge_of(result: RepEvalResult, run_id: str) -> JudgeScores:
         run_id=run_id,
         calls_per_item=0.0,
     )
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Reading:
+    """Texts through the model, longest first, part by part."""
+
+    def __init__(self, work: RunWork, request: RepEvalRequest) -> None:
+        """Count the tokens of every text.  JobError where the model was changed since an earlier attempt."""
+        self._work = work
+        self._machines = Machines(request.model, work.settings.ray, work.settings.remote_code)
+        self._states: States | None = None
+        self._total = 0
+        self.publish("plan", "counting tokens")
+        self._plan = self._machines.plan(work.golden.items, request.extraction, work.settings.home)
+        identity = self._plan.facts.fingerprint
+        self._so_far = work.kept("states read", ReadSoFar) or ReadSoFar(identity)
+        if self._so_far.identity != identity:
+            raise JobError(
+                f"The model {self._plan.facts.name} was changed since this run began, so that old and new states would "
+                "be mixed. Start the run anew: the states of the model as it is now are kept apart."
+            )
+
+    def publish(self, phase: str, message: str) -> None:
+        """Show the phase, with all texts read that were."""
+        self._work.progress.publish(Stage(phase, message, self._total, self._total))
+
+    def beat(self, _done: int = 0, _of: int = 0) -> None:
+        """No texts were read; only whether the run must stop."""
+        self._work.progress.advance(0, 0)
+
+    def read_all(self) -> None:
+        """Read every part that no earlier attempt has read."""
+        parts, done = self._parts(), 0
+        total = sum(rows.size for rows in parts)
+        for number, rows in enumerate(parts):
+            self._work.progress.publish(Stage("read", self._pace(parts[number:]), done, total))
+            if number >= len(self._so_far.parts):
+                self._so_far = replace(self._so_far, parts=(*self._so_far.parts, self._read(rows)))
+                self._work.keep("states read", self._so_far)
+            done += rows.size
+        self._total = total
+
+    def states(self) -> States:
+        """The states from the files (what is not there is computed again), with the effort of the whole run."""
+        if self._states is None:
+            parts = self._so_far.parts
+            tokens, seconds = sum(part.tokens for part in parts), sum(part.seconds for part in parts)
+            for batch in self._machines.compute(self._plan, None, self.beat):
+                self.beat()
+                tokens, seconds = tokens + batch.tokens, seconds + batch.seconds
+            self._states = replace(
+                collect(self._plan),
+                cached=sum(part.cached for part in parts),
+                tokens=tokens,
+                seconds=seconds,
+                n_halved=max(self._plan.n_halved, sum(part.n_halved for part in parts)),
+            )
+            self._machines.release()  # the search needs the memory more
+        return self._states
+
+    def close(self) -> None:
+        """Let go of the weights and the states."""
+        self._machines.release()
+        self._states = None
+
+    def _parts(self) -> list[IntArray]:
+        """Rows of prompts, longest first as batches are made; parts that were read stay as they were cut.
+
+        How many texts make a part depends on the machine, and a run may be taken up again on another one.
+        """
+        read = dict(enumerate(part.texts for part in self._so_far.parts))
+        lengths = np.array([len(ids) for ids in self._plan.prompts], dtype=np.intp)
+        order = np.argsort(-lengths, kind="stable")
+        parts: list[IntArray] = []
+        start = 0
+        while start < order.size:
+            longest = max(int(lengths[order[start]]), 1)
+            size = read.get(len(parts), BATCHES * self._machines.slots * self._plan.budget // longest)
+            parts.append(order[start : start + max(1, size)])
+            start += len(parts[-1])
+        return parts
+
+    def _read(self, rows: IntArray) -> ReadPart:
+        plan = self._plan
+        before, n_halved = len(rows) - int(np.isin(rows, plan.missing()).sum()), plan.n_halved
+        done, tokens, seconds = before, 0, 0.0
+
+        def report() -> None:
+            self._work.progress.advance(done, 0)
+
+        report()
+        for batch in self._machines.compute(plan, rows, report):
+            done, tokens, seconds = done + len(batch.rows), tokens + batch.tokens, seconds + batch.seconds
+            report()
+        return ReadPart(len(rows), before, tokens, seconds, plan.n_halved - n_halved)
+
+    def _pace(self, parts_left: list[IntArray]) -> str:
+        """Tokens a second so far and the time left at that pace."""
+        where = self._machines.where(self._plan)
+        tokens = sum(part.tokens for part in self._so_far.parts)
+        seconds = sum(part.seconds for part in self._so_far.parts)
+        if not seconds:
+            return f"reading texts on {where}"
+        left = sum(len(self._plan.prompts[row]) for rows in parts_left for row in rows) * seconds / tokens
+        minutes, rest = divmod(round(left), 60)
+        time_left = f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+        return f"reading texts on {where}: {tokens / seconds:,.0f} tokens/s, about {time_left} left"

@@ -154,11 +154,11 @@ def _within(
         own = generator.permutation(usable[source_codes[usable] == source])
         own = own[np.argsort(labels[own], kind="stable")]
         pairs += [(int(own[-1 - i]), int(own[i])) for i in range(len(own) // 2)]
-    found = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    high, low = labels[found[:, 0]], labels[found[:, 1]]
+    candidates = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+    high, low = labels[candidates[:, 0]], labels[candidates[:, 1]]
     fits = high > low
     if rule.good is not None and rule.bad is not None:
         fits &= (high >= rule.good) & (low <= rule.bad)
-    found, gaps = found[fits], (high - low)[fits]
-    order = np.lexsort((generator.random(len(found)), -gaps))[: rule.n]
-    return found[order, 0], found[order, 1]
+    candidates, gaps = candidates[fits], (high - low)[fits]
+    order = np.lexsort((generator.random(len(candidates)), -gaps))[: rule.n]
+    return candidates[order, 0], candidates[order, 1]

@@ -10,20 +10,18 @@ import base64
 import binascii
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from core.errors import JudgeError, UsageError
 from core.records import FloatArray, Item
-from core.repeval.states.extraction import OnProgress, collect, compute, plan_states
+from core.repeval.states.extraction import OnProgress, collect
+from core.repeval.states.machines import Machines
 from core.repeval.states.model import EMBEDDED, PRECISIONS, ModelSpec
 from core.repeval.states.prompts import template_text
 from core.repeval.states.records import TEXT_MODES, Extraction, HalfArray
-
-if TYPE_CHECKING:
-    from core.repeval.states.model import LoadedModel
 
 MOST_CELLS = 64
 MOST_BYTES = 8 << 20
@@ -79,13 +77,13 @@ class RepEvalScorer:
             "dim": int(self.cells[0].direction.size),
             "cells": [
                 {
-                    "layer": one.layer,
-                    "token": one.token,
-                    "centre": one.centre,
-                    "spread": one.spread,
-                    "direction": base64.b64encode(one.direction.astype("<f4").tobytes()).decode("ascii"),
+                    "layer": cell.layer,
+                    "token": cell.token,
+                    "centre": cell.centre,
+                    "spread": cell.spread,
+                    "direction": base64.b64encode(cell.direction.astype("<f4").tobytes()).decode("ascii"),
                 }
-                for one in self.cells
+                for cell in self.cells
             ],
         }
 
@@ -100,7 +98,7 @@ class RepEvalScorer:
             raise JudgeError(
                 f"{DAMAGED}: {len(listed)} cells of {dim:,} dimensions are more than {MOST_BYTES:,} bytes."
             )
-        cells = tuple(_cell(_mapping(one, f"cell {k + 1}"), dim) for k, one in enumerate(listed))
+        cells = tuple(_cell(_mapping(cell, f"cell {k}"), dim) for k, cell in enumerate(listed, start=1))
         precision = _text(kept, "precision", 20)
         if precision not in PRECISIONS:
             raise JudgeError(f"{DAMAGED}: precision must be one of {', '.join(PRECISIONS)}, not {precision!r}.")
@@ -123,18 +121,19 @@ class RepEvalScorer:
             raise JudgeError(f"{DAMAGED}: its directions have {dim} dimensions, the states of {self.model} have "
                              f"{states.shape[-1]}.")  # fmt: skip
         total = np.zeros(len(states))
-        for one in self.cells:
-            cell = states[:, layers.index(one.layer), tokens.index(one.token)].astype(np.float64)
-            total += (cell @ one.direction - one.centre) / one.spread
+        for cell in self.cells:
+            own = states[:, layers.index(cell.layer), tokens.index(cell.token)].astype(np.float64)
+            total += (own @ cell.direction - cell.centre) / cell.spread
         return np.where(np.isfinite(total), total / len(self.cells), np.nan)
 
 
-@dataclass
 class ScorerWithModel:
     """A scorer that reads texts itself; the model is loaded with the first item and held until `close`."""
 
-    scorer: RepEvalScorer
-    _loaded: LoadedModel | None = field(default=None, repr=False)
+    def __init__(self, scorer: RepEvalScorer) -> None:
+        self._scorer = scorer
+        spec = ModelSpec(scorer.model, scorer.revision or None, precision=scorer.precision)  # type: ignore[arg-type]
+        self._machine = Machines(spec)
 
     def score(self, items: Sequence[Item], on_progress: OnProgress | None = None) -> FloatArray:
         """(n_items,), NaN where a state is no finite number; equal on the items it was fitted on to the run's scores.
@@ -142,40 +141,33 @@ class ScorerWithModel:
         `on_progress(done, asked)` counts items.  ModelNotFoundError when the model is not there, JudgeError when it is
         another one than the score was fitted on, UsageError when no item has the text that is read beside the target.
         """
-        found = np.empty(len(items))
+        scores = np.empty(len(items))
         for start in range(0, len(items), TOGETHER):
-            part = items[start : start + TOGETHER]
-            found[start : start + len(part)] = self._some(part, start, len(items), on_progress)
-        return found
+            chunk = items[start : start + TOGETHER]
+            scores[start : start + len(chunk)] = self._score_chunk(chunk, start, len(items), on_progress)
+        return scores
 
     def close(self) -> None:
         """Let go of the model."""
-        self._loaded = None
+        self._machine.release()
 
-    def _some(self, items: Sequence[Item], before: int, asked: int, on_progress: OnProgress | None) -> FloatArray:
-        of = self.scorer
-        spec = ModelSpec(of.model, of.revision or None, precision=of.precision)  # type: ignore[arg-type]
-        plan = plan_states(items, spec, of.extraction)
-        if plan.facts.fingerprint != of.fingerprint:
+    def _score_chunk(
+        self, items: Sequence[Item], before: int, asked: int, on_progress: OnProgress | None
+    ) -> FloatArray:
+        scorer = self._scorer
+        plan = self._machine.plan(items, scorer.extraction, None)
+        if plan.facts.fingerprint != scorer.fingerprint:
             raise JudgeError(
-                f"The model {of.model} here has other weights than the one that this score was fitted on; its states "
-                "mean something else. Take the same version of the model, or fit RepEval again."
+                f"The model {scorer.model} here has other weights than the one that this score was fitted on; its "
+                "states mean something else. Take the same version of the model, or fit RepEval again."
             )
         done, prompts = 0, len(plan.prompts)
-        for batch in compute(plan, self._load):
+        for batch in self._machine.compute(plan):
             done += len(batch.rows)
             if on_progress is not None:
                 on_progress(before + done * len(items) // prompts, asked)
         states = collect(plan)
-        return of.score(states.values, states.layers, states.token_names)
-
-    def _load(self) -> LoadedModel:
-        from core.repeval.states.model import load_model
-
-        if self._loaded is None:
-            of = self.scorer
-            self._loaded = load_model(ModelSpec(of.model, of.revision or None, precision=of.precision))  # type: ignore[arg-type]
-        return self._loaded
+        return scorer.score(states.values, states.layers, states.token_names)
 
 
 # ── reading a file ───────────────────────────────────────────────────────────────────────────────────────────
@@ -213,8 +205,8 @@ def _extraction(kept: Mapping[str, Any], cells: Sequence[ScorerCell]) -> Extract
             template=template,
             criterion=_text(kept, "criterion", LONGEST_TEXT),
             texts=next(mode for mode in TEXT_MODES if mode == texts),
-            tokens=tuple(dict.fromkeys(one.token for one in cells)),
-            layers=tuple(dict.fromkeys(one.layer for one in cells)),
+            tokens=tuple(dict.fromkeys(cell.token for cell in cells)),
+            layers=tuple(dict.fromkeys(cell.layer for cell in cells)),
             max_tokens=_whole(kept, "max_tokens", 1, MOST_TOKENS),
         )
     except UsageError as error:

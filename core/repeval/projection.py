@@ -78,7 +78,7 @@ class PaperPCA:
     def fit(self, states: CellStates, training: Training) -> Self:
         differences = states[:, training.good] - states[:, training.bad]
         self.directions_, self.ratios_ = principal_components(differences, self.components)
-        self.signs_ = majority_signs(differences, self.directions_)
+        self.signs_ = majority_signs(_project(self.directions_, differences))
         return self
 
     def score(self, states: CellStates) -> FloatArray:
@@ -108,7 +108,7 @@ class PublishedPCA:
         even = turned.shape[1] // 2 * 2
         again = turned[:, :even:2] - turned[:, 1:even:2]
         self.directions_, _ = principal_components(again, 1)
-        self.signs_ = majority_signs(differences, self.directions_)
+        self.signs_ = majority_signs(_project(self.directions_, differences))
         return self
 
     def score(self, states: CellStates) -> FloatArray:
@@ -230,12 +230,14 @@ def principal_components(differences: CellStates, components: int) -> tuple[Cell
     return directions, np.where(real, values / np.where(total > 0, total, 1.0), 0.0)
 
 
-def majority_signs(differences: CellStates, directions: CellStates) -> FloatArray:
-    """(n_cells, k) of +1 or −1: the side on which most differences (n_cells, m, dim) project, ties by their sum."""
-    projected = _project(directions, differences)
-    votes = np.sign(projected).sum(axis=-1)
-    signs = np.sign(np.where(votes == 0, projected.sum(axis=-1), votes))
-    return np.where(signs == 0, 1.0, signs)
+def majority_signs(gaps: FloatArray | CellStates) -> FloatArray:
+    """+1 or −1 for each direction of `gaps` (…, m), its inner products with m differences: the side of most of them.
+
+    A draw goes to the side of their sum.
+    """
+    votes = np.sign(gaps).sum(axis=-1)
+    signs = np.sign(np.where(votes == 0, gaps.sum(axis=-1), votes))
+    return np.asarray(np.where(signs == 0, 1.0, signs), dtype=np.float64)
 
 
 def _through_zero(directions: FloatArray | CellStates) -> Lines:

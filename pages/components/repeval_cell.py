@@ -12,7 +12,7 @@ from core import projects
 from core.projects.kinds import RunDetail
 from core.projects.repeval import METHOD_NAMES
 from core.records import FloatArray, GoldenSet
-from core.repeval.result import CellDetail, RepEvalResult, cell_detail
+from core.repeval.records import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
 from core.report.figures.repeval import CellPoints, cell_figure
 from pages.components import charts, state, tables

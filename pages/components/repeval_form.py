@@ -13,7 +13,7 @@ from core.kept import GoldenSummary
 from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
 from core.records import LEVELS, Level, Statistic
 from core.repeval.pairs import PairRule
-from core.repeval.settings import Method, RepEvalSettings
+from core.repeval.records import Method, RepEvalSettings
 from core.repeval.states.model import EMBEDDED, ModelSpec
 from core.repeval.states.prompts import templates
 from core.repeval.states.records import Extraction, TextMode

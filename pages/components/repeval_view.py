@@ -12,7 +12,7 @@ from core import projects
 from core.kept import Run
 from core.projects.kinds import RunDetail
 from core.projects.repeval import METHOD_NAMES, RepEvalOutcome, RepEvalRequest
-from core.repeval.result import RepEvalResult
+from core.repeval.records import RepEvalResult
 from core.report.figures import STATISTIC_NAMES, describe, measure_name
 from core.report.figures.repeval import (
     Heat,

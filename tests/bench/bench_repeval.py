@@ -31,12 +31,14 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 from core.data import load_golden  # noqa: E402
 from core.records import GoldenSet  # noqa: E402
 from core.repeval import PairRule, RepEvalSettings, States, extract, run, search  # noqa: E402
-from core.repeval.drive import pairs_for, split_three  # noqa: E402
+from core.repeval.fitting import pairs_for, split_three  # noqa: E402
 from core.repeval.projection import PaperPCA, Training  # noqa: E402
-from core.repeval.result import measure_of  # noqa: E402
-from core.repeval.states.batching import token_batches  # noqa: E402
 from core.repeval.states.extraction import compute, plan_states  # noqa: E402
-from core.repeval.states.model import ModelSpec, load_model  # noqa: E402
+from core.repeval.states.model import (  # noqa: E402
+    ModelSpec,
+    load_model,
+    token_batches,
+)
 from core.repeval.states.reader import StateReader  # noqa: E402
 from core.repeval.states.records import Extraction  # noqa: E402
 from core.stats import LabelledItems  # noqa: E402
@@ -157,7 +159,7 @@ def time_search(data: Path, states_folder: Path, repeats: int = 5) -> dict[str, 
             lambda: PaperPCA(8),
             training=training,
             validation=there,
-            measure=measure_of(settings),
+            measure=settings.measure,
         )
         ours.append(time.perf_counter() - started)
         with threadpool_limits(limits=1, user_api="blas"):

@@ -176,7 +176,7 @@ def to_heat_map(settings: Settings) -> Walk:
     from core import projects
     from core.demo.build import do_here
     from core.projects.repeval import RepEvalOutcome, RepEvalRequest
-    from core.repeval.settings import RepEvalSettings
+    from core.repeval.records import RepEvalSettings
     from core.report.figures.repeval import heat_figure
     from pages.components.repeval_view import heat_of, measure_of
 

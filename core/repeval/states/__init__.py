@@ -11,23 +11,19 @@
     sentence_vectors(texts)                   one unit vector a text from the embedded encoder
 """
 
-from core.repeval.states.extraction import StatePlan, collect, compute, lacks_other_text, plan_states
+from core.repeval.states.extraction import StatePlan, collect, compute, lacks_other_text, plan_states, texts_to_read
 from core.repeval.states.machines import Machines, extract
-from core.repeval.states.model import EMBEDDED, ModelFacts, ModelSpec, describe
+from core.repeval.states.model import EMBEDDED, ModelSpec, describe
 from core.repeval.states.prompts import template_text, templates
-from core.repeval.states.records import TEXT_MODES, Extraction, Grid, StateBatch, States, TextMode
-from core.repeval.states.sentences import SENTENCE_DIM, sentence_vectors
+from core.repeval.states.reader import SENTENCE_DIM, sentence_vectors
+from core.repeval.states.records import Extraction, States, TextMode
 
 __all__ = [
     "EMBEDDED",
     "SENTENCE_DIM",
-    "TEXT_MODES",
     "Extraction",
-    "Grid",
     "Machines",
-    "ModelFacts",
     "ModelSpec",
-    "StateBatch",
     "StatePlan",
     "States",
     "TextMode",
@@ -40,4 +36,5 @@ __all__ = [
     "sentence_vectors",
     "template_text",
     "templates",
+    "texts_to_read",
 ]

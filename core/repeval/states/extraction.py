@@ -4,23 +4,24 @@
     for batch in compute(plan): …                              every batch is in the cache when it is handed on
     states = collect(plan)                                     from the cache (or from the batches, without a cache)
 
-`extract` is all three.  A durable run makes each batch a step.
+The cache holds one float16 .npy file a distinct prompt, named by the content that decides its states.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from core.errors import JudgeError, UsageError
-from core.records import FloatArray, IntArray, Item
-from core.repeval.states.batching import token_batches
-from core.repeval.states.cache import StateCache
+from core.errors import JudgeError, StoreError, StoreFullError, UsageError
+from core.files import FULL, replacing
+from core.private import make_private
+from core.records import IntArray, Item, canonical_json
 from core.repeval.states.model import (
     CodeAllowed,
     LoadedModel,
@@ -31,8 +32,9 @@ from core.repeval.states.model import (
     describe,
     load_model,
     load_tokenizer,
+    token_batches,
 )
-from core.repeval.states.prompts import HYPOTHESIS_ONLY, fit_prompts, item_fields, template_text
+from core.repeval.states.prompts import HYPOTHESIS_ONLY, fit_prompts, item_fields, render, template_text
 from core.repeval.states.reader import StateReader
 from core.repeval.states.records import (
     DECODER_TOKENS,
@@ -48,8 +50,56 @@ from core.repeval.states.records import (
 BATCH_TOKENS = {"cpu": 512, "mps": 8_192, "cuda": 32_768}
 """Tokens in a batch, padding counted.  On a CPU small batches of like length keep the caches warm."""
 
+CACHE_VERSION = 1  # raise when the same key would mean other numbers
+
 Loader = Callable[[], LoadedModel]
 OnProgress = Callable[[int, int], None]
+
+
+class StateCache:
+    """A folder of states.  `identity` names what decides a state beside the prompt: weights and number format.
+
+    The key of a prompt is the hash of its token ids (template, text and cut are in them), the grid and `identity`.
+    """
+
+    def __init__(self, folder: Path, identity: str, grid: Grid) -> None:
+        about = canonical_json([CACHE_VERSION, identity, list(grid.layers), list(grid.tokens)])
+        self._about = hashlib.sha256(about.encode())
+        self.folder = folder / "states" / self._about.hexdigest()[:16]
+
+    def path(self, ids: Sequence[int]) -> Path:
+        """Where the states of these token ids lie, or would lie."""
+        digest = self._about.copy()
+        digest.update(np.asarray(ids, dtype="<i8").tobytes())
+        name = digest.hexdigest()
+        return self.folder / name[:2] / f"{name[2:34]}.npy"
+
+    def write(self, path: Path, values: HalfArray) -> None:
+        """Whole or not at all: a killed writer leaves no half file under the final name."""
+        try:
+            make_private(path.parent)
+            with replacing(path, durable=False) as part, part.open("wb") as file:
+                np.save(file, values, allow_pickle=False)
+        except OSError as problem:
+            if problem.errno in FULL:
+                raise StoreFullError(
+                    f"The disk is full while hidden states are kept in {self.folder}. Make room and start again: what "
+                    "was computed so far is kept."
+                ) from problem
+            raise StoreError(f"Hidden states cannot be kept in {self.folder}: {problem.strerror}.") from problem
+
+    def read(self, path: Path, shape: tuple[int, ...]) -> HalfArray:
+        """States of `shape`; StoreError when the file is damaged."""
+        try:
+            with path.open("rb") as file:
+                values = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as problem:
+            raise StoreError(f"The kept states {path} cannot be read ({problem}); delete that file.") from problem
+        if values.shape != shape or values.dtype != np.float16:
+            raise StoreError(
+                f"The kept states {path} are {values.dtype} {values.shape}, not {shape}; delete that file."
+            )
+        return cast(HalfArray, values)
 
 
 @dataclass
@@ -89,25 +139,37 @@ class StatePlan:
 
     def missing(self) -> IntArray:
         """Prompts that have no states yet."""
-        lacking = [i for i in range(len(self.prompts)) if not self._has(i)]
-        return np.array(lacking, dtype=np.intp)
+        rows = range(len(self.prompts))
+        have = (row in self.kept if self.cache is None else self.paths[row].is_file() for row in rows)
+        return np.array([row for row, has_states in zip(rows, have, strict=True) if not has_states], dtype=np.intp)
 
-    def keep(self, batch: StateBatch) -> None:
-        """Take a computed batch into the cache, or into memory without one."""
-        for row, values in zip(batch.rows.tolist(), batch.values, strict=True):
+    def to_compute(self, rows: IntArray | None) -> IntArray:
+        """The missing prompts (of `rows` only, where given); the others are counted as cached."""
+        wanted = np.arange(len(self.prompts)) if rows is None else rows
+        missing = wanted[np.isin(wanted, self.missing())]
+        self.cached += len(wanted) - len(missing)
+        return missing
+
+    def batches(self, rows: IntArray) -> list[IntArray]:
+        """`rows` in batches of at most `budget` tokens, the longest texts first."""
+        return [rows[batch] for batch in token_batches([len(self.prompts[row]) for row in rows], self.budget)]
+
+    def keep(self, rows: IntArray, values: HalfArray, seconds: float) -> StateBatch:
+        """Take computed states into the cache, or into memory without one, and count their tokens and seconds."""
+        for row, states in zip(rows.tolist(), values, strict=True):
             if self.cache is None:
-                self.kept[row] = values
+                self.kept[row] = states
             else:
-                self.cache.write(self.paths[row], values)
+                self.cache.write(self.paths[row], states)
+        tokens = sum(len(self.prompts[row]) for row in rows)
+        self.tokens, self.seconds = self.tokens + tokens, self.seconds + seconds
+        return StateBatch(rows, values, tokens, seconds)
 
     def states_of(self, row: int) -> HalfArray:
         """(layers, tokens, dim) of one prompt that is not missing."""
         if self.cache is None:
             return self.kept[row]
         return self.cache.read(self.paths[row], self.shape)
-
-    def _has(self, row: int) -> bool:
-        return row in self.kept if self.cache is None else self.paths[row].is_file()
 
 
 def plan_states(
@@ -124,17 +186,22 @@ def plan_states(
     `elsewhere` is the (device, precision) of other machines that will compute; None means this one.
     """
     facts, tokenizer = describe(spec, code), load_tokenizer(spec, code)
-    device, precision = elsewhere or _here(spec)
+    if elsewhere is None:
+        device = choose_device(spec.device)
+        precision = choose_precision(spec, device)
+    else:
+        device, precision = elsewhere
     grid = _grid(facts, extraction)
     limit = min(facts.max_tokens, extraction.max_tokens)
-    read = [fit_prompts(tokenizer, template, fields, limit) for template, fields in _readings(items, extraction)]
+    readings = [fit_prompts(tokenizer, template, fields, limit) for template, fields in _readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}
-    uses = [[places.setdefault(_not_empty(ids), len(places)) for ids in one.ids] for one in read]
+    # models without special tokens turn an empty text into no token at all; one padding token (0) stands for it
+    uses = [[places.setdefault(tuple(ids) or (0,), len(places)) for ids in reading.ids] for reading in readings]
     prompts = [list(ids) for ids in places]
-    cut = np.array([one.cut for one in read], dtype=np.bool_)
+    cut = np.array([reading.cut for reading in readings], dtype=np.bool_)
     furthest = max((-(token_offset(name) or 0) for name in grid.tokens), default=0)
-    few = np.array([len(ids) < furthest for ids in prompts], dtype=np.bool_)
-    use = np.array(uses, dtype=np.intp).T.reshape(len(items), len(read))
+    short = np.array([len(ids) < furthest for ids in prompts], dtype=np.bool_)
+    use = np.array(uses, dtype=np.intp).T.reshape(len(items), len(readings))
     cache = None
     if cache_dir is not None:
         cache = StateCache(cache_dir, f"{facts.fingerprint} {precision}", grid)
@@ -148,7 +215,7 @@ def plan_states(
         prompts=prompts,
         uses=use,
         n_truncated=int(cut.any(axis=0).sum()) if items else 0,
-        n_short=int(few[use].any(axis=1).sum()) if items else 0,
+        n_short=int(short[use].any(axis=1).sum()) if items else 0,
         n_lacking=_n_lacking(items, extraction.beside),
         cache=cache,
         paths=[cache.path(ids) for ids in prompts] if cache is not None else [],
@@ -163,13 +230,11 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
     When the device runs out of memory the batch is halved, for all that follow too; JudgeError when even one text is
     too much.  `load` gives the model (default: from the plan's spec); it is called only when something is missing.
     """
-    wanted = np.arange(len(plan.prompts)) if rows is None else rows
-    rows = wanted[np.isin(wanted, plan.missing())]
-    plan.cached += len(wanted) - len(rows)
+    rows = plan.to_compute(rows)
     if not len(rows):
         return
     reader = StateReader((load or (lambda: load_model(plan.spec, plan.code)))(), plan.grid)
-    waiting = batches_of(plan, rows)[::-1]  # to be taken from the end
+    waiting = plan.batches(rows)[::-1]  # to be taken from the end
     while waiting:
         batch = waiting.pop()
         started = time.perf_counter()
@@ -182,23 +247,9 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
                     "max_tokens, or use a smaller model or another device."
                 )
             plan.n_halved, plan.budget = plan.n_halved + 1, len(batch) * longest // 2
-            waiting = batches_of(plan, np.concatenate([batch, *waiting]))[::-1]
+            waiting = plan.batches(np.concatenate([batch, *waiting]))[::-1]
             continue
-        tokens = sum(len(plan.prompts[row]) for row in batch)
-        found = StateBatch(batch, _as_half(values), tokens, time.perf_counter() - started)
-        plan.keep(found)
-        plan.tokens, plan.seconds = plan.tokens + found.tokens, plan.seconds + found.seconds
-        yield found
-
-
-def _here(spec: ModelSpec) -> tuple[str, str]:
-    device = choose_device(spec.device)
-    return device, choose_precision(spec, device)
-
-
-def batches_of(plan: StatePlan, rows: IntArray) -> list[IntArray]:
-    """`rows` in batches of at most `plan.budget` tokens, the longest texts first."""
-    return [rows[batch] for batch in token_batches([len(plan.prompts[row]) for row in rows], plan.budget)]
+        yield plan.keep(batch, _as_half(values), time.perf_counter() - started)
 
 
 def collect(plan: StatePlan) -> States:
@@ -211,7 +262,11 @@ def collect(plan: StatePlan) -> States:
     values = np.empty((len(plan.uses), layers, tokens, 3 * dim if joined else dim), dtype=np.float16)
     for item in np.argsort(plan.uses[:, 0], kind="stable") if len(plan.uses) else ():
         parts = [plan.states_of(int(row)) for row in plan.uses[item]]
-        values[item] = _join(*(part.astype(np.float64) for part in parts)) if joined else parts[0]
+        if joined:
+            u, v = (part.astype(np.float64) for part in parts)
+            values[item] = _as_half(np.concatenate([u - v, np.abs(u - v), u * v], axis=-1))
+        else:
+            values[item] = parts[0]
     return States(
         values=values,
         grid=plan.grid,
@@ -240,8 +295,13 @@ def _readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, 
         return [(template_text(extraction.template), fields)]
     if problem := lacks_other_text(items, extraction):
         raise UsageError(problem)
-    others = [one | {"hypothesis": one[extraction.beside]} for one in fields]
+    others = [texts | {"hypothesis": texts[extraction.beside]} for texts in fields]
     return [(HYPOTHESIS_ONLY, others), (HYPOTHESIS_ONLY, fields)]
+
+
+def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
+    """The distinct texts that a model would read, not cut to its length."""
+    return {render(template, texts) for template, fields in _readings(items, extraction) for texts in fields}
 
 
 def lacks_other_text(items: Sequence[Item], extraction: Extraction) -> str:
@@ -260,21 +320,10 @@ def _n_lacking(items: Sequence[Item], part: str) -> int:
     return sum(not getattr(item, part).strip() for item in items) if part else 0
 
 
-def _join(u: FloatArray, v: FloatArray) -> HalfArray:
-    """[u−v, |u−v|, u·v] along the last axis."""
-    return _as_half(np.concatenate([u - v, np.abs(u - v), u * v], axis=-1))
-
-
 def _as_half(values: Any) -> HalfArray:
     """float16; what is too large for it becomes infinite, and its cell undefined."""
     with np.errstate(over="ignore"):
-        half: HalfArray = values.astype(np.float16)
-    return half
-
-
-def _not_empty(ids: Sequence[int]) -> tuple[int, ...]:
-    """Models without special tokens turn an empty text into no token at all; one padding token stands for it."""
-    return tuple(ids) or (0,)
+        return cast(HalfArray, values.astype(np.float16))
 
 
 def _grid(facts: ModelFacts, extraction: Extraction) -> Grid:
@@ -298,9 +347,9 @@ def _read_or_none(reader: StateReader, rows: list[list[int]]) -> Any:
     try:
         return reader.read(rows)
     except (RuntimeError, MemoryError) as problem:  # torch has one class for CUDA; CPU and MPS tell by wording
-        told = str(problem).lower()
+        message = str(problem).lower()
         if not isinstance(problem, torch.OutOfMemoryError | MemoryError) and not any(
-            words in told for words in ("out of memory", "not enough memory", "can't allocate memory")
+            words in message for words in ("out of memory", "not enough memory", "can't allocate memory")
         ):
             raise
     if torch.cuda.is_available():

@@ -1,15 +1,48 @@
-"""Where hidden states are computed: on this machine, or on a Ray cluster; the caller need not know."""
+"""Where hidden states are computed: on this machine, or in shards on a Ray cluster; the caller need not know.
+
+The only place that knows Ray, which is installed apart (`pip install "ray==2.60.0"`) and imported when a cluster is
+named.  The host that asks must be a node of the cluster (``ray start``); nodes need the same Python and requirements,
+Concord's own code is sent along.  Shards are whole batches, cut as one process would cut them, so the states are the
+same, and they come back to the caller, who keeps them in his cache: what a cluster has read, a single machine finds.
+
+A node that is lost costs its unfinished shards, which Ray gives to another.  A GPU that runs out of memory halves the
+batch as in one process.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
+
+from core.errors import ConcordError, JobError, JudgeError
 from core.records import GoldenSet, IntArray, Item
 from core.repeval.states.extraction import OnProgress, StatePlan, collect, compute, plan_states
-from core.repeval.states.model import CodeAllowed, LoadedModel, ModelSpec, load_model
-from core.repeval.states.records import Extraction, StateBatch, States
-from core.repeval.states.shards import Cluster, compute_on, survey
+from core.repeval.states.model import (
+    CodeAllowed,
+    Device,
+    LoadedModel,
+    ModelSpec,
+    Precision,
+    choose_precision,
+    load_model,
+)
+from core.repeval.states.records import Extraction, HalfArray, StateBatch, States
+
+RAY = "2.60.0"
+"""The version that was tested with the other requirements."""
+SHARD_BATCHES = 4
+RETRIES = 10
+POLL_SECONDS = 0.5  # between two looks whether the run must stop
+
+_connecting = threading.Lock()
 
 
 class Machines:
@@ -21,7 +54,7 @@ class Machines:
     def __init__(self, spec: ModelSpec, address: str = "", code: CodeAllowed = ()) -> None:
         self._spec, self._address, self._code = spec, address, code
         self._loaded: LoadedModel | None = None
-        self._seen: Cluster | None = None
+        self._found: Cluster | None = None
 
     @property
     def slots(self) -> int:
@@ -36,11 +69,8 @@ class Machines:
 
     def plan(self, items: Sequence[Item], extraction: Extraction, cache_dir: Path | None) -> StatePlan:
         """`plan_states` for where it will be computed: device and number format are those of the cluster's nodes."""
-        if not self._address:
-            return plan_states(items, self._spec, extraction, cache_dir, code=self._code)
-        seen = self._cluster()
-        there = (seen.device, seen.precision)
-        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=there, code=self._code)
+        elsewhere = (self._cluster().device, self._cluster().precision) if self._address else None
+        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=elsewhere, code=self._code)
 
     def compute(
         self, plan: StatePlan, rows: IntArray | None = None, on_wait: Callable[[], None] = lambda: None
@@ -60,9 +90,9 @@ class Machines:
         return self._loaded
 
     def _cluster(self) -> Cluster:
-        if self._seen is None:
-            self._seen = survey(self._address, self._spec)
-        return self._seen
+        if self._found is None:
+            self._found = cluster_at(self._address, self._spec)
+        return self._found
 
 
 def extract(
@@ -79,18 +109,197 @@ def extract(
 
     `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
     about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
-    HOST:PORT; see `core.repeval.states.shards`), "" computes here; JobError when the cluster fails.  `code` lists the
+    HOST:PORT), "" computes here; JobError when the cluster fails.  `code` lists the
     models whose own Python may run.
     """
     machines = Machines(spec or ModelSpec(), ray, code)
     plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
-    missing = len(plan.missing())
-    done = total = len(plan.prompts)
-    done -= missing
-    if on_progress is not None:
-        on_progress(done, total)
+    report: OnProgress = on_progress or (lambda _done, _total: None)
+    total = len(plan.prompts)
+    done = total - len(plan.missing())
+    report(done, total)
     for batch in machines.compute(plan):
         done += len(batch.rows)
-        if on_progress is not None:
-            on_progress(done, total)
+        report(done, total)
     return collect(plan)
+
+
+# ── on a cluster ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a cluster offers for one model: `slots` tasks at a time on `device` in `precision`.
+
+    A task takes one GPU, or `cpus` processors: all of the smallest node, so that no node holds the model twice over.
+    """
+
+    slots: int
+    device: str
+    precision: str
+    cpus: int
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a shard brings back: states (n, layers, tokens, dim) of its prompts in their order, or a `problem`."""
+
+    values: HalfArray | None = None
+    n_halved: int = 0
+    budget: int = 0
+    problem: str = ""
+    node: str = ""
+
+
+def cluster_at(address: str, spec: ModelSpec) -> Cluster:
+    """Connect to the cluster at `address` ("auto" or HOST:PORT) and find out what it offers for `spec`.
+
+    JobError when ray is not installed, the cluster cannot be reached, or it has not the device asked for.
+    """
+    ray = _connected(address)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = int(sum(node.get("GPU", 0) for node in nodes))
+    if spec.device == "mps" or (spec.device == "cuda" and not gpus):
+        raise JobError(f"The device {spec.device} was asked for, but the Ray cluster at {address} has none. Use auto.")
+    if gpus and spec.device != "cpu":
+        on_gpu = ray.remote(num_gpus=1, num_cpus=0, max_retries=RETRIES)(choose_precision)
+        with _plain_errors(address):
+            return Cluster(gpus, "cuda", ray.get(on_gpu.remote(spec, "cuda")), 0)
+    cpus_of_nodes = [int(node["CPU"]) for node in nodes if node.get("CPU", 0) >= 1]
+    if not cpus_of_nodes:
+        raise JobError(f"The Ray cluster at {address} has neither GPUs nor processors to offer; start nodes with some.")
+    cpus = min(cpus_of_nodes)
+    return Cluster(sum(count // cpus for count in cpus_of_nodes), "cpu", choose_precision(spec, "cpu"), cpus)
+
+
+def compute_on(
+    address: str,
+    cluster: Cluster,
+    plan: StatePlan,
+    rows: IntArray | None = None,
+    on_wait: Callable[[], None] = lambda: None,
+) -> Iterator[StateBatch]:
+    """Compute the missing prompts (of `rows` only, where given) on the cluster; like `compute`, a shard at a time.
+
+    `seconds` of a batch are those since the last one, so that they add up to the time it took, not to that of all
+    nodes.  `on_wait` is called about twice a second and may raise; what runs on the cluster is cancelled then.
+    Raises what `compute` raises, with the node's name, and JobError when the cluster fails for good.
+    """
+    missing = plan.to_compute(rows)
+    if not len(missing):
+        return
+    ray = _connected(address)
+    options = {"num_gpus": 1, "num_cpus": 0} if cluster.device == "cuda" else {"num_cpus": cluster.cpus}
+    task = ray.remote(max_retries=RETRIES, scheduling_strategy="SPREAD", **options)(_read_shard)
+    waiting = {task.remote(_shard_plan(plan, rows)): rows for rows in _shards(plan, missing)}
+    since = time.perf_counter()
+    try:
+        while waiting:
+            on_wait()
+            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=POLL_SECONDS)
+            for shard in ready:
+                with _plain_errors(address):
+                    answer: _Answer = ray.get(shard)
+                if answer.problem or answer.values is None:
+                    raise JudgeError(f"On the node {answer.node}: {answer.problem}")
+                now = time.perf_counter()
+                batch = plan.keep(waiting.pop(shard), answer.values, now - since)
+                plan.n_halved, plan.budget = plan.n_halved + answer.n_halved, min(plan.budget, answer.budget)
+                since = now
+                yield batch
+    finally:
+        for shard in waiting:
+            ray.cancel(shard)
+
+
+def _shards(plan: StatePlan, rows: IntArray) -> list[IntArray]:
+    """`rows` in runs of whole batches, the longest texts first."""
+    batches = plan.batches(rows)
+    return [np.concatenate(batches[k : k + SHARD_BATCHES]) for k in range(0, len(batches), SHARD_BATCHES)]
+
+
+def _shard_plan(plan: StatePlan, rows: IntArray) -> StatePlan:
+    """The plan of one shard: its prompts, nothing kept."""
+    return replace(
+        plan,
+        prompts=[plan.prompts[row] for row in rows],
+        uses=np.empty((0, 1), dtype=np.intp),
+        cache=None,
+        paths=[],
+        kept={},
+        cached=0,
+        tokens=0,
+        seconds=0.0,
+        n_halved=0,
+    )
+
+
+# ── on the nodes ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_shard(part: StatePlan) -> _Answer:
+    """The states of every prompt of `part`; our own errors come back as words, all others are Ray's to repeat."""
+    try:
+        there = replace(part.spec, device=cast(Device, part.device), precision=cast(Precision, part.precision))
+        loaded = _model(there, part.code)
+        if loaded.facts.fingerprint != part.facts.fingerprint:
+            raise JudgeError(
+                f"The model {part.facts.name} is another here than on the host that asked. Bring the same files to "
+                "every node, or name a commit of its repository as the revision."
+            )
+        values = np.empty((len(part.prompts), *part.shape), dtype=np.float16)
+        for batch in compute(part, lambda: loaded):
+            values[batch.rows] = batch.values
+        return _Answer(values, part.n_halved, part.budget)
+    except ConcordError as error:
+        return _Answer(problem=str(error), node=_node())
+
+
+@lru_cache(maxsize=1)
+def _model(spec: ModelSpec, code: CodeAllowed) -> LoadedModel:
+    """The model, kept by a node's process from shard to shard."""
+    return load_model(spec, code)
+
+
+def _node() -> str:
+    import ray
+
+    return str(ray.util.get_node_ip_address())
+
+
+# ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _connected(address: str) -> Any:
+    """The ray module, connected to the cluster once a process."""
+    try:
+        import ray
+    except ImportError as error:
+        raise JobError(
+            f"CONCORD_RAY names a cluster ({address}), but ray is not installed here. Install it on every node "
+            f'(pip install "ray=={RAY}"), or unset CONCORD_RAY to compute on this machine alone.'
+        ) from error
+    with _connecting:
+        if not ray.is_initialized():
+            code = str(Path(__file__).resolve().parents[2])  # the package core itself
+            with _plain_errors(address):
+                ray.init(
+                    address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
+                )
+    return ray
+
+
+@contextmanager
+def _plain_errors(address: str) -> Iterator[None]:
+    """Ray's errors in plain words; its own, with the reason, goes to the log as the cause."""
+    import ray
+
+    try:
+        yield
+    except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        lines: Sequence[str] = str(error).strip().split("\n")
+        raise JobError(
+            f"The Ray cluster at {address} failed: {lines[0][:300]}. This host must be a node of it (ray start "
+            f"--address={'HOST:PORT' if address == 'auto' else address}) with the same token; what was read so far is "
+            "kept, so the run can be resumed."
+        ) from error

@@ -8,6 +8,9 @@ lists the model.
 from __future__ import annotations
 
 import hashlib
+import platform
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.errors import JudgeError, ModelNotFoundError, UsageError
+from core.records import IntArray
 
 EMBEDDED = "minilm"
 """The encoder that comes as a package (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384): works with no network."""
@@ -26,6 +30,8 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 PRECISIONS = ("float32", "bfloat16", "float16")
 PADDINGS = ("right", "left")
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
+SIGNS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and both under Windows' Linux
+TOOLS = ("nvidia-smi", "rocm-smi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,22 @@ class LoadedModel:
         return not derives and "position_ids" in inspect.signature(self.model.forward).parameters
 
 
+def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
+    """Positions 0..n-1 in batches whose padded size (texts x longest) stays within `budget` tokens.
+
+    Longest first, so that a device too small for the work shows it at once.  A text longer than the budget is a batch
+    of its own.  Every position occurs once; ties keep their order.
+    """
+    order = np.argsort(-np.asarray(lengths, dtype=np.intp), kind="stable")
+    batches, start = [], 0
+    while start < order.size:
+        longest = max(int(lengths[order[start]]), 1)
+        end = start + max(1, budget // longest)
+        batches.append(order[start:end])
+        start = end
+    return batches
+
+
 def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
     """What can be known of the model without its weights.
 
@@ -165,6 +187,28 @@ def load_model(spec: ModelSpec, code: CodeAllowed = (), *, padding: str = "right
         model = AutoModel.from_pretrained(_path(spec), use_safetensors=True, dtype=dtype, **_common(spec, code))
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
     return LoadedModel(facts, model.to(device).eval(), device, pad_id=pad_id or 0, padding=padding)
+
+
+def find_capability() -> str:
+    """ "cuda", "mps" or "cpu": the device models would run on here; "cpu" where torch is not installed.
+
+    A few microseconds on a machine without a GPU; the time to import torch (seconds) on one with a GPU.
+    """
+    if not _may_have_a_gpu():
+        return "cpu"
+    try:
+        import torch
+    except ImportError:
+        return "cpu"
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _may_have_a_gpu() -> bool:
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    return any(Path(sign).exists() for sign in SIGNS) or any(shutil.which(tool) for tool in TOOLS)
 
 
 def choose_device(asked: Device) -> str:

@@ -50,7 +50,7 @@ def template_text(template: str) -> str:
 
 def render(template: str, fields: Mapping[str, str]) -> str:
     """`template` with its fields put in, once."""
-    return _FIELD.sub(lambda found: fields.get(found[1], ""), template)
+    return _FIELD.sub(lambda field: fields.get(field[1], ""), template)
 
 
 def item_fields(item: Item, criterion: str = "") -> dict[str, str]:
@@ -71,7 +71,7 @@ def fit_prompts(tokenizer: Any, template: str, fields: Sequence[Mapping[str, str
 
     JudgeError when the template alone is longer than that.
     """
-    ids = token_ids(tokenizer, [render(template, one) for one in fields])
+    ids = token_ids(tokenizer, [render(template, texts) for texts in fields])
     cut = [len(row) > limit for row in ids]
     for i, too_long in enumerate(cut):
         if too_long:
@@ -96,5 +96,5 @@ def _shortened(tokenizer: Any, template: str, fields: dict[str, str], ids: list[
 
 def _from_word(text: str, start: int) -> str:
     """`text` from the first word that begins at or after `start`; from `start` itself when no word does."""
-    found = re.compile(r"\s\S").search(text, max(start - 1, 0))
-    return text[found.start() + 1 :] if found else text[start:]
+    space = re.compile(r"\s\S").search(text, max(start - 1, 0))
+    return text[space.start() + 1 :] if space else text[start:]

@@ -1,4 +1,4 @@
-"""The forward pass: every layer, a few tokens, nothing else leaves the device.
+"""The forward pass: every layer, a few tokens, nothing else leaves the device; and sentence vectors of MiniLM.
 
 Blocks are watched with hooks; each hook picks the wanted tokens out of the block's output while it is on the device and
 drops the rest, so that memory does not grow with the number of layers.  The head is not there, so logits are never
@@ -10,18 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.repeval.states.model import LoadedModel
+from core.records import FloatArray
+from core.repeval.states.model import (
+    EMBEDDED,
+    LoadedModel,
+    ModelSpec,
+    load_model,
+    load_tokenizer,
+    token_batches,
+    token_ids,
+)
 from core.repeval.states.records import Grid, token_offset
 
 if TYPE_CHECKING:
     import torch
 
 SingleArray = NDArray[np.float32]
+SENTENCE_TOKENS = 256  # what this encoder was trained to read; longer texts keep their beginning
+SENTENCE_DIM = 384
+BATCH_TOKENS = 2048
 
 
 class StateReader:
@@ -47,58 +60,35 @@ class StateReader:
                 self.blocks = None
                 hidden = self.loaded.model(**inputs, output_hidden_states=True).hidden_states
                 layers = [pick(hidden[number]) for number in self.grid.layers]
-            found: SingleArray = torch.stack(layers, dim=1).cpu().numpy()
-        return found
+            states: SingleArray = torch.stack(layers, dim=1).cpu().numpy()
+        return states
 
     def _watched(self, inputs: dict[str, Any], pick: _Picker) -> list[torch.Tensor] | None:
         """The picked states of each layer, or None when a block was passed other than once, or in another shape."""
-        last, seen = self.loaded.facts.n_layers - 1, _Seen(pick, set(self.grid.layers))
+        last, wanted = self.loaded.facts.n_layers - 1, set(self.grid.layers)
+        picked: dict[int, torch.Tensor | None] = {}
+
+        def keep(number: int, hidden: Any) -> None:
+            fits = getattr(hidden, "ndim", 0) == 3 and tuple(hidden.shape[:2]) == pick.shape
+            picked[number] = pick(hidden) if fits and number not in picked else None
+
+        def embeddings(_: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+            keep(0, arguments[0] if arguments else named.get("hidden_states"))
+
+        def output_of(number: int) -> Callable[..., None]:
+            return lambda _, __, output: keep(number, output[0] if isinstance(output, tuple) else output)
+
         with ExitStack() as hooks:
             for number, block in enumerate(self.blocks or ()):
-                before = block.register_forward_pre_hook(seen.before(number), with_kwargs=True)
-                hooks.callback(before.remove)
-                if number + 1 < last:
-                    after = block.register_forward_hook(seen.after(number + 1))
-                    hooks.callback(after.remove)
+                if number == 0 and 0 in wanted:
+                    hooks.callback(block.register_forward_pre_hook(embeddings, with_kwargs=True).remove)
+                if number + 1 < last and number + 1 in wanted:
+                    hooks.callback(block.register_forward_hook(output_of(number + 1)).remove)
             output = self.loaded.model(**inputs)
-        if last in seen.wanted:
-            seen.keep(last, output.last_hidden_state)
-        if not seen.plain or set(seen.found) != seen.wanted:
-            return None
-        return [seen.found[number] for number in self.grid.layers]
-
-
-class _Seen:
-    """Collects the picked states as the blocks run; `plain` stays true while all is as expected."""
-
-    def __init__(self, pick: _Picker, wanted: set[int]) -> None:
-        self.pick, self.wanted = pick, wanted
-        self.found: dict[int, torch.Tensor] = {}
-        self.plain = True
-
-    def keep(self, number: int, hidden: Any) -> None:
-        fits = getattr(hidden, "ndim", 0) == 3 and tuple(hidden.shape[:2]) == self.pick.shape
-        self.plain = self.plain and fits and number not in self.found
-        if self.plain:
-            self.found[number] = self.pick(hidden)
-
-    def before(self, number: int) -> Callable[..., None]:
-        """Watches what enters the first block (the embeddings)."""
-
-        def hook(_: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-            if number == 0 and 0 in self.wanted:
-                self.keep(0, arguments[0] if arguments else named.get("hidden_states"))
-
-        return hook
-
-    def after(self, number: int) -> Callable[..., None]:
-        """Watches what block `number` puts out."""
-
-        def hook(_: Any, __: Any, output: Any) -> None:
-            if number in self.wanted:
-                self.keep(number, output[0] if isinstance(output, tuple) else output)
-
-        return hook
+        if last in wanted:
+            keep(last, output.last_hidden_state)
+        layers = [states for number in self.grid.layers if (states := picked.get(number)) is not None]
+        return layers if len(layers) == len(self.grid.layers) else None
 
 
 class _Picker:
@@ -129,14 +119,10 @@ class _Picker:
         return torch.stack(picked, dim=1)
 
     def _mean(self, hidden: torch.Tensor) -> torch.Tensor:
-        kept = hidden.masked_fill(self.mask.unsqueeze(-1) == 0, 0)
-        return kept.sum(dim=1, dtype=_single()) / self.counts.unsqueeze(-1)
+        import torch
 
-
-def _single() -> Any:
-    import torch
-
-    return torch.float32
+        real = hidden.masked_fill(self.mask.unsqueeze(-1) == 0, 0)
+        return real.sum(dim=1, dtype=torch.float32) / self.counts.unsqueeze(-1)
 
 
 def _blocks(model: Any, n_blocks: int) -> Any:
@@ -144,4 +130,41 @@ def _blocks(model: Any, n_blocks: int) -> Any:
     import torch
 
     lists = (module for module in model.modules() if isinstance(module, torch.nn.ModuleList))
-    return next((one for one in lists if len(one) == n_blocks), None)
+    return next((blocks for blocks in lists if len(blocks) == n_blocks), None)
+
+
+def sentence_vectors(texts: Sequence[str], *, on_progress: Callable[[int, int], None] | None = None) -> FloatArray:
+    """(n, 384) unit-length vectors of `texts`; the dot product of two is their cosine similarity.
+
+    Mean of the last layer over the first 256 tokens, special tokens included, as the sentence-transformers model
+    all-MiniLM-L6-v2 defines it.  Equal texts are encoded once.  Needs no network.  `on_progress(done, total)` is
+    called after every batch of distinct texts.
+    """
+    if not texts:
+        return np.empty((0, SENTENCE_DIM))
+    import torch
+
+    place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    distinct = list(place)
+    loaded, tokenizer = _embedded()
+    ids = token_ids(tokenizer, distinct, max_tokens=SENTENCE_TOKENS)
+    vectors, done = np.empty((len(distinct), SENTENCE_DIM)), 0
+    for batch in token_batches([len(row) for row in ids], BATCH_TOKENS):
+        inputs = loaded.pad([ids[i] for i in batch])
+        with torch.inference_mode():
+            last = loaded.model(**inputs).last_hidden_state
+            weights = inputs["attention_mask"].unsqueeze(-1).to(last.dtype)
+            means = (last * weights).sum(dim=1) / weights.sum(dim=1)
+        vectors[batch] = means.double().cpu().numpy()
+        done += len(batch)
+        if on_progress is not None:
+            on_progress(done, len(distinct))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors[[place[text] for text in texts]]
+
+
+@cache
+def _embedded() -> tuple[LoadedModel, Any]:
+    """The embedded encoder and its tokenizer, kept in memory (90 MB) once loaded."""
+    spec = ModelSpec(EMBEDDED, precision="float32")
+    return load_model(spec), load_tokenizer(spec)

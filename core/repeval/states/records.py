@@ -133,19 +133,19 @@ class States:
 
     def warnings(self) -> tuple[str, ...]:
         """What a person should know about these states, in plain words."""
-        n, found = len(self.values), []
+        n, warnings = len(self.values), []
         if self.n_truncated:
-            found.append(f"{self.n_truncated} of {n} texts were longer than the model takes and were cut.")
+            warnings.append(f"{self.n_truncated} of {n} texts were longer than the model takes and were cut.")
         if self.n_short:
-            found.append(f"{self.n_short} of {n} texts have too few tokens; their first token stands in.")
+            warnings.append(f"{self.n_short} of {n} texts have too few tokens; their first token stands in.")
         if self.n_lacking:
             part = self.extraction.beside
-            found.append(f"{self.n_lacking} of {n} items have no {part}; their text was joined with an empty one.")
+            warnings.append(f"{self.n_lacking} of {n} items have no {part}; their text was joined with an empty one.")
         if broken := self.n_not_finite:
-            found.append(f"{broken} cells hold states that are no finite numbers; they are undefined.")
+            warnings.append(f"{broken} cells hold states that are no finite numbers; they are undefined.")
         if self.n_halved:
-            found.append(f"The device ran out of memory {self.n_halved} times; the batch was halved each time.")
-        return tuple(found)
+            warnings.append(f"The device ran out of memory {self.n_halved} times; the batch was halved each time.")
+        return tuple(warnings)
 
     def summary(self) -> dict[str, Any]:
         """JSON-able: everything but the values."""

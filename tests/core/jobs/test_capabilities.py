@@ -18,7 +18,7 @@ from core.projects.kinds import wants_of
 from core.projects.metrics import MetricsRequest
 from core.projects.repeval import RepEvalRequest
 from core.records import GoldenSet, Item
-from core.repeval.states import ModelSpec, devices
+from core.repeval.states import ModelSpec, model
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
@@ -92,7 +92,7 @@ def test_views_tell_who_has_a_run_and_why_another_waits(store: Store) -> None:
 def test_the_setting_overrides_what_the_machine_shows(said: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.from_environment({"CONCORD_CAPABILITIES": said})
     assert settings.capability == meant
-    monkeypatch.setattr(devices, "find_capability", lambda: "found")
+    monkeypatch.setattr(model, "find_capability", lambda: "found")
     assert capability_of(settings) == (meant or "found")
 
 
@@ -113,24 +113,24 @@ def test_torch_is_asked_only_where_there_is_a_sign_of_a_gpu(monkeypatch: pytest.
     import torch
 
     sign = tmp_path / "nvidia0"
-    monkeypatch.setattr(devices.sys, "platform", "linux")
-    monkeypatch.setattr(devices, "SIGNS", (str(sign),))
-    monkeypatch.setattr(devices, "TOOLS", ())
+    monkeypatch.setattr(model.sys, "platform", "linux")
+    monkeypatch.setattr(model, "SIGNS", (str(sign),))
+    monkeypatch.setattr(model, "TOOLS", ())
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert devices.find_capability() == "cpu"
+    assert model.find_capability() == "cpu"
     sign.touch()
-    assert devices.find_capability() == "cuda"
+    assert model.find_capability() == "cuda"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert devices.find_capability() == "cpu"
+    assert model.find_capability() == "cpu"
     monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
-    assert devices.find_capability() == "cpu"
+    assert model.find_capability() == "cpu"
 
 
 def test_a_machine_without_a_gpu_finds_out_without_torch(repository: Path) -> None:
     code = (
-        "import sys; from core.repeval.states import devices; devices.SIGNS = devices.TOOLS = (); "
-        "devices.sys.platform = 'linux'; print(devices.find_capability(), 'torch' in sys.modules)"
+        "import sys; from core.repeval.states import model; model.SIGNS = model.TOOLS = (); "
+        "model.sys.platform = 'linux'; print(model.find_capability(), 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["cpu", "False"]

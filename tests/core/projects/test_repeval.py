@@ -14,10 +14,9 @@ from core import projects
 from core.errors import AspectError, CancelledRunError, JobError, NotFoundError, UsageError
 from core.jobs.progress import RunProgress
 from core.progress import Stage
-from core.projects import repeval, repeval_reading
+from core.projects import repeval
 from core.projects.calibration import CalibrationRequest
-from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest
-from core.projects.repeval_reading import ReadSoFar
+from core.projects.repeval import DOCUMENTS, ReadSoFar, RepEvalOutcome, RepEvalRequest
 from core.public import split_for
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings, extract, run
@@ -174,12 +173,12 @@ def test_a_killed_worker_goes_on_and_reads_no_text_twice(
     watched: Watched,
     interrupted: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(repeval_reading, "BATCHES", 1)
+    monkeypatch.setattr(repeval, "BATCHES", 1)
     request = replace(asked, extraction=replace(SMALL, batch_tokens=200), stability_seeds=2)
     run_id = projects.start_repeval(store, settings, request)
     interrupted(run_id, lambda: watched.is_in("read", 3))  # two parts are read
     assert 0 < len(watched.read) == len(states_in(settings)) < N
-    monkeypatch.setattr(repeval_reading, "BATCHES", 3)  # as where the next machine holds more at a time
+    monkeypatch.setattr(repeval, "BATCHES", 3)  # as where the next machine holds more at a time
     interrupted(run_id, lambda: watched.is_in("repeat"))
     assert watched.searches == 1
     assert drive(store, settings, run_id) == "done"

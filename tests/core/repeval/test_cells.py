@@ -9,10 +9,10 @@ from sklearn.decomposition import PCA
 
 from core.records import GoldenSet
 from core.repeval import PairRule, RepEvalSettings, States, search, split_three
-from core.repeval.cells import SearchResult, average_cells, usable_cells
-from core.repeval.drive import pairs_for
+from core.repeval.cells import SearchResult, average_cells
+from core.repeval.fitting import pairs_for
 from core.repeval.projection import PaperPCA, Training
-from core.repeval.result import measure_of
+from core.repeval.states.records import finite_cells, varying_cells
 from core.stats import LabelledItems
 
 SETTINGS = RepEvalSettings(method="paper-pca", pairs=PairRule(n=9))
@@ -28,7 +28,7 @@ def searched(golden: GoldenSet, states: States) -> tuple[SearchResult, Training]
         lambda: PaperPCA(4),
         training=training,
         validation=validation,
-        measure=measure_of(SETTINGS),
+        measure=SETTINGS.measure,
     )
     return found, training
 
@@ -71,13 +71,13 @@ def test_usable_cells_are_finite_and_vary() -> None:
     values[68, 1, 2, 0] = -np.inf
     values[:, 1, 1] = 0.0
     values[69, 1, 1, 3] = 6e-8  # one subnormal number is enough to vary
-    assert usable_cells(values).tolist() == [[True, False, True], [False, True, False]]
+    assert (finite_cells(values) & varying_cells(values)).tolist() == [[True, False, True], [False, True, False]]
 
 
 def test_one_cell_keeps_its_own_scores(golden: GoldenSet, states: States) -> None:
     found, _ = searched(golden, states)
     validation = LabelledItems.of(golden, "quality", split_three(golden, "quality", SETTINGS).validation)
-    average = average_cells(found, validation, 1)
+    members, scores = average_cells(found, validation, 1)
     layer, token = np.unravel_index(np.nanargmax(found.cells), found.cells.shape)
-    assert average.members.tolist() == [[layer, token]]
-    assert np.array_equal(average.scores, found.scores[layer, token])
+    assert members.tolist() == [[layer, token]]
+    assert np.array_equal(scores, found.scores[layer, token])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.errors import UsageError
 from core.records import Item
 from core.repeval.states import template_text, templates
-from core.repeval.states.batching import token_batches
+from core.repeval.states.model import token_batches
 from core.repeval.states.prompts import item_fields, render
 
 

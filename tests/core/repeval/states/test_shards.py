@@ -18,8 +18,8 @@ import pytest
 
 from core.errors import JobError, JudgeError, UsageError
 from core.records import Item
-from core.repeval.states import Extraction, Machines, ModelSpec, StatePlan, collect, plan_states, shards
-from core.repeval.states.shards import SHARD_BATCHES, Cluster, compute_on, survey
+from core.repeval.states import Extraction, Machines, ModelSpec, StatePlan, collect, machines, plan_states
+from core.repeval.states.machines import SHARD_BATCHES, Cluster, cluster_at, compute_on
 from core.settings import Settings
 
 APART = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -120,11 +120,11 @@ class Waiting:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneTask]:
     found = OneTask()
-    monkeypatch.setattr(shards, "_connected", lambda address: found)
+    monkeypatch.setattr(machines, "_connected", lambda address: found)
     monkeypatch.setitem(sys.modules, "ray", found)
-    monkeypatch.setattr(shards, "_node", lambda: "10.0.0.2")
+    monkeypatch.setattr(machines, "_node", lambda: "10.0.0.2")
     yield found
-    shards._model.cache_clear()
+    machines._model.cache_clear()
 
 
 ON_TWO = Cluster(2, "cpu", "float32", 4)
@@ -185,7 +185,7 @@ def test_a_task_takes_a_gpu_or_the_processors_of_the_smallest_node(
     ray: OneTask, resources: list[dict[str, float]], device: Any, expected: Cluster
 ) -> None:
     ray.resources = resources
-    assert survey("auto", ModelSpec(device=device, precision="float32")) == expected
+    assert cluster_at("auto", ModelSpec(device=device, precision="float32")) == expected
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_cluster_that_lacks_the_device_is_refused(
 ) -> None:
     ray.resources = resources
     with pytest.raises(JobError, match=words):
-        survey("auto", ModelSpec(device=device))
+        cluster_at("auto", ModelSpec(device=device))
 
 
 def test_a_missing_ray_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

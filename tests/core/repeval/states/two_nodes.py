@@ -89,7 +89,7 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     from core.projects.kinds import do_run
     from core.projects.repeval import RepEvalRequest
     from core.repeval import Extraction, RepEvalSettings, extract
-    from core.repeval.states.shards import survey
+    from core.repeval.states.machines import cluster_at
     from core.settings import Settings
     from core.store.codec import pack
     from core.store.store import Store
@@ -104,9 +104,9 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     request = RepEvalRequest(project, golden_id, aspect, extraction=reading, settings=quick)
     run_id = store.runs.add(project, golden_id, "repeval", "t", aspect, "minilm", pack(request).body)
     store.runs.claim(run_id, 1, "w")
-    survey(address, request.model)  # connects; the second node may not have joined yet
+    cluster_at(address, request.model)  # connects; the second node may not have joined yet
     wait_for_nodes(2)
-    seen: dict[str, Any] = {"slots": survey(address, request.model).slots, "kept_at_the_kill": 0, "messages": []}
+    seen: dict[str, Any] = {"slots": cluster_at(address, request.model).slots, "kept_at_the_kill": 0, "messages": []}
 
     class Watching(Silent):
         def publish(self, snapshot: Any) -> None:

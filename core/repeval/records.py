@@ -1,0 +1,325 @@
+"""What is asked of a RepEval run beside the model and the texts, and what comes out of it.
+
+A result is frozen, JSON-able and enough to draw every cell without the states.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from core.errors import UsageError
+from core.records import LEVELS, STATISTICS, Alignment, FloatArray, GoldenSet, Level, Measure, Statistic
+from core.repeval.cells import RandomBaseline
+from core.repeval.pairs import PairRule
+from core.repeval.portable import RepEvalScorer
+from core.repeval.projection import (
+    COMPONENTS,
+    MeanDifference,
+    PaperPCA,
+    PaperSVM,
+    Projection,
+    PublishedPCA,
+    Ridge,
+)
+from core.stats import LabelledItems, align
+
+Method = Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"]
+METHODS: tuple[Method, ...] = get_args(Method)
+AVERAGED = 10  # cells, for the methods that average by default
+IMPROVED: tuple[Method, ...] = ("ridge", "mean-difference")
+SVM_PAIRS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RepEvalSettings:
+    """How to project, search and report.
+
+    `method`: "ridge" (default) and "mean-difference" are ours and average the z-scores of the best `average` cells
+    (None = 10; 1 = the best cell alone); "paper-pca" and "paper-svm" are 003's, "published" is what its code does, and
+    all three use one cell.  `pairs` None is 20 pairs across sources, for paper-svm 100 that may share texts.
+    Fitted on `train_share` of the sources, chosen on `validation_share`, evaluated on the rest.  `random_vectors` 0
+    leaves the random baseline out, `resamples` 0 the intervals.
+    """
+
+    method: Method = "ridge"
+    average: int | None = None
+    pairs: PairRule | None = None
+    components: int = COMPONENTS
+    statistic: Statistic = "spearman"
+    level: Level = "dataset"
+    train_share: float = 0.4
+    validation_share: float = 0.2
+    seed: int = 0
+    resamples: int = 1_000
+    random_vectors: int = 2_000
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UsageError(f"Unknown method {self.method!r}: use {', '.join(METHODS)}.")
+        if self.statistic not in STATISTICS or self.level not in LEVELS:
+            raise UsageError(
+                f"{self.statistic} at {self.level} level is unknown: statistics are {', '.join(STATISTICS)}, levels "
+                f"{', '.join(LEVELS)}."
+            )
+        if self.average is not None and self.average < 1:
+            raise UsageError(f"At least 1 cell must be averaged, {self.average} came.")
+        if self.average not in (None, 1) and self.method not in IMPROVED:
+            raise UsageError(f"{self.method} uses one cell; averaging is for {' and '.join(IMPROVED)}.")
+        if self.components < 1 or self.resamples < 0 or self.random_vectors < 0:
+            raise UsageError("components must be at least 1; resamples and random_vectors cannot be negative.")
+        shares = (self.train_share, self.validation_share, 1.0 - self.train_share - self.validation_share)
+        if min(shares) <= 1e-9:
+            raise UsageError(
+                f"The shares for training ({self.train_share:g}) and validation ({self.validation_share:g}) must be "
+                "above 0 and leave something to test on."
+            )
+
+    @property
+    def cells_averaged(self) -> int:
+        """How many of the best cells make the score."""
+        return self.average or (AVERAGED if self.method in IMPROVED else 1)
+
+    @property
+    def pair_rule(self) -> PairRule:
+        """The rule for pairs: the one given, else the method's own."""
+        if self.pairs is not None:
+            return self.pairs
+        return PairRule(n=SVM_PAIRS, reuse=True) if self.method == "paper-svm" else PairRule()
+
+    @property
+    def uses_pairs(self) -> bool:
+        """Whether the method learns from pairs (ridge learns from all training labels)."""
+        return self.method != "ridge"
+
+    @property
+    def measure(self) -> Measure:
+        """Statistic and level."""
+        return Measure(self.statistic, self.level)
+
+    def projection(self) -> Projection:
+        """A fresh projection of the method."""
+        makers: dict[Method, Callable[[], Projection]] = {
+            "ridge": Ridge,
+            "mean-difference": MeanDifference,
+            "paper-pca": lambda: PaperPCA(self.components),
+            "published": lambda: PublishedPCA(self.seed),
+            "paper-svm": lambda: PaperSVM(seed=self.seed),
+        }
+        return makers[self.method]()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Positions (in `GoldenSet.items`) to train on, to choose on and to evaluate on; no source is in two of them."""
+
+    train: tuple[int, ...]
+    validation: tuple[int, ...]
+    test: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One layer at one token, with its k (PCA only) and its alignment on validation and test (None = undefined)."""
+
+    layer: int
+    token: str
+    k: int | None
+    validation: float | None
+    test: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The token is a number where it counts from the end, as in 003's tables."""
+        return asdict(self) | {"token": token_json(self.token)}
+
+
+@dataclass(frozen=True)
+class RepEvalResult:
+    """A RepEval score for every item, how it was chosen, and what it is worth.
+
+    `scores` (n_items,) in the order of the golden set, higher is better, in no particular unit; those of training and
+    validation items flatter.  `chosen` is the cell with the best validation alignment, `members` the cells whose
+    z-scores make up `scores` (the chosen one alone when one cell is used).  `validation` and `test` are alignments of
+    `scores`; choosing makes the first optimistic.  `cells` (n_layers, n_tokens) holds every cell's validation
+    alignment at its best k, `cell_k` (n_layers, n_tokens) that k (0 = the method has none), `cell_scores` (n_layers,
+    n_tokens, n_items) its scores; NaN = undefined.  `scorer` rates other items where it was asked for.
+    """
+
+    aspect: str
+    settings: RepEvalSettings
+    layers: tuple[int, ...]
+    tokens: tuple[str, ...]
+    chosen: Cell
+    members: tuple[Cell, ...]
+    validation: Alignment
+    test: Alignment
+    cells: FloatArray
+    cell_k: FloatArray
+    cell_scores: FloatArray
+    scores: FloatArray
+    parts: Parts
+    random: RandomBaseline | None
+    n_pairs: int
+    states: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    scorer: RepEvalScorer | None = None
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+    @property
+    def model(self) -> str:
+        return str(self.states.get("model", ""))
+
+    @property
+    def optimism(self) -> float | None:
+        """Validation less test alignment: what choosing flattered, give or take chance; None when one is undefined."""
+        if self.validation.value is None or self.test.value is None:
+            return None
+        return self.validation.value - self.test.value
+
+    def as_json(self) -> dict[str, Any]:
+        """The `repeval` object of DESIGN §3 with more beside it; no NaN, null is undefined."""
+        return {
+            "aspect": self.aspect,
+            "method": self.method,
+            "layer": self.chosen.layer,
+            "token": token_json(self.chosen.token),
+            "k": self.chosen.k,
+            "validation": self.validation.as_json(),
+            "test": self.test.as_json(),
+            "optimism": self.optimism,
+            "random": {"percentile": None} if self.random is None else self.random.as_json(),
+            "cells": [[nullable(value) for value in row] for row in self.cells.tolist()],
+            "layers": list(self.layers),
+            "tokens": [token_json(name) for name in self.tokens],
+            "chosen": self.chosen.as_json(),
+            "averaged": [cell.as_json() for cell in self.members],
+            "n_pairs": self.n_pairs,
+            "n_train": len(self.parts.train),
+            "n_validation": len(self.parts.validation),
+            "n_test": len(self.parts.test),
+            "seed": self.settings.seed,
+            "states": dict(self.states),
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True)
+class CellDetail:
+    """One cell looked at: its `scores` (n_items,) and their alignment with people, with intervals."""
+
+    cell: Cell
+    validation: Alignment
+    test: Alignment
+    scores: FloatArray
+
+
+def cell_detail(result: RepEvalResult, golden: GoldenSet, layer: int, token: str) -> CellDetail:
+    """What `layer` at `token` does; UsageError for a cell that was not read.
+
+    A cell looked at because its test alignment is high is no longer evaluated on test: the chosen one is.
+    """
+    if layer not in result.layers or token not in result.tokens:
+        raise UsageError(
+            f"Layer {layer} at token {token} was not read; layers are {result.layers[0]} to {result.layers[-1]}, "
+            f"tokens {', '.join(result.tokens)}."
+        )
+    i, j = result.layers.index(layer), result.tokens.index(token)
+    scores = result.cell_scores[i, j]
+    validation, test = (
+        evaluate(scores, LabelledItems.of(golden, result.aspect, part), result.settings)
+        for part in (result.parts.validation, result.parts.test)
+    )
+    k = int(result.cell_k[i, j]) or None
+    return CellDetail(Cell(layer, token, k, validation.value, test.value), validation, test, scores)
+
+
+def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings) -> Alignment:
+    """Alignment of `scores` (n_all_items,) on `items`, with its interval."""
+    own = scores[items.positions]
+    return align(own, items, settings.measure, resamples=settings.resamples, seed=[settings.seed, 3])
+
+
+def token_json(name: str) -> int | str:
+    """-1 for "-1"; names of pooled tokens stay text."""
+    return int(name) if name.startswith("-") else name
+
+
+def nullable(value: float) -> float | None:
+    """None for NaN."""
+    return None if np.isnan(value) else float(value)
+
+
+# ── over several seeds ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean, standard deviation (n − 1), least and greatest of `n` defined values; None when there are none."""
+
+    mean: float | None
+    deviation: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> Spread:
+        defined = np.array([value for value in values if value is not None])
+        if not defined.size:
+            return cls(None, None, None, None, 0)
+        deviation = float(defined.std(ddof=1)) if defined.size > 1 else None
+        return cls(float(defined.mean()), deviation, float(defined.min()), float(defined.max()), defined.size)
+
+
+@dataclass(frozen=True)
+class Stability:
+    """The same run over several seeds, each with a split of its own.
+
+    `chosen` is each seed's best cell; `wins` (n_layers, n_tokens) counts how often a cell was best, `used` how often
+    it was among the averaged ones.
+    """
+
+    seeds: tuple[int, ...]
+    layers: tuple[int, ...]
+    tokens: tuple[str, ...]
+    chosen: tuple[Cell, ...]
+    wins: FloatArray
+    used: FloatArray
+    validation: Spread
+    test: Spread
+    optimism: Spread
+
+    @property
+    def favourite_share(self) -> float:
+        """Share of the seeds that chose the cell chosen most often: 1 is perfectly stable."""
+        most = Counter((cell.layer, cell.token) for cell in self.chosen).most_common(1)[0][1]
+        return most / len(self.seeds)
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON-able; counts as whole numbers."""
+        return {
+            "seeds": list(self.seeds),
+            "chosen": [cell.as_json() for cell in self.chosen],
+            "layers": list(self.layers),
+            "tokens": [token_json(name) for name in self.tokens],
+            "wins": self.wins.astype(int).tolist(),
+            "used": self.used.astype(int).tolist(),
+            "favourite_share": self.favourite_share,
+            **{name: asdict(getattr(self, name)) for name in ("validation", "test", "optimism")},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PairPoint:
+    """Test alignment over seeds with `asked` pairs; `pairs` is the mean number that could be had."""
+
+    asked: int
+    pairs: float
+    test: Spread
