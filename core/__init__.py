@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.calibrated import CalibratedRun, ablate, calibrate, estimate
     from core.calibration.ablate import Ablation
+    from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
-    from core.calibration.steps import Calibration
     from core.data import load_golden, load_items
     from core.drift.recheck import recheck
     from core.errors import (
@@ -121,7 +121,7 @@ _NAMES = {
     "core.calibrated": "CalibratedRun ablate calibrate estimate",
     "core.calibration.ablate": "Ablation",
     "core.calibration.settings": "CalibrationSettings",
-    "core.calibration.steps": "Calibration",
+    "core.calibration.records": "Calibration",
     "core.data": "load_golden load_items",
     "core.drift.recheck": "recheck",
     "core.errors": (

@@ -16,11 +16,11 @@ from typing import Any
 
 from core.calibration.ablate import Ablation
 from core.calibration.ablate import ablate as ablation_of
-from core.calibration.asking import AskedJudge
-from core.calibration.estimate import estimate as estimate_of
+from core.calibration.budget import estimate as estimate_of
 from core.calibration.loop import calibration
+from core.calibration.pool import AskedJudge
+from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration, Estimate
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judging.base import Judge
 from core.judging.registry import NAMED, make_judge, restore_judge

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.comparison import usual_level
 from core.data.task import task_of
 from core.data.texts import KnownTexts, text_digest
@@ -143,8 +143,8 @@ def _check(names: Sequence[str]) -> None:
 
 
 def _add_offline(given: FusionInput, gathered: Gathered) -> None:
-    from core.calibration.asking import AskedJudge
     from core.calibration.loop import calibration
+    from core.calibration.pool import AskedJudge
     from core.export import judge_card
     from core.judging.offline.judge import OfflineJudge
     from core.public import judge_state

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from core import projects
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.kept import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run

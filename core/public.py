@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.data import load_golden, split_sources
 from core.data.task import task_of
 from core.errors import AspectError, UsageError

@@ -24,7 +24,7 @@ EVERYTHING = ("core",)
 ALWAYS = ("core.records", "core.errors", "core.json_form", "core.private", "core.progress")
 CHOICES = (
     "core.calibration.settings",
-    "core.calibration.steps",
+    "core.calibration.records",
     "core.judging.styles",
 )  # frozen records: what is asked for, what came out
 PREVIEWS = (

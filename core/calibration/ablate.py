@@ -3,7 +3,7 @@
 The final judge is measured beside the same judge without criteria, without refinement (the best drafts, as many as the
 final judge has members, chosen on calibration among drafts alone), with its single best criteria instead of the mean,
 and, where the judge is a language model, with the evaluation steps switched (written where it had none, left out where
-it had some).  Every variant is chosen on calibration items and told on the held-out items that the calibration
+it had some).  Every variant is chosen on calibration items and evaluated on the held-out items that the calibration
 reported on; only scores that nobody has yet are asked for.
 
 `ablate` makes the judge ready, for notebooks; `ablation` asks one that is, for the worker too.
@@ -13,20 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.calibration.asking import AskedJudge
-from core.calibration.evaluation_steps import scored_by_steps, steps_in_force, written_steps
-from core.calibration.report import ensemble_scores
+from core.calibration.pool import AskedJudge, CallBudget, ensemble_scores
+from core.calibration.records import Calibration
 from core.calibration.revisit import STEP_CALLS, STEP_ITEMS
-from core.calibration.steps import Calibration
 from core.calibration.variants import Known, Plan, Variant, VariantKey, plan_of
-from core.errors import UsageError
+from core.errors import JudgeError, UsageError
 from core.judging.base import Judge
 from core.progress import SILENT, Progress, Stage
-from core.records import Alignment, FloatArray, GoldenSet, Interval, ScoreMatrix, Task, Unscored, Usage
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align, holm, paired_difference
+
+if TYPE_CHECKING:
+    from core.judging.llm import LLMJudge, WrittenSteps
 
 
 @dataclass(frozen=True)
@@ -134,50 +136,48 @@ class _Gathered:
 
     def __init__(self, asked: AskedJudge, plan: Plan, known: Known) -> None:
         self.asked, self.plan, self.known, self.expected = asked, plan, known, known.calls(plan)
-        self.calls, self.usage = 0, Usage()
+        self.spent = CallBudget()
         self.steps: dict[str, str] = {}
         self.left_out = dict(plan.left_out)
         self.own: dict[str, ScoreMatrix] = {}
 
     def publish(self, message: str, *, done: bool = False) -> None:
-        expected = max(self.expected, self.calls)
-        stage = Stage("done" if done else "held-out", message, self.calls, expected, self.usage)
-        self.asked.progress.publish(stage)
+        calls = self.spent.calls
+        phase = "done" if done else "held-out"
+        self.asked.progress.publish(Stage(phase, message, calls, max(self.expected, calls), self.spent.usage))
 
-    def spend(self, calls: int, usage: Usage) -> None:
-        self.calls += calls
-        self.usage = self.usage + usage
+    def count(self, matrix: ScoreMatrix) -> ScoreMatrix:
+        """The scores, once their calls are counted and shown."""
+        self.spent.spend(matrix.calls, matrix.usage)
+        self.publish(f"{self.spent.calls:,} of {self.expected:,} scores")
+        return matrix
 
     def plain(self) -> None:
         """Variants that differ in their criteria alone."""
         for criteria, positions in self.known.missing(self.plan):
             for batch in _batches(positions, len(criteria)):
-                matrix = self.asked.score(criteria, batch)
-                self.known.take(matrix)
-                self.spend(matrix.calls, matrix.usage)
-                self.publish(f"{self.calls:,} of {self.expected:,} scores")
+                self.known.take(self.count(self.asked.score(criteria, batch)))
 
     def stepped(self, variant: Variant) -> None:
         """The variant with other evaluation steps; left out, with the reason, when they cannot be written."""
         texts = ("",) * len(variant.members)
         if variant.key == "with evaluation steps":
             written = written_steps(self.asked, variant.members)
-            self.spend(len(written), sum((steps.usage for steps in written), Usage()))
+            self.spent.spend(len(written), sum((steps.usage for steps in written), Usage()))
             if problem := next((steps.problem for steps in written if steps.problem), ""):
                 self.left_out[variant.key] = f"The model wrote no usable evaluation steps: {problem}"
                 return
             texts = tuple(steps.text for steps in written)
             self.steps = {one.criteria_id: text for one, text in zip(variant.members, texts, strict=True)}
-        parts = []
-        for batch in _batches(self.plan.positions, len(variant.members)):
-            matrix = scored_by_steps(self.asked, variant.members, texts, batch)
-            parts.append(matrix)
-            self.spend(matrix.calls, matrix.usage)
-            self.publish(f"{self.calls:,} of {self.expected:,} scores")
-        self.own[variant.key] = _joined(parts)
+        self.own[variant.key] = _joined(
+            [
+                self.count(scored_by_steps(self.asked, variant.members, texts, batch))
+                for batch in _batches(self.plan.positions, len(variant.members))
+            ]
+        )
 
     def variants(self) -> list[Variant]:
-        return [one for one in self.plan.variants if one.key not in self.left_out]
+        return [variant for variant in self.plan.variants if variant.key not in self.left_out]
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -185,19 +185,18 @@ class _Gathered:
 
 def _result(calibration: Calibration, golden: GoldenSet, gathered: _Gathered) -> Ablation:
     plan, aspect = gathered.plan, calibration.task.aspect
-    sides = LabelledItems.of(golden, aspect, plan.calibration), LabelledItems.of(golden, aspect, plan.held_out)
+    split_parts = [LabelledItems.of(golden, aspect, part) for part in (plan.calibration, plan.held_out)]
     scores = _variant_scores(calibration, golden, gathered)
     final = scores.values[0]
-    rows, found = [], []
+    rows, differences = [], []
     for variant, values in zip(gathered.variants(), scores.values, strict=True):
-        on_calibration, on_held_out = (_aligned(calibration, values, side) for side in sides)
-        against = None if variant.key == "final" else _against(calibration, values, final, sides[1])
-        found.append(against)
+        on_calibration, on_held_out = (_aligned(calibration, values, items) for items in split_parts)
+        differences.append(None if variant.key == "final" else _minus_final(calibration, values, final, split_parts[1]))
         rows.append(
             AblationRow(
                 variant.key,
                 variant.what,
-                tuple(one.criteria_id for one in variant.members),
+                tuple(criteria.criteria_id for criteria in variant.members),
                 on_calibration,
                 on_held_out,
                 first_look=variant.key == "without refinement" or variant.stepped,
@@ -207,13 +206,13 @@ def _result(calibration: Calibration, golden: GoldenSet, gathered: _Gathered) ->
         task=calibration.task,
         golden_digest=golden.digest,
         judge_spec=str(calibration.judge_state.get("spec", "")),
-        rows=_corrected(rows, found),
+        rows=_corrected(rows, differences),
         left_out=gathered.left_out,
         calibration_positions=calibration.split.calibration,
         n_held_out=len(plan.held_out),
         scores=scores,
-        calls=gathered.calls,
-        usage=gathered.usage,
+        calls=gathered.spent.calls,
+        usage=gathered.spent.usage,
         steps=gathered.steps,
     )
 
@@ -246,39 +245,39 @@ def _variant_scores(calibration: Calibration, golden: GoldenSet, gathered: _Gath
     return ScoreMatrix(keys, golden.item_ids, np.stack(rows), {key: why for key, why in unscored.items() if why})
 
 
-def _aligned(calibration: Calibration, values: FloatArray, side: LabelledItems) -> Alignment:
+def _aligned(calibration: Calibration, values: FloatArray, items: LabelledItems) -> Alignment:
     """As in the calibration's own report, so that the final judge's row equals it."""
     settings, measure = calibration.settings, calibration.held_out.measure
-    return align(values[side.positions], side, measure, resamples=settings.resamples, seed=[settings.seed, 9])
+    return align(values[items.positions], items, measure, resamples=settings.resamples, seed=[settings.seed, 9])
 
 
-def _against(calibration: Calibration, values: FloatArray, final: FloatArray, side: LabelledItems) -> Difference:
+def _minus_final(calibration: Calibration, values: FloatArray, final: FloatArray, items: LabelledItems) -> Difference:
     return paired_difference(
-        values[side.positions],
-        final[side.positions],
-        side,
+        values[items.positions],
+        final[items.positions],
+        items,
         calibration.held_out.measure,
         resamples=calibration.settings.resamples,
         seed=[calibration.settings.seed, 10],
     )
 
 
-def _corrected(rows: Sequence[AblationRow], found: Sequence[Difference | None]) -> tuple[AblationRow, ...]:
+def _corrected(rows: Sequence[AblationRow], differences: Sequence[Difference | None]) -> tuple[AblationRow, ...]:
     """The rows with their differences; Holm over those that have a p value."""
-    raised = holm([np.nan if one is None or one.p is None else one.p for one in found])
+    p_values = holm([np.nan if one is None or one.p is None else one.p for one in differences])
     return tuple(
         row
-        if one is None
+        if difference is None
         else replace(
             row,
-            difference=one.value,
-            interval=one.interval,
-            p=one.p,
-            p_holm=None if np.isnan(corrected) else float(corrected),
-            n=one.n,
-            reason=one.reason,
+            difference=difference.value,
+            interval=difference.interval,
+            p=difference.p,
+            p_holm=None if np.isnan(p_holm) else float(p_holm),
+            n=difference.n,
+            reason=difference.reason,
         )
-        for row, one, corrected in zip(rows, found, raised, strict=True)
+        for row, difference, p_holm in zip(rows, differences, p_values, strict=True)
     )
 
 
@@ -296,3 +295,61 @@ def _joined(parts: Sequence[ScoreMatrix]) -> ScoreMatrix:
 def _batches(positions: Sequence[int], n_criteria: int) -> list[tuple[int, ...]]:
     size = max(STEP_ITEMS, STEP_CALLS // n_criteria)
     return [tuple(positions[start : start + size]) for start in range(0, len(positions), size)]
+
+
+# ── evaluation steps: each set of criteria has its own, so each is scored by a judge of its own ──
+
+
+def steps_in_force(judge: Judge) -> str | None:
+    """The evaluation steps that `judge` scores with, "" for none; None for a judge that knows no such thing."""
+    from core.judging.llm import LLMJudge
+
+    return judge.sampling.steps if isinstance(judge, LLMJudge) else None
+
+
+def written_steps(asked: AskedJudge, criteria: Sequence[Criteria]) -> list[WrittenSteps]:
+    """Evaluation steps that the model writes for each of `criteria`, in their order.
+
+    JudgeError for a judge that is no LLM judge.
+    """
+    model = _language_model(asked.judge)
+    return [model.write_steps(asked.task, criterion.text) for criterion in criteria]
+
+
+def scored_by_steps(
+    asked: AskedJudge, criteria: Sequence[Criteria], steps: Sequence[str], positions: Sequence[int]
+) -> ScoreMatrix:
+    """Scores of each of `criteria`, following its own evaluation `steps` ("" is without), at `positions`."""
+    from core.judging.llm import LLMJudge
+
+    model = _language_model(asked.judge)
+    items = [asked.golden.items[position] for position in positions]
+    parts: list[ScoreMatrix] = []
+    for done, (criterion, text) in enumerate(zip(criteria, steps, strict=True)):
+        judge = LLMJudge(model.provider, model.model, spec=model.spec, sampling=replace(model.sampling, steps=text))
+
+        def advance(own: int, _: int, before: int = done * len(items)) -> None:
+            asked.progress.advance(before + own, len(criteria) * len(items))
+
+        parts.append(judge.score(asked.task, items, [criterion], on_progress=advance))
+    return _stacked(parts)
+
+
+def _language_model(judge: Judge) -> LLMJudge:
+    from core.judging.llm import LLMJudge
+
+    if not isinstance(judge, LLMJudge):
+        raise JudgeError(f"The judge {judge.spec} is no LLM judge: it knows no evaluation steps.")
+    return judge
+
+
+def _stacked(parts: Sequence[ScoreMatrix]) -> ScoreMatrix:
+    """Matrices of single criteria on the same items → one of all."""
+    return ScoreMatrix(
+        tuple(name for part in parts for name in part.criteria_ids),
+        parts[0].item_ids,
+        np.vstack([part.values for part in parts]),
+        {name: why for part in parts for name, why in part.unscored.items()},
+        sum(part.calls for part in parts),
+        sum((part.usage for part in parts), Usage()),
+    )

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from core.calibration.patterns import PATTERNS, Pattern, pattern_of
-from core.calibration.steps import Calibration, Candidate, Status
+from core.calibration.records import Calibration, Candidate, Status
 from core.errors import NotFoundError
 from core.records import (
     STATISTICS,
@@ -154,13 +154,13 @@ class Analyses:
 
 def analyse(calibration: Calibration, scope: Scope = "complete") -> Analyses:
     """All analyses of the candidates in `scope`; deterministic.  `calibration` alone is enough, no scores are read."""
-    found = pool(calibration, scope)
+    measured = pool(calibration, scope)
     seed = calibration.settings.seed
     return Analyses(
-        found,
-        by_size(found.places, np.random.default_rng([seed, 20])),
-        line_of([one.words for one in found.places], found.values),
-        by_pattern(found.places),
+        measured,
+        by_size(measured.places, np.random.default_rng([seed, 20])),
+        line_of([place.words for place in measured.places], measured.values),
+        by_pattern(measured.places),
     )
 
 
@@ -277,13 +277,13 @@ def _t_interval(values: FloatArray, minus: FloatArray | None = None, confidence:
     """Interval of the mean of `values`, or of its difference to that of `minus`; None with fewer than 2 on a side."""
     from scipy.special import stdtrit
 
-    sides = [values] if minus is None else [values, minus]
-    if any(side.size < 2 for side in sides):
+    samples = [values] if minus is None else [values, minus]
+    if any(sample.size < 2 for sample in samples):
         return None
-    squares = np.array([side.var(ddof=1) / side.size for side in sides])
+    squares = np.array([sample.var(ddof=1) / sample.size for sample in samples])
     if not squares.sum() > 0:
         return None
-    freedom = squares.sum() ** 2 / (squares**2 / np.array([side.size - 1 for side in sides])).sum()
+    freedom = squares.sum() ** 2 / (squares**2 / np.array([sample.size - 1 for sample in samples])).sum()
     reach = float(stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(squares.sum()))
     middle = float(values.mean() - (0.0 if minus is None else minus.mean()))
     return Interval(middle - reach, middle + reach, confidence, f"t({freedom:.3g}) over candidates")
@@ -314,12 +314,12 @@ def refinements(calibration: Calibration) -> tuple[Candidate, ...]:
     """Refinements scored on all calibration items whose parent is a candidate too, largest inner gain first."""
     n_items = len(calibration.split.calibration)
     complete = {one.criteria.criteria_id: one for one in calibration.candidates if one.calls == n_items}
-    found = [
+    refined = [
         one
         for one in complete.values()
         if one.criteria.provenance.origin == "refine" and one.criteria.provenance.parents[0] in complete
     ]
-    return tuple(sorted(found, key=lambda one: -np.inf if one.inner_gain is None else one.inner_gain, reverse=True))
+    return tuple(sorted(refined, key=lambda one: -np.inf if one.inner_gain is None else one.inner_gain, reverse=True))
 
 
 def case_study(
@@ -338,13 +338,13 @@ def case_study(
         raise NotFoundError(f"Criteria {criteria_id} are no refinement that was scored on all calibration items.")
     parents = {one.criteria.criteria_id: one.criteria for one in calibration.candidates}
     parent = parents[child.criteria.provenance.parents[0]]
-    side = LabelledItems.of(golden, calibration.task.aspect, calibration.split.calibration)
-    rows = {name: scores.values[k, side.positions] for k, name in enumerate(scores.criteria_ids)}
+    items = LabelledItems.of(golden, calibration.task.aspect, calibration.split.calibration)
+    rows = {name: scores.values[k, items.positions] for k, name in enumerate(scores.criteria_ids)}
     differences: dict[str, Difference] = {
         statistic: paired_difference(
             rows[child.criteria.criteria_id],
             rows[parent.criteria_id],
-            side,
+            items,
             Measure(statistic, calibration.calibration.level),
             resamples=calibration.settings.resamples,
             seed=[calibration.settings.seed, 22],
@@ -356,8 +356,8 @@ def case_study(
         child.criteria,
         child.status,
         child.inner_gain,
-        {name: found.b for name, found in differences.items()},
-        {name: found.a for name, found in differences.items()},
+        {name: difference.b for name, difference in differences.items()},
+        {name: difference.a for name, difference in differences.items()},
         differences,
         next(iter(differences.values())).n,
     )

@@ -15,15 +15,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
+
+from core.calibration.records import Estimate
 from core.calibration.revisit import Order, rung_calls, schedule
 from core.calibration.settings import CalibrationSettings
-from core.judging.base import DraftRequest, RefineRequest
+from core.data.labels_needed import ENOUGH, LEAST, few_labels
+from core.errors import AspectError
+from core.judging.base import DraftRequest, Judge, RefineRequest
+from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
 
 TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
 """Without refining, the dearest first: share of the drafts, share of the calibration sources they are ranked on."""
 REFINED_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25)
 """With refining: share of the drafts and of the refinements of each round."""
+
+CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
 
 Request = TypeVar("Request", DraftRequest, RefineRequest)
 
@@ -46,20 +54,10 @@ class WorkPlan:
     calls: int
 
 
-def finalists(settings: CalibrationSettings) -> int:
-    """How many criteria are scored to the end of a race."""
-    return max(settings.keep, settings.ensemble)
-
-
-def refined_asked(settings: CalibrationSettings) -> int:
-    """Refinements that the settings ask for in each round."""
-    return min(settings.keep, settings.plan.n_drafts) * settings.plan.n_refinements if settings.rounds else 0
-
-
-def plan_work(settings: CalibrationSettings, side: LabelledItems, n_held_out: int) -> WorkPlan:
-    """What the budget covers of a calibration on `side` (the calibration items); everything without a budget."""
-    costs = _Costs.of(settings, side, n_held_out)
-    whole = costs.plan(settings.plan.n_drafts, 1.0, settings.rounds, refined_asked(settings))
+def plan_work(settings: CalibrationSettings, items: LabelledItems, n_held_out: int) -> WorkPlan:
+    """What the budget covers of a calibration on `items` (the calibration items); everything without a budget."""
+    costs = _Costs.of(settings, items, n_held_out)
+    whole = costs.plan(settings.plan.n_drafts, 1.0, settings.rounds, settings.refinements)
     if settings.budget is None or whole.calls <= settings.budget:
         return whole
     costs = costs.affordable()
@@ -69,26 +67,26 @@ def plan_work(settings: CalibrationSettings, side: LabelledItems, n_held_out: in
     return costs.first_items_alone()
 
 
-def cut_words(plan: WorkPlan, settings: CalibrationSettings, side: LabelledItems, n_held_out: int) -> str:
+def cut_words(plan: WorkPlan, settings: CalibrationSettings, items: LabelledItems, n_held_out: int) -> str:
     """One sentence on what of the settings the budget covers, true before the start and after the end; "" for all."""
-    drafts, refined, costs = settings.plan.n_drafts, refined_asked(settings), _Costs.of(settings, side, n_held_out)
-    said = []
+    drafts, refined, costs = settings.plan.n_drafts, settings.refinements, _Costs.of(settings, items, n_held_out)
+    covered = []
     if plan.drafts < drafts:
-        said.append(f"{plan.drafts:,} of {drafts:,} drafts")
+        covered.append(f"{plan.drafts:,} of {drafts:,} drafts")
     if plan.drafts and plan.share < 1:
-        said.append(f"their ranking on {costs.order.up_to(plan.share):,} of {side.n:,} calibration items")
+        covered.append(f"their ranking on {costs.order.up_to(plan.share):,} of {items.n:,} calibration items")
     if settings.rounds and not plan.rounds:
-        said.append(f"no refining (it takes a budget of {min(one.calls for one in costs.refining()):,})")
+        covered.append(f"no refining (it takes a budget of {min(one.calls for one in costs.refining()):,})")
     elif plan.rounds < settings.rounds:
-        said.append(f"{plan.rounds} of {settings.rounds} rounds of refining")
+        covered.append(f"{plan.rounds} of {settings.rounds} rounds of refining")
     if plan.rounds and plan.refined < refined:
-        said.append(f"{plan.refined:,} of {refined:,} refinements a round")
+        covered.append(f"{plan.refined:,} of {refined:,} refinements a round")
     if plan.ensemble < settings.ensemble:
-        said.append(f"a final judge of {plan.ensemble} criteria, not {settings.ensemble}")
+        covered.append(f"a final judge of {plan.ensemble} criteria, not {settings.ensemble}")
     if plan.reserve < (plan.ensemble + 1) * n_held_out:
         least = 2 * n_held_out + costs.one_draft
-        said.append(f"not all {n_held_out:,} held-out items ({least:,} calls cover them)")
-    return f"The budget of {settings.budget:,} calls covers {'; '.join(said)}." if said else ""
+        covered.append(f"not all {n_held_out:,} held-out items ({least:,} calls cover them)")
+    return f"The budget of {settings.budget:,} calls covers {'; '.join(covered)}." if covered else ""
 
 
 def spread(requests: Sequence[Request], n: int) -> tuple[Request, ...]:
@@ -112,9 +110,9 @@ class _Costs:
     reserve: int
 
     @classmethod
-    def of(cls, settings: CalibrationSettings, side: LabelledItems, n_held_out: int) -> _Costs:
+    def of(cls, settings: CalibrationSettings, items: LabelledItems, n_held_out: int) -> _Costs:
         """With everything kept back that the report asks for."""
-        order, ensemble = Order(side.sources, settings.seed), settings.ensemble
+        order, ensemble = Order(items.sources, settings.seed), settings.ensemble
         return cls(settings, order, n_held_out, ensemble, (ensemble + 1) * n_held_out)
 
     @property
@@ -143,10 +141,10 @@ class _Costs:
     def refining(self) -> Iterator[WorkPlan]:
         """Plans with at least one round, the dearest first: drafts weigh more than further rounds."""
         asked, settings = self.settings.plan.n_drafts, self.settings
-        parents, least = min(settings.keep, asked), min(finalists(settings), asked)
+        parents, least = min(settings.keep, asked), min(settings.finalists, asked)
         for share in REFINED_SHARES if settings.rounds else ():
             drafts = max(math.ceil(share * asked), least)
-            refined = max(math.ceil(share * refined_asked(settings)), parents)
+            refined = max(math.ceil(share * settings.refinements), parents)
             for rounds in range(settings.rounds, 0, -1):
                 yield self.plan(drafts, 1.0, rounds, refined)
 
@@ -161,5 +159,42 @@ class _Costs:
         return self.plan(max(0, min(self.settings.plan.n_drafts, (left - first) // (first + 1))), 0.0)
 
     def _scoring(self, arms: int, share: float, reference: int) -> int:
-        rungs = schedule(self.settings, arms, finalists(self.settings), self.order, share)
-        return rung_calls(rungs, reference)
+        return rung_calls(schedule(self.settings, arms, self.order, share), reference)
+
+
+def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
+    """AspectError, with the way out, when the calibration labels are too few or all equal."""
+    labelled = golden.aspects[task.aspect].n_labelled
+    if items.n < LEAST:
+        raise AspectError(
+            f"aspect {task.aspect!r} has {labelled} labels, of which {items.n} fall on the calibration side; at least "
+            f"{LEAST} are needed there ({ENOUGH} are advised). Label more items or choose a larger calibration "
+            "share.",
+            file=golden.name,
+        )
+    if float(np.ptp(items.labels)) == 0.0:
+        raise AspectError(
+            f"all {items.n} calibration labels of aspect {task.aspect!r} equal {items.labels[0]:g}: nothing can "
+            "correlate with a constant. Choose another aspect, or label items on which people differ.",
+            file=golden.name,
+        )
+
+
+def estimate(golden: GoldenSet, task: Task, split: Split, settings: CalibrationSettings, judge: Judge) -> Estimate:
+    """The estimate for `judge`, prepared or not.  AspectError for labels that cannot rank anything."""
+    items = LabelledItems.of(golden, task.aspect, split.calibration)
+    require_usable(golden, task, items)
+    plan = plan_work(settings, items, len(split.held_out))
+    once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
+    share = plan.calls / max(1, once.calls)
+    cut = cut_words(plan, settings, items, len(split.held_out))
+    return Estimate(
+        calls=plan.calls,
+        prompt_tokens=None if once.prompt_tokens is None else round(once.prompt_tokens * share),
+        completion_tokens=None if once.completion_tokens is None else round(once.completion_tokens * share),
+        cost=None if once.cost is None else once.cost * share,
+        n_calibration=items.n,
+        n_held_out=len(split.held_out),
+        notes=tuple(note for note in (judge.notice, cut) if note),
+        few_labels=few_labels(items.n, refining=plan.rounds > 0),
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from core.calibration.settings import CalibrationSettings, Preset
+from core.calibration.settings import CalibrationSettings
 from core.judging.base import DraftBatch, DraftRequest, Exemplar
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
 
@@ -42,7 +43,7 @@ def draft_requests(
     The order runs over trials first, so that a budget that cuts the list short still leaves every size.
     `labels` (n,) belong to `positions` (n,) into `golden.items`.
     """
-    plan: Preset = settings.plan
+    plan = settings.plan
     requests: list[DraftRequest] = []
     for trial in range(plan.draft_trials):
         for size in plan.draft_sizes:
@@ -73,7 +74,7 @@ class Distinct:
 
 def distinct(batch: DraftBatch, known: Sequence[str] = ()) -> Distinct:
     """The usable, new criteria of a batch in order; `known` ids count as repetitions."""
-    seen, kept, problems = set(known), [], dict[str, int]()
+    seen, kept, problems = set(known), [], Counter[str]()
     for drafted in batch.drafted:
         if drafted.criteria is None:
             reason = drafted.problem or "no criteria in the reply"
@@ -83,5 +84,5 @@ def distinct(batch: DraftBatch, known: Sequence[str] = ()) -> Distinct:
             seen.add(drafted.criteria.criteria_id)
             kept.append(drafted.criteria)
             continue
-        problems[reason] = problems.get(reason, 0) + 1
+        problems[reason] += 1
     return Distinct(tuple(kept), problems)

@@ -51,21 +51,21 @@ def pattern_of(text: str, scale: Scale) -> Pattern:
     A rubric line opens with a number or a range within the scale ("5:", "Score 3 -", "A rating of 2", "4-5:"), on a
     line or in a sentence of its own.  A range over the whole scale only names the scale; a bare "3." numbers a list.
     """
-    marks = list(_marks(text, scale))
+    lines = list(_rubric_lines(text, scale))
     steps = _steps(scale)
-    covered = sum(any(low <= step_high and high >= step_low for low, high in marks) for step_low, step_high in steps)
-    return "specific" if len(marks) >= 2 and covered >= max(2, math.ceil(len(steps) / 2)) else "holistic"
+    covered = sum(any(low <= step_high and high >= step_low for low, high in lines) for step_low, step_high in steps)
+    return "specific" if len(lines) >= 2 and covered >= max(2, math.ceil(len(steps) / 2)) else "holistic"
 
 
-def _marks(text: str, scale: Scale) -> Iterator[tuple[float, float]]:
+def _rubric_lines(text: str, scale: Scale) -> Iterator[tuple[float, float]]:
     """(low, high) of the numbers that each rubric line of `text` is about."""
     for segment in _SEGMENT.split(text):
         line = re.sub(r"[*_`]", "", _DECORATION.sub("", segment))
-        found = next((hit for form in _FORMS if (hit := form.match(line))), None)
-        if found is None:
+        number = next((hit for form in _FORMS if (hit := form.match(line))), None)
+        if number is None:
             continue
-        low = _number(found["low"])
-        low, high = sorted((low, _number(found["high"]) if found["high"] else low))
+        low = _number(number["low"])
+        low, high = sorted((low, _number(number["high"]) if number["high"] else low))
         whole = low <= scale.low and high >= scale.high
         if scale.holds(low) and scale.holds(high) and not whole:
             yield low, high

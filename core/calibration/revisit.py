@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.calibration.asking import AskedJudge
-from core.calibration.board import Board
+from core.calibration.pool import AskedJudge, CandidatePool
+from core.calibration.records import Phase
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Phase
 from core.records import Criteria, IntArray
 
 RUNG_SHARES = (0.08, 0.2, 0.5, 1.0)  # of the calibration sources
@@ -79,13 +78,11 @@ def racing_rungs(n_arms: int, finalists: int, order: Order, share: float = 1.0) 
     return tuple(rungs)
 
 
-def schedule(
-    settings: CalibrationSettings, n_arms: int, finalists: int, order: Order, share: float = 1.0
-) -> tuple[Rung, ...]:
+def schedule(settings: CalibrationSettings, n_arms: int, order: Order, share: float = 1.0) -> tuple[Rung, ...]:
     """Racing's rungs, or one rung of everything for `full`, over the first `share` of the sources."""
     if settings.revisit == "full":
         return (Rung(n_arms, order.up_to(share)),)
-    return racing_rungs(n_arms, finalists, order, share)
+    return racing_rungs(n_arms, settings.finalists, order, share)
 
 
 def rung_calls(rungs: Sequence[Rung], n_reference: int = 0) -> int:
@@ -108,11 +105,10 @@ class Revisited:
 
 def revisit(
     asked: AskedJudge,
-    board: Board,
+    pool: CandidatePool,
     arms: Sequence[Criteria],
     order: Order,
     *,
-    finalists: int,
     phase: Phase,
     round_: int,
     share: float = 1.0,
@@ -122,28 +118,28 @@ def revisit(
     The baseline, while it is not scored everywhere, runs along without being ranked.  Before each rung the budget
     is asked: as many of the best arms go on as it covers; when it covers none, the rung before is the last.
     """
-    baseline = [e.criteria for e in board.entries.values() if e.status == "baseline" and not e.asked.all()]
+    baseline = [e.criteria for e in pool.entries.values() if e.status == "baseline" and not e.asked.all()]
     by_id = {one.criteria_id: one for one in (*arms, *baseline)}
     alive, done, cut = list(by_id)[: len(arms)], 0, False
-    for rung in schedule(board.settings, len(arms), finalists, order, share):
-        wanted = (board.ranked(alive) if done else alive)[: rung.arms]
-        survivors = wanted[: _affordable(board, rung.items - done, len(wanted), len(baseline))]
+    for rung in schedule(pool.settings, len(arms), order, share):
+        wanted = (pool.ranked(alive) if done else alive)[: rung.arms]
+        survivors = wanted[: _affordable(pool, rung.items - done, len(wanted), len(baseline))]
         cut = cut or len(survivors) < len(wanted)
         if not survivors:
             break
-        board.mark([i for i in alive if i not in survivors], "stopped")
+        pool.mark([i for i in alive if i not in survivors], "stopped")
         alive = survivors
         running = tuple(by_id[i] for i in [*alive, *(one.criteria_id for one in baseline)])
         for batch in order.batches(done, rung.items, len(running)):
-            positions = tuple(int(p) for p in board.side.positions[batch])
-            board.record(positions, asked.score(running, positions))
+            positions = tuple(int(p) for p in pool.items.positions[batch])
+            pool.record(positions, asked.score(running, positions))
             done += len(positions)
             message = f"{len(alive)} of {len(arms)} criteria scored on {done} items each"
-            asked.progress.publish(board.standing(phase, round_, message))
-    return Revisited(tuple(board.ranked(alive)) if done else (), done, cut)
+            asked.progress.publish(pool.standing(phase, round_, message))
+    return Revisited(tuple(pool.ranked(alive)) if done else (), done, cut)
 
 
-def _affordable(board: Board, items: int, arms: int, n_baseline: int) -> int:
+def _affordable(pool: CandidatePool, items: int, arms: int, n_baseline: int) -> int:
     """How many of `arms` the budget lets go on for `items` more items each, the baseline beside them."""
-    left = board.meter.left()
+    left = pool.budget.left()
     return arms if left is None else max(0, min(arms, left // items - n_baseline))

@@ -8,19 +8,19 @@ that item's source.  Held-out items are not touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.calibration.asking import AskedJudge
-from core.calibration.draft import distinct, request_seed
-from core.calibration.refine import Folds, most_misaligned
+from core.calibration.draft import distinct
+from core.calibration.pool import AskedJudge, CallBudget
+from core.calibration.refine import Folds, Refiner, most_misaligned
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.errors import UsageError
-from core.judging.base import Misaligned, RefineRequest
+from core.judging.base import RefineRequest
 from core.progress import Stage
-from core.records import Criteria, FloatArray, IntArray, Level, Measure, Provenance, Split, Usage
+from core.records import Criteria, FloatArray, IntArray, Level, Measure, Split, Usage
 from core.stats import Difference, LabelledItems, paired_difference
 
 SCORE_BATCH = 40
@@ -87,12 +87,12 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
         return work.result((), {"no item on which judge and people part": len(parents)})
     work.publish("refine", f"asking for {len(requests)} proposals")
     batch = judge.refine(requests)
-    work.spend(batch.calls, batch.usage)
-    found = distinct(batch, known=tuple(parent.criteria_id for parent in parents))
-    children = work.score(found.criteria, "scoring the proposals")
-    proposals = [work.proposal(child, scored, children) for child in found.criteria]
+    work.budget.spend(batch.calls, batch.usage)
+    new = distinct(batch, known=tuple(parent.criteria_id for parent in parents))
+    children = work.score(new.criteria, "scoring the proposals")
+    proposals = [work.proposal(child, scored, children) for child in new.criteria]
     work.publish("done", "done")
-    return work.result(tuple(sorted(proposals, key=_gain, reverse=True)), found.problems)
+    return work.result(proposals, new.problems)
 
 
 class _Round:
@@ -100,16 +100,17 @@ class _Round:
 
     def __init__(self, judge: AskedJudge, split: Split, chosen: CalibrationSettings, asked: RoundAsked) -> None:
         self.judge, self.golden = judge, judge.golden
-        self.chosen, self.asked, self.settings = chosen, asked, asked.settings
-        self.side = LabelledItems.of(judge.golden, judge.task.aspect, split.calibration)
-        self.level: Level = chosen.level or self.side.usual_level
+        self.chosen, self.settings = chosen, asked.settings
+        self.number, self.n_parents = asked.number, len(asked.parents)
+        self.items = LabelledItems.of(judge.golden, judge.task.aspect, split.calibration)
+        self.level: Level = chosen.level or self.items.usual_level
         self.picks = self._places(asked.picks)
         self.folds = self._folds()
-        self.calls, self.usage = 0, Usage()
+        self.budget = CallBudget(asked.settings.budget)
         self.notes: list[str] = []
 
     def _places(self, picks: Sequence[int]) -> IntArray:
-        place = {int(position): k for k, position in enumerate(self.side.positions)}
+        place = {int(position): k for k, position in enumerate(self.items.positions)}
         strange = [position for position in picks if position not in place]
         if strange:
             names = ", ".join(self.golden.items[p].item_id for p in strange[:3] if 0 <= p < len(self.golden.items))
@@ -121,10 +122,10 @@ class _Round:
 
     def _folds(self) -> Folds:
         """The calibration's own folds, the sources of hand-picked items moved to the side that is looked at."""
-        folds = Folds.of(self.side, self.chosen)
+        folds = Folds.of(self.items, self.chosen)
         if not self.picks.size:
             return folds
-        shown = np.isin(self.side.sources[folds.inner], np.unique(self.side.sources[self.picks]))
+        shown = np.isin(self.items.sources[folds.inner], np.unique(self.items.sources[self.picks]))
         if shown.all():
             raise UsageError(
                 "The picked items are of all sources that could test a proposal. Pick fewer, or from fewer sources."
@@ -133,53 +134,40 @@ class _Round:
 
     def score(self, criteria: tuple[Criteria, ...], message: str) -> dict[str, FloatArray]:
         """Criteria id → (n_calibration,) scores, gathered batch by batch."""
-        values = {one.criteria_id: np.full(self.side.n, np.nan) for one in criteria}
-        for start in range(0, self.side.n if criteria else 0, SCORE_BATCH):
-            positions = tuple(int(p) for p in self.side.positions[start : start + SCORE_BATCH])
-            self.publish("revisit", f"{message}: {start} of {self.side.n} items")
+        values = {one.criteria_id: np.full(self.items.n, np.nan) for one in criteria}
+        for start in range(0, self.items.n if criteria else 0, SCORE_BATCH):
+            positions = tuple(int(p) for p in self.items.positions[start : start + SCORE_BATCH])
+            self.publish("revisit", f"{message}: {start} of {self.items.n} items")
             matrix = self.judge.score(criteria, positions)
-            self.spend(matrix.calls, matrix.usage)
+            self.budget.spend(matrix.calls, matrix.usage)
             for name, row in zip(matrix.criteria_ids, matrix.values, strict=True):
                 values[name][start : start + len(positions)] = row
         return values
 
     def requests(self, parent: Criteria, scores: FloatArray, rank: int) -> list[RefineRequest]:
         """Refinements of one parent: the picks, or a sample of its most misaligned items outside the inner fold."""
-        pool = self.picks
+        pool, asked = self.picks, self.settings
         if not pool.size:
             train = self.folds.train
-            pool = train[most_misaligned(scores[train], self.side.labels[train], self.chosen)]
+            pool = train[most_misaligned(scores[train], self.items.labels[train], self.chosen)]
         pool = pool[~np.isnan(scores[pool])]
-        made: list[RefineRequest] = []
-        how, number = self.settings, self.asked.number
-        for trial in range(how.trials):
-            for size in dict.fromkeys(min(size, len(pool)) for size in how.sizes) if len(pool) else ():
-                rng = np.random.default_rng([how.seed, 5, number, rank, size, trial])
-                shown = tuple(self._misaligned(k, scores) for k in rng.choice(pool, size=size, replace=False))
-                ids = tuple(one.item.item_id for one in shown)
-                made += [
-                    RefineRequest(
-                        criteria=parent,
-                        misaligned=shown,
-                        temperature=how.temperature,
-                        max_tokens=how.max_tokens,
-                        seed=request_seed(how.seed, 5, number, rank, size, trial, sample),
-                        provenance=Provenance("refine", number, (parent.criteria_id,), ids, size, trial, sample),
-                        operations=how.operations,
-                    )
-                    for sample in range(how.samples)
-                ]
-        return made
-
-    def _misaligned(self, place: int, scores: FloatArray) -> Misaligned:
-        item = self.golden.items[int(self.side.positions[place])]
-        return Misaligned(item, float(self.side.labels[place]), float(scores[place]))
+        sizes = tuple(dict.fromkeys(min(size, len(pool)) for size in asked.sizes))
+        refiner = Refiner(
+            *(self.golden, self.items, asked.seed, 5, self.number, asked.samples, asked.temperature, asked.max_tokens),
+            operations=asked.operations,
+        )
+        return [
+            request
+            for trial in range(asked.trials)
+            for request in refiner.requests(parent, rank, scores, pool, sizes=sizes, trial=trial)
+        ]
 
     def affordable(self, requests: list[RefineRequest]) -> list[RefineRequest]:
         """As many requests as the budget covers, each with the scoring of what comes back, taken in turns."""
-        if self.settings.budget is None:
+        left = self.budget.left()
+        if left is None:
             return requests
-        n = max(0, self.settings.budget - self.calls) // (1 + self.side.n)
+        n = left // (1 + self.items.n)
         if n < len(requests):
             self.notes.append(f"The budget of {self.settings.budget} calls covers {n} of {len(requests)} proposals.")
         order = sorted(range(len(requests)), key=lambda k: (requests[k].provenance.trial, requests[k].provenance.size))
@@ -190,34 +178,33 @@ class _Round:
     ) -> Proposal:
         parent_id = child.provenance.parents[0]
         new, old = children[child.criteria_id], parents[parent_id]
-        whole = self._difference(new, old, np.arange(self.side.n))
-        inner = self._difference(new, old, self.folds.inner)
+        whole, inner = (
+            paired_difference(
+                new[places],
+                old[places],
+                self.items.take(places),
+                Measure(self.chosen.statistic, self.level),
+                resamples=self.chosen.resamples,
+                seed=[self.settings.seed, 6],
+            )
+            for places in (np.arange(self.items.n), self.folds.inner)
+        )
         return Proposal(child, parent_id, whole, inner)
 
-    def _difference(self, new: FloatArray, old: FloatArray, places: IntArray) -> Difference:
-        return paired_difference(
-            new[places],
-            old[places],
-            self.side.take(places),
-            Measure(self.chosen.statistic, self.level),
-            resamples=self.chosen.resamples,
-            seed=[self.settings.seed, 6],
-        )
-
-    def spend(self, calls: int, usage: Usage) -> None:
-        self.calls, self.usage = self.calls + calls, self.usage + usage
-
     def publish(self, phase: str, message: str) -> None:
-        expected = self.calls if phase == "done" else max(self.calls, self.expected)
-        self.judge.progress.publish(Stage(phase, message, self.calls, expected, self.usage))
+        spent = self.budget.calls
+        most = round_calls(self.items.n, self.n_parents, self.settings)  # if every proposal is another text
+        expected = spent if phase == "done" else max(spent, most)
+        self.judge.progress.publish(Stage(phase, message, spent, expected, self.budget.usage))
 
-    @property
-    def expected(self) -> int:
-        """Calls if every proposal asked for is another text."""
-        return round_calls(self.side.n, len(self.asked.parents), self.settings)
+    def result(self, proposals: Iterable[Proposal], problems: Mapping[str, int]) -> RoundResult:
+        """The largest difference on the inner fold first."""
 
-    def result(self, proposals: tuple[Proposal, ...], problems: Mapping[str, int]) -> RoundResult:
-        return RoundResult(proposals, self.calls, self.usage, dict(problems), tuple(self.notes))
+        def gain(proposal: Proposal) -> float:
+            return -np.inf if proposal.inner.value is None else proposal.inner.value
+
+        ranked = sorted(proposals, key=gain, reverse=True)
+        return RoundResult(tuple(ranked), self.budget.calls, self.budget.usage, dict(problems), tuple(self.notes))
 
 
 def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:
@@ -236,7 +223,3 @@ def require_affordable(n_calibration: int, n_parents: int, settings: RoundSettin
             f"and one proposal on {n_calibration:,} calibration items takes {least:,} calls. Raise the budget or "
             "refine fewer criteria."
         )
-
-
-def _gain(proposal: Proposal) -> float:
-    return -np.inf if proposal.inner.value is None else proposal.inner.value

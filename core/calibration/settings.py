@@ -107,6 +107,16 @@ class CalibrationSettings:
     def plan(self) -> Preset:
         return PRESETS[self.preset]
 
+    @property
+    def finalists(self) -> int:
+        """How many criteria are scored to the end of a race."""
+        return max(self.keep, self.ensemble)
+
+    @property
+    def refinements(self) -> int:
+        """Refinements asked for in each round."""
+        return min(self.keep, self.plan.n_drafts) * self.plan.n_refinements if self.rounds else 0
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 

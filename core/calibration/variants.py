@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.errors import UsageError
 from core.records import Criteria, FloatArray, GoldenSet, Provenance, ScoreMatrix, Unscored
 
@@ -28,7 +28,7 @@ STEPPED: tuple[VariantKey, ...] = ("with evaluation steps", "without evaluation 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to judge: the mean over `members`; `what` says in a plain sentence how it differs from the final judge."""
+    """A way to judge: the mean over `members`; `what` says how it differs from the final judge."""
 
     key: VariantKey
     members: tuple[Criteria, ...]
@@ -72,16 +72,16 @@ def plan_of(
         )
     variants = [Variant("final", calibration.chosen, "The calibrated judge as it is handed out.")]
     left_out: dict[str, str] = {}
-    for found in (
+    for candidate in (
         _without_criteria(calibration),
         _without_refinement(calibration),
         _single_best(calibration),
         _other_steps(calibration, writes_steps=writes_steps, has_steps=has_steps, wanted=with_steps),
     ):
-        if isinstance(found, Variant):
-            variants.append(found)
+        if isinstance(candidate, Variant):
+            variants.append(candidate)
         else:
-            left_out[found.key] = found.reason
+            left_out[candidate.key] = candidate.reason
     used = set(_reported(calibration, golden))
     return Plan(
         tuple(variants),

@@ -22,7 +22,7 @@ from core.cli.progress import calls_shown
 from core.cli.words import alignment_line, tell
 
 if TYPE_CHECKING:
-    from core.calibration.steps import Estimate
+    from core.calibration.records import Estimate
 
 commands = typer.Typer(add_completion=False)
 

@@ -14,7 +14,7 @@ from core.cli.words import in_words, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.calibration.steps import Calibration, Standing
+    from core.calibration.records import Calibration, LeaderboardSnapshot
 
 commands = typer.Typer(add_completion=False)
 _ROOT = Path(__file__).parents[2]
@@ -84,7 +84,7 @@ def _replay(as_json: bool) -> None:
     tell(body, as_json, lambda _: _words_of(result))
 
 
-def _ranking(now: Standing) -> Any:
+def _ranking(now: LeaderboardSnapshot) -> Any:
     from rich.table import Table
 
     table = Table(title=f"{now.message} · {now.calls:,} of about {now.calls_expected:,} calls", expand=False)

@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.calibration.asking import AskedJudge
 from core.calibration.loop import calibration
+from core.calibration.pool import AskedJudge
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.errors import ProviderError
 from core.judging.llm import LLMJudge

@@ -76,26 +76,26 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
         raise UsageError(f"--fall must lie between 0 and 1; {fall:g} came.")
     if now.measure != then.measure:
         return _undefined(f"the judge file tells {then.measure}, not {now.measure}", alpha, fall)
-    sides = []
-    for name, one in (("now", now), ("in the judge file", then)):
-        if one.value is None:
-            return _undefined(f"{name}: {one.reason or 'the alignment is undefined'}", alpha, fall)
-        if one.interval is None:
+    estimates = []
+    for name, alignment in (("now", now), ("in the judge file", then)):
+        if alignment.value is None:
+            return _undefined(f"{name}: {alignment.reason or 'the alignment is undefined'}", alpha, fall)
+        if alignment.interval is None:
             return _undefined(f"{name}: the alignment has no interval (fewer than 2 sources)", alpha, fall)
-        sides.append(_Side.of(one.value, one.interval))
-    ours, theirs = sides
-    known = [one.interval.n_sources for one in (now, then) if one.interval and one.interval.n_sources is not None]
-    few = TOO_FEW if any(n < LEAST_SOURCES for n in known) else ""
+        estimates.append(_Estimate.of(alignment.value, alignment.interval))
+    current, earlier = estimates
+    source_counts = [alignment.interval.n_sources for alignment in (now, then) if alignment.interval]
+    few = TOO_FEW if any(n is not None and n < LEAST_SOURCES for n in source_counts) else ""
     q = _quantile(1.0 - alpha)
-    low, high = _limits(ours, theirs, q)
+    low, high = _limits(current, earlier, q)
     method = f"from the intervals of both (MOVER); {now.n} items now, {then.n} then"
     interval = Interval(low, high, 1.0 - 2.0 * alpha, method)
     return Change(
-        ours.value - theirs.value,
+        current.value - earlier.value,
         interval,
-        None if few else _p_fallen(ours, theirs),
-        _detectable(ours, theirs, alpha),
-        _needed(ours, theirs, now.n, fall=fall, alpha=alpha),
+        None if few else _p_fallen(current, earlier),
+        _detectable(current, earlier, alpha),
+        _needed(current, earlier, now.n, fall=fall, alpha=alpha),
         fall,
         alpha,
         p_reason=few,
@@ -103,7 +103,7 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _Estimate:
     """A value with the widths of its interval on Fisher's scale, a standard normal quantile of 1 wide."""
 
     value: float
@@ -111,7 +111,7 @@ class _Side:
     above: float
 
     @classmethod
-    def of(cls, value: float, interval: Interval) -> _Side:
+    def of(cls, value: float, interval: Interval) -> _Estimate:
         q = _Q95 if interval.confidence == 0.95 else _quantile(0.5 + interval.confidence / 2.0)
         middle = _z(value)
         return cls(value, max(middle - _z(interval.low), 0.0) / q, max(_z(interval.high) - middle, 0.0) / q)
@@ -127,21 +127,21 @@ class _Side:
         return math.tanh(_z(self.value) + q * self.above)
 
 
-def _limits(ours: _Side, theirs: _Side, q: float) -> tuple[float, float]:
-    """Ends of the interval of ours − theirs whose sides have the normal quantile `q`."""
-    value = ours.value - theirs.value
-    down = math.hypot(ours.value - ours.low(q), theirs.high(q) - theirs.value)
-    up = math.hypot(ours.high(q) - ours.value, theirs.value - theirs.low(q))
+def _limits(current: _Estimate, earlier: _Estimate, q: float) -> tuple[float, float]:
+    """Ends of the interval of current − earlier whose sides have the normal quantile `q`."""
+    value = current.value - earlier.value
+    down = math.hypot(current.value - current.low(q), earlier.high(q) - earlier.value)
+    up = math.hypot(current.high(q) - current.value, earlier.value - earlier.low(q))
     return value - down, value + up
 
 
-def _p_fallen(ours: _Side, theirs: _Side) -> float:
+def _p_fallen(current: _Estimate, earlier: _Estimate) -> float:
     """The level at which an end of the interval lies at 0, by halving; ends move outwards as q grows."""
-    fallen = ours.value < theirs.value
+    fallen = current.value < earlier.value
     inner, outer = 0.0, _WIDEST
     for _ in range(60):
         q = (inner + outer) / 2.0
-        low, high = _limits(ours, theirs, q)
+        low, high = _limits(current, earlier, q)
         if (high < 0.0) if fallen else (low > 0.0):
             inner = q
         else:
@@ -150,18 +150,18 @@ def _p_fallen(ours: _Side, theirs: _Side) -> float:
     return tail if fallen else 1.0 - tail
 
 
-def _detectable(ours: _Side, theirs: _Side, alpha: float) -> float:
-    reach = (_quantile(1.0 - alpha) + _quantile(POWER)) * math.hypot(ours.error, theirs.error)
-    return theirs.value - math.tanh(_z(theirs.value) - reach)
+def _detectable(current: _Estimate, earlier: _Estimate, alpha: float) -> float:
+    reach = (_quantile(1.0 - alpha) + _quantile(POWER)) * math.hypot(current.error, earlier.error)
+    return earlier.value - math.tanh(_z(earlier.value) - reach)
 
 
-def _needed(ours: _Side, theirs: _Side, n: int, *, fall: float, alpha: float) -> int | None:
+def _needed(current: _Estimate, earlier: _Estimate, n: int, *, fall: float, alpha: float) -> int | None:
     """Items that tell a fall of `fall`; None where the exported figure is too loose, or the fall leaves [-1, 1]."""
-    if theirs.value - fall <= -_EDGE or ours.error == 0.0:
+    if earlier.value - fall <= -_EDGE or current.error == 0.0:
         return None
-    reach = _z(theirs.value) - _z(theirs.value - fall)
-    room = (reach / (_quantile(1.0 - alpha) + _quantile(POWER))) ** 2 - theirs.error**2
-    return math.ceil(n * ours.error**2 / room) if room > 0 else None
+    reach = _z(earlier.value) - _z(earlier.value - fall)
+    room = (reach / (_quantile(1.0 - alpha) + _quantile(POWER))) ** 2 - earlier.error**2
+    return math.ceil(n * current.error**2 / room) if room > 0 else None
 
 
 def _undefined(reason: str, alpha: float, fall: float) -> Change:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from core.data.texts import text_digest
+from core.data.texts import KnownTexts, text_digest
 from core.drift.change import change_between
-from core.drift.newer import newer_items
-from core.drift.outcome import Recheck, decided, in_words
-from core.drift.shift import shift_between
-from core.errors import JudgeError, UsageError
+from core.drift.outcome import Recheck, decided, in_words, shift_between
+from core.errors import GoldenError, JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
@@ -26,6 +25,14 @@ from core.stats import Difference, LabelledItems
 Against = Literal["no criteria", "nothing"]
 NO_CRITERIA: Against = "no criteria"
 NOTHING: Against = "nothing"
+
+Why = Literal["calibration", "held_out", "old", "repeated"]
+_WORDS: Mapping[Why, str] = {
+    "calibration": "{n:,} served to choose the judge",
+    "held_out": "{n:,} to evaluate it",
+    "old": "{n:,} had a label in the older golden set",
+    "repeated": "{n:,} repeat another text of the same system",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ def recheck(
 ) -> Recheck:
     """Has the alignment of `judge` (a judge file, or loaded) fallen on the newer labels of `golden`?
 
-    Newer are the labelled items whose texts the file does not name (`core.drift.newer`), whatever they are called;
+    Newer are the labelled items whose texts the file does not name (`core.drift.recheck`), whatever they are called;
     the others are left out and counted.  `verdicts` are the judge's scores where they are there already, else the
     newer items are scored now.  `before` are earlier verdicts of this judge: tested pairwise on the common items, of
     those it was calibrated with only the held-out ones.  `old` is the golden set it was calibrated on: what had a label
@@ -73,13 +80,13 @@ def recheck(
         task_of(golden, aspect)
         newer = newer_items(loaded.card, golden, aspect, old)
         wanted = newer.used if before is None else np.union1d(newer.used, newer.evaluated_on)
-        found = _scores(loaded, golden, wanted) if verdicts is None else verdicts
+        scores = _scores(loaded, golden, wanted) if verdicts is None else verdicts
         other, name = _other(loaded, golden, newer.used, against, replies)
         return recheck_scores(
             loaded.card,
             golden,
             aspect,
-            found,
+            scores,
             before=before,
             old=old,
             against=other,
@@ -111,15 +118,15 @@ def recheck_scores(
     task_of(golden, aspect)
     newer = newer_items(card, golden, aspect, old)
     used = newer.used
-    said = [*notes, *_other_aspect(card, aspect), *([newer.words] if newer.words else [])]
-    chosen: dict[str, Any] = {
+    remarks = (*notes, *_other_aspect(card, aspect), *([newer.words] if newer.words else []))
+    measure: dict[str, Any] = {
         "statistic": asked.statistic or then.statistic,
         "level": asked.level or (then.level if asked.statistic in (None, then.statistic) else None),
         "bootstrap": asked.bootstrap,
         "seed": asked.seed,
     }
     table = _only(golden, scores, used, aspect)
-    now = align(golden, table, aspect, **chosen)
+    now = align(golden, table, aspect, **measure)
     change = change_between(now, then, alpha=asked.alpha, fall=asked.fall)
     decision = decided(change)
     common = np.union1d(used, newer.evaluated_on)
@@ -136,16 +143,16 @@ def recheck_scores(
         in_words(decision, change, now),
         used.size,
         newer.left_out,
-        compare(golden, table, beside, aspect, **chosen).difference if beside else None,
+        compare(golden, table, beside, aspect, **measure).difference if beside else None,
         against_name if beside else "",
-        None if before is None else _before(golden, scores, before, aspect, common, chosen=chosen, old=old),
+        None if before is None else _before(golden, scores, before, aspect, common, measure=measure, old=old),
         None
         if old is None or aspect not in old.aspects
         else shift_between("labels", old.labels(aspect), golden.labels(aspect)[used]),
         None
         if before is None
         else shift_between("scores", list(_by_id(golden, before, aspect).values()), list(table.values())),
-        tuple(said),
+        remarks,
     )
 
 
@@ -156,8 +163,8 @@ def _spec(card: Mapping[str, Any]) -> str:
 
 def exported_alignment(card: Mapping[str, Any]) -> Alignment:
     """The held-out alignment that a judge file tells.  JudgeError where there is none."""
-    told = card.get("alignment") or {}
-    body = told if "statistic" in told else told.get("held_out") or {}
+    alignment = card.get("alignment") or {}
+    body = alignment if "statistic" in alignment else alignment.get("held_out") or {}
     try:
         ends = body["interval"]
         return Alignment(
@@ -224,7 +231,7 @@ def _before(
     aspect: str,
     common: IntArray,
     *,
-    chosen: Mapping[str, Any],
+    measure: Mapping[str, Any],
     old: GoldenSet | None,
 ) -> Difference | None:
     """Now minus before on those of the labelled items at `common` that both scored; None without two of them.
@@ -243,11 +250,93 @@ def _before(
     ]
     if len(positions) < 2:
         return None
-    level = chosen["level"] or LabelledItems.of(golden, aspect, positions).usual_level
+    level = measure["level"] or LabelledItems.of(golden, aspect, positions).usual_level
     a, b = ({names[k]: side[names[k]] for k in positions} for side in (now, then))
-    return compare(golden, a, b, aspect, **{**chosen, "level": level}).difference
+    return compare(golden, a, b, aspect, **{**measure, "level": level}).difference
 
 
 def _other_aspect(card: Mapping[str, Any], aspect: str) -> list[str]:
     own = str((card.get("task") or {}).get("aspect") or card.get("aspect") or aspect)
     return [] if own == aspect else [f"The judge was calibrated on {own!r}; the labels are those of {aspect!r}."]
+
+
+# ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Newer:
+    """Positions of the labelled items that are newer (`used`) and of those that the judge was evaluated on.
+
+    `left_out` counts the labelled items that are no part of `used`, by reason.
+    """
+
+    used: IntArray
+    evaluated_on: IntArray
+    left_out: Mapping[str, int]
+
+    @property
+    def words(self) -> str:
+        """One sentence on what was left out and why; empty where nothing was."""
+        n = sum(self.left_out.values())
+        if not n:
+            return ""
+        return (
+            f"{n:,} of {n + self.used.size:,} labelled items are left out, recognised by their texts, not their ids: "
+            f"{_reasons(self.left_out)}."
+        )
+
+
+def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: GoldenSet | None = None) -> Newer:
+    """The labelled items of `golden` whose texts are new to the judge of `card` (the content of its file).
+
+    Items whose text had a label in `old` are no newer ones either; a text that stands several times for one system
+    counts once.  GoldenError when no item is left.
+    """
+    known = _known(card, aspect, old)
+    labelled = np.flatnonzero(~np.isnan(golden.labels(aspect))).tolist()
+    if not labelled:
+        raise GoldenError(f"there are no newer labels of {aspect!r}: no item has a label.", file=golden.name)
+    seen: set[tuple[str, str]] = set()
+    reasons: dict[int, Why] = {}
+    for k in labelled:
+        item = golden.items[k]
+        digest = text_digest(item)
+        if digest in known:
+            reasons[k] = known[digest]
+        elif (digest, item.system_id) in seen:
+            reasons[k] = "repeated"
+        seen.add((digest, item.system_id))
+    left_out = Counter(reasons.values())
+    counts: dict[str, int] = {why: left_out[why] for why in _WORDS if left_out[why]}
+    used = [k for k in labelled if k not in reasons]
+    if not used:
+        raise GoldenError(
+            f"there are no newer labels of {aspect!r}. Of its {len(labelled):,} labelled items, recognised by their "
+            f"texts, not their ids, {_reasons(counts)}. Label other items, and recheck on those.",
+            file=golden.name,
+        )
+    evaluated_on = [k for k, why in reasons.items() if why == "held_out"]
+    return Newer(np.array(used, dtype=np.intp), np.array(evaluated_on, dtype=np.intp), counts)
+
+
+def _known(card: Mapping[str, Any], aspect: str, old: GoldenSet | None) -> dict[str, Why]:
+    """Digest → why it is no newer text; what served to choose outweighs the rest."""
+    known: dict[str, Why] = {}
+    if old is not None and aspect in old.aspects:
+        values = old.aspects[aspect].values
+        known |= {text_digest(old.items[k]): "old" for k, value in enumerate(values) if value is not None}
+    texts = list(_known_texts(card))
+    known |= {digest: "held_out" for judge_texts in texts for digest in judge_texts.held_out}
+    return known | {digest: "calibration" for judge_texts in texts for digest in judge_texts.calibration}
+
+
+def _known_texts(card: Mapping[str, Any]) -> Iterator[KnownTexts]:
+    """The texts of the file, and of the judge files inside a fused one."""
+    yield KnownTexts.from_json(card["texts"])
+    for part in card.get("parts", ()):
+        if part.get("judge") is not None:
+            yield KnownTexts.from_json(part["judge"]["texts"])
+
+
+def _reasons(left_out: Mapping[str, int]) -> str:
+    return ", ".join(words.format(n=left_out[why]) for why, words in _WORDS.items() if why in left_out)

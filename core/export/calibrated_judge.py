@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from core.calibration.report import ensemble_scores
+from core.calibration.pool import ensemble_scores
 from core.errors import AuthError, GoldenError
 from core.export.documents import judge_document
 from core.export.loaded import LoadedJudge, Metrics

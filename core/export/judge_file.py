@@ -20,7 +20,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 import yaml
 
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.export.documents import FORMATS, VERSION, Kind, check_card
 from core.export.judge_reading import digest_of, with_leaves
 from core.export.judge_secrets import without_secrets

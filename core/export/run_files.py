@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from core.calibration.steps import Calibration, Candidate
+from core.calibration.records import Calibration, Candidate
 from core.export.calibrated_judge import joined_verdicts, with_reasons
 from core.export.judge_file import Known, gain_entry, judge_yaml
 from core.export.verdicts import verdict_row

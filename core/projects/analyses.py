@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses, ByPattern, BySize, CaseStudy, Line, Place, Scope, Trend
-from core.calibration.steps import Candidate, Estimate
+from core.calibration.records import Candidate, Estimate
 from core.errors import JobError
 from core.kept import WITH_RESULT, Run
 from core.projects.access import requires
@@ -96,7 +96,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 
     Raises what the start would.
     """
-    from core.calibration.evaluation_steps import steps_in_force
+    from core.calibration.ablate import steps_in_force
     from core.calibration.variants import Known, plan_of
     from core.judging.registry import restore_judge
 

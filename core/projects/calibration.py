@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration, Estimate
 from core.errors import JobError, UsageError
 from core.kept import WITH_RESULT, CriteriaAlignment, Run
 from core.projects.access import requires
@@ -60,7 +60,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     Raises what the start would: AspectError for labels that cannot rank anything, JudgeError for a judge that
     cannot be made, NotFoundError for an unknown golden set.
     """
-    from core.calibration.estimate import estimate as estimate_of
+    from core.calibration.budget import estimate as estimate_of
     from core.judging.registry import make_judge
 
     golden = store.goldens.load(request.golden_id)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.calibration.ablate import Ablation
+from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.rounds import RoundResult
-from core.calibration.steps import Calibration, Standing
 from core.comparison.styles.records import GridSnapshot, StylesRequest, StylesView
 from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
@@ -54,7 +54,7 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "calibration": Kind(CalibrationRequest, Calibration, run_calibration, {SNAPSHOT: Standing}),
+    "calibration": Kind(CalibrationRequest, Calibration, run_calibration, {SNAPSHOT: LeaderboardSnapshot}),
     "rescore": Kind(RescoreRequest, RescoreResult, run_rescore),
     "round": Kind(RoundRequest, RoundResult, run_round),
     "ablation": Kind(AblationRequest, Ablation, run_ablation),
@@ -103,7 +103,7 @@ class RunDetail(Run):
     """
 
     request: RunRequest = field(kw_only=True)
-    standing: Standing | None = None
+    standing: LeaderboardSnapshot | None = None
     outcome: object | None = None
 
     @property
@@ -137,7 +137,7 @@ def run_view(store: Store, run_id: str) -> RunDetail:
     return RunDetail(
         **vars(run),
         request=unpack(kind.request, run.request_json),
-        standing=store.results.read(run_id, SNAPSHOT, Standing) if run.kind == "calibration" else None,
+        standing=store.results.read(run_id, SNAPSHOT, LeaderboardSnapshot) if run.kind == "calibration" else None,
         outcome=store.results.read(run_id, RESULT, kind.result),
     )
 

@@ -78,7 +78,7 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
     a calibration without a result, UsageError for one of another project, a golden set without labels on the aspect,
     or a `fall` or `alpha` that is no such number, GoldenError where none of the labels is newer than the judge.
     """
-    from core.drift.newer import newer_items
+    from core.drift.recheck import newer_items
     from core.export import judge_card
 
     store.projects.get(request.project_id)
@@ -103,8 +103,7 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 
 def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
-    from core.drift.newer import newer_items
-    from core.drift.recheck import Asked, recheck_scores
+    from core.drift.recheck import Asked, newer_items, recheck_scores
     from core.export import final_verdicts, judge_card
     from core.judge_loading import restored
 

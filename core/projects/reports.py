@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.errors import JobError
 from core.kept import CriteriaAlignment, Run
 from core.projects.access import requires

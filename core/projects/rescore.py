@@ -19,7 +19,7 @@ from core.settings import Settings
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.calibration.asking import AskedJudge
+    from core.calibration.pool import AskedJudge
     from core.calibration.settings import CalibrationSettings
     from core.projects.work import RunWork
     from core.stats import Difference, LabelledItems

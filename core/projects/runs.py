@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.errors import JobError
 from core.jobs.launch import ensure_worker
 from core.kept import RunKind, RunRequest, Worker

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from core.calibration.asking import AskedJudge
+from core.calibration.pool import AskedJudge
 from core.jobs.progress import RunProgress
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.judging.registry import Gate, make_judge, restore_judge

@@ -18,7 +18,7 @@ from core.records import Alignment, Origin, Scale, Usage, content_digest
 from core.version import VERSION
 
 if TYPE_CHECKING:
-    from core.calibration.steps import Calibration
+    from core.calibration.records import Calibration
     from core.kept import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
     from core.projects.rounds import ProposalState

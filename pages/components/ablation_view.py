@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.calibration.steps import Estimate
+from core.calibration.records import Estimate
 from core.errors import ConcordError
 from core.kept import Run
 from core.projects.analyses import Ablation, AblationRequest, AblationRow

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.calibration.steps import Candidate
+from core.calibration.records import Candidate
 from core.errors import ConcordError
 from core.kept import GoldenSummary, Run
 from core.projects.analyses import Analyses, CaseStudy, Scope

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core.calibration.steps import Calibration, Candidate, Standing
+from core.calibration.records import Calibration, Candidate, LeaderboardSnapshot
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.records import Alignment, AspectLabels, GoldenSet
@@ -45,7 +45,7 @@ class _StandingFigures:
     race: Figure | None
 
 
-def place_standing(view: RunDetail, standing: Standing) -> None:
+def place_standing(view: RunDetail, standing: LeaderboardSnapshot) -> None:
     """Every candidate with its interval beside the best-so-far curve."""
     drawn = _standing_figures(view.run_id, view.version, view, standing)
     left, right = st.columns(2, gap="medium")
@@ -61,7 +61,7 @@ def place_standing(view: RunDetail, standing: Standing) -> None:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _standing_figures(run_id: str, version: int, _view: RunDetail, _standing: Standing) -> _StandingFigures:
+def _standing_figures(run_id: str, version: int, _view: RunDetail, _standing: LeaderboardSnapshot) -> _StandingFigures:
     """Figures are dear to build (plotly checks every property), so a version of a run gets them once."""
     candidates = _standing.candidates
     measure, baseline = measure_of(candidates), baseline_of(candidates)

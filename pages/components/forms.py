@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from core.calibration.records import Estimate
 from core.calibration.settings import PRESETS, CalibrationSettings, RevisitMode, SplitKind
-from core.calibration.steps import Estimate
 from core.errors import ConcordError
 from core.kept import GoldenSummary
 from core.projects.calibration import CalibrationRequest

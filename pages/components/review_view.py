@@ -10,7 +10,7 @@ from typing import Literal
 import streamlit as st
 
 from core import projects
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.errors import ConcordError
 from core.kept import CriteriaEntry
 from core.report.figures import describe, measure_name

@@ -7,7 +7,7 @@ from typing import Literal
 import streamlit as st
 
 from core import projects
-from core.calibration.steps import Calibration, Candidate, Standing
+from core.calibration.records import Calibration, Candidate, LeaderboardSnapshot
 from core.errors import ConcordError
 from core.kept import Run, RunStatus
 from core.projects.kinds import RunDetail
@@ -91,7 +91,7 @@ def draw_status(page: Opened, view: Run) -> None:
         st.warning("No worker is alive yet: the run waits and then goes on. See Runs.", icon=":material/hourglass:")
 
 
-def draw_standing(view: RunDetail, standing: Standing) -> None:
+def draw_standing(view: RunDetail, standing: LeaderboardSnapshot) -> None:
     """The ranking, the text of the picked candidate, and both figures."""
     known = next((c.alignment for c in standing.candidates if c.alignment is not None), None)
     heading = tables.measure_heading(known)

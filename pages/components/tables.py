@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from core.calibration.steps import Candidate
+from core.calibration.records import Candidate
 from core.data.columns import Mapping
 from core.kept import CriteriaAlignment, CriteriaEntry, GoldenItem, GoldenSummary, Run
 from core.projects.items import ItemScore

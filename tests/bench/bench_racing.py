@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import core  # noqa: E402
-from core.calibration.steps import Calibration  # noqa: E402
+from core.calibration.records import Calibration  # noqa: E402
 from core.records import GoldenSet  # noqa: E402
 
 CLOSE = 0.02

@@ -17,8 +17,8 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 
 from core import projects
+from core.calibration.records import BestSoFar, Calibration, Candidate, Estimate, LeaderboardSnapshot, WorkDone
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import BestSoFar, Calibration, Candidate, Estimate, Standing, WorkDone
 from core.data import Table, load_golden, read_upload
 from core.data.labels_needed import few_labels
 from core.data.texts import KnownTexts
@@ -128,9 +128,9 @@ class World:
         ranked = [Candidate(draft(i), status, aligned(0.6 - i / 100), calls=40) for i in range(n)]
         return (*ranked, Candidate(self.baseline, "baseline", aligned(0.2), calls=80))
 
-    def standing(self, candidates: tuple[Candidate, ...]) -> Standing:
+    def standing(self, candidates: tuple[Candidate, ...]) -> LeaderboardSnapshot:
         curve = (BestSoFar(100, 0.4, "a"), BestSoFar(300, 0.6, "b"))
-        return Standing("revisit", 0, "heat 2 of 4", 600, 3000, candidates, curve, Usage(600, 20))
+        return LeaderboardSnapshot("revisit", 0, "heat 2 of 4", 600, 3000, candidates, curve, Usage(600, 20))
 
     def calibration(self, candidates: tuple[Candidate, ...], **changes: Any) -> Calibration:
         scores = ScoreMatrix(("final",), ("i0-0",), np.array([[3.0]]))

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from core.calibration.asking import AskedJudge
 from core.calibration.loop import calibration
+from core.calibration.pool import AskedJudge
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.data import split_sources
 from core.judging.base import (
     CallEstimate,

@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.calibration.ablate import Ablation, AblationRow, ablate, ablation
-from core.calibration.asking import AskedJudge
-from core.calibration.evaluation_steps import scored_by_steps, steps_in_force, written_steps
+from core.calibration.ablate import (
+    Ablation,
+    AblationRow,
+    ablate,
+    ablation,
+    scored_by_steps,
+    steps_in_force,
+    written_steps,
+)
+from core.calibration.pool import AskedJudge
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.calibration.variants import Known, plan_of
 from core.errors import JudgeError, UsageError
 from core.judging.llm import LLMJudge, Sampling, WrittenSteps

@@ -22,8 +22,8 @@ from core.calibration.analyse import (
     refinements,
     trend_of,
 )
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.errors import NotFoundError
 from core.records import GoldenSet, ScoreMatrix
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.calibration.asking import AskedJudge
 from core.calibration.budget import plan_work
 from core.calibration.loop import calibration
+from core.calibration.pool import AskedJudge
+from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration, Standing
 from core.data import split_sources
 from core.errors import AspectError
 from core.progress import SILENT, Shown
@@ -23,7 +23,7 @@ QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=50)
 
 
 def calibrate(
-    golden: GoldenSet, judge: Any, settings: CalibrationSettings, seen: list[Standing] | None = None
+    golden: GoldenSet, judge: Any, settings: CalibrationSettings, seen: list[LeaderboardSnapshot] | None = None
 ) -> Calibration:
     task = Task("quality", "single", golden.aspects["quality"].scale)
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
@@ -111,7 +111,7 @@ def test_budget_is_never_passed_and_ends_in_order(golden: GoldenSet, make_judge:
 
 def test_expected_calls_match_what_happens(golden: GoldenSet, make_judge: type[Any]) -> None:
     settings = CalibrationSettings(preset="quick", rounds=0, resamples=0)
-    seen: list[Standing] = []
+    seen: list[LeaderboardSnapshot] = []
     result = calibrate(golden, make_judge(), settings, seen)
     assert {standing.calls_expected for standing in seen} == {result.calls}
     assert [s.calls for s in seen] == sorted(s.calls for s in seen)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.calibration.asking import AskedJudge
+from core.calibration.pool import AskedJudge
 from core.calibration.refine import Folds
 from core.calibration.rounds import RoundAsked, RoundResult, refinement_round, round_calls
 from core.calibration.settings import CalibrationSettings, RoundSettings

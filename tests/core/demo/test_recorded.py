@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.calibrated import calibrate
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.data import load_golden
 from core.demo import recorded
 from core.errors import ProviderError

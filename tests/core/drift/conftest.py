@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import core
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.export import judge_yaml
 from core.records import AspectLabels, GoldenSet
 

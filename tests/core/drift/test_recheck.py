@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import core
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.drift.outcome import Recheck
 from core.drift.recheck import NO_CRITERIA, Asked, exported_alignment, recheck_scores
 from core.errors import GoldenError, JudgeError

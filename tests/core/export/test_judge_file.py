@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from core import CalibrationSettings, calibrate, ceiling, load_judge
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.data import load_golden
 from core.errors import ConcordError, JudgeError
 from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run

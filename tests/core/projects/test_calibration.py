@@ -17,8 +17,8 @@ import yaml
 
 import core
 from core import projects
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.kept import FINISHED
 from core.projects.calibration import CalibrationRequest

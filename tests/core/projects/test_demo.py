@@ -10,7 +10,7 @@ import pytest
 
 from core import projects
 from core.calibrated import calibrate
-from core.calibration.steps import Calibration
+from core.calibration.records import Calibration
 from core.data import load_golden
 from core.demo import build, recorded
 from core.drift.recheck import recheck

@@ -14,8 +14,8 @@ import pytest
 
 from core import projects
 from core.__main__ import main
+from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import Calibration
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.projects.calibration import CalibrationRequest

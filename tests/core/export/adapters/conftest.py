@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from core.calibration.steps import WorkDone
+from core.calibration.records import WorkDone
 from core.data.texts import KnownTexts
 from core.export.adapters import adapter
 from core.export.documents import VERSION

@@ -1,4 +1,4 @@
-"""The board: what every candidate scored on the calibration side, who stands where, and what was spent."""
+"""The candidate pool: the judge asked, what every candidate scored on the calibration items, and what was spent."""
 
 from __future__ import annotations
 
@@ -7,19 +7,44 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from core.calibration.records import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
 from core.calibration.settings import CalibrationSettings
-from core.calibration.steps import BestSoFar, Candidate, Phase, Standing, Status, TracePoint
-from core.records import Alignment, Criteria, FloatArray, Level, Measure, ScoreMatrix, Unscored, Usage
+from core.judging.base import DraftBatch, DraftRequest, Judge, RefineRequest
+from core.progress import SILENT, Progress
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, Level, Measure, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align_each, paired_difference
 
 INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 
 
-@dataclass
-class Meter:
-    """Counts calls against the budget.  `reserve` is kept back for the report on held-out."""
+@dataclass(frozen=True)
+class AskedJudge:
+    """What calibrations, rounds and ablations ask; a worker's own kind keeps the answers too."""
 
-    budget: int | None
+    judge: Judge
+    golden: GoldenSet
+    task: Task
+    progress: Progress = SILENT
+
+    def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
+        """New criteria from labelled exemplars."""
+        return self.judge.draft(self.task, requests)
+
+    def refine(self, requests: Sequence[RefineRequest]) -> DraftBatch:
+        """Criteria made better by what they got wrong."""
+        return self.judge.refine(self.task, requests)
+
+    def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
+        """Scores of all `criteria` on the items at `positions` (into `GoldenSet.items`)."""
+        items = [self.golden.items[position] for position in positions]
+        return self.judge.score(self.task, items, criteria, on_progress=self.progress.advance)
+
+
+@dataclass
+class CallBudget:
+    """Calls counted against a `limit` (None: no limit).  `reserve` is kept back for the report on held-out."""
+
+    limit: int | None = None
     reserve: int = 0
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -30,18 +55,14 @@ class Meter:
 
     def left(self, *, with_reserve: bool = False) -> int | None:
         """Calls left, None without a budget; the reserve is kept back unless asked for."""
-        if self.budget is None:
+        if self.limit is None:
             return None
-        return max(0, self.budget - self.calls - (0 if with_reserve else self.reserve))
-
-    def affords(self, calls: int) -> bool:
-        left = self.left()
-        return left is None or calls <= left
+        return max(0, self.limit - self.calls - (0 if with_reserve else self.reserve))
 
 
 @dataclass
 class Entry:
-    """A candidate's own column: `values` (n_calibration,) with NaN, `asked` which items were scored."""
+    """A candidate: `values` (n_calibration,), NaN = no score, and in `asked` which items were scored."""
 
     criteria: Criteria
     values: FloatArray
@@ -58,27 +79,27 @@ class Entry:
         return Candidate(self.criteria, self.status, self.alignment, calls, self.inner_gain, tuple(self.trace))
 
     def follow(self) -> None:
-        """Add where it stands now to its trace, once for every number of items scored."""
+        """Add its alignment now to its trace, once for every number of items scored."""
         items = int(self.asked.sum())
         if self.alignment is not None and (not self.trace or self.trace[-1].items < items):
             self.trace.append(TracePoint(items, self.alignment.value))
 
 
-class Board:
+class CandidatePool:
     """Mutable state of one calibration; everything that leaves it is a frozen record."""
 
-    def __init__(self, side: LabelledItems, settings: CalibrationSettings, level: Level, meter: Meter) -> None:
-        self.side, self.settings, self.level, self.meter = side, settings, level, meter
+    def __init__(self, items: LabelledItems, settings: CalibrationSettings, level: Level, budget: CallBudget) -> None:
+        self.items, self.settings, self.level, self.budget = items, settings, level, budget
         self.measure = Measure(settings.statistic, level)
         self.entries: dict[str, Entry] = {}
         self.curve: list[BestSoFar] = []
         self.unscored: dict[str, dict[str, Unscored]] = {}
         self.calls_expected = 0
         self.rounds_done = 0
-        self._place = {int(position): i for i, position in enumerate(side.positions)}
+        self._place = {int(position): i for i, position in enumerate(items.positions)}
 
     def add(self, criteria: Iterable[Criteria], status: Status = "waiting") -> None:
-        n = self.side.n
+        n = self.items.n
         for one in criteria:
             self.entries.setdefault(
                 one.criteria_id, Entry(one, np.full(n, np.nan), np.zeros(n, dtype=np.bool_), status)
@@ -98,16 +119,16 @@ class Board:
 
     def take(self, matrix: ScoreMatrix) -> None:
         """Count a batch's calls, and keep why scores are missing (criteria id → item id → Unscored)."""
-        self.meter.spend(matrix.calls, matrix.usage)
+        self.budget.spend(matrix.calls, matrix.usage)
         for criteria_id, rows in matrix.unscored.items():
             self.unscored.setdefault(criteria_id, {}).update({one.item_id: one for one in rows})
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
-        """Item id → why there is no score, the first of `ids` that tells counting."""
-        found: dict[str, Unscored] = {}
+        """Item id → why there is no score, from the first of `ids` that has a reason."""
+        reasons: dict[str, Unscored] = {}
         for criteria_id in ids:
-            found = self.unscored.get(criteria_id, {}) | found
-        return found
+            reasons = self.unscored.get(criteria_id, {}) | reasons
+        return reasons
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
         for criteria_id in ids:
@@ -123,20 +144,20 @@ class Board:
         resamples = self.settings.resamples if final else min(self.settings.resamples, INTERIM_RESAMPLES)
         for entries in groups.values():
             asked = entries[0].asked
-            aligned = self.align(np.stack([e.values[asked] for e in entries]), self.side.take(asked), resamples)
+            aligned = self.align(np.stack([e.values[asked] for e in entries]), self.items.take(asked), resamples)
             for entry, alignment in zip(entries, aligned, strict=True):
                 entry.alignment, entry.stale, entry.interim = alignment, False, not final
                 entry.follow()
 
-    def align(self, scores: FloatArray, side: LabelledItems, resamples: int | None = None) -> list[Alignment]:
-        """Alignments of `scores` (k, n) with people on `side`, with intervals when `resamples` > 0."""
+    def align(self, scores: FloatArray, items: LabelledItems, resamples: int | None = None) -> list[Alignment]:
+        """Alignments of `scores` (k, n) with people on `items`, with intervals when `resamples` > 0."""
         count = self.settings.resamples if resamples is None else resamples
-        return align_each(scores, side, self.measure, resamples=count, seed=[self.settings.seed, 9])
+        return align_each(scores, items, self.measure, resamples=count, seed=[self.settings.seed, 9])
 
-    def difference(self, one: FloatArray, other: FloatArray, side: LabelledItems) -> Difference:
-        """Alignment of `one` minus that of `other`, (n,) each, on the items of `side` that both scored."""
-        settings = self.settings
-        return paired_difference(one, other, side, self.measure, resamples=settings.resamples, seed=[settings.seed, 10])
+    def difference(self, one: FloatArray, other: FloatArray, items: LabelledItems) -> Difference:
+        """Alignment of `one` minus that of `other`, (n,) each, on those of `items` that both scored."""
+        resamples, seed = self.settings.resamples, [self.settings.seed, 10]
+        return paired_difference(one, other, items, self.measure, resamples=resamples, seed=seed)
 
     def value(self, criteria_id: str) -> float:
         """The alignment on what was scored so far, minus infinity when undefined: the ranking key."""
@@ -154,7 +175,7 @@ class Board:
         """Add a point to the best-so-far curve when the best of `ids` (all complete) beats the last point."""
         best = self.ranked(ids)[:1]
         if best and np.isfinite(self.value(best[0])):
-            point = BestSoFar(self.meter.calls, self.value(best[0]), best[0])
+            point = BestSoFar(self.budget.calls, self.value(best[0]), best[0])
             if not self.curve or point.value > self.curve[-1].value:
                 self.curve.append(point)
 
@@ -168,15 +189,24 @@ class Board:
         entries = sorted(self.entries.items(), key=lambda pair: (tier[pair[1].status], -self.value(pair[0])))
         return tuple(entry.as_candidate() for _, entry in entries)
 
-    def standing(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> Standing:
+    def standing(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> LeaderboardSnapshot:
         self.refresh(final=final)
-        return Standing(
+        return LeaderboardSnapshot(
             phase=phase,
             round=round_,
             message=message,
-            calls=self.meter.calls,
-            calls_expected=max(self.calls_expected, self.meter.calls),
+            calls=self.budget.calls,
+            calls_expected=max(self.calls_expected, self.budget.calls),
             candidates=self.candidates(),
             curve=tuple(self.curve),
-            usage=self.meter.usage,
+            usage=self.budget.usage,
         )
+
+
+def ensemble_scores(values: FloatArray) -> FloatArray:
+    """(n_items,) mean over criteria (k, n_items) of the scores that are there; NaN where there is none."""
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    count = known.sum(axis=0)
+    mean: FloatArray = np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
+    return mean

@@ -51,7 +51,7 @@ class BestSoFar:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LeaderboardSnapshot:
     """A snapshot for the live leaderboard; `candidates` are ranked, best first, the baseline among them."""
 
     phase: Phase

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.drift.shift import shift_between
+from core.drift.outcome import shift_between
 
 VALUES = st.lists(st.floats(-5, 5), min_size=2, max_size=30)
 
