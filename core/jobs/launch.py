@@ -16,10 +16,9 @@ import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import ClassVar
+from typing import IO, ClassVar
 
 from core.errors import JobError
-from core.jobs.filelock import FileLock
 from core.private import make_private
 from core.settings import Settings
 
@@ -127,7 +126,7 @@ def _start(settings: Settings) -> None:
     except OSError as error:
         raise JobError(f"The worker process cannot be started: {error.strerror}.") from error
     before = (*_Child.earlier, *([_Child.process] if _Child.process is not None else []))
-    _Child.earlier = tuple(one for one in before if one.poll() is None)  # held until they end, so that they are reaped
+    _Child.earlier = tuple(older for older in before if older.poll() is None)  # held until they end, to be reaped
     _Child.process, _Child.home, _Child.started = child, settings.home, time.monotonic()
 
 
@@ -143,3 +142,52 @@ def settings_from_json(text: str) -> Settings:
     prices = body.pop("prices")
     body |= {"home": Path(body["home"]), "remote_code": tuple(body["remote_code"])}
     return Settings(**body | {"prices": Path(prices) if prices else None})
+
+
+# ── a lock that the operating system lets go when its holder dies, however it dies ───────────────────────────────
+
+
+class FileLock:
+    """Whole-file lock, one holder among all processes of this machine.  Not inherited by child processes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock now; False when another process has it."""
+        make_private(self._path.parent)
+        file = self._path.open("a+b")
+        if not _lock(file):
+            file.close()
+            return False
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Let go.  Safe to call without holding it."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: IO[bytes]) -> bool:
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

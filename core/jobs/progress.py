@@ -107,10 +107,10 @@ class RunProgress:
         if self._worker_stops.is_set():
             self._stop = LostRunError("This worker stops; the next one goes on.")
             return
-        asked = self._store.runs.must_stop(self._run_id, self._attempt)
-        if asked == "cancelled":
+        reason = self._store.runs.must_stop(self._run_id, self._attempt)
+        if reason == "cancelled":
             self._stop = CancelledRunError("A person cancelled the run. What was paid for is kept.")
-        elif asked == "lost":
+        elif reason == "lost":
             self._stop = LostRunError("Another worker has the run.")
 
     def _write(self) -> None:

@@ -3,7 +3,7 @@
 ``python -m core worker`` runs one until it is told to stop (SIGTERM, Ctrl-C).  The app starts one by itself
 (`core.jobs.launch`), which ends when there is nothing to do and nobody watches.  Several hosts may run one each on
 the same Postgres; each needs its own `CONCORD_WORKER_ID` (default: the host's name).  A worker on a machine with a
-GPU takes the runs that want one (`core.jobs.routing`); `CONCORD_CAPABILITIES` overrides what it finds.
+GPU takes the runs that want one (`core.jobs.queue`); `CONCORD_CAPABILITIES` overrides what it finds.
 
 Stopping at any moment, kill -9 included, loses nothing: runs in progress go on with the next worker.
 It listens on no port.
@@ -23,8 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 from core.errors import ConcordError, JobError
-from core.jobs.filelock import FileLock
-from core.jobs.launch import lock_file, settings_from_json, watch_file
+from core.jobs.launch import FileLock, lock_file, settings_from_json, watch_file
 from core.jobs.queue import Queue
 from core.private import owner_only, secure_home
 from core.projects.kinds import do_run, wants_of

@@ -92,7 +92,7 @@ def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
 
 
 class Blocks(Protocol):
-    """Where texts are kept by key (`core.store.blocks`, `Folder`)."""
+    """Where texts are kept by key (`core.store.replies`, `Folder`)."""
 
     def get(self, key: str) -> str | None: ...
 

@@ -8,7 +8,7 @@ NotFoundError; every error raised on purpose is a ConcordError.
 """
 
 from core.jobs.launch import ensure_worker
-from core.projects.adjudication import adjudicate, decisions, freeze_labels, harvest, replaced_labels
+from core.projects.access import list_events, list_people, log_csv, log_page
 from core.projects.analyses import (
     analyse_candidates,
     case_study,
@@ -19,11 +19,37 @@ from core.projects.analyses import (
 )
 from core.projects.calibration import calibrations_of, estimate, judge_adapters, judge_file, start_calibration
 from core.projects.consent import allow_endpoint, endpoints_of_project, endpoints_of_run
-from core.projects.criteria import get_criteria, list_criteria, save_edit
+from core.projects.criteria import (
+    add_comment,
+    copy_criteria,
+    draft_of,
+    drop_draft,
+    get_criteria,
+    keep_draft,
+    list_criteria,
+    list_reviews,
+    merge_criteria,
+    others_drafting,
+    review_of,
+    save_edit,
+    set_lock,
+    set_state,
+    settle_comment,
+)
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome
-from core.projects.fusion import compare_fusions, fuse_judges, fused_file, keep_fusion, kept_fusion
-from core.projects.goldens import add_golden, get_golden, golden_page, list_goldens, load_golden_set, read_upload
-from core.projects.items import explain_item, item_changes, item_scores
+from core.projects.fusion import (
+    compare_fusions,
+    estimate_fusion,
+    fuse_judges,
+    fused_file,
+    keep_fusion,
+    kept_fusion,
+    list_plans,
+    propose_plan,
+    save_plan,
+    start_fusion,
+)
+from core.projects.items import explain_item, item_changes, item_scores, list_triage, save_triage
 from core.projects.judges import (
     add_judge,
     get_judge,
@@ -37,10 +63,15 @@ from core.projects.judges import (
 )
 from core.projects.kinds import list_runs, run_view
 from core.projects.labelling import (
+    adjudicate,
+    decisions,
     earlier_labels,
+    freeze_labels,
     get_pass,
+    harvest,
     list_passes,
     others_said,
+    replaced_labels,
     save_comment,
     save_label,
     sit_down,
@@ -61,37 +92,28 @@ from core.projects.meetings import (
     suggest_agenda,
 )
 from core.projects.metrics import start_metrics
-from core.projects.model_fusion import estimate_fusion, list_plans, propose_plan, save_plan, start_fusion
-from core.projects.people import list_events, list_people, log_csv, log_page
 from core.projects.project_list import (
+    add_golden,
     create_project,
     ensure_sample_project,
     find_project,
+    get_golden,
     get_project,
+    golden_page,
+    list_goldens,
     list_projects,
+    load_golden_set,
     open_store,
+    read_upload,
 )
 from core.projects.recheck import list_rechecks, start_recheck
 from core.projects.repeval import estimate_repeval, start_repeval
 from core.projects.reports import report
 from core.projects.rescore import start_rescore
-from core.projects.reviews import (
-    add_comment,
-    copy_criteria,
-    draft_of,
-    drop_draft,
-    keep_draft,
-    list_reviews,
-    merge_criteria,
-    others_drafting,
-    review_of,
-    set_lock,
-    set_state,
-    settle_comment,
-)
 from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
 from core.projects.runs import (
     cancel_run,
+    list_openings,
     list_workers,
     load_calibration,
     load_scores,
@@ -101,6 +123,5 @@ from core.projects.runs import (
 )
 from core.projects.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
 from core.projects.transfer import export_project, import_project, preview_project, preview_upload
-from core.projects.triage import list_openings, list_triage, save_triage
 
 __all__ = [name for name, task in list(globals().items()) if callable(task)]

@@ -1,4 +1,4 @@
-"""Who may do what: every task says the least role it needs, and every change is written to the log with its author.
+"""Who may do what, and the log of what they did: every task says the least role it needs, and every change is logged.
 
 Roles, and that somebody at a screen has a name, are checked here, below the screens: a button that is off is a
 courtesy, not a lock.
@@ -7,13 +7,16 @@ courtesy, not a lock.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from core.errors import AccessError
 from core.people import Role
-from core.review.log import Action
+from core.review.kinds import KINDS
+from core.review.log import Action, Entry, LogPage
+from core.spreadsheets import csv_text
 from core.store.store import Store
 
 P = ParamSpec("P")
@@ -69,7 +72,51 @@ def _project(store: Store, arguments: Mapping[str, Any], result: object) -> str 
     if isinstance(named := arguments.get("project_id"), str):
         return named
     for holder in (arguments.get("request"), result):
-        if isinstance(found := getattr(holder, "project_id", None), str):
-            return found
+        if isinstance(project_id := getattr(holder, "project_id", None), str):
+            return project_id
     run_id = arguments.get("run_id")
     return store.runs.get(run_id).project_id if isinstance(run_id, str) else None
+
+
+# ── the log, to read and to take away ────────────────────────────────────────────────────────────────────────────
+
+
+@requires("viewer")
+def list_events(store: Store, project_id: str, kind: str | None = None, subject: str | None = None) -> list[Entry]:
+    """The project's log, oldest first; of one kind or about one thing when named."""
+    return store.events.all(project_id, Entry if kind is None else KINDS[kind], subject)
+
+
+@requires("viewer")
+def log_page(
+    store: Store,
+    project_id: str,
+    *,
+    actor: str | None = None,
+    kind: str | None = None,
+    offset: int = 0,
+    limit: int = 50,
+) -> LogPage:
+    """Up to `limit` entries of the log from `offset` on, newest first; of one person ("": nobody said) or kind."""
+    return store.events.page(project_id, actor=actor, kind=kind, offset=offset, limit=limit)
+
+
+@requires("viewer")
+def list_people(store: Store, project_id: str) -> list[str]:
+    """The names under which somebody labelled or did something in the project, in the order of the alphabet."""
+    names = {*store.events.occurring(project_id)[0], *store.labels.raters(project_id)} - {""}
+    return sorted(names, key=lambda name: (name.casefold(), name))
+
+
+@requires("admin")
+def log_csv(store: Store, project_id: str) -> str:
+    """The whole log as CSV, one entry a row; no cell can be taken for a formula."""
+    header = ("number", "at", "actor", "role", "kind", "subject", "what", "details")
+    rows = (
+        (
+            *(entry.number, entry.at.isoformat(timespec="seconds"), entry.actor, entry.role, entry.kind, entry.subject),
+            *(entry.sentence, json.dumps(dict(entry.body), ensure_ascii=False, sort_keys=True)),
+        )
+        for entry in list_events(store, project_id)
+    )
+    return csv_text(header, rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses, ByPattern, BySize, CaseStudy, Line, Place, Scope, Trend
@@ -12,14 +11,11 @@ from core.errors import JobError
 from core.kept import WITH_RESULT, Run
 from core.projects.access import requires
 from core.projects.consent import gate_of
-from core.projects.runs import load_calibration, load_scores, require_judge, start_run
+from core.projects.runs import RunWork, load_calibration, load_scores, require_judge, start_run
 from core.records import JudgeScores
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.store import Store
-
-if TYPE_CHECKING:
-    from core.projects.work import RunWork
 
 __all__ = [  # with the records that screens, which do not reach into the algorithms, take from here
     "Ablation",

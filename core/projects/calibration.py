@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,12 @@ import numpy as np
 
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
-from core.errors import JobError, UsageError
+from core.errors import JobError
 from core.kept import WITH_RESULT, CriteriaAlignment, Run
 from core.projects.access import requires
-from core.projects.criteria import list_criteria
-from core.projects.goldens import require_aspect
-from core.projects.reviews import list_reviews
-from core.projects.runs import judge_run, load_calibration, start_run
-from core.projects.triage import list_openings
+from core.projects.criteria import list_criteria, list_reviews
+from core.projects.project_list import require_aspect
+from core.projects.runs import RunWork, judge_run, list_openings, load_calibration, refuse_password, start_run
 from core.records import GoldenSet, JudgeScores, Scale, ScoreMatrix, Split, Task
 from core.settings import Settings
 from core.store.codec import unpack
@@ -25,7 +22,6 @@ from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.export.adapters import Adapter
-    from core.projects.work import RunWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +75,7 @@ def start_calibration(store: Store, settings: Settings, request: CalibrationRequ
     NotFoundError for an unknown project or golden set or a golden set without that aspect; UsageError for a judge whose
     URL holds a password.
     """
-    if re.search(r"://[^/\s]*@", request.judge_spec):  # specs are stored and shown
-        raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
+    refuse_password(request.judge_spec)
     store.projects.get(request.project_id)
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
     return start_run(

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from core.errors import ConsentError, UsageError
-from core.kept import Run, moment
+from core.kept import Run
 from core.projects.access import requires
 from core.review.log import Action
 from core.settings import Settings
@@ -112,8 +112,8 @@ def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
         for project_id in imported:
             said = store.consents.all(project_id).get(base_url)
             if said is None:
-                models = ", ".join(one.models[0] for one in _asked(store, settings, project_id, _specs_of(store, run))
-                                   if one.endpoint == base_url)  # fmt: skip
+                endpoints = _asked(store, settings, project_id, _specs_of(store, run))
+                models = ", ".join(asked.models[0] for asked in endpoints if asked.endpoint == base_url)
                 raise ConsentError(REFUSED.format(endpoint=base_url, models=models or "its model"), base_url)
             key = key if said.with_key else None
         return key
@@ -125,18 +125,18 @@ def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
 
 def require_consent(store: Store, settings: Settings, run_id: str) -> None:
     """ConsentError where this run, or one with its judge, would ask an endpoint that nobody here has allowed."""
-    for one in endpoints_of_run(store, settings, run_id):
-        if not one.allowed:
-            raise ConsentError(REFUSED.format(endpoint=one.endpoint, models=", ".join(one.models)), one.endpoint)
+    for asked in endpoints_of_run(store, settings, run_id):
+        if not asked.allowed:
+            raise ConsentError(REFUSED.format(endpoint=asked.endpoint, models=", ".join(asked.models)), asked.endpoint)
 
 
 def allow_named(store: Store, settings: Settings, project_id: str, spec: str) -> None:
     """Whoever types a judge into a form of an imported project and presses Start has allowed its endpoint."""
     if store.projects.get(project_id).imported_at is None:
         return
-    for one in _asked(store, settings, project_id, [spec]):
-        if not one.with_key:
-            allow_endpoint(store, settings, project_id, one.endpoint, with_key=True)
+    for asked in _asked(store, settings, project_id, [spec]):
+        if not asked.with_key:
+            allow_endpoint(store, settings, project_id, asked.endpoint, with_key=True)
 
 
 # ── what a run asks ──────────────────────────────────────────────────────────────────────────────────────────
@@ -158,8 +158,8 @@ def _specs_of(store: Store, run: Run) -> set[str]:
 
     return {
         spec
-        for one in (run, *(store.runs.get(run_id) for run_id in _judge_runs(run)))
-        for text in _texts_of(store, one)
+        for source in (run, *(store.runs.get(run_id) for run_id in _judge_runs(run)))
+        for text in _texts_of(store, source)
         if "openai:" in text or "\\u" in text  # a backslash may spell any letter
         for spec in specs_in(json.loads(text))
     } | set(specs_in(run.judge_spec))
@@ -167,7 +167,7 @@ def _specs_of(store: Store, run: Run) -> set[str]:
 
 def _texts_of(store: Store, run: Run) -> Iterator[str]:
     yield run.request_json
-    yield from (found.body for name in (JUDGE, RESULT) if (found := store.results.document(run.run_id, name)))
+    yield from (document.body for name in (JUDGE, RESULT) if (document := store.results.document(run.run_id, name)))
 
 
 def _asked(
@@ -186,13 +186,9 @@ def _asked(
                 models.setdefault(endpoint_of(parsed, settings), set()).add(parsed.model)
         except UsageError:
             continue  # of no known form: no judge is made of it either
-    found = []
+    asked = []
     for endpoint, names in sorted(models.items()):
-        word, trusted = said.get(endpoint), trusted_with_the_key(endpoint, settings.openai_base_url)
-        told = AskedEndpoint(endpoint, tuple(sorted(names)), trusted)
-        if word is not None:
-            told = AskedEndpoint(
-                endpoint, told.models, trusted, True, word.with_key, word.actor, moment(word.created_at)
-            )
-        found.append(told)
-    return tuple(found)
+        trusted, consent = trusted_with_the_key(endpoint, settings.openai_base_url), said.get(endpoint)
+        given = () if consent is None else (True, consent.with_key, consent.actor, consent.created_at)
+        asked.append(AskedEndpoint(endpoint, tuple(sorted(names)), trusted, *given))
+    return tuple(asked)

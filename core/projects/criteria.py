@@ -1,14 +1,34 @@
-"""Criteria of a project: list, look at one whole, save an edit."""
+"""Criteria of a project: list, edit and merge them; comments by line, locks, states from draft to retired; drafts.
+
+What is logged of them, and what it adds up to, is in `core.review.criteria`.
+"""
 
 from __future__ import annotations
 
-from core.errors import CriteriaError
+from core.errors import CriteriaError, UsageError
 from core.kept import CriteriaEntry
 from core.projects.access import requires
-from core.projects.reviews import review_of
 from core.records import Criteria, Provenance
-from core.review.criteria import LONGEST_TEXT
+from core.review.criteria import (
+    LONGEST_TEXT,
+    Comment,
+    CommentSettled,
+    Draft,
+    Drafting,
+    Evidence,
+    LockChange,
+    Review,
+    ReviewState,
+    StateChange,
+    review_from,
+)
+from core.review.criteria import CriteriaEntry as CriteriaEvent
+from core.review.log import given_reason
 from core.store.store import Store
+from core.wording import merged
+
+_LONGEST_COMMENT = 5_000
+_LONGEST_SUBJECT = 200
 
 
 @requires("viewer")
@@ -62,3 +82,166 @@ def save_edit(
     if edit.criteria_id == parent_id:
         return parent_id
     return store.criteria.save_edit(project_id, parent_id, edit, expected_head)
+
+
+# ── reviews ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requires("viewer")
+def review_of(store: Store, project_id: str, criteria_id: str) -> Review:
+    """How far the review of criteria has come.  NotFoundError for unknown criteria."""
+    store.criteria.get(project_id, criteria_id)
+    return review_from(criteria_id, store.events.all(project_id, CriteriaEvent, criteria_id))
+
+
+@requires("viewer")
+def list_reviews(store: Store, project_id: str) -> dict[str, Review]:
+    """Criteria id → review, for all that somebody commented on, locked or decided on."""
+    by_id: dict[str, list[CriteriaEvent]] = {}
+    for entry in store.events.all(project_id, CriteriaEvent):
+        by_id.setdefault(entry.subject, []).append(entry)
+    return {criteria_id: review_from(criteria_id, entries) for criteria_id, entries in by_id.items()}
+
+
+@requires("annotator")
+def add_comment(
+    store: Store, project_id: str, criteria_id: str, text: str, *, line: int | None = None, form: str = ""
+) -> None:
+    """Remark on criteria, on line `line` (from 1) or on the whole.  UsageError for an empty or endless remark."""
+    lines = store.criteria.get(project_id, criteria_id).criteria.text.splitlines()
+    said = text.strip()
+    if not 1 <= len(said) <= _LONGEST_COMMENT:
+        raise UsageError(f"A comment has 1 to {_LONGEST_COMMENT:,} characters, not {len(said):,}.")
+    if line is not None and not 1 <= line <= len(lines):
+        raise UsageError(f"These criteria have {len(lines)} lines; there is no line {line}.")
+    store.events.add(project_id, Comment(said, line, subject=criteria_id), store.actor, form=form)
+
+
+@requires("annotator")
+def settle_comment(store: Store, project_id: str, criteria_id: str, number: int) -> None:
+    """Mark a comment as settled; it stays readable.  UsageError when there is no such comment."""
+    if all(comment.number != number for comment in store.events.all(project_id, Comment, criteria_id)):
+        raise UsageError("There is no such comment on these criteria.")
+    settled = CommentSettled(number, subject=criteria_id)
+    store.events.add(project_id, settled, store.actor, form=f"settled:{number}")
+
+
+@requires("reviewer")
+def set_lock(store: Store, project_id: str, criteria_id: str, *, locked: bool) -> None:
+    """Lock criteria against edits, or unlock them."""
+    store.criteria.get(project_id, criteria_id)
+    store.events.add(project_id, LockChange(locked, subject=criteria_id), store.actor)
+
+
+@requires("reviewer")
+def set_state(
+    store: Store,
+    project_id: str,
+    criteria_id: str,
+    state: ReviewState,
+    *,
+    reason: str,
+    seen: int,
+    run_id: str = "",
+) -> None:
+    """Propose, approve, retire criteria or send them back to draft; `seen` is `Review.seen` as the person saw it.
+
+    An approval names the run (`run_id`) whose alignment is its evidence: held-out where it was measured, else
+    calibration.  ConflictError when somebody was faster, UsageError for a step that the order does not have, without a
+    reason, or for an approval of what no run has measured.
+    """
+    review_of(store, project_id, criteria_id).require_step(state)
+    why = given_reason(reason)
+    evidence = _evidence(store, project_id, criteria_id, run_id) if state == "approved" else None
+    change = StateChange(state, why, evidence, subject=criteria_id)
+    store.events.add(project_id, change, store.actor, expected=seen)
+
+
+def _evidence(store: Store, project_id: str, criteria_id: str, run_id: str) -> Evidence:
+    measured = [
+        alignment
+        for alignment in store.criteria.alignments(project_id, criteria_id)
+        if run_id in ("", alignment.run_id)
+    ]
+    if not measured:
+        raise UsageError(
+            "No run has measured these criteria, so there is nothing to approve them on. Score them first."
+        )
+    best = next((alignment for alignment in measured if alignment.side == "held-out"), measured[0])
+    return Evidence(best.run_id, best.side, best.alignment)
+
+
+@requires("reviewer", "merged criteria")
+def merge_criteria(store: Store, project_id: str, first_id: str, second_id: str, *, note: str = "") -> str:
+    """A new version with the lines of both, those of the first before those that only the second has; returns its id.
+
+    CriteriaError for criteria of different aspects.
+    """
+    first = store.criteria.get(project_id, first_id).criteria
+    second = store.criteria.get(project_id, second_id).criteria
+    if first.aspect != second.aspect:
+        raise CriteriaError(f"Criteria for {first.aspect} and for {second.aspect} cannot be merged into one.")
+    provenance = Provenance(
+        "edit",
+        max(first.provenance.round, second.provenance.round),
+        (first_id, second_id),
+        author=store.actor.name,
+        note=note.strip() or "merged",
+    )
+    union = Criteria(merged(first.text, second.text), first.aspect, provenance)
+    golden_id = store.criteria.get(project_id, first_id).golden_id
+    store.criteria.add(project_id, golden_id, [union])
+    return union.criteria_id
+
+
+@requires("reviewer", "copied criteria")
+def copy_criteria(
+    store: Store, project_id: str, criteria_id: str, *, to_project: str, golden_id: str, aspect: str
+) -> str:
+    """The same text for another aspect, golden set or project, to be worked on there; returns its id."""
+    original = store.criteria.get(project_id, criteria_id).criteria
+    store.projects.get(to_project)
+    known = [each.aspect for each in store.goldens.get(golden_id).aspects]
+    if aspect not in known:
+        raise UsageError(f"That golden set has no aspect {aspect!r}; it has {', '.join(known) or 'none'}.")
+    note = f"copied from {criteria_id}; measure it here before you trust it"
+    copy = Criteria(original.text, aspect, Provenance("given", author=store.actor.name, note=note))
+    store.criteria.add(to_project, golden_id, [copy])
+    return copy.criteria_id
+
+
+# ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────
+
+
+@requires("reviewer")
+def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
+    """Keep what whoever acts has typed so far of `subject`; overwrites what they had typed there before.
+
+    Kept at every pause, so that no closed tab and no restart takes it along; saving or dropping the text takes it
+    away.  UsageError for a text that could not be saved for its length, StoreError for an unknown project.
+    """
+    if len(text.strip()) > LONGEST_TEXT:
+        raise UsageError(f"A text may have {LONGEST_TEXT:,} characters; this one has {len(text.strip()):,}.")
+    if not 0 < len(subject) <= _LONGEST_SUBJECT:
+        raise UsageError(f"A draft says what it is of, in 1 to {_LONGEST_SUBJECT} characters; {len(subject)} came.")
+    readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair could not be shown again
+    return store.drafts.keep(project_id, subject, store.actor.name, readable, base)
+
+
+@requires("viewer")
+def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
+    """The newest text that whoever acts has typed of `subject` and not saved; None for none."""
+    return next((draft for draft in store.drafts.of(project_id, subject) if draft.author == store.actor.name), None)
+
+
+@requires("viewer")
+def others_drafting(store: Store, project_id: str, subject: str) -> list[Drafting]:
+    """Who else has typed of `subject` and not saved, who typed last first: names, and never their texts."""
+    others = (draft for draft in store.drafts.of(project_id, subject) if draft.author not in ("", store.actor.name))
+    return [Drafting(draft.author, draft.began_at) for draft in others]
+
+
+@requires("reviewer")
+def drop_draft(store: Store, project_id: str, subject: str) -> None:
+    """Take away what whoever acts has typed of `subject`: it was saved, or they begin again."""
+    store.drafts.drop(project_id, subject, [store.actor.name])

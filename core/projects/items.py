@@ -1,4 +1,4 @@
-"""Item by item: how criteria scored the calibration items of a run, and why."""
+"""Item by item: how criteria scored the calibration items of a run, and why; misaligned items that people looked at."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.errors import ConsentError, JobError, NotFoundError
+from core.errors import ConflictError, ConsentError, JobError, NotFoundError, UsageError
 from core.projects.access import requires
 from core.projects.calibration import scored_as
 from core.projects.consent import gate_of
 from core.projects.rescore import ChangedItem, changed_items
 from core.projects.runs import judge_run, kept_judge
 from core.records import Item, Scored, ScoreMatrix
+from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.settings import Settings
 from core.store.store import Store
+
+_LONGEST_NOTE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,12 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     """
     from core.calibration.refine import rank_gap, standardised_gap
 
-    asked = scored_as(store, run_id)
-    golden = store.goldens.load(asked.golden_id)
+    request = scored_as(store, run_id)
+    golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, criteria_id)
-    at = np.asarray(asked.split(golden).calibration, dtype=np.intp)
-    scores, labels = matrix.values[0, at], golden.labels(asked.aspect)[at]
-    reasons = {one.item_id: one.reason for one in matrix.unscored.get(criteria_id, ())}
+    at = np.asarray(request.split(golden).calibration, dtype=np.intp)
+    scores, labels = matrix.values[0, at], golden.labels(request.aspect)[at]
+    reasons = {unscored.item_id: unscored.reason for unscored in matrix.unscored.get(criteria_id, ())}
     gaps, places = standardised_gap(scores, labels), rank_gap(scores, labels)
     rows = []
     for k in np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable"):
@@ -82,13 +85,13 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
     An item is misaligned where its |gap| reaches the calibration's `min_gap`.  Those whose gap moved most come first;
     items that either left unscored are no part.  NotFoundError where the run did not score both.
     """
-    asked = scored_as(store, run_id)
-    golden = store.goldens.load(asked.golden_id)
+    request = scored_as(store, run_id)
+    golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, parent_id, criteria_id)
-    at = asked.split(golden).calibration
+    at = request.split(golden).calibration
     parent, new = matrix.values[:, list(at)]
-    labels = golden.labels(asked.aspect)[list(at)]
-    return changed_items(golden, at, labels, parent=parent, new=new, min_gap=asked.settings.min_gap)
+    labels = golden.labels(request.aspect)[list(at)]
+    return changed_items(golden, at, labels, parent=parent, new=new, min_gap=request.settings.min_gap)
 
 
 @requires("viewer")
@@ -100,19 +103,19 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     """
     from core.judging.registry import restore_judge
 
-    score = next((one for one in item_scores(store, run_id, criteria_id) if one.item_id == item_id), None)
-    asked, of = scored_as(store, run_id), judge_run(store, run_id)
+    score = next((scored for scored in item_scores(store, run_id, criteria_id) if scored.item_id == item_id), None)
+    request, of = scored_as(store, run_id), judge_run(store, run_id)
     state = kept_judge(store, of)
     if score is None or state is None:
         raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
-    golden = store.goldens.load(asked.golden_id)
+    golden = store.goldens.load(request.golden_id)
     item = golden.items[golden.item_ids.index(item_id)]
     project_id = store.runs.get(run_id).project_id
     criteria = store.criteria.get(project_id, criteria_id).criteria
     replies = store.replies.of_run(run_id, project_id)
     judge = restore_judge(state, settings, replies, gate=gate_of(store, store.runs.get(of), sends=False))
     try:
-        (verdict,) = judge.score(asked.task(golden), [item], [criteria], explain=True).explained
+        (verdict,) = judge.score(request.task(golden), [item], [criteria], explain=True).explained
     except ConsentError as error:  # a remote judge's reply that is not kept here
         return ExplainedItem(item, score, str(error), ())
     finally:
@@ -128,3 +131,57 @@ def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids:
         if criteria_id not in matrix.criteria_ids:
             raise NotFoundError(f"Run {run_id} has no scores of criteria {criteria_id}.")
     return matrix
+
+
+# ── what people found on misaligned items ────────────────────────────────────────────────────────────────────────
+
+
+@requires("annotator")
+def save_triage(
+    store: Store,
+    project_id: str,
+    golden_id: str,
+    *,
+    aspect: str,
+    item_id: str,
+    subject_id: str,
+    verdict: TriageVerdict,
+    note: str = "",
+    picked: bool = False,
+    form: str = "",
+    seen: int | None = None,
+) -> None:
+    """Keep what somebody found on a misaligned item; `subject_id` is the criteria or judge that was looked at.
+
+    `seen` is the number of the triage that they saw (0: none); with it ConflictError where somebody else was faster.
+    UsageError for a verdict that there is not, or an endless note.
+    """
+    if verdict not in TRIAGE_VERDICTS:
+        raise UsageError(f"A triage says {', '.join(TRIAGE_VERDICTS)}; {verdict!r} came.")
+    if len(note) > _LONGEST_NOTE:
+        raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
+    triage = Triage(golden_id, aspect, subject_id, verdict, note.strip(), picked, subject=item_id)
+    expected = None if seen is None else _check_unchanged(store, project_id, triage, seen)
+    store.events.add(project_id, triage, store.actor, form=form, expected=expected)
+
+
+def _check_unchanged(store: Store, project_id: str, triage: Triage, seen: int) -> int:
+    """The newest triage of the item (of any aspect; 0 for none); ConflictError where this one was changed meanwhile."""
+    earlier = store.events.all(project_id, Triage, triage.item_id)
+    newest = next((triaged for triaged in reversed(earlier) if triaged.is_about(triage.golden_id, triage.aspect)), None)
+    if newest is not None and newest.number != seen and (not store.actor.name or newest.actor != store.actor.name):
+        raise ConflictError(
+            f"{newest.actor or 'Somebody'} said {newest.verdict!r} of this item while you were looking at it. Look at "
+            "it again, then decide; nothing was overwritten.",
+            theirs=newest.verdict,
+            yours=triage.verdict,
+        )
+    return earlier[-1].number if earlier else 0
+
+
+@requires("viewer")
+def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
+    """Item id → what was found last, by anybody."""
+    return {
+        triage.item_id: triage for triage in store.events.all(project_id, Triage) if triage.is_about(golden_id, aspect)
+    }

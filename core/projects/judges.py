@@ -46,7 +46,7 @@ def add_judge(
     """
     store.projects.get(project_id)
     golden = store.goldens.get(golden_id)
-    if judge.aspect not in {one.aspect for one in golden.aspects}:
+    if judge.aspect not in {labelled.aspect for labelled in golden.aspects}:
         raise UsageError(f"{golden.name} has no aspect {judge.aspect!r}.")
     _check_name(judge.name)
     return store.judges.add(project_id, golden_id, judge, replies)

@@ -19,19 +19,19 @@ from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
 from core.fusion.records import FusionRequest, FusionRunView
 from core.jobs.progress import RunProgress
-from core.jobs.routing import Wants, placement
+from core.jobs.queue import Wants, placement
 from core.kept import Run, RunRequest, Worker
 from core.projects.access import requires
 from core.projects.analyses import AblationRequest, run_ablation
 from core.projects.calibration import CalibrationRequest, run_calibration
+from core.projects.fusion import run_fusion
 from core.projects.metrics import MetricsRequest, MetricsResult, names_a_model, run_metrics
-from core.projects.model_fusion import run_fusion
 from core.projects.recheck import RecheckRequest, run_recheck
 from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval
 from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore
 from core.projects.rounds import RoundRequest, run_round
+from core.projects.runs import RunWork
 from core.projects.styles import run_styles
-from core.projects.work import RunWork
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT, SNAPSHOT

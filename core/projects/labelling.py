@@ -1,4 +1,7 @@
-"""Labelling passes: begin one, join it, save labels in it, stop (what comes of it: `core.projects.adjudication`)."""
+"""Labelling passes: begin one, join it, save labels in it, stop; what comes of it.
+
+Out of a pass come progress and agreement, decisions where raters disagree, and a new golden set.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,22 @@ import numpy as np
 
 from core.errors import AccessError, NotFoundError, UsageError
 from core.projects.access import requires
+from core.projects.items import list_triage
 from core.records import GoldenSet
-from core.review.agreement import ratings_of
+from core.review.agreement import (
+    Combine,
+    PassSummary,
+    ReplacedLabel,
+    labelled_golden,
+    labels_in,
+    ratings_of,
+    replaced,
+    summary,
+)
+from core.review.log import given_reason
 from core.review.passes import (
     REMARK,
+    Adjudicated,
     AnnotationSession,
     EarlierLabels,
     Label,
@@ -103,7 +118,7 @@ def earlier_labels(
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
     """The project's labelling passes (of one golden set), newest first."""
     passes = passes_from(store.events.all(project_id, PassEntry))
-    return [one for one in reversed(passes) if golden_id in (None, one.golden_id)]
+    return [labelling for labelling in reversed(passes) if golden_id in (None, labelling.golden_id)]
 
 
 @requires("viewer")
@@ -216,8 +231,8 @@ def still_rating(
     rater = store.actor.name
     rating = []
     for labelling in list_passes(store, project_id, golden_id) if rater else []:
-        asked = aspects is None or {*labelling.aspects} & {*aspects}
-        if not asked or rater not in labelling.raters or rater in labelling.stopped:
+        concerned = aspects is None or {*labelling.aspects} & {*aspects}
+        if not concerned or rater not in labelling.raters or rater in labelling.stopped:
             continue
         session = _session(store, labelling, rater)
         if n_open := len(session.assigned) - session.n_done:
@@ -231,7 +246,7 @@ def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> Ot
     labelling = get_pass(store, project_id, pass_id)
     if labelling.plan.blind:
         raise AccessError(f"{labelling.name} is blind: what others said is shown to nobody who labels in it.")
-    newest = {(one.rater, one.aspect): one.value for one in store.labels.history(project_id, pass_id, item_id)}
+    newest = {(label.rater, label.aspect): label.value for label in store.labels.history(project_id, pass_id, item_id)}
     place = store.goldens.load(labelling.golden_id).item_ids.index(item_id)
     judges = [
         row.judge for row in store.judges.all(project_id, labelling.golden_id) if row.judge.aspect in labelling.aspects
@@ -243,9 +258,9 @@ def others_said(store: Store, project_id: str, pass_id: str, item_id: str) -> Ot
             if aspect in labelling.aspects and rater != store.actor.name
         ),
         tuple(
-            (one.name, one.aspect, float(one.values[place]))
-            for one in judges
-            if one.aspect in labelling.aspects and not np.isnan(one.values[place])
+            (judge.name, judge.aspect, float(judge.values[place]))
+            for judge in judges
+            if judge.aspect in labelling.aspects and not np.isnan(judge.values[place])
         ),
     )
 
@@ -260,3 +275,97 @@ def _named_rater(store: Store) -> str:
 def _once(what: str, pass_id: str, rater: str) -> str:
     """The id of the form by which a rater does something in a pass that can be done once."""
     return f"{what}:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"
+
+
+# ── what comes of a pass ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requires("reviewer")
+def harvest(store: Store, project_id: str, pass_id: str) -> PassSummary:
+    """A pass from above: who has done how much, agreement as it grew, and the items to decide.
+
+    To decide are the items on which raters disagree, and those of the golden set that triage called mislabelled.
+    """
+    labelling = get_pass(store, project_id, pass_id)
+    golden = store.goldens.load(labelling.golden_id)
+    known = set(golden.item_ids)
+    flagged = {
+        (aspect, item_id): triage
+        for aspect in labelling.aspects
+        for item_id, triage in list_triage(store, project_id, labelling.golden_id, aspect).items()
+        if triage.verdict == "label wrong" and item_id in known
+    }
+    return summary(labelling, golden, _labels(store, labelling, golden), decisions(store, project_id, pass_id), flagged)
+
+
+@requires("reviewer")
+def adjudicate(
+    store: Store, project_id: str, pass_id: str, item_id: str, *, aspect: str, value: float, reason: str, form: str
+) -> None:
+    """Decide the gold label of an item on which raters disagree; the raters' own labels stay as they are.
+
+    UsageError for an item that the golden set does not have, a value outside the scale or an empty reason; AccessError
+    for whoever has items left to rate (`still_rating`).
+    """
+    labelling = get_pass(store, project_id, pass_id)
+    if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
+        left = f"{rating[0].n_open:,} items left to rate in {rating[0].name}"
+        raise AccessError(f"You have {left}; whoever still rates does not decide.")
+    if item_id not in store.goldens.load(labelling.golden_id).item_ids:
+        raise UsageError(f"Item {item_id[:60]!r} is no part of the golden set of {labelling.name}.")
+    scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
+    if scale is None or not scale.holds(value):
+        raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")
+    decision = Adjudicated(item_id, aspect, float(value), given_reason(reason), subject=pass_id)
+    store.events.add(project_id, decision, store.actor, form=form)
+
+
+@requires("viewer")
+def decisions(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], float]:
+    """(aspect, item id) → adjudicated value; a later decision replaces an earlier one."""
+    return {
+        (decision.aspect, decision.item_id): decision.value
+        for decision in store.events.all(project_id, Adjudicated, pass_id)
+    }
+
+
+@requires("reviewer", "froze the labels of a pass")
+def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
+    """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
+
+    Golden labels are kept unless `combine` says otherwise.  The golden set that was labelled stays as it is.
+    UsageError when nobody has labelled anything, or nothing would change.
+    """
+    golden, frozen = _frozen(store, project_id, pass_id, name, combine)
+    if frozen.aspects == golden.aspects:
+        raise UsageError(
+            "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "
+            "change nothing. Choose to replace golden labels, or label items that have none."
+        )
+    return store.goldens.add(project_id, frozen)
+
+
+@requires("reviewer")
+def replaced_labels(store: Store, project_id: str, pass_id: str, combine: Combine) -> tuple[ReplacedLabel, ...]:
+    """The golden labels that freezing with `combine` would replace by others."""
+    return replaced(*_frozen(store, project_id, pass_id, "", combine))
+
+
+def _frozen(store: Store, project_id: str, pass_id: str, name: str, combine: Combine) -> tuple[GoldenSet, GoldenSet]:
+    """The golden set that was labelled, and with the labels of the pass."""
+    labelling = get_pass(store, project_id, pass_id)
+    golden = store.goldens.load(labelling.golden_id)
+    frozen = labelled_golden(
+        golden,
+        _labels(store, labelling, golden),
+        labelling.plan.aspects,
+        name=" ".join(name.split()) or f"{golden.name}, labelled",
+        combine=combine,
+        decided=decisions(store, project_id, pass_id),
+    )
+    return golden, frozen
+
+
+def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label]:
+    """What everybody thinks now in the pass."""
+    return labels_in(labelling, golden, store.labels.current(labelling.project_id, labelling.pass_id))

@@ -8,8 +8,8 @@ from textwrap import shorten
 
 from core.errors import AccessError, ConflictError, NotFoundError, UsageError
 from core.projects.access import requires
+from core.projects.items import list_triage
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
-from core.projects.triage import list_triage
 from core.review.criteria import ProposalDecided
 from core.review.log import given_reason
 from core.review.meetings import (

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from core.errors import UsageError
 from core.metrics import MetricScores, as_judge, kept, make_metric, score_or_reason
 from core.progress import Stage
 from core.projects.access import requires
-from core.projects.goldens import require_aspect
-from core.projects.runs import start_run
+from core.projects.project_list import require_aspect
+from core.projects.runs import RunWork, start_run
 from core.settings import Settings
 from core.store.store import Store
-
-if TYPE_CHECKING:
-    from core.projects.work import RunWork
-
 
 _TITLED = 4
 

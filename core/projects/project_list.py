@@ -1,20 +1,25 @@
-"""The store of this process, its projects, and the sample project of the first start."""
+"""The store of this process, its projects and their golden sets, and the sample project of the first start."""
 
 from __future__ import annotations
 
 import threading
 from pathlib import Path
 
+from core.data import Table
+from core.data import read_upload as read_table_sent
+from core.data.files import MAX_GOLDEN_ROWS
 from core.errors import NotFoundError, UsageError
-from core.kept import ProjectSummary
+from core.kept import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
 from core.projects.access import requires
+from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 
 SAMPLE_PROJECT = "sample"
 """Id of the sample project."""
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
+_MOST_ROWS = 2_000
 _lock = threading.Lock()
 _stores: dict[str, Store] = {}
 
@@ -41,8 +46,8 @@ def list_projects(store: Store) -> list[ProjectSummary]:
 def create_project(store: Store, name: str) -> ProjectSummary:
     """A new, empty project.  UsageError for an empty or overlong name."""
     trimmed = " ".join(name.split())
-    if not 1 <= len(trimmed) <= _LONGEST_NAME:
-        raise UsageError(f"A project's name has 1 to {_LONGEST_NAME} characters, not {len(trimmed)}.")
+    if not 1 <= len(trimmed) <= LONGEST_NAME:
+        raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(trimmed)}.")
     return get_project(store, store.projects.add(trimmed))
 
 
@@ -56,14 +61,16 @@ def get_project(store: Store, project_id: str) -> ProjectSummary:
 def find_project(store: Store, name_or_id: str) -> ProjectSummary:
     """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
     listed = store.projects.all()
-    found = [one for one in listed if one.project_id == name_or_id] or [one for one in listed if one.name == name_or_id]
-    if not found:
-        known = ", ".join(repr(one.name) for one in listed[:20]) or "none"
+    matching = [project for project in listed if project.project_id == name_or_id] or [
+        project for project in listed if project.name == name_or_id
+    ]
+    if not matching:
+        known = ", ".join(repr(project.name) for project in listed[:20]) or "none"
         raise NotFoundError(f"There is no project {name_or_id[:80]!r} here; there is {known}.")
-    if len(found) > 1:
-        ids = ", ".join(one.project_id for one in found)
-        raise UsageError(f"{len(found)} projects are called {name_or_id[:80]!r}. Name one by its id: {ids}.")
-    return found[0]
+    if len(matching) > 1:
+        ids = ", ".join(project.project_id for project in matching)
+        raise UsageError(f"{len(matching)} projects are called {name_or_id[:80]!r}. Name one by its id: {ids}.")
+    return matching[0]
 
 
 def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> ProjectSummary:
@@ -77,3 +84,63 @@ def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> Projec
         for file in files:
             store.goldens.add(SAMPLE_PROJECT, load_golden(file))
     return get_project(store, SAMPLE_PROJECT)
+
+
+# ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requires("reviewer", "added a golden set")
+def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
+    """Store a golden set in a project and return its id, the content digest; a second time changes nothing.
+
+    NotFoundError for an unknown project.
+    """
+    store.projects.get(project_id)
+    return store.goldens.add(project_id, golden)
+
+
+@requires("reviewer")
+def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table:
+    """The table in a file that somebody sent, read as `core.data.read_upload`; only who may freeze it may send it.
+
+    GoldenError for a file that cannot be read.
+    """
+    return read_table_sent(data, name, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
+
+
+@requires("viewer")
+def list_goldens(store: Store, project_id: str) -> list[GoldenSummary]:
+    """The project's golden sets, newest first.  NotFoundError for an unknown project."""
+    store.projects.get(project_id)
+    return store.goldens.all(project_id)
+
+
+@requires("viewer")
+def get_golden(store: Store, golden_id: str) -> GoldenSummary:
+    """NotFoundError for an unknown id."""
+    return store.goldens.get(golden_id)
+
+
+@requires("viewer")
+def load_golden_set(store: Store, golden_id: str) -> GoldenSet:
+    """The golden set whole, equal to what was added, with the same digest.  NotFoundError for an unknown id."""
+    return store.goldens.load(golden_id)
+
+
+@requires("viewer")
+def golden_page(store: Store, golden_id: str, offset: int, limit: int) -> GoldenPage:
+    """`limit` items (at most 2,000) from position `offset` on, read page by page.  NotFoundError for an unknown id."""
+    if offset < 0 or not 1 <= limit <= _MOST_ROWS:
+        raise UsageError(f"A page starts at 0 or later and has 1 to {_MOST_ROWS} rows, not {limit} from {offset}.")
+    total = store.goldens.get(golden_id).n_items
+    return GoldenPage(tuple(store.goldens.page(golden_id, offset, limit)), offset, total)
+
+
+def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSummary, AspectSummary]:
+    """The golden set and its aspect.  NotFoundError where there is no such golden set, or it has no such aspect."""
+    golden = store.goldens.get(golden_id)
+    summary = golden.aspect(aspect)
+    if summary is None:
+        known = ", ".join(labelled.aspect for labelled in golden.aspects) or "none"
+        raise NotFoundError(f"{golden.name} has no aspect {aspect!r}; it has {known}.")
+    return golden, summary

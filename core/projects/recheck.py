@@ -13,8 +13,8 @@ from core.errors import UsageError
 from core.kept import WITH_RESULT
 from core.progress import Stage
 from core.projects.access import requires
-from core.projects.goldens import require_aspect
-from core.projects.runs import load_calibration, start_run
+from core.projects.project_list import require_aspect
+from core.projects.runs import RunWork, load_calibration, start_run
 from core.records import Criteria, FloatArray, Item, Scored
 from core.settings import Settings
 from core.store.codec import unpack
@@ -23,7 +23,6 @@ from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.export import CalibratedJudge
-    from core.projects.work import RunWork
 
 BATCH = 50
 """Items between two snapshots."""

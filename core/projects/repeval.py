@@ -49,7 +49,7 @@ from core.settings import Settings
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.projects.work import RunWork
+    from core.projects.runs import RunWork
 
 T = TypeVar("T")
 BATCHES = 16

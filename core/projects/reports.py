@@ -11,15 +11,14 @@ from core.calibration.records import Calibration
 from core.errors import JobError
 from core.kept import CriteriaAlignment, Run
 from core.projects.access import requires
-from core.projects.adjudication import decisions
 from core.projects.calibration import CalibrationRequest, calibrations_of
-from core.projects.labelling import list_passes
+from core.projects.criteria import list_reviews
+from core.projects.items import list_triage
+from core.projects.labelling import decisions, list_passes
 from core.projects.meetings import list_meetings
 from core.projects.project_list import get_project
-from core.projects.reviews import list_reviews
 from core.projects.rounds import Relative, family_tree, list_proposals
-from core.projects.runs import load_calibration
-from core.projects.triage import list_openings, list_triage
+from core.projects.runs import list_openings, load_calibration
 from core.records import Alignment, Usage
 from core.report.facts import CostLine, History, PassFact, Report, RoundFact, Version, reproduce
 from core.report.words import RUN_WORDS

@@ -13,7 +13,7 @@ from core.kept import CriteriaAlignment
 from core.progress import Stage
 from core.projects.access import requires
 from core.projects.calibration import calibration_asked
-from core.projects.runs import judge_run, require_judge, start_run
+from core.projects.runs import RunWork, judge_run, require_judge, start_run
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, Measure, ScoreMatrix, Usage
 from core.settings import Settings
 from core.store.store import Store
@@ -21,7 +21,6 @@ from core.store.store import Store
 if TYPE_CHECKING:
     from core.calibration.pool import AskedJudge
     from core.calibration.settings import CalibrationSettings
-    from core.projects.work import RunWork
     from core.stats import Difference, LabelledItems
 
 MOST_CHANGED = 200

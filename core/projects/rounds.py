@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from core.calibration.rounds import RoundResult
 from core.calibration.settings import RoundSettings
@@ -13,10 +13,9 @@ from core.errors import JobError, UsageError
 from core.kept import CriteriaEntry
 from core.projects.access import requires
 from core.projects.calibration import calibration_asked
-from core.projects.criteria import list_criteria, save_edit
+from core.projects.criteria import list_criteria, list_reviews, review_of, save_edit, set_state
 from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
-from core.projects.reviews import list_reviews, review_of, set_state
-from core.projects.runs import require_judge, start_run
+from core.projects.runs import RunWork, require_judge, start_run
 from core.records import Criteria
 from core.review.criteria import ProposalDecided, ReviewState
 from core.review.log import given_reason
@@ -25,10 +24,6 @@ from core.stats import Difference, holm
 from core.store.codec import unpack
 from core.store.results import RESULT
 from core.store.store import Store
-
-if TYPE_CHECKING:
-    from core.projects.work import RunWork
-
 
 ProposalState = Literal["open", "accepted", "rejected"]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from core.comparison.styles.grid import StyleGrid
 from core.comparison.styles.records import (
@@ -21,15 +19,12 @@ from core.judging.styles import MOST_STEPS
 from core.kept import Run
 from core.projects.access import requires
 from core.projects.calibration import CalibrationRequest
-from core.projects.runs import start_run
+from core.projects.runs import RunWork, refuse_password, start_run
 from core.records import Criteria, GoldenSet, Provenance, content_digest
 from core.settings import Settings
 from core.store.codec import pack, unpack
 from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
-
-if TYPE_CHECKING:
-    from core.projects.work import RunWork
 
 _NO_MODEL = ("offline", "hf:")
 
@@ -53,8 +48,7 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
     Each finished style enters the project's judges (kind "style").  NotFoundError for an unknown project, golden set,
     aspect or criteria; UsageError for a judge that is no language model or whose URL holds a password.
     """
-    if re.search(r"://[^/\s]*@", request.judge_spec):
-        raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
+    refuse_password(request.judge_spec)
     if request.judge_spec.startswith(_NO_MODEL):
         raise UsageError(
             f"The judge {request.judge_spec} cannot be asked in styles: it is no endpoint of a language model. Choose "

@@ -28,6 +28,7 @@ from core.kept import ProjectSummary, moment
 from core.projects.access import requires
 from core.projects.consent import NamedEndpoint
 from core.projects.kinds import KINDS
+from core.projects.project_list import LONGEST_NAME
 from core.projects.runs import JudgeState
 from core.review.log import Action
 from core.settings import Settings
@@ -38,7 +39,6 @@ from core.store.store import Store
 from core.store.transfer import UNFINISHED, Arrival
 from core.version import VERSION
 
-_LONGEST_NAME = 200
 _FILE = "recorded:"
 _SMALL = 10_000_000
 """Bytes of rows that are checked where they are."""
@@ -71,7 +71,7 @@ class Holdings:
     @property
     def words(self) -> str:
         """In one line, for people."""
-        told = [
+        parts = [
             _count(self.goldens, "golden set") + f" with {_count(self.items, 'item')}",
             _count(self.runs, "run"),
             f"{self.criteria:,} criteria",
@@ -80,11 +80,11 @@ class Holdings:
             _count(self.log, "entry", "entries") + " in the log",
             "no replies" if self.replies is None else _count(self.replies, "reply", "replies"),
         ]
-        return ", ".join(told)
+        return ", ".join(parts)
 
 
-def _count(n: int, one: str, several: str = "") -> str:
-    return f"{n:,} {one if n == 1 else several or one + 's'}"
+def _count(n: int, singular: str, plural: str = "") -> str:
+    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,8 @@ def preview_upload(store: Store, settings: Settings, data: bytes) -> Arriving:
         return _arriving(io.BytesIO(data), settings.max_upload_mb)
     options = {"max_mb": settings.max_upload_mb}
     try:
-        with closing(_READER.ask("project", data, options, Allowance.of(len(data)))) as found:
-            return unpack(Arriving, Packed(next(found)))
+        with closing(_READER.ask("project", data, options, Allowance.of(len(data)))) as answers:
+            return unpack(Arriving, Packed(next(answers)))
     except RefusedError as refused:
         raise ArchiveError(refused.message) from refused
 
@@ -230,12 +230,12 @@ def import_project(
     `preview_project`; UsageError for an overlong name; StoreError where the store cannot keep it.
     """
     wanted = " ".join(name.split())
-    if len(wanted) > _LONGEST_NAME:
-        raise UsageError(f"A project's name has 1 to {_LONGEST_NAME} characters, not {len(wanted)}.")
+    if len(wanted) > LONGEST_NAME:
+        raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(wanted)}.")
     with _opened(file, settings.max_upload_mb) as archive:
         arriving, contents = _checked(archive)
         manifest = archive.manifest
-        wanted = wanted or " ".join(manifest.project.split())[:_LONGEST_NAME] or "Imported project"
+        wanted = wanted or " ".join(manifest.project.split())[:LONGEST_NAME] or "Imported project"
         chosen = _free_name(wanted, {row.name for row in store.projects.all()})
         taken = sorted(store.transfers.taken(contents.run_ids))
         runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in taken}
@@ -243,11 +243,11 @@ def import_project(
             "made": moment(manifest.created_at).isoformat(timespec="seconds"),
             "exported": manifest.exported,
             "digest": manifest.digest,
-            "rows": {one.table: one.rows for one in manifest.files},
+            "rows": {file.table: file.rows for file in manifest.files},
         }
         log = Action(f"imported the project {manifest.project}", about)
         arrival = Arrival(chosen, store.actor, log, runs, project_id)
-        tables = ((one.table, (row for _, row in archive.rows(one.table))) for one in manifest.files)
+        tables = ((file.table, (row for _, row in archive.rows(file.table))) for file in manifest.files)
         project_id = store.transfers.restore(arrival, tables)
     view = store.projects.get(project_id)
     return Imported(view, arriving.holds, chosen != wanted, len(runs), arriving.digest, arriving.endpoints)

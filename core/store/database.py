@@ -11,8 +11,10 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -22,6 +24,7 @@ from core.private import make_private
 from core.store.patience import is_lost, number_of, say_in_log, was_committed
 from core.store.schema import HEAD
 
+T = TypeVar("T")
 _BUSY_MS = 15_000
 _WRITE = "concord_write"
 _MIGRATION_LOCK = 0x636F6E63  # "conc": the advisory lock of Postgres that one migrating process holds
@@ -43,12 +46,21 @@ def sqlalchemy_url(url: str) -> sa.URL:
     raise StoreError(f"The database URL names {dialect!r}; sqlite and postgresql are supported.")
 
 
-def fields_of(row: sa.Row[Any]) -> dict[str, Any]:
-    """A row's columns by name, as the fields of a record: seconds since 1970 become UTC, 0 (signed off) None."""
-    return {
-        name: (moment(value) if value else None) if name.endswith("_at") else value
-        for name, value in row._mapping.items()
-    }
+def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
+    """The record of type `kind` with the columns of `row` that are named as its fields, and `other`.
+
+    Seconds since 1970 (columns `…_at`) become UTC; 0, of a worker that signed off, becomes None.
+    """
+    hashable: Any = kind
+    columns = row._mapping
+    values = {name: columns[name] for name in _field_names(hashable) if name in columns and name not in other}
+    times = {name: moment(value) if value else None for name, value in values.items() if name.endswith("_at")}
+    return kind(**values | times | other)
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 class Database:

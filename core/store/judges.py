@@ -1,7 +1,8 @@
-"""Judges of a project: their scores over all items of a golden set, and the replies behind them.
+"""What judges: criteria with their edits and their alignment in each run, and judges with their scores and replies.
 
-A judge is stored under a hash of what it gave, so that the same file brought in twice, or a run that finishes twice,
-makes one judge.  Replies are bulky and rarely looked at: they lie compressed beside the scores and are read on demand.
+Criteria are immutable texts under their content id; an edit names its parent.  A judge is stored under a hash of what
+it gave, so that the same file brought in twice, or a run that finishes twice, makes one judge.  Replies are bulky and
+rarely looked at: they lie compressed beside the scores and are read on demand.
 """
 
 from __future__ import annotations
@@ -10,25 +11,165 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from core.errors import NotFoundError, StoreError
-from core.kept import JudgeEntry, moment
-from core.records import JudgeScores, content_digest
+from core.errors import ConflictError, NotFoundError, StoreError
+from core.kept import CriteriaAlignment, CriteriaEntry, JudgeEntry
+from core.records import Alignment, Criteria, JudgeScores, Provenance, content_digest
 from core.store.codec import Packed, pack, unpack
-from core.store.database import Database
+from core.store.database import record_of
 from core.store.patience import Part
-from core.store.schema import goldens, judges
+from core.store.schema import alignments, criteria, edits, goldens, judges
+
+
+@dataclass(frozen=True)
+class _Body:
+    text: str
+    provenance: Provenance
+
+
+class KeptCriteria(Part):
+    def add(self, project_id: str, golden_id: str, new: Sequence[Criteria]) -> None:
+        """Store criteria; one that is there already keeps its first provenance."""
+        if not new:
+            return
+        with self._db.write() as connection:
+            self._insert(connection, project_id, golden_id, new)
+
+    def record(self, project_id: str, new: Sequence[CriteriaAlignment]) -> None:
+        """Keep alignments of criteria (stored before) in runs; a repetition overwrites the same."""
+        if not new:
+            return
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            rows = [
+                {
+                    **{"project_id": project_id, "criteria_id": aligned.criteria_id, "run_id": aligned.run_id},
+                    **{
+                        "side": aligned.side,
+                        "status": aligned.status,
+                        "body": pack(aligned.alignment).body,
+                        "created_at": now,
+                    },
+                }
+                for aligned in new
+            ]
+            connection.execute(self._db.insert_or_replace(alignments, keep=["created_at"]), rows)
+
+    def all(
+        self, project_id: str, *, aspect: str | None = None, golden_id: str | None = None, run_id: str | None = None
+    ) -> list[CriteriaEntry]:
+        """The project's criteria, newest first; of one aspect, golden set or run when asked."""
+        query = sa.select(criteria).where(criteria.c.project_id == project_id)
+        if aspect is not None:
+            query = query.where(criteria.c.aspect == aspect)
+        if golden_id is not None:
+            query = query.where(criteria.c.golden_id == golden_id)
+        if run_id is not None:
+            scored = sa.select(alignments.c.criteria_id).where(alignments.c.project_id == project_id)
+            query = query.where(criteria.c.criteria_id.in_(scored.where(alignments.c.run_id == run_id)))
+        with self._db.read() as connection:
+            rows = connection.execute(query.order_by(criteria.c.created_at.desc(), criteria.c.criteria_id)).all()
+            return _entries(connection, project_id, rows)
+
+    def get(self, project_id: str, criteria_id: str) -> CriteriaEntry:
+        """NotFoundError for an unknown id."""
+        with self._db.read() as connection:
+            return _entry(connection, project_id, criteria_id)
+
+    def alignments(self, project_id: str, criteria_id: str | None = None) -> list[CriteriaAlignment]:
+        """Alignments of one set of criteria, or of all of the project, newest run first."""
+        with self._db.read() as connection:
+            return _alignments(connection, project_id, criteria_id)
+
+    def save_edit(self, project_id: str, parent_id: str, edit: Criteria, expected_head: str | None) -> str:
+        """Store `edit` as the newest edit of the parent and return its id.
+
+        With `expected_head` (the newest edit the author had seen, or the parent) ConflictError when somebody else
+        saved another edit since; nothing is stored then.  NotFoundError for an unknown parent.
+        """
+        with self._db.write() as connection:
+            parent = _entry(connection, project_id, parent_id, lock=True)
+            if expected_head is not None and parent.head not in (expected_head, edit.criteria_id):
+                theirs = _entry(connection, project_id, parent.head)
+                raise ConflictError(
+                    f"{theirs.author or 'Somebody else'} saved another edit of these criteria first. "
+                    "Compare the two texts and save yours again, on top of theirs or instead of it.",
+                    theirs=theirs.text,
+                    yours=edit.text,
+                )
+            if parent.head != edit.criteria_id:
+                self._append(connection, parent, edit)
+        return edit.criteria_id
+
+    def _append(self, connection: sa.Connection, parent: CriteriaEntry, edit: Criteria) -> None:
+        """Make `edit` the newest edit of `parent`, also where the same text was an older one."""
+        self._insert(connection, parent.project_id, parent.golden_id, [edit])
+        row = {"project_id": parent.project_id, "parent_id": parent.criteria_id, "criteria_id": edit.criteria_id}
+        connection.execute(sa.delete(edits).where(*(edits.c[name] == value for name, value in row.items())))
+        connection.execute(sa.insert(edits), row | {"created_at": self._db.now(connection)})
+
+    def _insert(self, connection: sa.Connection, project_id: str, golden_id: str, new: Sequence[Criteria]) -> None:
+        now = self._db.now(connection)
+        rows = [
+            {
+                **{"project_id": project_id, "criteria_id": text.criteria_id, "golden_id": golden_id},
+                **{"aspect": text.aspect, "body": pack(_Body(text.text, text.provenance)).body, "created_at": now},
+            }
+            for text in new
+        ]
+        connection.execute(self._db.insert_new(criteria), rows)
+
+
+def _entry(connection: sa.Connection, project_id: str, criteria_id: str, *, lock: bool = False) -> CriteriaEntry:
+    """`lock` keeps other writers of this row waiting (on SQLite a write transaction holds the whole file anyway)."""
+    query = sa.select(criteria).where(criteria.c.project_id == project_id, criteria.c.criteria_id == criteria_id)
+    rows = connection.execute(query.with_for_update() if lock else query).all()
+    if not rows:
+        raise NotFoundError(f"There are no criteria {criteria_id!r} in project {project_id!r}.")
+    return _entries(connection, project_id, rows, criteria_id)[0]
+
+
+def _entries(
+    connection: sa.Connection, project_id: str, rows: Sequence[sa.Row[Any]], criteria_id: str | None = None
+) -> list[CriteriaEntry]:
+    """The entries of `rows`, which are those of `criteria_id` alone where it is given."""
+    aligned: dict[str, list[CriteriaAlignment]] = {}
+    for alignment in _alignments(connection, project_id, criteria_id):
+        aligned.setdefault(alignment.criteria_id, []).append(alignment)
+    query = sa.select(edits.c.parent_id, edits.c.criteria_id).where(edits.c.project_id == project_id)
+    if criteria_id is not None:
+        query = query.where(edits.c.parent_id == criteria_id)
+    edited: dict[str, list[str]] = {}
+    for parent_id, edit_id in connection.execute(query.order_by(edits.c.number)):
+        edited.setdefault(parent_id, []).append(edit_id)
+    entries = []
+    for row in rows:
+        body, name = unpack(_Body, row.body), row.criteria_id
+        text = Criteria(body.text, row.aspect, body.provenance)
+        known = {"alignments": tuple(aligned.get(name, ())), "edits": tuple(edited.get(name, ()))}
+        entries.append(record_of(CriteriaEntry, row, criteria=text, **known))
+    return entries
+
+
+def _alignments(connection: sa.Connection, project_id: str, criteria_id: str | None) -> list[CriteriaAlignment]:
+    query = sa.select(alignments).where(alignments.c.project_id == project_id)
+    if criteria_id is not None:
+        query = query.where(alignments.c.criteria_id == criteria_id)
+    query = query.order_by(alignments.c.created_at.desc(), alignments.c.run_id, alignments.c.side)
+    return [
+        record_of(CriteriaAlignment, row, alignment=unpack(Alignment, row.body)) for row in connection.execute(query)
+    ]
+
+
+# ── judges ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Judges(Part):
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
     def add(
         self,
         project_id: str,
@@ -62,24 +203,24 @@ class Judges(Part):
         if aspect is not None:
             query = query.where(judges.c.aspect == aspect)
         with self._db.read() as connection:
-            found = connection.execute(query.order_by(judges.c.created_at, judges.c.judge_id)).all()
-        return [_row(one) for one in found]
+            rows = connection.execute(query.order_by(judges.c.created_at, judges.c.judge_id)).all()
+        return [_row(row) for row in rows]
 
     def get(self, project_id: str, judge_id: str) -> JudgeEntry:
         """NotFoundError for an unknown id."""
         with self._db.read() as connection:
-            found = connection.execute(_columns().where(_is(project_id, judge_id))).one_or_none()
-        if found is None:
+            row = connection.execute(_columns().where(_is(project_id, judge_id))).one_or_none()
+        if row is None:
             raise _unknown(judge_id)
-        return _row(found)
+        return _row(row)
 
     def replies(self, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:
         """Item id → replies as they came; empty for a judge that brought none.  NotFoundError for an unknown id."""
         with self._db.read() as connection:
-            found = connection.execute(sa.select(judges.c.replies).where(_is(project_id, judge_id))).one_or_none()
-        if found is None:
+            row = connection.execute(sa.select(judges.c.replies).where(_is(project_id, judge_id))).one_or_none()
+        if row is None:
             raise _unknown(judge_id)
-        kept = {} if found.replies is None else json.loads(zlib.decompress(found.replies))
+        kept = {} if row.replies is None else json.loads(zlib.decompress(row.replies))
         return {item_id: tuple(texts) for item_id, texts in kept.items()}
 
     def rename(self, project_id: str, judge_id: str, name: str) -> None:
@@ -110,9 +251,9 @@ def _is(project_id: str, judge_id: str) -> sa.ColumnElement[bool]:
     return sa.and_(judges.c.project_id == project_id, judges.c.judge_id == judge_id)
 
 
-def _row(found: sa.Row[Any]) -> JudgeEntry:
-    judge = replace(unpack(JudgeScores, Packed(found.body, found.blob)), name=found.name)
-    return JudgeEntry(found.judge_id, found.project_id, found.golden_id, judge, moment(found.created_at))
+def _row(row: sa.Row[Any]) -> JudgeEntry:
+    judge = replace(unpack(JudgeScores, Packed(row.body, row.blob)), name=row.name)
+    return record_of(JudgeEntry, row, judge=judge)
 
 
 def _packed_replies(replies: Mapping[str, Sequence[str]] | None) -> bytes | None:

@@ -64,13 +64,13 @@ def _column(table: sa.Table, column: sa.Column[Any]) -> Column:
         kind = "replies" if column.name == "replies" else "floats"
     else:
         by_type: dict[type, Kind] = {sa.Text: "json", sa.Integer: "int", sa.Boolean: "bool", sa.Double: "real"}
-        kind = next(found for type_, found in by_type.items() if isinstance(column.type, type_))
+        kind = next(name for type_, name in by_type.items() if isinstance(column.type, type_))
     return Column(column.name, kind, bool(column.nullable))
 
 
 def _layout(table: sa.Table, *more: str) -> Layout:
     stays = {"project_id", *OF_THE_WORKER, *more}
-    return Layout(table.name, tuple(_column(table, one) for one in table.columns if one.name not in stays))
+    return Layout(table.name, tuple(_column(table, column) for column in table.columns if column.name not in stays))
 
 
 TABLES: tuple[Layout, ...] = (
@@ -94,7 +94,7 @@ TABLES: tuple[Layout, ...] = (
 `drafts` is none of them: what somebody has typed and not saved is theirs, and no part of what a project hands on.
 `consents` is none either: what people here allowed holds here, and no file may say that they did.
 """
-LAYOUT: dict[str, Layout] = {one.name: one for one in TABLES}
+LAYOUT: dict[str, Layout] = {layout.name: layout for layout in TABLES}
 
 
 def is_plain(layout: Layout) -> bool:
@@ -104,12 +104,12 @@ def is_plain(layout: Layout) -> bool:
 
 def encode(layout: Layout, stored: Row) -> dict[str, Any]:
     """A stored row as a JSON object."""
-    return {one.name: _encoded(one.kind, stored[one.name]) for one in layout.columns}
+    return {column.name: _encoded(column.kind, stored[column.name]) for column in layout.columns}
 
 
 def decode(layout: Layout, row: Row) -> dict[str, Any]:
     """The row to store, from an object whose columns are all there and of their kinds.  ValueError otherwise."""
-    return {one.name: _decoded(one.kind, row[one.name]) for one in layout.columns}
+    return {column.name: _decoded(column.kind, row[column.name]) for column in layout.columns}
 
 
 def _encoded(kind: Kind, value: Any) -> Any:

@@ -50,7 +50,8 @@ class Part:
     Generators are not, for what they gave is gone, nor what is marked `only_once`.
     """
 
-    _db: Database
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def __init_subclass__(cls) -> None:
         for name, method in list(vars(cls).items()):
@@ -103,8 +104,8 @@ def is_lost(error: sa.exc.DBAPIError) -> bool:
 
 def number_of(connection: sa.Connection) -> str | None:
     """The number of the transaction in progress; None where it has changed nothing."""
-    found = connection.execute(sa.text("SELECT CAST(pg_current_xact_id_if_assigned() AS text)")).scalar_one()
-    return None if found is None else str(found)
+    number = connection.execute(sa.text("SELECT CAST(pg_current_xact_id_if_assigned() AS text)")).scalar_one()
+    return None if number is None else str(number)
 
 
 def was_committed(engine: sa.Engine, number: str, say: Callable[[], None]) -> bool:

@@ -1,8 +1,9 @@
-"""Replies of endpoints by request key: what makes a repeated request cost nothing.  Implements `ReplyStore`.
+"""What was paid for or computed once, by key: replies of endpoints, numbers of metrics.
 
-Replies that this installation paid for serve everybody, unless they were cut off, refused or empty: a new run asks
-those again.  Replies that came with an imported project are anybody's claim, since a key is a hash of the request and
-says nothing of the reply: they serve that project's runs alone.
+Replies lie under the key of their request, which makes a repeated request cost nothing (`ReplyStore`).  Those that this
+installation paid for serve everybody, unless they were cut off, refused or empty: a new run asks those again.  Replies
+that came with an imported project are anybody's claim, since a key is a hash of the request and says nothing of the
+reply: they serve that project's runs alone.
 
 What a run was answered belongs to the run: `of_run` keeps each answer with whether it was paid for, failures and
 unusable replies among them, so that a run that goes on takes the same way to the same result, calls and cost.
@@ -18,16 +19,13 @@ import sqlalchemy as sa
 
 from core.store.database import Database
 from core.store.patience import Part
-from core.store.schema import project_replies, replies, run_replies
+from core.store.schema import blocks, project_replies, replies, run_replies
 
 _CHUNK = 500  # keys in one IN (…): SQLite takes 32,766 parameters, older builds 999
 
 
 class Replies(Part):
     """Thread-safe; what `put_replies` was given is committed when it returns."""
-
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
         """Key → stored text, for those that are there."""
@@ -58,15 +56,15 @@ class RunReplies(Part):
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
         """Key → stored text, everybody's before those that came with the project; they become the run's own."""
         with self._db.read() as connection:
-            found = _shared(connection, keys)
+            texts = _shared(connection, keys)
             came = project_replies.c
             query = sa.select(came.reply_key, came.body).where(came.project_id == self._project_id)
-            missing = [key for key in keys if key not in found]
-            found |= {row.reply_key: row.body for row in _chosen(connection, query, came.reply_key, missing)}
-        if found:
+            missing = [key for key in keys if key not in texts]
+            texts |= {row.reply_key: row.body for row in _chosen(connection, query, came.reply_key, missing)}
+        if texts:
             with self._db.write() as connection:
-                self._note(connection, dict.fromkeys(found), paid=False)
-        return found
+                self._note(connection, dict.fromkeys(texts), paid=False)
+        return texts
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
         """Store what the run paid for, in one transaction with what serves everybody; the first answer stays."""
@@ -98,8 +96,8 @@ class RunReplies(Part):
         with self._db.read() as connection:
             rows = list(_chosen(connection, query, mine.reply_key, keys))
         texts = self.get_replies([row.reply_key for row in rows if row.body is None])
-        found = {row.reply_key: (row.body or texts.get(row.reply_key, ""), bool(row.paid)) for row in rows}
-        return {key: answer for key, answer in found.items() if answer[0]}
+        answers = {row.reply_key: (row.body or texts.get(row.reply_key, ""), bool(row.paid)) for row in rows}
+        return {key: answer for key, answer in answers.items() if answer[0]}
 
     def _note(self, connection: sa.Connection, texts: dict[str, str | None], *, paid: bool) -> None:
         rows = [{"run_id": self._run_id, "reply_key": k, "paid": paid, "body": text} for k, text in texts.items()]
@@ -133,3 +131,20 @@ def _chosen(connection: sa.Connection, query: sa.Select[Any], column: Any, keys:
     wanted = list(dict.fromkeys(keys))
     for start in range(0, len(wanted), _CHUNK):
         yield from connection.execute(query.where(column.in_(wanted[start : start + _CHUNK])))
+
+
+# ── numbers of metrics ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Blocks(Part):
+    def get(self, key: str) -> str | None:
+        """The text under `key`, or None."""
+        with self._db.read() as connection:
+            text: str | None = connection.execute(sa.select(blocks.c.body).where(blocks.c.block_key == key)).scalar()
+        return text
+
+    def put(self, key: str, text: str) -> None:
+        """Keep a text; one that is there already stays."""
+        with self._db.write() as connection:
+            row = {"block_key": key, "body": text, "created_at": self._db.now(connection)}
+            connection.execute(self._db.insert_new(blocks), row)

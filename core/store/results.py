@@ -16,7 +16,6 @@ import sqlalchemy as sa
 from core.errors import LostRunError, StoreError
 from core.records import FloatArray, ScoreMatrix, Unscored
 from core.store.codec import Packed, pack, unpack
-from core.store.database import Database
 from core.store.patience import Part
 from core.store.schema import documents, goldens, runs, scores
 
@@ -24,7 +23,7 @@ T = TypeVar("T")
 SNAPSHOT = "standing"
 """Name of the document with the latest snapshot: a leaderboard, or a grid of styles."""
 JUDGE = "judge"
-"""Name of the document with the judge made ready (`core.projects.work.JudgeState`)."""
+"""Name of the document with the judge made ready (`core.projects.runs.JudgeState`)."""
 RESULT = "result"
 """Name of the document with the run's result (`core.projects.kinds`)."""
 
@@ -35,9 +34,6 @@ class _Reasons:
 
 
 class Results(Part):
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
     # ── documents ────────────────────────────────────────────────────────────────────────────────────────────
 
     def document(self, run_id: str, name: str) -> Packed | None:

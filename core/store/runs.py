@@ -1,7 +1,8 @@
-"""Runs: what was asked for, where it stands, who works on it.
+"""Runs and the workers that do them: what was asked for, where it stands, who works on it.
 
-Every change bumps `version`, so that a screen polls one small number.  Each time a worker takes a run up is an
+Every change of a run bumps `version`, so that a screen polls one small number.  Each time a worker takes a run up is an
 *attempt*; it writes only while that attempt is under way: a worker whose run was taken over gets `False` back.
+Who is alive is known by heartbeat on the clock of the database.
 """
 
 from __future__ import annotations
@@ -13,20 +14,17 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import JobError, NotFoundError
-from core.kept import RESUMABLE, Run, moment
+from core.kept import RESUMABLE, Run, Worker, moment
 from core.progress import Snapshot
 from core.records import Usage
 from core.store.codec import pack, unpack
-from core.store.database import Database, fields_of
+from core.store.database import record_of
 from core.store.patience import Part
 from core.store.schema import runs, workers
 from core.version import VERSION
 
 
 class Runs(Part):
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
     def add(  # noqa: PLR0917 - the row, column by column
         self, project_id: str, golden_id: str, kind: str, title: str, aspect: str, judge_spec: str, request: str
     ) -> str:
@@ -47,10 +45,10 @@ class Runs(Part):
 
     def get(self, run_id: str) -> Run:
         """NotFoundError for an unknown id."""
-        found = self._select(runs.c.run_id == run_id)
-        if not found:
+        rows = self._select(runs.c.run_id == run_id)
+        if not rows:
             raise NotFoundError(f"There is no run {run_id!r}. It may have been made in another CONCORD_HOME.")
-        return found[0]
+        return rows[0]
 
     def all(self, project_id: str | None = None) -> list[Run]:
         """Every run, or the project's, newest first."""
@@ -63,10 +61,10 @@ class Runs(Part):
     def version(self, run_id: str) -> int:
         """A number that grows with every change.  NotFoundError for an unknown id."""
         with self._db.read() as connection:
-            found = connection.execute(sa.select(runs.c.version).where(runs.c.run_id == run_id)).scalar()
-        if found is None:
+            version = connection.execute(sa.select(runs.c.version).where(runs.c.run_id == run_id)).scalar()
+        if version is None:
             raise NotFoundError(f"There is no run {run_id!r}.")
-        return int(found)
+        return int(version)
 
     # ── what people ask for ──────────────────────────────────────────────────────────────────────────────────
 
@@ -138,10 +136,10 @@ class Runs(Part):
         """ "cancelled" when a person asked, "lost" when another attempt is under way, else ""."""
         query = sa.select(runs.c.cancel_requested, runs.c.attempt, runs.c.status).where(runs.c.run_id == run_id)
         with self._db.read() as connection:
-            found = connection.execute(query).one_or_none()
-        if found is None or found.attempt != attempt or found.status != "running":
+            row = connection.execute(query).one_or_none()
+        if row is None or row.attempt != attempt or row.status != "running":
             return "lost"
-        return "cancelled" if found.cancel_requested else ""
+        return "cancelled" if row.cancel_requested else ""
 
     # ── SQL ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,10 +158,41 @@ class Runs(Part):
 
 
 def _run(row: sa.Row[Any], now: datetime) -> Run:
-    fields = fields_of(row)
-    fields |= {"usage": unpack(Usage, row.usage), "not_before": moment(row.not_before)}
-    return Run(request_json=fields.pop("request"), now=now, **fields)
+    parsed = {"request_json": row.request, "usage": unpack(Usage, row.usage), "not_before": moment(row.not_before)}
+    return record_of(Run, row, now=now, **parsed)
 
 
 def _at_work(attempt: int) -> sa.ColumnElement[bool]:
     return sa.and_(runs.c.status == "running", runs.c.attempt == attempt)
+
+
+# ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Workers(Part):
+    def enter(self, worker_id: str, place: str, pid: int, capability: str = "cpu") -> None:
+        """Sign on (over a predecessor of the same id); `capability` says what the worker's machine computes on."""
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            about = {"worker_id": worker_id, "place": place, "pid": pid, "capability": capability}
+            connection.execute(self._db.insert_or_replace(workers), about | {"started_at": now, "beat_at": now})
+
+    def beat(self, worker_id: str) -> None:
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            connection.execute(sa.update(workers).where(workers.c.worker_id == worker_id).values(beat_at=now))
+
+    def leave(self, worker_id: str) -> None:
+        """Sign off: the worker counts as gone at once."""
+        with self._db.write() as connection:
+            connection.execute(sa.update(workers).where(workers.c.worker_id == worker_id).values(beat_at=0.0))
+
+    def all(self) -> list[Worker]:
+        """Every worker that ever signed on, the latest sign of life first."""
+        with self._db.read() as connection:
+            now = self._db.now(connection)
+            rows = connection.execute(sa.select(workers).order_by(workers.c.beat_at.desc()))
+            return [record_of(Worker, row, silent_for=now - row.beat_at if row.beat_at else None) for row in rows]
+
+    def alive(self) -> list[Worker]:
+        return [worker for worker in self.all() if worker.alive]

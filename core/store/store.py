@@ -4,19 +4,19 @@
 part           holds                                                   module
 =============  ======================================================  =====================
 ``projects``   names over golden sets, criteria and runs               `core.store.projects`
-``goldens``    golden sets by content digest                           `core.store.goldens`
-``criteria``   criteria, edits, their alignment in each run            `core.store.criteria`
+``goldens``    golden sets by content digest                           `core.store.projects`
+``criteria``   criteria, edits, their alignment in each run            `core.store.judges`
 ``runs``       what was asked for and where it stands                  `core.store.runs`
 ``results``    documents and scores of runs                            `core.store.results`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
-``blocks``     numbers of metrics by the content of their items        `core.store.blocks`
+``blocks``     numbers of metrics by the content of their items        `core.store.replies`
 ``judges``     scores of the judges of a project, with replies         `core.store.judges`
-``labels``     labels that people give in the app                      `core.store.labels`
-``consents``   endpoints that imported projects may ask                `core.store.consents`
-``drafts``     texts that people type and have not saved yet           `core.store.drafts`
-``events``     the log of what people did                              `core.store.events`
+``labels``     labels that people give in the app                      `core.store.people`
+``consents``   endpoints that imported projects may ask                `core.store.people`
+``drafts``     texts that people type and have not saved yet           `core.store.people`
+``events``     the log of what people did                              `core.store.people`
 ``transfers``  a project whole: out as rows, in as rows                `core.store.transfer`
-``workers``    who is alive                                            `core.store.workers`
+``workers``    who is alive                                            `core.store.runs`
 =============  ======================================================  =====================
 
 `actor` is who acts through this handle; `acting` gives another person a handle on the same database.
@@ -33,21 +33,14 @@ from types import TracebackType
 from typing import Self
 
 from core.people import LOCAL, Actor
-from core.store.blocks import Blocks
-from core.store.consents import Consents
-from core.store.criteria import KeptCriteria
 from core.store.database import Database
-from core.store.drafts import Drafts
-from core.store.events import Events
-from core.store.goldens import Goldens
-from core.store.judges import Judges
-from core.store.labels import Labels
-from core.store.projects import Projects
-from core.store.replies import Replies
+from core.store.judges import Judges, KeptCriteria
+from core.store.people import Consents, Drafts, Events, Labels
+from core.store.projects import Goldens, Projects
+from core.store.replies import Blocks, Replies
 from core.store.results import Results
-from core.store.runs import Runs
+from core.store.runs import Runs, Workers
 from core.store.transfer import Transfers
-from core.store.workers import Workers
 
 
 class Store:

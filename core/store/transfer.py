@@ -24,9 +24,9 @@ from core.people import Actor
 from core.review.log import Action
 from core.store import schema
 from core.store.database import Database, in_our_words
-from core.store.events import body_text
 from core.store.layout import LAYOUT, OF_THE_WORKER, TABLES, Row, decode, encode
 from core.store.patience import Part, only_once
+from core.store.people import body_text
 
 IMPORTED = " (imported)"
 """Stands behind the role of who did something before the project was brought here; no action writes it."""
@@ -53,9 +53,6 @@ class Arrival:
 
 
 class Transfers(Part):
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
     def dump(
         self, project_id: str, *, replies: bool = True
     ) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
@@ -80,12 +77,12 @@ class Transfers(Part):
     def taken(self, run_ids: Iterable[str]) -> set[str]:
         """Those of the ids that runs of this store have."""
         wanted = sorted(run_ids)
-        found: set[str] = set()
+        taken: set[str] = set()
         with self._db.read() as connection:
             for start in range(0, len(wanted), 500):
                 which = schema.runs.c.run_id.in_(wanted[start : start + 500])
-                found.update(connection.scalars(sa.select(schema.runs.c.run_id).where(which)))
-        return found
+                taken.update(connection.scalars(sa.select(schema.runs.c.run_id).where(which)))
+        return taken
 
     @only_once
     def restore(self, arrival: Arrival, tables: Iterable[tuple[str, Iterable[Row]]]) -> str:
@@ -138,8 +135,8 @@ def _used(project_id: str) -> Any:
 def _replies(project_id: str) -> sa.Select[Any]:
     """What the project's runs asked for, and what came with the project; the installation's own where both are."""
     paid, own, runs = schema.replies, schema.project_replies.c, schema.runs.c
-    asked = sa.select(schema.run_replies.c.reply_key).join(schema.runs, runs.run_id == schema.run_replies.c.run_id)
-    paid_here = sa.select(paid).where(paid.c.reply_key.in_(asked.where(runs.project_id == project_id)))
+    keys = sa.select(schema.run_replies.c.reply_key).join(schema.runs, runs.run_id == schema.run_replies.c.run_id)
+    paid_here = sa.select(paid).where(paid.c.reply_key.in_(keys.where(runs.project_id == project_id)))
     came = sa.select(own.reply_key, own.body, own.created_at).where(
         own.project_id == project_id, own.reply_key.not_in(paid_here.with_only_columns(paid.c.reply_key))
     )
@@ -175,8 +172,8 @@ def _of_project(row: dict[str, Any], project_id: str) -> dict[str, Any]:
 
     def put(value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: project_id if k == "project_id" else put(one) for k, one in value.items()}
-        return [put(one) for one in value] if isinstance(value, list) else value
+            return {k: project_id if k == "project_id" else put(item) for k, item in value.items()}
+        return [put(item) for item in value] if isinstance(value, list) else value
 
     for column in ("request", "body"):
         kept = row.get(column)
@@ -237,7 +234,7 @@ class _Taking:
         return stored
 
     def _renamed(self, value: Any) -> Any:
-        return RUN_ID.sub(lambda found: self._runs.get(found[0], found[0]), value) if isinstance(value, str) else value
+        return RUN_ID.sub(lambda match: self._runs.get(match[0], match[0]), value) if isinstance(value, str) else value
 
     def _event(self, row: dict[str, Any]) -> None:
         number, role = row["number"], row["role"]

@@ -11,8 +11,8 @@ from typing import Any
 
 from core.errors import ArchiveError
 from core.records import GoldenSet
-from core.store.goldens import golden_row, item_rows, rebuilt
 from core.store.layout import LAYOUT, decode
+from core.store.projects import golden_row, item_rows, rebuilt
 
 
 def checked_golden(row: dict[str, Any], items: Sequence[dict[str, Any]]) -> GoldenSet:

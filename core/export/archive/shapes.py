@@ -93,7 +93,7 @@ Moment = Annotated[float, Checked(schemas.no_info_after_validator_function(_mome
 
 @dataclass(frozen=True)
 class GoldenBody:
-    """What a golden set holds beside its items and ratings (`core.store.goldens`)."""
+    """What a golden set holds beside its items and ratings (`core.store.projects`)."""
 
     aspects: dict[str, AspectLabels]
     metrics: dict[str, tuple[float | None, ...]]
@@ -102,7 +102,7 @@ class GoldenBody:
 
 @dataclass(frozen=True)
 class RatingColumns:
-    """Ratings by columns; ids, raters and aspects as codes into lists of names (`core.store.goldens`)."""
+    """Ratings by columns; ids, raters and aspects as codes into lists of names (`core.store.projects`)."""
 
     item_id: tuple[int, ...]
     rater_id: tuple[int, ...]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from core.jobs.routing import PATIENCE
+from core.jobs.queue import PATIENCE
 from core.kept import Run
 from core.records import GoldenSet, Item
 from core.settings import Settings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.jobs.routing import takes, waiting_words
+from core.jobs.queue import takes, waiting_words
 from core.kept import Worker
 
 

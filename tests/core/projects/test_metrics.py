@@ -19,7 +19,7 @@ from core.projects import metrics
 from core.projects.metrics import MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
-from core.store.blocks import Blocks
+from core.store.replies import Blocks
 from core.store.store import Store
 
 Compute = Callable[[MetricsRequest], MetricsResult]
