@@ -22,11 +22,11 @@
     core.open_project("Summaries", create=True)           # a kept project: golden sets, durable runs, judges, report
     core.write_report("My project", "coherence", "out/report")   # all that a kept project knows of its judge
 
-The rooms: `golden` (files → frozen golden sets, splits), `judging` and `providers` (judges and the endpoints behind
-them), `calibration` (AutoCalibrate), `stats` (alignment and its intervals), `export` (judge files), `store` and
-`jobs` (what is kept, durable runs), `figures` (results → plots).  `records` holds what travels between them,
-`errors` all that is raised on purpose, `settings` the environment.  This module imports nothing heavy; the names
-below are loaded when first used.
+The rooms: `api` (the names below), `data` (files → frozen golden sets, splits), `judging` and `providers` (judges and
+the endpoints behind them), `calibration` (AutoCalibrate), `stats` (alignment and its intervals), `export` (judge
+files), `store` and `jobs` (what is kept, durable runs), `report` (results → plots and pages).  `records` holds what
+travels between them, `errors` all that is raised on purpose, `settings` the environment.  This module imports nothing
+heavy; the names below are loaded when first used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core.calibrated import CalibratedRun, ablate, calibrate, estimate
+    from core.api.calibrated import CalibratedRun, ablate, calibrate, estimate
+    from core.api.fitted import FittedRepEval, fit_repeval
+    from core.api.fused import FusedByModel, FusedRun, fuse
+    from core.api.loading import load_judge
+    from core.api.measures import align, align_all, annotator_test, beside_people, ceiling, compare
+    from core.api.project import Project, WrittenReport, open_project, write_report
     from core.calibration.ablate import Ablation
     from core.calibration.records import Calibration
     from core.calibration.settings import CalibrationSettings
@@ -55,12 +60,8 @@ if TYPE_CHECKING:
         RateLimitError,
         UsageError,
     )
-    from core.fitted import FittedRepEval, fit_repeval
-    from core.fused import FusedByModel, FusedRun, fuse
-    from core.project import Project, open_project
-    from core.public import align, align_all, annotator_test, beside_people, ceiling, compare, judge_schema, load_judge
+    from core.export.documents import judge_schema
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
-    from core.reported import WrittenReport, write_report
     from core.verdicts import Verdicts
 
 
@@ -95,8 +96,8 @@ __all__ = [
     "Unscored",
     "UsageError",
     "Verdict",
-    "WrittenReport",
     "Verdicts",
+    "WrittenReport",
     "ablate",
     "align",
     "align_all",
@@ -118,7 +119,12 @@ __all__ = [
 ]
 
 _NAMES = {
-    "core.calibrated": "CalibratedRun ablate calibrate estimate",
+    "core.api.calibrated": "CalibratedRun ablate calibrate estimate",
+    "core.api.fused": "FusedByModel FusedRun fuse",
+    "core.api.loading": "load_judge",
+    "core.api.measures": "align align_all annotator_test beside_people ceiling compare",
+    "core.api.project": "Project WrittenReport open_project write_report",
+    "core.export.documents": "judge_schema",
     "core.calibration.ablate": "Ablation",
     "core.calibration.settings": "CalibrationSettings",
     "core.calibration.records": "Calibration",
@@ -128,12 +134,8 @@ _NAMES = {
         "AspectError AuthError BadReplyError ConcordError ConsentError CriteriaError EndpointDownError "
         "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
     ),
-    "core.fitted": "FittedRepEval fit_repeval",
-    "core.fused": "FusedByModel FusedRun fuse",
-    "core.project": "Project open_project",
-    "core.public": "align align_all annotator_test beside_people ceiling compare judge_schema load_judge",
+    "core.api.fitted": "FittedRepEval fit_repeval",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
-    "core.reported": "WrittenReport write_report",
     "core.verdicts": "Verdicts",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

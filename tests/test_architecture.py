@@ -50,7 +50,6 @@ SCREENS = (
     *CHOICES,
     *PREVIEWS,
 )
-FACE = ("core.calibration", "core.export", "core.data", "core.judging", "core.providers.base", "core.stats")
 
 ANYWHERE = (
     *("core.records", "core.errors", "core.files", "core.json_form", "core.private", "core.progress", "core.verdicts"),
@@ -64,23 +63,26 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pages": ("pages.components", *SCREENS),
     # core/__init__.py alone: its sub-packages have their own entries
     "core": (
-        *("core.calibrated", "core.fitted", "core.fused", "core.project", "core.public", "core.reported"),
-        *("core.calibration.ablate", "core.data", "core.drift", *CHOICES),
+        *("core.api", "core.calibration.ablate", "core.data", "core.drift", "core.export.documents"),
+        *CHOICES,
     ),
-    "core.public": (*FACE, "core.judge_loading"),
-    "core.calibrated": (*FACE, "core.public", "core.settings"),
-    "core.judge_loading": ("core.export", "core.judging", "core.providers.base", "core.settings"),
+    # the Python face: one process measures, calibrates and fuses; a project goes by `core.projects`
+    "core.api": (
+        *("core.calibration", "core.comparison", "core.data", "core.export", "core.fusion", "core.judging"),
+        *("core.kept", "core.metrics", "core.people", "core.projects", "core.providers.base", "core.repeval"),
+        *("core.report", "core.settings", "core.stats", "core.store"),
+    ),
     "core.version": (),
     "core.__main__": ("core.cli",),
     "core.cli": (
-        *("core.cli", "core.public", "core.calibrated", "core.fitted", "core.fused", "core.kept", "core.projects"),
+        *("core.cli", "core.api", "core.kept", "core.projects"),
         *("core.calibration", "core.comparison.styles", "core.data", "core.demo", "core.drift", "core.export"),
-        *("core.judging.styles", "core.providers.base", "core.repeval", "core.report", "core.reported"),
+        *("core.judging.styles", "core.providers.base", "core.repeval", "core.report"),
         *("core.scoring", "core.stats", "core.store"),
         *("core.jobs.worker", "core.private", "core.settings"),
     ),
     "core.scoring": (
-        "core.public",
+        "core.api",
         "core.export",
         "core.data",
         "core.judging",
@@ -93,33 +95,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.data",
         "core.judging.base",
         "core.providers.base",
-        "core.public",
+        "core.api",
         "core.stats",
-    ),
-    "core.fused": (
-        *("core.calibration.settings", "core.comparison", "core.data.task", "core.data.texts", "core.export"),
-        *("core.fused_parts", "core.fusion", "core.judge_loading", "core.judging.gate", "core.providers.base"),
-        *("core.judging.registry", "core.settings", "core.stats"),
-    ),
-    "core.fused_parts": (
-        "core.judging.parse",
-        *("core.calibration", "core.comparison", "core.data", "core.export", "core.fusion", "core.metrics"),
-        *("core.judging.offline.judge", "core.public", "core.providers.base", "core.repeval", "core.settings"),
     ),
     "core.report": (
         *("core.kept", "core.projects.calibration", "core.projects.rounds", "core.review"),  # the records they hold
         *("core.report.figures", "core.calibration", "core.comparison", "core.data"),
         *("core.spreadsheets", "core.stats", "core.version", "core.wording"),
-    ),
-    "core.reported": ("core.export", "core.kept", "core.projects", "core.report", "core.settings", "core.store"),
-    "core.fitted": (
-        "core.comparison",
-        "core.export",
-        "core.metrics",
-        "core.public",
-        "core.repeval",
-        "core.report.figures",
-        "core.settings",
     ),
     "core.records": (),
     "core.verdicts": (),
@@ -138,10 +120,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.stats": (),
     "core.report.figures": ("core.report.figures",),
     "core.kept": (),
-    "core.project": (
-        *("core.kept", "core.projects", "core.report.facts", "core.data", "core.people", "core.settings"),
-        *("core.store", *CHOICES),
-    ),
     "core.store": ("core.kept", "core.people", "core.review", "core.version"),
     "core.export.archive": (
         "core.export.archive",

@@ -50,8 +50,8 @@ def calibrate(
     as_json: JsonFlag = False,
 ) -> None:
     """Draft, rank and refine criteria; report the calibrated judge on held-out items."""
-    from core.calibrated import calibrate as run
-    from core.calibrated import estimate
+    from core.api.calibrated import calibrate as run
+    from core.api.calibrated import estimate
     from core.calibration.settings import CalibrationSettings
     from core.data import load_golden
 

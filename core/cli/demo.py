@@ -62,7 +62,7 @@ def _replay(as_json: bool) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    from core.calibrated import calibrate
+    from core.api.calibrated import calibrate
     from core.data import load_golden
     from core.demo.recorded import ASPECT, CHOSEN, DEFINITION, GOLDEN
     from core.progress import Shown

@@ -57,9 +57,9 @@ def fuse(
     as_json: JsonFlag = False,
 ) -> None:
     """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
+    from core.api.fused import MODEL_WRITES
+    from core.api.fused import fuse as join
     from core.data import load_golden
-    from core.fused import MODEL_WRITES
-    from core.fused import fuse as join
 
     loaded = load_golden(golden)
     fused = join(

@@ -47,10 +47,11 @@ def align(
     as_json: JsonFlag = False,
 ) -> None:
     """Alignment of verdicts with people."""
+    from core.api.measures import align as measure
+    from core.api.measures import align_all, unknown_items
     from core.data import load_golden
+    from core.data.task import task_of
     from core.export.verdicts import read_verdicts
-    from core.public import align as measure
-    from core.public import align_all, task_of, unknown_items
 
     loaded = load_golden(golden)
     read = read_verdicts(verdicts, task_of(loaded, aspect).scale, aspect)
@@ -100,8 +101,8 @@ def compare(
     as_json: JsonFlag = False,
 ) -> None:
     """Whether one judge aligns better with people than another, on their common items."""
+    from core.api.measures import compare as measure
     from core.data import load_golden
-    from core.public import compare as measure
 
     found = measure(
         load_golden(golden),
@@ -142,10 +143,10 @@ def ceiling(
     as_json: JsonFlag = False,
 ) -> None:
     """How well people agree with each other: the height a judge can be expected to reach; and a judge beside them."""
+    from core.api.measures import ceiling as measure
     from core.data import load_golden
+    from core.data.task import task_of
     from core.export.verdicts import read_verdicts
-    from core.public import ceiling as measure
-    from core.public import task_of
 
     loaded, at = load_golden(golden), chosen_level(level)
     found = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
@@ -176,7 +177,7 @@ class _Beside:
 
 def _beside(golden: GoldenSet, verdicts: Verdicts, found: Ceiling, chosen: _Tested) -> _Beside:
     """The paired difference at the ceiling's statistic and level, and both forms of the annotator test."""
-    from core.public import annotator_test, beside_people, unknown_items
+    from core.api.measures import annotator_test, beside_people, unknown_items
     from core.stats import EPSILONS, annotator_test_words, beside_people_words
 
     axis, panel = found.leave_one_out.alignment, found.panel or None

@@ -55,8 +55,8 @@ def repeval(
     as_json: JsonFlag = False,
 ) -> None:
     """Read hidden states, choose layer and token on validation, tell the alignment on test; heat map as HTML."""
+    from core.api.fitted import fit_repeval
     from core.data import load_golden
-    from core.fitted import fit_repeval
 
     loaded = load_golden(golden)
     with progress_bar("texts") as show:

@@ -24,8 +24,8 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Write all that is known of a calibrated judge as one HTML page, as Markdown, and every figure as CSV."""
+    from core.api.project import write_report
     from core.report.findings import headline, limits
-    from core.reported import write_report
 
     written = write_report(project, aspect, out, golden=golden, run=run)
     report, head, cautions = written.report, headline(written.report), limits(written.report)

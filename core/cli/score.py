@@ -50,7 +50,7 @@ def score(
     as_json: JsonFlag = False,
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
-    from core.export.fused_file import is_fused_file
+    from core.export.documents import is_fused_file
     from core.scoring import ScoreRequest, score_file
 
     if is_fused_file(judge_file):
@@ -209,8 +209,7 @@ def _notes_shown() -> Iterator[None]:
 
 def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
     """The reply cache for the judge of a file; None for a fused one, which asks no endpoint."""
-    from core.export.fused_file import is_fused_file
-    from core.export.judge_reading import open_file
+    from core.export.documents import is_fused_file, open_file
 
     if is_fused_file(judge_file):
         return None
@@ -219,10 +218,10 @@ def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplySto
 
 def _score_fused(golden: Path, judge_file: Path, out: Path, *, accept_edited: bool = False, as_json: bool) -> None:
     """`score` with a fused judge: verdicts into `out` with the judge's marks, and which parts were missing."""
+    from core.api.loading import load_judge
     from core.data import load_items
     from core.export.fused_judge import FusedJudge
     from core.files import write_text
-    from core.public import load_judge
     from core.scoring.output import form_of, header_of, written
 
     judge = load_judge(judge_file, accept_edited=accept_edited)

@@ -145,9 +145,9 @@ def _given_criteria(path: Path | None, golden: GoldenSet, aspects: Sequence[str]
 
 def _criteria_of_card(card: dict[str, Any], golden: GoldenSet, aspect: str, path: Path) -> _Given:
     """The best single criteria of a judge file; what they saw follows from its split, on the same golden set."""
+    from core.api.measures import split_for
     from core.calibration.settings import CalibrationSettings
     from core.errors import JudgeError
-    from core.public import split_for
     from core.records import Criteria
 
     try:

@@ -15,18 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from core.api.measures import judge_state, split_for
 from core.calibration.loop import calibration
 from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
+from core.data.task import task_of
 from core.errors import ProviderError
 from core.judging.llm import LLMJudge
 from core.judging.render import score_messages
 from core.providers.base import Completion, Message, Reply, Request
 from core.providers.cached import reply_to_json
 from core.providers.recorded import write_recording
-from core.public import judge_state, split_for, task_of
 from core.records import GoldenSet, Task, Usage
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from core.api.loading import load_judge
+from core.api.measures import AnyVerdicts, align, compare, in_records
+from core.data.task import task_of
 from core.data.texts import KnownTexts, text_digest
 from core.drift.change import change_between
 from core.drift.outcome import Recheck, decided, in_words, shift_between
@@ -18,7 +21,6 @@ from core.export import CalibratedJudge
 from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
 from core.providers.base import ReplyStore
-from core.public import AnyVerdicts, align, compare, in_records, load_judge, task_of
 from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Level, Statistic
 from core.stats import Difference, LabelledItems
 

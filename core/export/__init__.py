@@ -1,12 +1,10 @@
 """What leaves Concord: the calibrated judge as `judge.yaml`, its verdicts, and the files of a calibration."""
 
 from core.export.calibrated_judge import CalibratedJudge
-from core.export.documents import judge_schema
+from core.export.documents import judge_schema, read_card
 from core.export.judge_file import judge_card, judge_yaml
-from core.export.judge_reading import read_card
-from core.export.readings import read_replies_file
 from core.export.run_files import final_verdicts, summary, write_run
-from core.export.verdicts import read_verdicts, verdict_lines, verdict_row
+from core.export.verdicts import read_replies_file, read_verdicts, verdict_lines, verdict_row
 
 __all__ = [
     "CalibratedJudge",

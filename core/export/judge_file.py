@@ -4,7 +4,8 @@ The file holds all that scoring needs (criteria, how their scores are joined, th
 or its model, prompt and parser versions and sampling, the map to the human scale) and all that trust needs (alignments
 with statistic, level, n and interval on both sides of the split, the ceiling, the golden set's hash, the date, who
 approved the criteria on which evidence, how often the held-out items were opened, digests of the texts by which
-newer labels are told apart, warnings).  Never a key.
+newer labels are told apart, warnings).  Never a key: those come from the environment and stay there, and what looks
+like one in a URL, a definition or a name is cut out.
 `core.export.judge_document` says what every field holds; `core.export.calibrated_judge` is the judge that comes back
 out of it.
 """
@@ -21,9 +22,7 @@ import numpy as np
 import yaml
 
 from core.calibration.records import Calibration
-from core.export.documents import FORMATS, VERSION, Kind, check_card
-from core.export.judge_reading import digest_of, with_leaves
-from core.export.judge_secrets import without_secrets
+from core.export.documents import FORMATS, VERSION, Kind, check_card, digest_of, with_leaves
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet
 from core.review.criteria import Review
@@ -268,3 +267,43 @@ def _plain(value: Any, _: str) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+
+
+# ── keys and passwords ───────────────────────────────────────────────────────────────────────────────────────
+
+REMOVED = "[removed]"
+NUMBERS = "direction"
+"""Key of numbers in base64, which may look like anything."""
+
+_USER_INFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s?#]*@", re.IGNORECASE)
+_QUERY = re.compile(
+    r"(?P<name>[?&](?:api[-_]?key|key|access[-_]?token|token|secret|password|sig(?:nature)?)=)[^&\s#'\"]+",
+    re.IGNORECASE,
+)
+_KEY = re.compile(
+    r"\b(?:sk|pk|rk|gsk|hf|xai|key)[-_][A-Za-z0-9_-]{16,}\b|\bAIza[A-Za-z0-9_-]{30,}|\bgh[pousr]_[A-Za-z0-9]{20,}"
+    r"|\bAKIA[A-Z0-9]{16}\b|(?i:\bbearer\s+)[A-Za-z0-9._~+/-]{16,}=*"
+)
+
+
+def without_secrets(value: Any) -> tuple[Any, list[str]]:
+    """`value` with whatever looks like a password in a URL or like a key cut out, and the paths where it stood.
+
+    Plain JSON values only; texts in which nothing was found stay the same objects.
+    """
+    places: list[str] = []
+
+    def clean(leaf: Any, path: str) -> Any:
+        if not isinstance(leaf, str) or path.rpartition(".")[2] == NUMBERS:
+            return leaf
+        cleaned = _clean(leaf)
+        places.extend([path or "the file"] if cleaned != leaf else [])
+        return leaf if cleaned == leaf else cleaned
+
+    return with_leaves(value, clean), places
+
+
+def _clean(text: str) -> str:
+    text = _USER_INFO.sub(r"\g<scheme>", text)
+    text = _QUERY.sub(rf"\g<name>{REMOVED}", text)
+    return _KEY.sub(REMOVED, text)

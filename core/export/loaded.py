@@ -1,19 +1,32 @@
-"""A judge out of a file, ready to score: what a calibrated and a fused judge have in common."""
+"""A judge out of a file, ready to score items and frames: what a calibrated and a fused judge have in common."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from core.data import Table, build_golden, propose_mapping
+from core.data.cells import read_id
+from core.data.columns import ALIASES, METRIC
+from core.data.columns import Mapping as Columns
+from core.data.findings import first_error
+from core.errors import GoldenError, UsageError
 from core.judging.base import OnProgress
-from core.records import Item, ItemKind, Task, Verdict
+from core.records import GoldenSet, Item, ItemKind, Scored, Task, Verdict
 from core.verdicts import Verdicts
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
+ADDED = ("score", "calibrated", "unscored", "mark")
+_TEXTS = ("item_id", "source_id", "system_id", "source", "context", "target", "references")
+_SAMPLE = 50
 Metrics = Mapping[str, Sequence[float | None]]
 """Metric name → one number an item, None where there is none."""
 
@@ -63,13 +76,32 @@ class LoadedJudge(ABC):
     def score_frame(
         self, frame: pd.DataFrame, *, columns: Mapping[str, str] | None = None, prefix: str = ""
     ) -> pd.DataFrame:
-        """`frame` with the columns score, calibrated, unscored and mark appended (see `core.export.frames`).
+        """A copy of `frame` with ``score``, ``calibrated``, ``unscored`` and ``mark`` appended, index and order kept.
 
-        Columns called ``metric_<name>`` serve the parts of a fusion that are handed in.
+        Columns are found by their own names or the usual aliases (`core.data.columns`); `columns` maps roles to columns
+        where they have other names.  Each row is an item of its own, also where an id comes again.  `prefix` stands in
+        front of the four names.
+
+        ``score`` and ``calibrated`` are float64, NaN where there is none; ``unscored`` says why, and is missing where
+        a score is.  ``metric_<name>`` columns serve the parts of a fusion that are handed in.  GoldenError names
+        columns that the judge needs and the frame lacks, UsageError one that is in the way.
         """
-        from core.export.frames import scored_frame
+        import pandas as pd
 
-        return scored_frame(self, frame, columns=columns, prefix=prefix)
+        if not isinstance(frame, pd.DataFrame):
+            raise UsageError(f"score_frame takes a pandas DataFrame; {type(frame).__name__} came.")
+        names = [f"{prefix}{name}" for name in ADDED]
+        known = [str(column) for column in frame.columns]
+        if twice := sorted({name for name in known if known.count(name) > 1}):
+            raise UsageError(f"The frame has two columns called {twice[0]!r}; rename one.")
+        if taken := [name for name in names if name in known]:
+            raise UsageError(
+                f"The frame has a column {taken[0]!r} already, where the verdicts would go. Rename or drop it, or "
+                "give a prefix: score_frame(frame, prefix='judge_')."
+            )
+        golden = _items(frame, known, self, columns or {}) if len(frame) else None
+        verdicts = [] if golden is None else self.score(golden.items, metrics=golden.metrics)
+        return _with_verdicts(frame, verdicts, names, "; ".join(self.marks))
 
     @property
     def item_kind(self) -> ItemKind | None:
@@ -80,3 +112,74 @@ class LoadedJudge(ABC):
     def frame_needs(self) -> tuple[str, ...]:
         """Roles that must have a column in a frame."""
         return self.needs
+
+
+def _with_verdicts(frame: pd.DataFrame, verdicts: Sequence[Verdict], names: Sequence[str], mark: str) -> pd.DataFrame:
+    import pandas as pd
+
+    scored = [one if isinstance(one, Scored) else None for one in verdicts]
+    calibrated = [None if one is None else one.calibrated for one in scored]
+    reasons = [None if isinstance(one, Scored) else _reason(one.reason, one.detail) for one in verdicts]
+    values: tuple[Any, ...] = (
+        np.array([np.nan if one is None else one.value for one in scored], dtype=np.float64),
+        np.array([np.nan if value is None else value for value in calibrated], dtype=np.float64),
+        pd.array(reasons, dtype="string"),
+        pd.array([mark] * len(frame), dtype="string"),
+    )
+    return frame.assign(**dict(zip(names, values, strict=True)))
+
+
+def _reason(reason: str, detail: str) -> str:
+    return f"{reason}: {detail}" if detail else reason
+
+
+def _items(frame: pd.DataFrame, known: list[str], judge: LoadedJudge, given: Mapping[str, str]) -> GoldenSet:
+    """One item a row, in order, with the frame's ids where every row has one of its own."""
+    plain = frame.set_axis(known, axis=1)
+    head = _rows(plain.head(_SAMPLE))
+    mapping = _mapping(propose_mapping(known, head), given)
+    _require(mapping, ("target", *judge.frame_needs), known)
+    if judge.item_kind is not None:
+        mapping = mapping.with_kind(judge.item_kind)
+    ids = mapping.roles.get("item_id")
+    used = plain[[column for role, column in mapping.roles.items() if role != "item_id"]]
+    mapping = replace(mapping, roles={role: column for role, column in mapping.roles.items() if role != "item_id"})
+    built = build_golden(Table("frame", tuple(known), tuple(_rows(used))), mapping, name="frame", labels_needed=False)
+    if built.golden is None:
+        raise first_error(built.findings, "frame")
+    texts = [] if ids is None else [read_id(cell) for cell in _cells(plain[ids])]
+    if len(set(texts)) < len(frame) or not all(texts):
+        return built.golden
+    items = (replace(item, item_id=text) for item, text in zip(built.golden.items, texts, strict=True))
+    return replace(built.golden, items=tuple(items))
+
+
+def _mapping(found: Columns, given: Mapping[str, str]) -> Columns:
+    """The roles that scoring reads: texts, groups, metrics; labels play no part."""
+    for role, column in given.items():
+        found = found.with_role(role, column)
+    roles = {role: column for role, column in found.roles.items() if role in _TEXTS or role.startswith(METRIC)}
+    return replace(found, roles=roles)
+
+
+def _require(mapping: Columns, needs: Sequence[str], known: Sequence[str]) -> None:
+    lacking = [role for role in needs if role not in mapping.roles]
+    if lacking:
+        also = "; ".join(f"{role} (or {', '.join(ALIASES.get(role, ())[:4])} …)" for role in lacking)
+        raise GoldenError(
+            f"the judge needs columns that the frame lacks: {also}. It has: {', '.join(known)[:300]}. Rename a column, "
+            f"or say which it is: score_frame(frame, columns={{{lacking[0]!r}: NAME}}).",
+            file="frame",
+            column=lacking[0],
+        )
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as dictionaries, missing cells as None."""
+    columns = {name: _cells(frame[name]) for name in frame.columns}
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def _cells(column: pd.Series[Any]) -> list[Any]:
+    """The cells as Python's own values, missing ones as None."""
+    return [None if gone else cell for cell, gone in zip(column.tolist(), column.isna().tolist(), strict=True)]

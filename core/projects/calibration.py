@@ -38,13 +38,13 @@ class CalibrationRequest:
 
     def task(self, golden: GoldenSet) -> Task:
         """What the judge is asked to do.  AspectError for labels that cannot rank anything."""
-        from core.public import task_of
+        from core.data.task import task_of
 
         return task_of(golden, self.aspect, self.definition, self.scale)
 
     def split(self, golden: GoldenSet) -> Split:
         """The calibration and held-out items of `golden`."""
-        from core.public import split_for
+        from core.api.measures import split_for
 
         return split_for(golden, self.aspect, self.settings)
 
@@ -194,8 +194,8 @@ def judge_file(store: Store, run_id: str) -> str:
     did.  A judge with criteria that nobody approved is exported too: the file then says so among its warnings.  Raises
     as `load_calibration`.
     """
+    from core.api.measures import known_of
     from core.export.judge_file import judge_yaml
-    from core.public import known_of
 
     calibration, run = load_calibration(store, run_id), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect

@@ -24,6 +24,7 @@ from core.store.store import Store
 if TYPE_CHECKING:
     from core.export import CalibratedJudge
 
+
 BATCH = 50
 """Items between two snapshots."""
 
@@ -102,9 +103,9 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 
 def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
+    from core.api.loading import restored
     from core.drift.recheck import Asked, newer_items, recheck_scores
     from core.export import final_verdicts, judge_card
-    from core.judge_loading import restored
 
     request, golden = work.request(RecheckRequest), work.golden
     calibration = load_calibration(work.store, request.run_id)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from core.api.measures import judge_state
 from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration
 from core.errors import JobError, UsageError
@@ -26,7 +27,6 @@ from core.judging.registry import Gate, make_judge, restore_judge
 from core.kept import CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
 from core.projects.access import requires
 from core.projects.consent import allow_named, gate_of, require_consent
-from core.public import judge_state
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.review.triage import HeldOutAccess
 from core.settings import Settings
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class JudgeState:
-    """A judge made ready (`core.public.judge_state`): `restore_judge` makes it again."""
+    """A judge made ready (`core.api.measures.judge_state`): `restore_judge` makes it again."""
 
     state: Mapping[str, Any]
 

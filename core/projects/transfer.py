@@ -21,8 +21,7 @@ from core.confined.asking import Allowance, Reader, RefusedError
 from core.confined.serving import Job
 from core.errors import ArchiveError, UsageError
 from core.export.archive.checking import Contents, Shapes, check_archive
-from core.export.archive.container import Archive, Limits, Writer
-from core.export.archive.manifest import Manifest
+from core.export.archive.container import Archive, Limits, Manifest, Writer
 from core.files import saving
 from core.kept import ProjectSummary, moment
 from core.projects.access import requires

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from core.api.loading import load_judge
 from core.errors import ConcordError, JobError, UsageError
 from core.export import CalibratedJudge
 from core.judging.offline.features import forget_items
 from core.providers.base import ReplyStore
-from core.public import load_judge
 from core.records import Finding, Item
 from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
 from core.scoring.output import Batch, Checkpoint, Done, Form, form_of, header_of, written

@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import core  # noqa: E402
+from core.api.fused_parts import FusionInput, gather  # noqa: E402
 from core.calibration.settings import CalibrationSettings  # noqa: E402
-from core.fused_parts import FusionInput, gather  # noqa: E402
 from core.fusion.estimators import METHODS  # noqa: E402
 from core.fusion.stack import StackSettings, fuse  # noqa: E402
 from core.settings import Settings  # noqa: E402

@@ -124,8 +124,8 @@ def to_judge_file(settings: Settings) -> Walk:
 
 def to_alignment(settings: Settings) -> Walk:
     import core
+    from core.data.task import task_of
     from core.judging.registry import make_judge
-    from core.public import task_of
     from core.records import Criteria
 
     golden = core.load_golden(SAMPLES / "summaries.jsonl")

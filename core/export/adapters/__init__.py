@@ -20,14 +20,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.errors import UsageError
-from core.export.adapters.concord_python import notebook, python_snippet
-from core.export.adapters.deepeval_metric import deepeval_metric
 from core.export.adapters.facts import JudgeFacts, facts_of
-from core.export.adapters.inspect_scorer import inspect_scorer
-from core.export.adapters.mlflow_judge import mlflow_judge
+from core.export.adapters.generated import Adapter
 from core.export.adapters.prompt_text import prompt_text
 from core.export.adapters.promptfoo_rubric import promptfoo_rubric
-from core.export.adapters.records import Adapter
+from core.export.adapters.python_files import deepeval_metric, inspect_scorer, mlflow_judge, notebook, python_snippet
 
 __all__ = ["NAMES", "Adapter", "adapter", "adapters"]
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from core.export.adapters.facts import JudgeFacts
-from core.export.adapters.frame import OpenPrompt, headings, open_prompts
-from core.export.adapters.literals import one_line
-from core.export.adapters.records import Adapter, head, joined_words, no_model, no_room
+from core.export.adapters.facts import JudgeFacts, OpenPrompt, headings, open_prompts
+from core.export.adapters.generated import Adapter, head, joined_words, no_model, no_room, one_line
 
 
 def prompt_text(facts: JudgeFacts) -> Adapter:

@@ -7,10 +7,8 @@ from typing import Any
 
 import yaml
 
-from core.export.adapters.facts import JudgeFacts
-from core.export.adapters.frame import headings
-from core.export.adapters.literals import comment
-from core.export.adapters.records import Adapter, head, no_model, no_room, own_prompt
+from core.export.adapters.facts import JudgeFacts, headings
+from core.export.adapters.generated import Adapter, comment, head, no_model, no_room, own_prompt
 from core.judging.render import KINDS, neutral, persona_messages, range_words
 
 _USE = (

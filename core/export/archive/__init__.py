@@ -8,14 +8,11 @@ base64 of little-endian float64: exact to the bit, NaN (unscored) among them.
 =================  ============================================================================================
 module             does
 =================  ============================================================================================
-``manifest``       what the zip says about itself: versions, project, files with rows, size and SHA-256
-``container``      the zip as a container: writing it whole or not at all, reading it without trusting it
-``shapes``         JSON against the annotations of a record, or against the columns of a table
-``events``         entries of the log against what their readers count on
-``golden_rows``    golden sets: rebuilt, and their content hash computed again
+``container``      the zip and its manifest: written whole or not at all, read without trusting it
+``shapes``         JSON against the annotations of a record, the columns of a table, the hash of a golden set
 ``checking``       all rows of a project: shapes, keys, references, counts
 =================  ============================================================================================
 
 Nothing here touches a store: `core.projects.transfer` joins this with `core.store.transfer`.  Where a later version
-changes a column, it raises `manifest.VERSION` and brings the rows of earlier ones up to it on reading.
+changes a column, it raises `container.VERSION` and brings the rows of earlier ones up to it on reading.
 """

@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from core.errors import ArchiveError
+from core.errors import ArchiveError, UsageError
 from core.export.archive.container import Archive
-from core.export.archive.golden_rows import checked_golden
-from core.export.archive.log_rows import checked_entry
-from core.export.archive.shapes import FailedReply, KeptReply, check_rows, mismatch
+from core.export.archive.shapes import FailedReply, KeptReply, check_rows, checked_golden, mismatch
 from core.people import ROLES
 from core.records import Criteria, JudgeScores, Scale
 from core.review.criteria import Comment, CommentSettled
-from core.review.log import Action
+from core.review.kinds import KINDS
+from core.review.log import Action, Entry
 from core.review.passes import LabelPass
+from core.store.codec import Packed, unpack
 from core.store.layout import LAYOUT, Row, decode, is_plain
 from core.store.schema import metadata
 from core.store.transfer import IMPORTED
@@ -353,3 +353,18 @@ def _nowhere(where: Place, what: str, name: str) -> ArchiveError:
     return ArchiveError(
         f"{where}: it refers to the {what} {name[:40]!r}, which is not in the file; a project refers to nothing else."
     )
+
+
+def checked_entry(kind: str, body: Mapping[str, Any], stored: str, where: object) -> Entry:
+    """The entry whose body is `body`, and `stored` as text.  ArchiveError for what the program would not write."""
+    record = KINDS.get(kind)
+    if record is None:
+        raise ArchiveError(f"{where}: {kind!r} is no kind of entry; it is one of {', '.join(KINDS)}.")
+    if strange := sorted(set(body) - set(record.body_fields())):
+        raise ArchiveError(f"{where}: an entry of kind {kind!r} has {strange[0][:40]}, which such an entry has not.")
+    if problem := mismatch(record, body, whole=f"an entry of kind {kind!r}"):
+        raise ArchiveError(f"{where}: {problem}")
+    try:
+        return unpack(record, Packed(stored))
+    except UsageError as error:  # a plan that makes no sense
+        raise ArchiveError(f"{where}: {error}") from error

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from core.calibrated import calibrate
+from core.api.calibrated import calibrate
+from core.api.measures import split_for
 from core.calibration.records import Calibration
 from core.data import load_golden
+from core.data.task import task_of
 from core.demo import recorded
 from core.errors import ProviderError
 from core.judging.recorded import RecordedJudge
 from core.projects.demo import REPLAY_SPEC
 from core.providers import recorded as provider
-from core.public import split_for, task_of
 from core.records import Criteria, GoldenSet, Provenance
 
 

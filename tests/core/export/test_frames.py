@@ -12,7 +12,7 @@ import pytest
 from core import load_items
 from core.errors import GoldenError, UsageError
 from core.export.calibrated_judge import CalibratedJudge
-from core.export.frames import ADDED
+from core.export.loaded import ADDED
 from core.judging.offline.judge import OfflineJudge
 from core.records import Scored
 

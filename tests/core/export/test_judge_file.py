@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 from core import CalibrationSettings, calibrate, ceiling, load_judge
+from core.api.measures import known_of
 from core.calibration.records import Calibration
 from core.data import load_golden
 from core.errors import ConcordError, JudgeError
 from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
+from core.export.documents import is_as_exported
 from core.export.judge_file import label_warnings
-from core.export.judge_reading import is_as_exported
 from core.judging.parse import PARSER
-from core.public import known_of
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored, Unscored
 from core.review.criteria import Evidence, Review, ReviewState, StateChange
 from core.version import VERSION

@@ -11,9 +11,8 @@ import pytest
 from core import load_judge
 from core.errors import JudgeError
 from core.export import documents
-from core.export.documents import VERSION, version_problem
+from core.export.documents import VERSION, checked, open_file, version_problem
 from core.export.judge_file import parser_of, prompts_of
-from core.export.judge_reading import checked, open_file
 from core.judging.parse import PARSER
 
 NEXT = 4

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import GoldenError, UsageError
-from core.export.readings import item_readings, read_replies_file, reader
+from core.export.verdicts import item_readings, read_replies_file, reader
 from core.records import Scale
 
 FIVE = Scale(1, 5)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from core import projects
+from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings
 from core.comparison.styles.records import StyleCell, StylesRequest, StylesView
 from core.comparison.styles.run import StyleGrid, run_grid
@@ -24,7 +25,6 @@ from core.kept import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.projects.styles import criteria_saw, steps_document
-from core.public import split_for
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from core.store.codec import pack

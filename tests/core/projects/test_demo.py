@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from core import projects
-from core.calibrated import calibrate
+from core.api.calibrated import calibrate
+from core.api.loading import restored
 from core.calibration.records import Calibration
 from core.data import load_golden
 from core.demo import build, recorded
@@ -17,7 +18,6 @@ from core.drift.recheck import recheck
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.export import judge_card
 from core.fusion.stack import StackSettings
-from core.judge_loading import restored
 from core.kept import DEMO_PROJECT, GoldenSummary, Run, is_demo
 from core.people import Actor
 from core.projects.demo import DEMO_FILE, DEMO_NAME

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from core import projects
+from core.api.measures import judge_state, split_for
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
+from core.data.task import task_of
 from core.errors import JobError, NotFoundError
 from core.judging.registry import make_judge
 from core.projects.calibration import CalibrationRequest
 from core.projects.runs import JudgeState
-from core.public import judge_state, split_for, task_of
 from core.records import Criteria, GoldenSet, ScoreMatrix, Unscored
 from core.settings import Settings
 from core.store.codec import pack

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from core import projects
+from core.api.measures import split_for
 from core.errors import AspectError, CancelledRunError, JobError, NotFoundError, UsageError
 from core.jobs.progress import RunProgress
 from core.progress import Stage
 from core.projects import repeval
 from core.projects.calibration import CalibrationRequest
 from core.projects.repeval import DOCUMENTS, ReadSoFar, RepEvalOutcome, RepEvalRequest
-from core.public import split_for
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings, extract, run
 from core.repeval.states import Machines

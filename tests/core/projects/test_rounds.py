@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core import projects
+from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
@@ -15,7 +16,6 @@ from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import RoundRequest
-from core.public import split_for
 from core.settings import Settings
 from core.store.store import Store
 

@@ -14,12 +14,12 @@ import pytest
 
 from core import projects
 from core.__main__ import main
+from core.api.measures import ceiling
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.projects.calibration import CalibrationRequest
-from core.public import ceiling
 from core.records import GoldenSet, Scale
 from core.report.facts import Report
 from core.report.people import LabelBar, label_bars

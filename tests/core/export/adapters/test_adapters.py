@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from core.errors import JudgeError, UsageError
 from core.export.adapters import NAMES, Adapter, adapter, adapters
-from core.export.adapters.facts import facts_of
-from core.export.adapters.frame import headings, open_prompts
-from core.export.adapters.literals import comment, literal
+from core.export.adapters.facts import facts_of, headings, open_prompts
+from core.export.adapters.generated import comment, literal
 from core.export.adapters.promptfoo_rubric import inert
 from core.export.documents import check_card
 from core.export.judge_file import sealed

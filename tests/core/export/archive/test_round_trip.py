@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.export.archive.manifest import VERSION
+from core.export.archive.container import VERSION
 from core.people import Actor
 from core.providers.cached import reply_from_json
 from core.records import Criteria, content_digest

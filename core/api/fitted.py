@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from core.comparison import usual_level
+from core.data.task import task_of
 from core.errors import UsageError
 from core.files import json_lines, write_text
 from core.metrics import Metric, fitted_repeval
-from core.public import task_of
 from core.records import GoldenSet, Item, Level, Scored, Statistic
 from core.repeval import (
     Extraction,

@@ -11,13 +11,11 @@ import numpy as np
 
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.data import load_golden, split_sources
+from core.data import split_sources
 from core.data.task import task_of
 from core.errors import AspectError, UsageError
 from core.export import read_verdicts
-from core.export.documents import judge_schema
 from core.export.judge_file import Known, label_warnings, needs_of
-from core.judge_loading import load_judge
 from core.judging.base import Judge
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Level, Measure, Split, Statistic, Task, Verdict
 from core.stats import (
@@ -41,19 +39,6 @@ from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
 from core.verdicts import Verdicts
-
-__all__ = [
-    "align",
-    "align_all",
-    "annotator_test",
-    "beside_people",
-    "ceiling",
-    "compare",
-    "judge_schema",
-    "load_golden",
-    "load_judge",
-    "task_of",
-]
 
 AnyVerdicts = Path | str | Sequence[Verdict] | Mapping[str, float]
 """A file of verdicts or replies, `Verdicts` or other records, or scores by item id."""

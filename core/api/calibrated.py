@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.api.measures import judge_state, known_of, split_for
 from core.calibration.ablate import Ablation
 from core.calibration.ablate import ablate as ablation_of
 from core.calibration.budget import estimate as estimate_of
@@ -21,12 +22,12 @@ from core.calibration.loop import calibration
 from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
+from core.data.task import task_of
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judging.base import Judge
 from core.judging.registry import NAMED, make_judge, restore_judge
 from core.progress import SILENT, Progress
 from core.providers.base import ReplyStore
-from core.public import judge_state, known_of, split_for, task_of
 from core.records import GoldenSet
 from core.settings import Settings
 

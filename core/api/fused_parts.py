@@ -52,7 +52,7 @@ class FusionInput:
         replies: ReplyStore | None = None,
     ) -> FusionInput:
         """AspectError for an unknown aspect."""
-        from core.public import split_for
+        from core.api.measures import split_for
 
         task_of(golden, aspect)
         return cls(golden, aspect, split_for(golden, aspect, chosen), replace(chosen, resamples=0), settings, replies)
@@ -143,11 +143,11 @@ def _check(names: Sequence[str]) -> None:
 
 
 def _add_offline(given: FusionInput, gathered: Gathered) -> None:
+    from core.api.measures import judge_state
     from core.calibration.loop import calibration
     from core.calibration.pool import AskedJudge
     from core.export import judge_card
     from core.judging.offline.judge import OfflineJudge
-    from core.public import judge_state
 
     golden, task = given.golden, task_of(given.golden, given.aspect)
     fits: list[Calibration] = []
@@ -186,8 +186,8 @@ def _add_repeval(given: FusionInput, gathered: Gathered) -> None:
 
 
 def _add_judge_file(given: FusionInput, gathered: Gathered, name: str, path: Path) -> None:
+    from core.api.loading import load_judge
     from core.export import read_card
-    from core.public import load_judge
 
     card, items = read_card(path), given.golden.items
     theirs = str(card["task"]["aspect"])

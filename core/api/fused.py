@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from core.api.fused_parts import FusionInput, Gathered, gather
+from core.api.loading import restored
 from core.calibration.settings import CalibrationSettings, SplitKind
 from core.comparison import usual_level
 from core.data.task import task_of
@@ -22,12 +24,10 @@ from core.export.fused_file import fused_card
 from core.export.fused_judge import FusedJudge
 from core.export.judge_file import yaml_text
 from core.files import write_text
-from core.fused_parts import FusionInput, Gathered, gather
 from core.fusion.by_model import ModelRatings, rate_by_model
 from core.fusion.plan import measured_plan, read_plan
 from core.fusion.stack import Agreement, Fusion, FusionSplit, StackSettings
 from core.fusion.stack import fuse as fuse_parts
-from core.judge_loading import restored
 from core.judging.registry import NAMED, language_model
 from core.providers.base import ReplyStore
 from core.records import Alignment, GoldenSet, Item, Level, Scored, Statistic, Verdict

@@ -1,15 +1,31 @@
-"""What an adapter is, and what is lost on the way to other tools, in words."""
+"""The files that adapters write: what they keep and lose, in words, and strangers' texts as literals and comments.
+
+Criteria, aspect names, definitions and warnings come from users and models.  They reach a generated Python file in
+two places only: in a literal, which `literal` writes, and in a comment, which `comment` writes.  Everything else of
+such a file is fixed text of ours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.errors import JudgeError
 from core.export.adapters.facts import JudgeFacts
-from core.export.adapters.literals import Constant, comment, constant
 
 BODIES = Path(__file__).parent / "bodies"
+Constant = str | int | float | bool | None | tuple["Constant", ...] | Mapping[str, "Constant"]
+"""What a constant of a generated file may hold."""
+
+_LONGEST_LINE = 100
+_PIECE = re.compile(r"[^\n]{0,100}\n|[^\n]{1,99}[ ](?=\S)|[^\n]{1,100}")
+"""A line, or of a longer one as much as ends after a space, or so many characters; together the whole text."""
+
+_STEP = "    "
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,58 +124,63 @@ def head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str]) 
     ]
 
 
-def python_file(opening: Sequence[str], imports: str, constants: dict[str, Constant], *bodies: str) -> str:
-    """A Python file: comments, imports, constants as literals, and bodies that are the same for every judge."""
-    return "\n".join(
-        [
-            comment(opening),
-            "",
-            imports.strip(),
-            "",
-            *(constant(name, value) for name, value in constants.items()),
-            *(f"{(BODIES / f'{body}.txt').read_text(encoding='utf-8').rstrip()}\n" for body in bodies),
-        ]
-    )
+def one_line(text: str) -> str:
+    """`text` on one line, and nothing in it that cannot be seen (control and direction marks become "?")."""
+    flat = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else "?" for letter in flat)
 
 
-def python_adapter(
-    facts: JudgeFacts,
-    name: str,
-    title: str,
-    *,
-    tool: str,
-    use: Sequence[str],
-    imports: str,
-    constants: dict[str, Constant],
-    kept: Sequence[str],
-    lost: Sequence[str],
-) -> Adapter:
-    """A judge as Python for `tool`: the body `NAME.txt` behind the joining and the constants that all of them share."""
-    opening = head(facts, tool, use, lost)
-    text = python_file(opening, imports, shared_constants(facts) | constants, "join", name)
-    return Adapter(
-        name.split("_", maxsplit=1)[0], title, "concord_judge.py", "text/x-python", tuple(kept), tuple(lost), text
-    )
+def comment(lines: Iterable[str]) -> str:
+    """`lines` as comments of Python or YAML, long ones wrapped; an empty one keeps the bare mark."""
+    return "\n".join(f"# {row}" if row else "#" for line in lines for row in wrapped(line))
 
 
-def shared_constants(facts: JudgeFacts) -> dict[str, Constant]:
-    """Constants of every generated Python file; the map only where the scores are those it was fitted on."""
-    how, score_map = facts.sampling, facts.fitted_map
-    return {
-        "ASPECT": facts.task.aspect,
-        "SCALE": (float(facts.task.scale.low), float(facts.task.scale.high)),
-        "MODEL": facts.model,
-        "BASE_URL": facts.base_url,
-        "KEY_GOES": facts.key_goes,
-        "SAMPLING": {
-            "samples": how.samples,
-            "temperature": float(how.temperature),
-            "top_p": float(how.top_p),
-            "max_tokens": how.max_tokens,
-            "weighted": how.weighted,
-            "reasons_first": how.output in ("analyze_rate", "mix"),
-        },
-        "ISOTONIC": None
-        if score_map is None
-        else {"x": score_map.x, "y": score_map.y, "low": score_map.low, "high": score_map.high},
-    }
+def wrapped(line: str) -> list[str]:
+    """`line` made one line and wrapped again, its indentation kept."""
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    further = f"{indent}  " if line.lstrip(" ").startswith("- ") else indent
+    return textwrap.wrap(one_line(line), _LONGEST_LINE, initial_indent=indent, subsequent_indent=further) or [""]
+
+
+def constant(name: str, value: Constant) -> str:
+    """The assignment of a literal to `name`, which must be ours."""
+    return f"{name} = {literal(value)}"
+
+
+def literal(value: Constant, depth: int = 0) -> str:
+    """Python source whose `ast.literal_eval` is `value` again; texts of several lines stand a line at a time.
+
+    JudgeError for a number that is not finite, which no judge file holds.
+    """
+    match value:
+        case str():
+            return _text(value, depth)
+        case bool() | None | int():
+            return repr(value)
+        case float():
+            if not math.isfinite(value):
+                raise JudgeError("The judge file holds a number that is not finite. Export the judge again.")
+            return repr(value)
+        case Mapping():
+            rows = [f"{key!r}: {literal(inner, depth + 1)}" for key, inner in value.items()]
+            return _block("{", rows, "}", depth)
+        case _:
+            rows = [literal(inner, depth + 1) for inner in value]
+            if all(isinstance(inner, int | float) for inner in value):
+                return f"({', '.join(rows)}{',' if len(rows) == 1 else ''})"
+            return _block("(", rows, ")", depth)
+
+
+def _text(text: str, depth: int) -> str:
+    pieces = _PIECE.findall(text)
+    if len(pieces) < 2:
+        return repr(text)
+    inner = _STEP * (depth + 1)
+    return "\n".join(["(", *(f"{inner}{piece!r}" for piece in pieces), f"{_STEP * depth})"])
+
+
+def _block(start: str, rows: list[str], end: str, depth: int) -> str:
+    if not rows:
+        return f"{start}{end}"
+    inner = _STEP * (depth + 1)
+    return "\n".join([start, *(f"{inner}{row}," for row in rows), f"{_STEP * depth}{end}"])
