@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         RateLimitError,
         UsageError,
     )
-    from core.export.documents import judge_schema
+    from core.export.judge_reading import judge_schema
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.verdicts import Verdicts
 
@@ -124,7 +124,7 @@ _NAMES = {
     "core.api.loading": "load_judge",
     "core.api.measures": "align align_all annotator_test beside_people ceiling compare",
     "core.api.project": "Project WrittenReport open_project write_report",
-    "core.export.documents": "judge_schema",
+    "core.export.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
     "core.calibration.settings": "CalibrationSettings",
     "core.calibration.records": "Calibration",

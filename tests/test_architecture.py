@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "pages": ("pages.components", *SCREENS),
     # core/__init__.py alone: its sub-packages have their own entries
     "core": (
-        *("core.api", "core.calibration.ablate", "core.data", "core.drift", "core.export.documents"),
+        *("core.api", "core.calibration.ablate", "core.data", "core.drift", "core.export.judge_reading"),
         *CHOICES,
     ),
     # the Python face: one process measures, calibrates and fuses; a project goes by `core.projects`
@@ -123,7 +123,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.store": ("core.kept", "core.people", "core.review", "core.version"),
     "core.export.archive": (
         "core.export.archive",
-        "core.export.documents",
+        "core.export.judge_reading",
         "core.export.faults",
         "core.people",
         "core.review",

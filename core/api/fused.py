@@ -22,7 +22,7 @@ from core.errors import UsageError
 from core.export import verdict_lines
 from core.export.fused_file import fused_card
 from core.export.fused_judge import FusedJudge
-from core.export.judge_file import yaml_text
+from core.export.judge_writing import yaml_text
 from core.files import write_text
 from core.fusion.by_model import ModelRatings, rate_by_model
 from core.fusion.plan import measured_plan, read_plan

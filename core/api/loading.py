@@ -14,8 +14,8 @@ from typing import Any
 
 from core.errors import ConsentError, JudgeError, UsageError
 from core.export.calibrated_judge import CalibratedJudge
-from core.export.documents import is_fused_file, open_file
 from core.export.fused_judge import FusedJudge
+from core.export.judge_reading import is_fused_file, open_file
 from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
 from core.judging.parse import PARSER

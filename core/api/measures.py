@@ -15,7 +15,7 @@ from core.data import split_sources
 from core.data.task import task_of
 from core.errors import AspectError, UsageError
 from core.export import read_verdicts
-from core.export.judge_file import Known, label_warnings, needs_of
+from core.export.judge_writing import Known, label_warnings, needs_of
 from core.judging.base import Judge
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Level, Measure, Split, Statistic, Task, Verdict
 from core.stats import (

@@ -50,7 +50,7 @@ def score(
     as_json: JsonFlag = False,
 ) -> None:
     """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
-    from core.export.documents import is_fused_file
+    from core.export.judge_reading import is_fused_file
     from core.scoring import ScoreRequest, score_file
 
     if is_fused_file(judge_file):
@@ -209,7 +209,7 @@ def _notes_shown() -> Iterator[None]:
 
 def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
     """The reply cache for the judge of a file; None for a fused one, which asks no endpoint."""
-    from core.export.documents import is_fused_file, open_file
+    from core.export.judge_reading import is_fused_file, open_file
 
     if is_fused_file(judge_file):
         return None

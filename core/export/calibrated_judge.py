@@ -12,7 +12,7 @@ import numpy as np
 
 from core.calibration.pool import ensemble_scores
 from core.errors import AuthError, GoldenError
-from core.export.documents import judge_document
+from core.export.judge_reading import judge_document
 from core.export.loaded import LoadedJudge, Metrics
 from core.judging.base import Judge, OnProgress, Scores
 from core.judging.llm import LLMJudge

@@ -19,9 +19,9 @@ from pydantic import Field, model_validator
 from core.data.texts import KnownTexts
 from core.errors import UsageError
 from core.export.document_parts import AlignmentEntry, Coordinate, Document, GoldenEntry, Part, TaskEntry, TextsEntry
-from core.export.documents import FORMATS, VERSION
 from core.export.faults import InconsistentError
-from core.export.judge_file import written
+from core.export.judge_reading import FORMATS, VERSION
+from core.export.judge_writing import written
 from core.fusion.estimators import restore_estimator
 from core.metrics import Metric, fitted_repeval, make_metric
 from core.records import Alignment, GoldenSet
@@ -95,7 +95,7 @@ def fused_card(
     measured: Mapping[str, Any],
     created: dt.datetime | None = None,
 ) -> dict[str, Any]:
-    """The content of the file of a fusion fitted on `golden`, with its digest; `core.export.judge_file.yaml_text` it.
+    """The content of the file of a fusion fitted on `golden`, with its digest; `yaml_text` makes text of it.
 
     `texts` tells the items that parts or weights were fitted on, and the other labelled ones; `state` is the
     estimator's, with the parts' names in order; `measured` what else is known of it (``notes`` become warnings).

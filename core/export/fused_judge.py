@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from core.errors import ConcordError, GoldenError, JudgeError, UsageError
-from core.export.documents import checked, fusion_document
 from core.export.fused_file import PartRecipe
+from core.export.judge_reading import checked, fusion_document
 from core.export.loaded import LoadedJudge, Metrics
 from core.fusion.estimators import restore_estimator
 from core.judging.base import OnProgress

@@ -2,7 +2,7 @@
 
 A file's content is passed on as plain JSON types (a card), for its digest is made of them; what scoring needs is read
 out of these models.  A field with a default may be absent; some of those are written only when whoever exports the
-judge knows them (`core.export.judge_file.Known`).
+judge knows them (`core.export.judge_writing.Known`).
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def judge_file(store: Store, run_id: str) -> str:
     as `load_calibration`.
     """
     from core.api.measures import known_of
-    from core.export.judge_file import judge_yaml
+    from core.export.judge_writing import judge_yaml
 
     calibration, run = load_calibration(store, run_id), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect

@@ -13,6 +13,7 @@ from core.review.criteria import (
     LONGEST_TEXT,
     Comment,
     CommentSettled,
+    CriteriaEvent,
     Draft,
     Drafting,
     Evidence,
@@ -22,7 +23,6 @@ from core.review.criteria import (
     StateChange,
     review_from,
 )
-from core.review.criteria import CriteriaEntry as CriteriaEvent
 from core.review.log import given_reason
 from core.store.store import Store
 from core.wording import merged

@@ -135,7 +135,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     """
     from core.data.texts import KnownTexts
     from core.export.fused_file import fused_card
-    from core.export.judge_file import yaml_text
+    from core.export.judge_writing import yaml_text
 
     kept = kept_fusion(store, project_id, judge_id)
     golden = store.goldens.load(kept.golden_id)

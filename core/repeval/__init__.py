@@ -15,7 +15,7 @@
 torch and transformers are imported in `states` only, inside functions.
 """
 
-from core.repeval.cells import search
+from core.repeval.cell_search import search
 from core.repeval.fitting import curve_over_pairs, run, scorer_of, split_three, stability
 from core.repeval.pairs import PairRule
 from core.repeval.portable import RepEvalScorer, ScorerWithModel

@@ -10,7 +10,7 @@ import numpy as np
 from core.data.split import inner_fold, split_sources
 from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Split
-from core.repeval.cells import RandomBaseline, SearchResult, average_cells, random_baseline, search
+from core.repeval.cell_search import RandomBaseline, SearchResult, average_cells, random_baseline, search
 from core.repeval.pairs import Pairs, choose_pairs
 from core.repeval.portable import RepEvalScorer, ScorerCell
 from core.repeval.projection import Training

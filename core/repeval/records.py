@@ -14,7 +14,7 @@ import numpy as np
 
 from core.errors import UsageError
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, GoldenSet, Level, Measure, Statistic
-from core.repeval.cells import RandomBaseline
+from core.repeval.cell_search import RandomBaseline
 from core.repeval.pairs import PairRule
 from core.repeval.portable import RepEvalScorer
 from core.repeval.projection import (

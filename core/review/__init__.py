@@ -1,7 +1,7 @@
 """What people decide: labels, triage, criteria as reviewed documents, meetings, and the log that they stand in.
 
-Pure: records in, records out.  Labels and drafts are rows of their own (`core.store.people`);
-everything else is an entry of the log (`core.store.people`), one record a kind, and the state of a thing is what its
+Pure: records in, records out.  Labels and drafts are rows of their own (`core.store.labels`);
+everything else is an entry of the log (`core.store.log`), one record a kind, and the state of a thing is what its
 entries add up to.
 
 =============  =======================================================================================

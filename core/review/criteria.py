@@ -40,12 +40,12 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class CriteriaEntry(Entry):
+class CriteriaEvent(Entry):
     """Something done to criteria, which are the subject."""
 
 
 @dataclass(frozen=True)
-class Comment(CriteriaEntry):
+class Comment(CriteriaEvent):
     """A remark on line `line` (from 1) or, with None, on the whole; `settled_by` "" while it is open."""
 
     kind = "comment"
@@ -56,14 +56,14 @@ class Comment(CriteriaEntry):
 
 
 @dataclass(frozen=True)
-class CommentSettled(CriteriaEntry):
+class CommentSettled(CriteriaEvent):
     kind = "comment settled"
     does = "settled a comment"
     comment: int
 
 
 @dataclass(frozen=True)
-class LockChange(CriteriaEntry):
+class LockChange(CriteriaEvent):
     kind = "lock"
     locked: bool
 
@@ -73,7 +73,7 @@ class LockChange(CriteriaEntry):
 
 
 @dataclass(frozen=True)
-class StateChange(CriteriaEntry):
+class StateChange(CriteriaEvent):
     """The criteria came into a state; an approval rests on evidence."""
 
     kind = "state"
@@ -134,7 +134,7 @@ class Review:
             raise UsageError(f"Criteria that are {self.state} can become {allowed}, not {to}.")
 
 
-def review_from(criteria_id: str, entries: Iterable[CriteriaEntry]) -> Review:
+def review_from(criteria_id: str, entries: Iterable[CriteriaEvent]) -> Review:
     """The review that the entries about the criteria, oldest first, add up to."""
     changes: list[StateChange] = []
     comments: dict[int, Comment] = {}

@@ -55,6 +55,7 @@ from core.stats.compare import (
     williams_test,
 )
 from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
+from core.stats.intervals import spread_over_sources
 from core.stats.isotonic import IsotonicFit, IsotonicMap, fit_isotonic
 from core.stats.items import LabelledItems
 from core.stats.levels import alignment_values, coefficients_by_source
@@ -70,7 +71,6 @@ from core.stats.on_scale import (
 )
 from core.stats.pilot import pilot_forecast
 from core.stats.raters import RaterTable, rater_table
-from core.stats.spread import spread_over_sources
 
 __all__ = [
     "ALPHA",

@@ -1,8 +1,9 @@
 """Alignments with their intervals, and the paired difference of two: over sources, in forms that hold with few of them.
 
-How standard errors come about at each level, and what there is no interval for, stands in `core.stats.spread`.  A p is
-given from `LEAST_SOURCES` sources on; below there is the interval alone, `p` is None and `p_reason` says so.  At sample
-level the sources are those with a coefficient, and the interval speaks about new sources judged by the same systems.
+How standard errors come about at each level, and what there is no interval for, stands in `core.stats.intervals`.  A p
+is given from `LEAST_SOURCES` sources on; below there is the interval alone, `p` is None and `p_reason` says so.  At
+sample level the sources are those with a coefficient, and the interval speaks about new sources judged by the same
+systems.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from numpy.typing import ArrayLike
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, Interval, Measure
 from core.stats.claims import NO_INTERVAL, undefined_sides
+from core.stats.intervals import Spread, spread_of
 from core.stats.items import LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values
-from core.stats.spread import Spread, spread_of
 
 RESAMPLES = 1_000
 """Resamples of sources behind an interval at system level; the other levels draw none."""

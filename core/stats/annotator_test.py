@@ -33,9 +33,9 @@ from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray
 from core.stats.claims import ADVISED_RATERS, LEAST_DUELS, LEAST_SOURCES, NO_COMMON_RATERS, ONE_RATER, PASSES_AT
+from core.stats.intervals import jackknife_deviations, length
 from core.stats.items import BoolArray, LabelledItems, require_finite
 from core.stats.raters import RaterTable
-from core.stats.spread import jackknife_deviations, length
 
 EPSILONS = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
 """By how much a judge may be worse than a rater, by who the raters are; the paper's three."""

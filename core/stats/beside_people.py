@@ -37,10 +37,10 @@ from core.stats.claims import (
     TOO_FEW,
     Standing,
 )
+from core.stats.intervals import CONFIDENCE, jackknife_deviations, length, t_quantile, two_sided
 from core.stats.items import LabelledItems
 from core.stats.raters import LeftOuts, RaterTable, leave_out_each
-from core.stats.resampling import leave_outs
-from core.stats.spread import CONFIDENCE, jackknife_deviations, length, t_quantile, two_sided
+from core.stats.reweighting import leave_outs
 
 MOST_BLOCKS = 200
 """Sources beyond this number are deleted in this many blocks of equal size."""

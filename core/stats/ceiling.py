@@ -18,10 +18,10 @@ from core.records import Alignment, Measure
 from core.stats.agreement import Alpha, PairwiseSpearman
 from core.stats.alignment import RESAMPLES, Seed
 from core.stats.claims import NOT_RATED_TWICE, ONE_RATER
+from core.stats.intervals import spread_over_sources
 from core.stats.items import LabelledItems
 from core.stats.levels import alignments, level_values
 from core.stats.raters import LeftOuts, RaterTable, leave_out_each
-from core.stats.spread import spread_over_sources
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Both tests ask about the difference in *alignment* with people, not in scores, and both use only the items that all
 judges compared have a score for.  Williams' test assumes independent items and fits Pearson at dataset level alone;
 with several items a source it finds differences that are not there in 8 to 17 % of draws at a nominal 5 %.  The paired
-test over sources (`core.stats.spread`) fits every statistic and level: where the two disagree, believe it.
+test over sources (`core.stats.intervals`) fits every statistic and level: where the two disagree, believe it.
 """
 
 from __future__ import annotations

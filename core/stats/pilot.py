@@ -23,10 +23,10 @@ from core.errors import UsageError
 from core.records import FloatArray, Interval, Level, Measure, Statistic
 from core.stats.alignment import RESAMPLES, Seed
 from core.stats.claims import NO_REPEATED_SAMPLES
+from core.stats.intervals import sources_behind, spread_over_sources
 from core.stats.items import LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values, mean_defined
-from core.stats.resampling import resampled_values
-from core.stats.spread import sources_behind, spread_over_sources
+from core.stats.reweighting import resampled_values
 
 PILOT_NS = (1, 2, 5, 10, 20, 40)
 

@@ -13,7 +13,7 @@ from core.errors import AspectError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Rating
 from core.stats.items import BoolArray, LabelledItems, Paired, paired, require_finite
 from core.stats.levels import coefficients, level_values, mean_defined
-from core.stats.resampling import counted_means, resampled_values
+from core.stats.reweighting import counted_means, resampled_values
 
 NEAR = 1e-6
 """Gold labels this near to a panel's means (in points) are those means, written with rounding."""

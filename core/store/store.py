@@ -11,10 +11,10 @@ part           holds                                                   module
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
 ``blocks``     numbers of metrics by the content of their items        `core.store.replies`
 ``judges``     scores of the judges of a project, with replies         `core.store.judges`
-``labels``     labels that people give in the app                      `core.store.people`
-``consents``   endpoints that imported projects may ask                `core.store.people`
-``drafts``     texts that people type and have not saved yet           `core.store.people`
-``events``     the log of what people did                              `core.store.people`
+``labels``     labels that people give in the app                      `core.store.labels`
+``consents``   endpoints that imported projects may ask                `core.store.log`
+``drafts``     texts that people type and have not saved yet           `core.store.labels`
+``events``     the log of what people did                              `core.store.log`
 ``transfers``  a project whole: out as rows, in as rows                `core.store.transfer`
 ``workers``    who is alive                                            `core.store.runs`
 =============  ======================================================  =====================
@@ -35,7 +35,8 @@ from typing import Self
 from core.people import LOCAL, Actor
 from core.store.database import Database
 from core.store.judges import Judges, KeptCriteria
-from core.store.people import Consents, Drafts, Events, Labels
+from core.store.labels import Drafts, Labels
+from core.store.log import Consents, Events
 from core.store.projects import Goldens, Projects
 from core.store.replies import Blocks, Replies
 from core.store.results import Results

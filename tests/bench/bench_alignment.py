@@ -29,10 +29,10 @@ from scipy import stats as scipy_stats
 
 from core.records import Measure
 from core.stats import LabelledItems, align_each, coefficients_by_source
+from core.stats.intervals import MOST_PIECES
 from core.stats.items import paired
 from core.stats.levels import mean_defined
-from core.stats.resampling import leave_outs, resampled_values
-from core.stats.spread import MOST_PIECES
+from core.stats.reweighting import leave_outs, resampled_values
 
 ORACLES: dict[str, Callable[..., Any]] = {"spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 

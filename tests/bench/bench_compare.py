@@ -26,9 +26,9 @@ from scipy import stats as scipy_stats
 
 from core.records import Measure
 from core.stats import LabelledItems, compare_judges
+from core.stats.intervals import MOST_PIECES
 from core.stats.items import paired
-from core.stats.resampling import leave_outs, resampled_values
-from core.stats.spread import MOST_PIECES
+from core.stats.reweighting import leave_outs, resampled_values
 
 ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 TIMED = {"dataset": 20, "sample": 2}

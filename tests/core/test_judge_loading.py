@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from core import load_judge
 from core.errors import AuthError, ConcordError, GoldenError, JudgeError, UsageError
-from core.export.documents import checked, read_document
-from core.export.judge_file import sealed
+from core.export.judge_reading import checked, read_document
+from core.export.judge_writing import sealed
 from core.judging.parse import PARSER
 from core.judging.registry import make_judge
 from core.records import Item, Scored, Unscored

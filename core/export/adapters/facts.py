@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
-from core.export.documents import FORMATS, judge_document
+from core.export.judge_reading import FORMATS, judge_document
 from core.judging.registry import endpoint_of_file, parse_spec
 from core.judging.render import KINDS, SCORING, OutputForm, item_block, neutral, plain, score_frame
 from core.judging.styles import Sampling

@@ -23,7 +23,7 @@ from pydantic_core import core_schema as schemas
 
 from core.errors import ArchiveError
 from core.export.archive.shapes import Checked, Moment, mismatch
-from core.export.documents import version_problem
+from core.export.judge_reading import version_problem
 from core.store.codec import Packed, unpack
 from core.store.layout import LAYOUT, json_text
 from core.store.schema import HEAD

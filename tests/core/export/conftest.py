@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.export.documents import read_document
-from core.export.judge_file import sealed
+from core.export.judge_reading import read_document
+from core.export.judge_writing import sealed
 from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale
 
 HELD = Alignment("spearman", "sample", 0.5, 4)

@@ -12,7 +12,7 @@ import pytest
 import core
 from core.errors import JudgeError, UsageError
 from core.export import read_card
-from core.export.documents import FORMATS, VERSION, check_card, judge_schema
+from core.export.judge_reading import FORMATS, VERSION, check_card, judge_schema
 from core.records import Item
 
 Card = dict[str, Any]

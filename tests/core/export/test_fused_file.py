@@ -13,10 +13,10 @@ import yaml
 
 from core.data.texts import KnownTexts
 from core.errors import JudgeError, UsageError
-from core.export.documents import is_fused_file, open_file
 from core.export.fused_file import PartRecipe, fused_card
 from core.export.fused_judge import FusedJudge
-from core.export.judge_file import yaml_text
+from core.export.judge_reading import is_fused_file, open_file
+from core.export.judge_writing import yaml_text
 from core.fusion.estimators import make_estimator
 from core.records import GoldenSet, Item, Scored, Unscored, Verdict
 from core.repeval import ModelSpec, extract

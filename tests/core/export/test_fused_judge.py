@@ -14,10 +14,10 @@ import pytest
 from core import load_items, load_judge
 from core.data.texts import KnownTexts
 from core.errors import GoldenError, JudgeError, UsageError
-from core.export.documents import open_file
 from core.export.fused_file import PartRecipe, fused_card
 from core.export.fused_judge import FusedJudge
-from core.export.judge_file import yaml_text
+from core.export.judge_reading import open_file
+from core.export.judge_writing import yaml_text
 from core.fusion.estimators import make_estimator
 from core.records import Item, Scale, Scored, Unscored
 from core.verdicts import Verdicts

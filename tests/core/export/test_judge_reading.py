@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import JudgeError
-from core.export.documents import MOST_BYTES, MOST_DEPTH, digest_of, is_as_exported, read_document
-from core.export.judge_file import sealed, yaml_text
+from core.export.judge_reading import MOST_BYTES, MOST_DEPTH, digest_of, is_as_exported, read_document
+from core.export.judge_writing import sealed, yaml_text
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + k)}: &{chr(98 + k)} [{', '.join([f'*{chr(97 + k)}'] * 9)}]\n" for k in range(20)
@@ -67,7 +67,7 @@ def test_what_no_judge_file_holds_is_refused(tmp_path: Path, text: str, words: s
 
 
 def test_too_many_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.export.documents.MOST_VALUES", 50)
+    monkeypatch.setattr("core.export.judge_reading.MOST_VALUES", 50)
     with pytest.raises(JudgeError, match="more than 50 values"):
         read_document(written(tmp_path, "a: [" + "1, " * 60 + "]"))
 

@@ -10,9 +10,9 @@ import pytest
 
 from core import load_judge
 from core.errors import JudgeError
-from core.export import documents
-from core.export.documents import VERSION, checked, open_file, version_problem
-from core.export.judge_file import parser_of, prompts_of
+from core.export import judge_reading
+from core.export.judge_reading import VERSION, checked, open_file, version_problem
+from core.export.judge_writing import parser_of, prompts_of
 from core.judging.parse import PARSER
 
 NEXT = 4
@@ -74,8 +74,8 @@ def test_a_later_version_brings_files_of_this_one_up_to_it(
     def noted(card: dict[str, Any]) -> dict[str, Any]:
         return card | {"version": NEXT, "note": f"From version {card['version']}: {card['note']}"}
 
-    monkeypatch.setattr(documents, "VERSION", NEXT)
-    monkeypatch.setitem(documents.UPGRADES["judge"], VERSION, noted)
+    monkeypatch.setattr(judge_reading, "VERSION", NEXT)
+    monkeypatch.setitem(judge_reading.UPGRADES["judge"], VERSION, noted)
     file = open_file(path)
     assert file.card == noted(scripted_card) | {"digest": file.card["digest"]}
     assert not file.edited  # the digest is that of the file as it was written

@@ -13,8 +13,8 @@ import yaml
 from core import projects
 from core.api.loading import restored
 from core.data import load_golden
-from core.export.documents import open_file
 from core.export.fused_judge import FusedJudge
+from core.export.judge_reading import open_file
 from core.fusion.stack import StackSettings
 from core.metrics import as_judge, make_metric
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest

@@ -24,7 +24,7 @@ from core.repeval import (
     run,
     stability,
 )
-from core.repeval.cells import percentile_of
+from core.repeval.cell_search import percentile_of
 from core.store.codec import pack, unpack
 
 QUICK = RepEvalSettings(resamples=50, random_vectors=200)

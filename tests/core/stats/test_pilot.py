@@ -17,7 +17,7 @@ from core.records import FloatArray, IntArray, Level, Measure, Scale
 from core.stats import align, pilot_forecast
 from core.stats.items import paired
 from core.stats.pilot import expected_alignment, reliabilities
-from core.stats.resampling import draw_counts
+from core.stats.reweighting import draw_counts
 from tests.core.stats.arrays import items, reliability
 
 NAN = np.nan

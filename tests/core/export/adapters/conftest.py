@@ -17,7 +17,7 @@ import pytest
 from core.calibration.records import WorkDone
 from core.data.texts import KnownTexts
 from core.export.adapters import adapter
-from core.export.documents import VERSION
+from core.export.judge_reading import VERSION
 from core.judging.styles import Sampling
 from core.providers.base import Completion
 from core.records import Item, Usage

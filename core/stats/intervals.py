@@ -35,7 +35,7 @@ from core.records import FloatArray, IntArray, Interval, Measure
 from core.stats.claims import LEAST_DIFFERING, LEAST_SOURCES, SHORT, SHORT_BELOW, TOO_ALIKE, TOO_FEW, UNKNOWN, UNVARYING
 from core.stats.items import Paired
 from core.stats.levels import LevelValues, mean_defined
-from core.stats.resampling import COUNTS_LIMIT, draw_counts, leave_outs, resampled_values
+from core.stats.reweighting import COUNTS_LIMIT, draw_counts, leave_outs, resampled_values
 
 CONFIDENCE = 0.95
 """Of every interval."""

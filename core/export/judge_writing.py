@@ -22,7 +22,7 @@ import numpy as np
 import yaml
 
 from core.calibration.records import Calibration
-from core.export.documents import FORMATS, VERSION, Kind, check_card, digest_of, with_leaves
+from core.export.judge_reading import FORMATS, VERSION, Kind, check_card, digest_of, with_leaves
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet
 from core.review.criteria import Review

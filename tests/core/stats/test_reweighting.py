@@ -1,4 +1,4 @@
-"""core.stats.resampling: every short cut equals the statistic on the written-out resample."""
+"""core.stats.reweighting: every short cut equals the statistic on the written-out resample."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 import scipy.stats
 
 from core.records import Measure
-from core.stats import resampling as under_test
+from core.stats import reweighting as under_test
 from core.stats.items import paired
 from core.stats.levels import level_values
-from core.stats.resampling import draw_counts, resampled_values
+from core.stats.reweighting import draw_counts, resampled_values
 from tests.core.stats.arrays import items
 
 NAN = np.nan

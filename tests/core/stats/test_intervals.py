@@ -1,4 +1,4 @@
-"""core.stats.spread: jackknife and t against loops and formulas, what is unknown, and how often the truth is held."""
+"""core.stats.intervals: jackknife and t against loops and formulas, what is unknown, and how often truth is held."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from scipy import stats as scipy_stats
 
 from core.records import Measure
 from core.stats import align, align_each, compare_judges, paired_difference
-from core.stats import spread as under_test
+from core.stats import intervals as under_test
 from core.stats.alignment import measured
 from core.stats.claims import TOO_ALIKE, TOO_FEW, UNKNOWN, UNVARYING
 from core.stats.items import paired
 from core.stats.levels import level_values
-from core.stats.resampling import leave_outs
+from core.stats.reweighting import leave_outs
 from tests.core.stats.arrays import items
 
 ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}

@@ -19,8 +19,8 @@ from core.calibration.records import Calibration
 from core.data import load_golden
 from core.errors import ConcordError, JudgeError
 from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
-from core.export.documents import is_as_exported
-from core.export.judge_file import label_warnings
+from core.export.judge_reading import is_as_exported
+from core.export.judge_writing import label_warnings
 from core.judging.parse import PARSER
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored, Unscored
 from core.review.criteria import Evidence, Review, ReviewState, StateChange

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 
 from core.records import GoldenSet
 from core.repeval import PairRule, RepEvalSettings, States, search, split_three
-from core.repeval.cells import SearchResult, average_cells
+from core.repeval.cell_search import SearchResult, average_cells
 from core.repeval.fitting import pairs_for
 from core.repeval.projection import PaperPCA, Training
 from core.repeval.states.records import finite_cells, varying_cells
@@ -58,7 +58,7 @@ def test_every_cell_and_k_equals_the_loop(golden: GoldenSet, states: States) -> 
 
 def test_small_memory_changes_nothing(golden: GoldenSet, states: States, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = searched(golden, states)
-    monkeypatch.setattr("core.repeval.cells.BATCH_BYTES", 1)
+    monkeypatch.setattr("core.repeval.cell_search.BATCH_BYTES", 1)
     parts, _ = searched(golden, states)
     assert np.allclose(parts.values, whole.values, atol=1e-6, equal_nan=True)
     assert np.allclose(parts.scores, whole.scores, atol=1e-5, equal_nan=True)

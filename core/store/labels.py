@@ -1,0 +1,116 @@
+"""What people give and type: labels, and texts that they have not saved yet.
+
+*Labels* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass it
+was given in; what a rater thinks now is their newest row of the pass for an item and aspect.  A form that is sent twice
+(a lost connection, a double click) carries the same `form` id and is kept once.
+
+*Drafts* are overwritten at every pause in typing.  They are nobody's record: a version saved from one is.  So they are
+not logged, and do not leave with a project.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import sqlalchemy as sa
+
+from core.kept import moment
+from core.review.criteria import Draft
+from core.review.passes import Label
+from core.store.database import record_of
+from core.store.patience import Part
+from core.store.schema import drafts, labels
+
+_SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_from")
+
+
+class Labels(Part):
+    def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
+        """Keep what one form said (one label an aspect); the same form a second time changes nothing."""
+        self._insert(project_id, golden_id, ((label, form) for label in new))
+
+    def take_over(self, project_id: str, golden_id: str, pass_id: str, earlier: Sequence[Label]) -> None:
+        """Copy labels of earlier passes into a pass, in this order; each says where it came from.  Twice is once."""
+        taken = (replace(label, pass_id=pass_id, taken_from=label.pass_id) for label in earlier)
+        self._insert(project_id, golden_id, ((label, _form_of(label)) for label in taken))
+
+    def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
+        """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving."""
+        return self._newest(_of_pass(project_id, pass_id, rater))
+
+    def of_golden(self, project_id: str, golden_id: str) -> list[Label]:
+        """As `current`, of all passes over a golden set."""
+        return self._newest(sa.and_(labels.c.project_id == project_id, labels.c.golden_id == golden_id))
+
+    def since(self, project_id: str, pass_id: str, rater: str, number: int) -> list[Label]:
+        """What a rater said in a pass after label `number` (0: everything), oldest first."""
+        return self._select(sa.and_(_of_pass(project_id, pass_id, rater), labels.c.number > number))
+
+    def history(self, project_id: str, pass_id: str, item_id: str) -> list[Label]:
+        """Everything ever said of one item in a pass, oldest first."""
+        return self._select(sa.and_(_of_pass(project_id, pass_id, None), labels.c.item_id == item_id))
+
+    def raters(self, project_id: str) -> list[str]:
+        """The names of all who labelled something in a project, sorted."""
+        query = sa.select(labels.c.rater).where(labels.c.project_id == project_id).distinct()
+        with self._db.read() as connection:
+            return sorted(connection.scalars(query))
+
+    def _insert(self, project_id: str, golden_id: str, new: Iterable[tuple[Label, str]]) -> None:
+        """Labels, each with the id of the form that said it."""
+        with self._db.write() as connection:
+            where = {"project_id": project_id, "golden_id": golden_id, "created_at": self._db.now(connection)}
+            rows = [{**where, "form": form, **{name: getattr(label, name) for name in _SAID}} for label, form in new]
+            if rows:
+                connection.execute(self._db.insert_new(labels), rows)
+
+    def _newest(self, where: sa.ColumnElement[bool]) -> list[Label]:
+        same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
+        return self._select(labels.c.number.in_(sa.select(sa.func.max(labels.c.number)).where(where).group_by(*same)))
+
+    def _select(self, where: sa.ColumnElement[bool]) -> list[Label]:
+        query = sa.select(labels).where(where).order_by(labels.c.number)
+        with self._db.read() as connection:
+            return [record_of(Label, row, at=moment(row.created_at)) for row in connection.execute(query)]
+
+
+def _of_pass(project_id: str, pass_id: str, rater: str | None) -> sa.ColumnElement[bool]:
+    where = sa.and_(labels.c.project_id == project_id, labels.c.pass_id == pass_id)
+    return where if rater is None else sa.and_(where, labels.c.rater == rater)
+
+
+def _form_of(taken: Label) -> str:
+    said = f"{taken.pass_id}\0{taken.taken_from}\0{taken.rater}\0{taken.item_id}"
+    return f"taken:{uuid.uuid5(uuid.NAMESPACE_OID, said).hex}"
+
+
+# ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Drafts(Part):
+    def keep(self, project_id: str, subject: str, author: str, text: str, base: str) -> Draft:
+        """Write `text` over what `author` had typed there before; returns the draft as it was kept."""
+        with self._db.write() as connection:
+            now = self._db.now(connection)
+            row = {"project_id": project_id, "subject": subject, "author": author, "text": text, "base": base}
+            insert = self._db.insert_or_replace(drafts, keep=["began_at"]).returning(*drafts.c)
+            kept = connection.execute(insert, {**row, "began_at": now, "kept_at": now}).one()
+            return record_of(Draft, kept)
+
+    def of(self, project_id: str, subject: str) -> list[Draft]:
+        """What anybody has typed of one text and not saved, the newest first."""
+        query = sa.select(drafts).where(*_draft_of(project_id, subject))
+        query = query.order_by(drafts.c.kept_at.desc(), drafts.c.author)
+        with self._db.read() as connection:
+            return [record_of(Draft, row) for row in connection.execute(query)]
+
+    def drop(self, project_id: str, subject: str, authors: Sequence[str]) -> None:
+        """Take the drafts of these people away; none there is no error."""
+        with self._db.write() as connection:
+            connection.execute(sa.delete(drafts).where(*_draft_of(project_id, subject), drafts.c.author.in_(authors)))
+
+
+def _draft_of(project_id: str, subject: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return drafts.c.project_id == project_id, drafts.c.subject == subject

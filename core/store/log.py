@@ -1,0 +1,146 @@
+"""The log of what people did, and the endpoints they allow.
+
+The *log* holds entries (`core.review.log`), and none is ever changed.  The state of a thing (an approval, a lock, a
+comment that was settled) is what its entries add up to, so who did what, when and why is never lost, and undoing
+something is one more entry.  *Consents* do not leave with a project.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from core.errors import ConflictError
+from core.kept import moment
+from core.people import Actor
+from core.review.kinds import KINDS
+from core.review.log import Entry, LogPage
+from core.store.codec import pack, unpack
+from core.store.database import record_of
+from core.store.patience import Part
+from core.store.schema import consents, events, projects
+
+E = TypeVar("E", bound=Entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """`actor` allowed an imported project to ask `endpoint` (a base URL), with the key or without it."""
+
+    endpoint: str
+    with_key: bool
+    actor: str
+    created_at: datetime
+
+
+class Consents(Part):
+    def give(self, project_id: str, endpoint: str, actor: Actor, *, with_key: bool) -> None:
+        """Note that `actor` allows the project to ask `endpoint`; the newest word on an endpoint counts."""
+        row = {"project_id": project_id, "endpoint": endpoint, "with_key": with_key}
+        row |= {"actor": actor.name, "role": actor.role}
+        with self._db.write() as connection:
+            row["created_at"] = self._db.now(connection)
+            connection.execute(self._db.insert_or_replace(consents), row)
+
+    def all(self, project_id: str) -> dict[str, Consent]:
+        """Endpoint → what was said of it in this project."""
+        query = sa.select(consents).where(consents.c.project_id == project_id)
+        with self._db.read() as connection:
+            return {row.endpoint: record_of(Consent, row) for row in connection.execute(query)}
+
+
+class Events(Part):
+    def add(self, project_id: str, entry: Entry, actor: Actor, *, form: str = "", expected: int | None = None) -> int:
+        """Write an entry of `actor`; returns its number.
+
+        `form` is the id of the form that was sent: a second entry of it is not written, the first's number comes back.
+        With `expected` (the number of the newest entry of this kind and subject that the person saw, 0 for none)
+        ConflictError when somebody was faster.
+        """
+        form = form or uuid.uuid4().hex
+        with self._db.write() as connection:
+            if expected is not None:  # one at a time, so that nobody slips in between looking and writing
+                connection.execute(
+                    sa.select(projects.c.name).where(projects.c.project_id == project_id).with_for_update()
+                )
+            known = connection.execute(_newest(project_id, events.c.form == form)).one_or_none()
+            if known is not None:
+                return int(known.number)
+            body = body_text(entry)
+            if expected is not None:
+                same = sa.and_(events.c.kind == entry.kind, events.c.subject == entry.subject)
+                _check_unchanged(connection.execute(_newest(project_id, same)).one_or_none(), expected, body)
+            row = {
+                **{"project_id": project_id, "kind": entry.kind, "subject": entry.subject, "actor": actor.name},
+                **{"role": actor.role, "form": form, "body": body, "created_at": self._db.now(connection)},
+            }
+            connection.execute(self._db.insert_new(events), row)
+            return int(connection.execute(_newest(project_id, events.c.form == form)).one().number)
+
+    def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
+        """The project's entries of a kind, or of all kinds of a class of them (about one subject), oldest first."""
+        kinds = [name for name, record in KINDS.items() if issubclass(record, kind)]
+        where = [events.c.project_id == project_id, events.c.kind.in_(kinds)]
+        where += [] if subject is None else [events.c.subject == subject]
+        with self._db.read() as connection:
+            rows = connection.execute(sa.select(events).where(*where).order_by(events.c.number)).all()
+        return [_entry(row) for row in rows]
+
+    def page(
+        self, project_id: str, *, actor: str | None = None, kind: str | None = None, offset: int = 0, limit: int = 50
+    ) -> LogPage:
+        """Up to `limit` entries from `offset` on, newest first; of one person ("": nobody said) or kind."""
+        where = [events.c.project_id == project_id]
+        where += [] if actor is None else [events.c.actor == actor]
+        where += [] if kind is None else [events.c.kind == kind]
+        query = sa.select(events).where(*where).order_by(events.c.number.desc()).offset(offset).limit(limit)
+        with self._db.read() as connection:
+            rows = connection.execute(query).all()
+            n = int(connection.execute(sa.select(sa.func.count()).select_from(events).where(*where)).scalar_one())
+        return LogPage(tuple(_entry(row) for row in rows), n, *self.occurring(project_id))
+
+    def occurring(self, project_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of all who did something ("" where nobody said), and the kinds of what they did; both sorted."""
+        with self._db.read() as connection:
+            actors, kinds = (
+                tuple(sorted(connection.scalars(sa.select(column).where(events.c.project_id == project_id).distinct())))
+                for column in (events.c.actor, events.c.kind)
+            )
+        return actors, kinds
+
+
+def body_text(entry: Entry) -> str:
+    """The body of an entry as it is stored."""
+    return pack({name: getattr(entry, name) for name in entry.body_fields()}).body
+
+
+@lru_cache(maxsize=256)
+def _said(kind: str, body: str) -> Entry:
+    """What was logged never changes, and every press reads some of it: the last few are handed out again."""
+    return unpack(KINDS[kind], body)
+
+
+def _entry(row: sa.Row[Any]) -> Any:
+    columns = {name: row._mapping[name] for name in ("subject", "number", "project_id", "actor", "role")}
+    return replace(_said(row.kind, row.body), **columns, at=moment(row.created_at))
+
+
+def _newest(project_id: str, which: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    query = sa.select(events.c.number, events.c.actor, events.c.body).where(events.c.project_id == project_id, which)
+    return query.order_by(events.c.number.desc()).limit(1)
+
+
+def _check_unchanged(newest: Any, expected: int, yours: str) -> None:
+    if newest is None or newest.number == expected:
+        return
+    raise ConflictError(
+        f"{newest.actor or 'Somebody'} decided on this while you were looking at it. Look at what they did, then "
+        "decide again; nothing was overwritten.",
+        theirs=newest.body,
+        yours=yours,
+    )
