@@ -287,8 +287,8 @@ def bent(whole: Path, path: Path, table: str, change: Change) -> Path:
 CHANGES: dict[str, tuple[str, Change, str]] = {
     "a document that is no JSON": ("run_documents", lambda row: row.update(body="oops"), "no JSON"),
     "aspects that are no JSON": ("goldens", lambda row: row.update(aspects="{oops"), "no JSON"),
-    "a number for aspects": ("goldens", lambda row: row.update(aspects="7"), "not of an object"),
-    "a moment beyond any float": ("runs", lambda row: row.update(created_at=10**400), "not a number"),
+    "a number for aspects": ("goldens", lambda row: row.update(aspects="7"), "aspects must be an object"),
+    "a moment beyond any float": ("runs", lambda row: row.update(created_at=10**400), "created_at must be a number"),
     "a label beyond its scale": ("labels", lambda row: row.update(value=1e9), "the scale is"),
 }
 

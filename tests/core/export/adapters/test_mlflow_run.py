@@ -24,7 +24,7 @@ CRITERIA = ("It is clear and short.", "Every name in it stands in the source.")
 
 @pytest.fixture(scope="module")
 def found(run_tool: RunTool, card: Card) -> dict[str, dict[str, Any]]:
-    offline = {"spec": "offline", "features": {}}
+    offline = {"spec": "offline"}
     jobs: dict[str, dict[str, Any]] = {
         "plain": {"judge": card(*CRITERIA, sampling={"output": "analyze_rate", "max_tokens": 99})},
         "hostile": {"judge": card(HOSTILE, SCHEME, model="hostile"), "items": ITEMS[:1]},
