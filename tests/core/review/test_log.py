@@ -13,7 +13,7 @@ from core.records import Alignment, Interval, Scale
 from core.review.criteria import (
     Comment,
     CommentSettled,
-    CriteriaEntry,
+    CriteriaEvent,
     Evidence,
     LockChange,
     ProposalDecided,
@@ -97,7 +97,7 @@ def _numbered(*entries: E) -> list[E]:
 
 
 def test_a_review_is_what_its_entries_add_up_to() -> None:
-    entries: list[CriteriaEntry] = _numbered(
+    entries: list[CriteriaEvent] = _numbered(
         *(Comment("one", actor="Ann"), LockChange(True), StateChange("proposed", "r"), CommentSettled(1, actor="Bo")),
         *(Comment("two", 2), StateChange("approved", "good", EVIDENCE, actor="Ann")),
     )

@@ -10,7 +10,7 @@ import pytest
 from core.errors import ConflictError
 from core.people import LOCAL, Actor
 from core.records import GoldenSet
-from core.review.criteria import Comment, CriteriaEntry, StateChange
+from core.review.criteria import Comment, CriteriaEvent, StateChange
 from core.review.log import Entry
 from core.review.meetings import Vote
 from core.review.passes import Label
@@ -99,7 +99,7 @@ def test_events_come_back_in_order_with_who_did_them(store: Store, project: str)
         role="annotator",
         at=comment.at,
     )
-    assert [entry.number for entry in store.events.all(project, CriteriaEntry, "c1")] == [one, two]
+    assert [entry.number for entry in store.events.all(project, CriteriaEvent, "c1")] == [one, two]
     assert store.events.all(store.projects.add("other"), Entry) == []
 
 
