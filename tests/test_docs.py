@@ -174,6 +174,13 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [target for target in links(document) if not (ROOT / target).exists()] == []
 
 
+def test_the_guide_to_core_names_every_package() -> None:
+    """Each folder once."""
+    guide = (ROOT / "core" / "README.md").read_text("utf-8").split("| question |")[0]
+    packages = {path.parent.relative_to(ROOT / "core").parts[0] for path in (ROOT / "core").glob("*/**/*.py")}
+    assert sorted(row[1].strip("`") for row in table(guide)) == sorted(packages)
+
+
 def test_every_readme_is_linked_from_the_first() -> None:
     assert set(DOCUMENTS) - set(links(Path("README.md"))) == {Path("README.md")}
 

@@ -1,1 +1,1 @@
-"""Durable runs: a queue, the worker that empties it, and `runs`, what each kind of run does."""
+"""Durable runs: the queue, its worker, and what a run tells of itself; `core.projects.kinds` says what each does."""
