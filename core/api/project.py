@@ -69,15 +69,14 @@ class Project:
         return projects.add_golden(self.store, self.project_id, golden)
 
     def golden(self, name: str) -> GoldenSet:
-        """The golden set of that id, or the newest of that name.  NotFoundError lists those there are."""
+        """The golden set of that id, or the only one of that name.
+
+        NotFoundError lists those there are; UsageError where several have the name.
+        """
         return projects.load_golden_set(self.store, self._golden_id(name))
 
     def _golden_id(self, name: str) -> str:
-        for golden in self.goldens:
-            if name in (golden.golden_id, golden.name):
-                return golden.golden_id
-        known = ", ".join(repr(golden.name) for golden in self.goldens) or "none"
-        raise NotFoundError(f"The project has no golden set {name[:80]!r}; it has {known}.")
+        return _golden_named(self.goldens, name)
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,11 +210,16 @@ def _golden_id(store: Store, project: ProjectSummary, wanted: str, aspect: str) 
     if not wanted:
         ready = (one for one in listed if projects.calibrations_of(store, project.project_id, one.golden_id, aspect))
         return next(ready, listed[0]).golden_id
-    matching = [one for one in listed if wanted in (one.golden_id, one.name)]
+    return _golden_named(listed, wanted)
+
+
+def _golden_named(goldens: Sequence[GoldenSummary], wanted: str) -> str:
+    matching = [golden.golden_id for golden in goldens if wanted in (golden.golden_id, golden.name)]
     if not matching:
-        known = ", ".join(repr(one.name) for one in listed[:10])
-        raise NotFoundError(f"There is no golden set {wanted[:80]!r} in {project.name!r}; there is {known}.")
+        known = ", ".join(repr(golden.name) for golden in goldens[:10]) or "none"
+        raise NotFoundError(f"There is no golden set {wanted[:80]!r} in the project; there is {known}.")
     if len(matching) > 1:
-        ids = ", ".join(one.golden_id for one in matching)
-        raise UsageError(f"{len(matching)} golden sets are called {wanted!r}. Name one by its id: {ids}.")
-    return matching[0].golden_id
+        raise UsageError(
+            f"{len(matching)} golden sets are called {wanted[:80]!r}. Name one by its id: {', '.join(matching)}."
+        )
+    return matching[0]

@@ -20,7 +20,7 @@ from core.errors import UsageError
 from core.fusion.stack import Agreement, StackSettings, beats_chance
 from core.judging.render import KINDS, neutral, plain, range_words
 from core.providers.base import Message
-from core.records import Alignment, GoldenSet, JudgeScores, Level, Statistic, Task, content_digest
+from core.records import Alignment, GoldenSet, JudgeScores, Level, Statistic, Task
 
 PROMPTS = Path(__file__).parent / "prompts"
 PLAN_PROMPT = "plan.v1"
@@ -60,11 +60,6 @@ class FusionPlan:
             f"{use.aspect}: {', '.join(use.assistants) or NONE}" + (f"\n{use.how}" if use.how else "")
             for use in self.uses
         )
-
-    @property
-    def plan_id(self) -> str:
-        """``"f" + 12 hex digits`` of what it says."""
-        return "f" + content_digest("fusion plan", self.text).split(":")[1][:12]
 
 
 def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], origin: str = "person") -> FusionPlan:

@@ -58,12 +58,11 @@ class ScoreRequest:
 
 @dataclass(frozen=True)
 class Pace:
-    """How far a scoring is, for whoever watches: `per_second` over this process's share, None before there is any."""
+    """How far a scoring is, for whoever watches; `total` None while it is not known."""
 
     phase: str
     done: int
     total: int | None
-    per_second: float | None = None
 
 
 OnPace = Callable[[Pace], None]
@@ -187,13 +186,11 @@ def _score_rest(
     computes = not judge.judge.is_llm
     batches = _limited(items.batches(BATCH if computes else REMOTE_BATCH, before), wanted)
     workers = _workers(request.workers, wanted) if computes and judge.judge.spec == "offline" else 1
-    started = time.perf_counter()
     watch(Pace("scoring", before, items.n_items))
     with _scored(request, judge, batches, workers) as answers:
         for answer in answers:
             checkpoint.add(answer, answer.n_items * len(judge.criteria))
-            pace = (checkpoint.done.items - before) / max(time.perf_counter() - started, 1e-9)
-            watch(Pace("scoring", checkpoint.done.items, items.n_items, pace))
+            watch(Pace("scoring", checkpoint.done.items, items.n_items))
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def test_golden_sets_come_from_files_and_from_memory(project: core.Project) -> N
     assert project.add(core.load_golden(SUMMARIES)) == golden_id
     assert [golden.name for golden in project.goldens] == ["summaries"]
     assert project.golden("summaries") == project.golden(golden_id) == core.load_golden(SUMMARIES)
-    with pytest.raises(NotFoundError, match="no golden set 'letters'; it has 'summaries'"):
+    with pytest.raises(NotFoundError, match="no golden set 'letters' in the project; there is 'summaries'"):
         project.golden("letters")
 
 
