@@ -71,6 +71,13 @@ def test_listing_by_golden_set_and_aspect(store: Store, project: str, golden_id:
     assert store.judges.all("other") == []
 
 
+def test_judges_entered_one_right_after_another_are_listed_in_that_order(
+    store: Store, project: str, golden_id: str
+) -> None:
+    entered = [store.judges.add(project, golden_id, replace(JUDGE, seen=(n,))) for n in range(40)]
+    assert [entry.judge_id for entry in store.judges.all(project)] == entered
+
+
 def test_replies_survive_and_are_only_read_on_demand(store: Store, project: str, golden_id: str) -> None:
     replies = {"a": ("Score: 5\x00", "🙂"), "ä": ("",)}
     judge_id = store.judges.add(project, golden_id, JUDGE, replies)
