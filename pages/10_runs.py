@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import projects
 from core.kept import Run
-from core.projects.recheck import RecheckRequest
+from core.projects.analyses import RecheckRequest
 from pages.components import consent, live, log_view, run_view, state, tables
 from pages.components.page import Opened, link_to, open_page
 from pages.components.screens import plain

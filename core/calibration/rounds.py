@@ -73,7 +73,7 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
     """
     parents = asked.parents
     if not parents:
-        raise UsageError("A round needs at least one criteria to refine.")
+        raise UsageError("A round needs at least one set of criteria to refine.")
     require_affordable(len(split.calibration), len(parents), asked.settings)
     work = _Round(judge, split, chosen, asked)
     scored = work.score(parents, "scoring the parents")

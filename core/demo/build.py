@@ -17,16 +17,15 @@ from core.data import load_golden
 from core.demo import recorded
 from core.errors import JobError
 from core.fusion.stack import StackSettings
-from core.jobs.progress import RunProgress
+from core.jobs.queue import RunProgress
 from core.kept import DEMO_PROJECT
 from core.people import Actor
-from core.projects.analyses import AblationRequest
+from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
 from core.projects.demo import DEMO_NAME, replay_request
 from core.projects.items import ItemScore
+from core.projects.judges import MetricsRequest
 from core.projects.kinds import do_run
-from core.projects.metrics import MetricsRequest
-from core.projects.recheck import RecheckRequest
 from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import ListedProposal, RoundRequest
@@ -135,11 +134,11 @@ def _label(made: Build) -> None:
     raters = sorted({rater for rater, _ in given})
     for name, annotator in zip(PEOPLE, raters, strict=True):
         mine = made.as_(name)
-        assigned = projects.sit_down(mine, DEMO_PROJECT, pass_id).assigned
+        assigned = projects.join_pass(mine, DEMO_PROJECT, pass_id).assigned
         for item_id in assigned if name != CHI else assigned[:-LEFT_OPEN]:
             values = {recorded.ASPECT: given[annotator, item_id]}
             projects.save_label(mine, DEMO_PROJECT, pass_id, item_id, values, form=f"{annotator}-{item_id}")
-    for parting in projects.harvest(made.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
+    for parting in projects.pass_summary(made.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
         middle = sorted(given[annotator, parting.item_id] for annotator in raters)[1]
         projects.adjudicate(
             *(made.as_(ADA), DEMO_PROJECT, pass_id, parting.item_id),
@@ -237,9 +236,9 @@ def _meet(made: Build) -> None:
     ada = made.as_(ADA)
     about = {"golden_id": made.golden_id, "aspect": recorded.ASPECT}
     meeting = projects.start_meeting(ada, DEMO_PROJECT, "Review of consistency (demo)", agenda=agenda, **about)
-    projects.set_table(ada, DEMO_PROJECT, meeting, PEOPLE)
+    projects.set_participants(ada, DEMO_PROJECT, meeting, PEOPLE)
     for point, item in enumerate(agenda):
-        projects.come_to(ada, DEMO_PROJECT, meeting, point)
+        projects.set_current_point(ada, DEMO_PROJECT, meeting, point)
         votes, verdict, reason = _said(item, proposals)
         for name, choice in zip(PEOPLE, votes, strict=True):
             projects.cast_vote(ada, DEMO_PROJECT, meeting, point, voter=name, choice=choice)

@@ -1,4 +1,4 @@
-"""The queue of runs, and one worker's part in it.  Knows no domain and holds no SQL.
+"""The queue of runs, one worker's part in it, and the progress of a run at work.  Knows no domain and holds no SQL.
 
 The queue is the table of runs itself: a worker takes a queued run by an update that only one can win, calls the
 function of its kind, and stores the result or why there is none.  A run that is taken up again is called again: what
@@ -25,13 +25,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Literal
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import replace
+from types import TracebackType
+from typing import Literal, Self, TypeVar
 
 from core.errors import CallAgainError, CancelledRunError, ConcordError, LostRunError
-from core.jobs.progress import RunProgress
-from core.kept import ALIVE_SECONDS, Run, Worker
+from core.kept import ALIVE_SECONDS, WITH_RESULT, Run, Worker
+from core.progress import Snapshot, Stage
+from core.store.results import SNAPSHOT
 from core.store.store import Store
 from core.version import VERSION
 
@@ -46,27 +49,21 @@ def has_gpu(capability: str) -> bool:
     return capability in GPU_CAPABILITIES
 
 
-def takes(capability: str, wants: Wants, workers: Sequence[Worker], patience: float = PATIENCE) -> bool:
+def takes(capability: str, wants: Wants, workers: Sequence[Worker]) -> bool:
     """Whether a worker of this capability takes such a run now; `workers` is everybody who ever signed on."""
-    return wants == "any" or has_gpu(capability) or not _heard_within(patience, workers)
+    return wants == "any" or has_gpu(capability) or not _heard_within(PATIENCE, workers)
 
 
 def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
     """Why a queued run waits, or what is to be said of the worker that has it; "" for nothing."""
-    if run.status == "queued":
-        return waiting_words(wants, workers)
-    if wants == "gpu" and run.capability and not has_gpu(run.capability):
-        return "on a worker without a GPU, because none with a GPU was there"
-    return ""
-
-
-def waiting_words(wants: Wants, workers: Sequence[Worker], patience: float = PATIENCE) -> str:
-    """Why a queued run waits, for people."""
+    if run.status != "queued":
+        without = wants == "gpu" and run.capability and not has_gpu(run.capability)
+        return "on a worker without a GPU, because none with a GPU was there" if without else ""
     if alive := _heard_within(ALIVE_SECONDS, workers) if wants == "gpu" else []:
         names = ", ".join(f"{worker.worker_id} ({worker.capability})" for worker in alive)
         return f"waiting for a GPU worker: {names} takes it when free"
-    if lost := _heard_within(patience, workers) if wants == "gpu" else []:
-        left = patience - (lost[0].silent_for or 0.0)
+    if lost := _heard_within(PATIENCE, workers) if wants == "gpu" else []:
+        left = PATIENCE - (lost[0].silent_for or 0.0)
         return f"waiting for a GPU worker: {lost[0].worker_id} is lost; any worker takes the run in {left:.0f} s"
     return "waiting for a worker"
 
@@ -75,6 +72,115 @@ def _heard_within(seconds: float, workers: Sequence[Worker]) -> list[Worker]:
     """Workers with a GPU whose last sign of life is at most so old, the latest first."""
     heard = [worker for worker in workers if has_gpu(worker.capability) and worker.heard_within(seconds)]
     return sorted(heard, key=lambda worker: worker.silent_for or 0.0)
+
+
+# ── what a run at work writes about itself, and how it hears that it must stop ───────────────────────────────────
+
+T = TypeVar("T")
+_INTERVAL = 0.4
+_GRACE = 1.0  # seconds that work gets to notice the stop by itself
+
+
+class RunProgress:
+    """The `Progress` of a run at work; use it as a context manager around the work.
+
+    A thread per run wakes twice a second: it writes where the run is and its latest snapshot if they changed, and looks
+    whether a person cancelled the run or another worker took it over.  The work itself only sets numbers in memory.  A
+    run that goes on after a kill publishes the same snapshots again, from the first; they are held back until the last
+    one that was shown is passed, so that nothing on a screen runs backwards.
+    """
+
+    def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:
+        self._store, self._run_id, self._attempt = store, run.run_id, run.attempt
+        self._worker_stops = worker_stops
+        self._shown_before, self._published = run.snapshots, 0
+        self._stage = Stage(run.phase, run.message, run.calls, run.calls_expected, run.usage)
+        self._snapshot: Snapshot | None = None
+        self._base_calls = run.calls
+        self._written = self._stage
+        self._stop: ConcordError | None = None
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._keep_writing, name=f"progress-{run.run_id}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._done.set()
+        self._thread.join()
+        if kind is None or (issubclass(kind, ConcordError) and not issubclass(kind, LostRunError)):
+            self._write()
+
+    # ── what the work says ───────────────────────────────────────────────────────────────────────────────────
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """As `core.progress.Progress`."""
+        self.check()
+        with self._lock:
+            self._published += 1
+            if self._published >= self._shown_before:
+                about = (snapshot.phase, snapshot.message, snapshot.calls, snapshot.calls_expected)
+                self._stage = Stage(*about, snapshot.usage)
+                self._base_calls = snapshot.calls
+                if not isinstance(snapshot, Stage):
+                    self._snapshot = snapshot
+
+    def advance(self, done: int, of: int) -> None:
+        """As `core.progress.Progress`."""
+        with self._lock:
+            if self._published >= self._shown_before:
+                self._stage = replace(self._stage, calls=max(self._stage.calls, self._base_calls + done))
+        self.check()
+
+    def check(self) -> None:
+        """Raise CancelledRunError, LostRunError or the store's error when the run must stop."""
+        if self._stop is not None:
+            raise self._stop
+
+    def wait_for(self, work: Future[T]) -> T:
+        """The result of `work`; when the run must stop, raises soon after even if `work` goes on."""
+        while self._stop is None:
+            try:
+                return work.result(timeout=0.1)
+            except NotYet:
+                if work.done():
+                    return work.result()
+        try:
+            return work.result(timeout=_GRACE)
+        except (NotYet, ConcordError):
+            raise self._stop from None
+
+    # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def _keep_writing(self) -> None:
+        while not self._done.wait(_INTERVAL) and self._stop is None:
+            try:
+                self._write()
+                self._listen()
+            except ConcordError as error:
+                self._stop = error
+
+    def _listen(self) -> None:
+        if self._worker_stops.is_set():
+            self._stop = LostRunError("This worker stops; the next one goes on.")
+            return
+        reason = self._store.runs.must_stop(self._run_id, self._attempt)
+        if reason == "cancelled":
+            self._stop = CancelledRunError("A person cancelled the run. What was paid for is kept.")
+        elif reason == "lost":
+            self._stop = LostRunError("Another worker has the run.")
+
+    def _write(self) -> None:
+        with self._lock:
+            stage, snapshot, self._snapshot = self._stage, self._snapshot, None
+            shown = max(self._published, self._shown_before)
+        if snapshot is not None:
+            self._store.results.put_document(self._run_id, SNAPSHOT, snapshot, attempt=self._attempt)
+        if stage != self._written or snapshot is not None:
+            self._store.runs.progress(self._run_id, self._attempt, stage, shown)
+            self._written = stage
 
 
 # ── the queue ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -90,15 +196,6 @@ WantsOf = Callable[[Run], Wants]
 log = logging.getLogger("concord.jobs")
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """How a run ended; `status` "" says that it is another worker's now."""
-
-    status: str
-    message: str = ""
-    error: str = ""
-
-
 class Queue:
     """One per worker process."""
 
@@ -110,11 +207,10 @@ class Queue:
         *,
         capability: str = "cpu",
         wants: WantsOf = lambda run: "any",
-        patience: float = PATIENCE,
     ) -> None:
-        """`capability` is what this worker computes on, `wants` what a run wants, `patience` as `PATIENCE`."""
+        """`capability` is what this worker computes on, `wants` what a run wants."""
         self._store, self._worker_id, self._work = store, worker_id, work
-        self._capability, self._wants, self._patience = capability, wants, patience
+        self._capability, self._wants = capability, wants
         self._active: dict[str, Wants] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
@@ -160,7 +256,7 @@ class Queue:
         with self._changed:
             room = run.run_id not in self._active  # the attempt before, just cancelled, may still be ending
             room = room and list(self._active.values()).count(wants) < RUNS_AT_ONCE[wants]
-        return room and takes(self._capability, wants, workers, self._patience)
+        return room and takes(self._capability, wants, workers)
 
     def _take(self, run: Run) -> None:
         message = "going on where it stopped" if run.snapshots else "starting"
@@ -176,11 +272,12 @@ class Queue:
     # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _do(self, run: Run) -> None:
+        """Do a run to its end and write down how it ended, unless it is another worker's by now."""
         try:
-            ending = self._to_the_end(run)
-            if ending.status:
-                message, error = ending.message, ending.error
-                self._store.runs.finish(run.run_id, run.attempt, ending.status, message=message, error=error)
+            status, error = self._to_the_end(run)
+            if status:
+                message = "done" if status in WITH_RESULT else status
+                self._store.runs.finish(run.run_id, run.attempt, status, message=message, error=error)
         except ConcordError as error:
             log.warning("run %s: its ending could not be written: %s", run.run_id, error)
         finally:
@@ -188,27 +285,25 @@ class Queue:
                 del self._active[run.run_id]
                 self._changed.notify_all()
 
-    def _to_the_end(self, run: Run) -> _Ending:
-        """Every error becomes an ending; only its message is kept, its traceback goes to the log."""
+    def _to_the_end(self, run: Run) -> tuple[str, str]:
+        """The final status ("" where it is another worker's now), and the error's message; its traceback is logged."""
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"work-{run.run_id}")
         try:
             with RunProgress(self._store, run, self._stopping) as progress:
-                return _Ending(progress.wait_for(pool.submit(self._work, run, progress)), "done")
+                return progress.wait_for(pool.submit(self._work, run, progress)), ""
         except LostRunError:
-            return _Ending("")
+            return "", ""
         except CallAgainError as later:
             self._store.runs.pass_on(run.run_id, run.attempt, str(later), after=later.seconds)
-            return _Ending("")
+            return "", ""
         except CancelledRunError as error:
-            return _Ending("cancelled", "cancelled", str(error))
+            return "cancelled", str(error)
         except ConcordError as error:
             log.warning("run %s failed: %s", run.run_id, error, exc_info=True)
-            return _Ending("failed", "failed", str(error))
+            return "failed", str(error)
         except Exception as error:
             log.exception("run %s failed unexpectedly", run.run_id)
             name = type(error).__name__
-            return _Ending(
-                "failed", "failed", f"Something unexpected went wrong ({name}); the worker's log has the details."
-            )
+            return "failed", f"Something unexpected went wrong ({name}); the worker's log has the details."
         finally:
             pool.shutdown(wait=False)  # work that does not notice a cancellation ends by itself

@@ -3,8 +3,8 @@
 Importing this is cheap (no judge, no statistics beyond numpy, no job engine); algorithms are imported inside the
 functions that need them.
 
-Whoever acts through the store (`Store.acting`) needs the role that a task names, else AccessError.  Unknown ids raise
-NotFoundError; every error raised on purpose is a ConcordError.
+Whoever acts through the store (`Store.acting`) needs the role that a task names (`core.projects.access`), else
+AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is a ConcordError.
 """
 
 from core.jobs.launch import ensure_worker
@@ -14,8 +14,10 @@ from core.projects.analyses import (
     case_study,
     estimate_ablation,
     last_ablation,
+    list_rechecks,
     list_refinements,
     start_ablation,
+    start_recheck,
 )
 from core.projects.calibration import calibrations_of, estimate, judge_adapters, judge_file, start_calibration
 from core.projects.consent import allow_endpoint, endpoints_of_project, endpoints_of_run
@@ -60,6 +62,7 @@ from core.projects.judges import (
     read_recording,
     remove_judge,
     rename_judge,
+    start_metrics,
 )
 from core.projects.kinds import list_runs, run_view
 from core.projects.labelling import (
@@ -68,13 +71,13 @@ from core.projects.labelling import (
     earlier_labels,
     freeze_labels,
     get_pass,
-    harvest,
+    join_pass,
     list_passes,
     others_said,
+    pass_summary,
     replaced_labels,
     save_comment,
     save_label,
-    sit_down,
     start_pass,
     still_rating,
     stop_rating,
@@ -82,16 +85,15 @@ from core.projects.labelling import (
 from core.projects.meetings import (
     cast_vote,
     close_meeting,
-    come_to,
     decide,
     get_meeting,
     list_meetings,
     meeting_minutes,
-    set_table,
+    set_current_point,
+    set_participants,
     start_meeting,
     suggest_agenda,
 )
-from core.projects.metrics import start_metrics
 from core.projects.project_list import (
     add_golden,
     create_project,
@@ -106,14 +108,13 @@ from core.projects.project_list import (
     open_store,
     read_upload,
 )
-from core.projects.recheck import list_rechecks, start_recheck
 from core.projects.repeval import estimate_repeval, start_repeval
 from core.projects.reports import report
 from core.projects.rescore import start_rescore
 from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
 from core.projects.runs import (
     cancel_run,
-    list_openings,
+    list_held_out_accesses,
     list_workers,
     load_calibration,
     load_scores,

@@ -1,25 +1,37 @@
-"""Ablations and analyses of finished calibrations: what each part of a judge brings, and what the candidates tell."""
+"""What is asked of a finished calibration.
+
+Ablations say what each part of its judge brings, analyses what the candidates tell, rechecks whether the judge still
+holds on newer labels.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
 
 from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses, ByPattern, BySize, CaseStudy, Line, Place, Scope, Trend
 from core.calibration.records import Candidate, Estimate
-from core.errors import JobError
+from core.drift.outcome import Recheck
+from core.errors import JobError, UsageError
 from core.kept import WITH_RESULT, Run
+from core.progress import Stage
 from core.projects.access import requires
 from core.projects.consent import gate_of
+from core.projects.project_list import require_aspect
 from core.projects.runs import RunWork, load_calibration, load_scores, require_judge, start_run
-from core.records import JudgeScores
+from core.records import Criteria, FloatArray, Item, JudgeScores
 from core.settings import Settings
 from core.store.codec import unpack
+from core.store.results import RESULT
 from core.store.store import Store
 
 __all__ = [  # with the records that screens, which do not reach into the algorithms, take from here
     "Ablation",
-    "AblationRequest",
     "AblationRow",
     "Analyses",
     "ByPattern",
@@ -29,13 +41,6 @@ __all__ = [  # with the records that screens, which do not reach into the algori
     "Place",
     "Scope",
     "Trend",
-    "analyse_candidates",
-    "case_study",
-    "estimate_ablation",
-    "last_ablation",
-    "list_refinements",
-    "run_ablation",
-    "start_ablation",
 ]
 
 
@@ -53,7 +58,6 @@ class AblationRequest:
     with_steps: bool = True
 
 
-@requires("viewer")
 def analyse_candidates(store: Store, run_id: str, scope: Scope = "complete") -> Analyses:
     """Alignment by exemplar size, by length and by pattern of the candidates of a calibration; see `Analyses`.
 
@@ -64,7 +68,6 @@ def analyse_candidates(store: Store, run_id: str, scope: Scope = "complete") -> 
     return analyse(load_calibration(store, run_id), scope)
 
 
-@requires("viewer")
 def list_refinements(store: Store, run_id: str) -> tuple[Candidate, ...]:
     """Refinements that `case_study` can show, largest inner gain first.  Raises as `load_calibration`."""
     from core.calibration.analyse import refinements
@@ -72,7 +75,6 @@ def list_refinements(store: Store, run_id: str) -> tuple[Candidate, ...]:
     return refinements(load_calibration(store, run_id))
 
 
-@requires("viewer")
 def case_study(store: Store, run_id: str, criteria_id: str | None = None) -> CaseStudy | None:
     """A refinement beside its parent on the calibration items; None where nothing was refined.
 
@@ -86,7 +88,6 @@ def case_study(store: Store, run_id: str, criteria_id: str | None = None) -> Cas
     return study(calibration, golden, load_scores(store, run_id), criteria_id)
 
 
-@requires("viewer")
 def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:
     """Calls, tokens and price of the ablation before it starts: only for scores that the calibration has not stored.
 
@@ -100,17 +101,15 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     calibration = load_calibration(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
     gate = gate_of(store, store.runs.get(request.run_id), sends=False)
-    judge = restore_judge(require_judge(store, request.run_id), settings, store.replies, gate=gate)
-    try:
+    state = require_judge(store, request.run_id)
+    with closing(restore_judge(state, settings, store.replies, gate=gate)) as judge:
         steps = steps_in_force(judge)
         plan = plan_of(
             calibration, golden, writes_steps=steps is not None, has_steps=bool(steps), with_steps=request.with_steps
         )
         calls = Known(golden, calibration, load_scores(store, request.run_id)).calls(plan)
-        words = sum(len(one.text.split()) for one in calibration.chosen) // max(1, len(calibration.chosen))
+        words = sum(len(criteria.text.split()) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
         once = judge.estimate(calibration.task, [golden.items[p] for p in plan.positions], words)
-    finally:
-        judge.close()
     share = calls / max(1, once.calls)
     return Estimate(
         calls=calls,
@@ -125,11 +124,9 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 
 @requires("reviewer", "started an ablation")
 def start_ablation(store: Store, settings: Settings, request: AblationRequest) -> str:
-    """Put the ablation of a finished calibration in the queue, see to a worker, and return the run's id.
+    """Start the ablation of a finished calibration (`start_run`); its new variants enter the project's judges.
 
-    `run_view(...).outcome` is then an `Ablation`; its new variants enter the project's judges, and the look at held-out
-    items is written down (`list_openings`).  NotFoundError for an unknown run; JobError for a run that is no finished
-    calibration of this golden set and aspect.
+    NotFoundError for an unknown run; JobError for one that is no finished calibration of this golden set and aspect.
     """
     _require_calibration(store, request)
     spec = store.runs.get(request.run_id).judge_spec
@@ -178,16 +175,15 @@ def judges_of(result: Ablation, run_id: str) -> list[JudgeScores]:
     ]
 
 
-@requires("viewer")
 def last_ablation(store: Store, run_id: str) -> Run | None:
     """The newest ablation of a calibration: one that is going on or done before one that failed; None without any."""
-    found = [
+    ablations = [
         run
         for run in store.runs.all(store.runs.get(run_id).project_id)
         if run.kind == "ablation" and unpack(AblationRequest, run.request_json).run_id == run_id
     ]
-    usable = [run for run in found if not run.finished or run.status in WITH_RESULT]
-    return next(iter(usable or found), None)
+    usable = [run for run in ablations if not run.finished or run.status in WITH_RESULT]
+    return next(iter(usable or ablations), None)
 
 
 def _require_calibration(store: Store, request: AblationRequest) -> None:
@@ -199,3 +195,132 @@ def _require_calibration(store: Store, request: AblationRequest) -> None:
             f"Run {request.run_id} ({run.kind} of {run.aspect}, {run.status}) is no finished calibration of "
             f"{request.aspect} on this golden set. Run a calibration to its end first."
         )
+
+
+# ── rechecks: the judge on newer labels, compared with its exported alignment ────────────────────────────────────
+
+BATCH = 50
+"""Items between two snapshots."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecheckRequest:
+    """Recheck the judge of the finished calibration `run_id` on the labels of the golden set `golden_id`.
+
+    `fall` is the fall that matters, `alpha` the accepted chance of a false alarm; with `no_criteria` the same judge
+    without criteria scores the items too, at one more call an item.
+    """
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+    fall: float = 0.1
+    alpha: float = 0.05
+    no_criteria: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DatedRecheck:
+    """A finished recheck: when it was, of the judge of which calibration, on which golden set, and what it found."""
+
+    run_id: str
+    created_at: datetime
+    calibration_id: str
+    golden_id: str
+    outcome: Recheck
+
+
+def list_rechecks(store: Store, project_id: str, aspect: str, calibration_id: str = "") -> tuple[DatedRecheck, ...]:
+    """The finished rechecks of an aspect (of one calibration's judge), oldest first."""
+    rechecks = []
+    for run in reversed(store.runs.all(project_id)):
+        if run.kind == "recheck" and run.aspect == aspect and run.status in WITH_RESULT:
+            outcome = store.results.read(run.run_id, RESULT, Recheck)
+            judged = unpack(RecheckRequest, run.request_json).run_id
+            if outcome is not None and calibration_id in ("", judged):
+                rechecks.append(DatedRecheck(run.run_id, run.created_at, judged, run.golden_id, outcome))
+    return tuple(rechecks)
+
+
+@requires("reviewer", "started a recheck")
+def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> str:
+    """Start a recheck (`start_run`).
+
+    NotFoundError for an unknown run or golden set, JobError for a calibration without a result, UsageError for one of
+    another project, a golden set without labels on the aspect, or a `fall` or `alpha` that is no such number,
+    GoldenError where none of the labels is newer than the judge.
+    """
+    from core.drift.recheck import newer_items
+    from core.export import judge_card
+
+    run = store.runs.get(request.run_id)
+    calibration = load_calibration(store, request.run_id)
+    if run.project_id != request.project_id:
+        raise UsageError("The judge belongs to another project.")
+    if request.aspect != calibration.task.aspect:
+        raise UsageError(f"The judge rates {calibration.task.aspect!r}, not {request.aspect!r}.")
+    summary, aspect = require_aspect(store, request.golden_id, request.aspect)
+    if aspect.n_labelled < 2:
+        raise UsageError(
+            f"{summary.name} has {aspect.n_labelled} labels of {request.aspect}; a recheck needs at least 2."
+        )
+    if not 0 < request.fall <= 1 or not 0 < request.alpha < 0.5:
+        raise UsageError("The fall that matters lies between 0 and 1, the chance of a false alarm between 0 and 0.5.")
+    old = store.goldens.load(run.golden_id)
+    newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect, old)
+    spec = str(calibration.judge_state.get("spec", ""))
+    return start_run(store, settings, "recheck", request, title=f"recheck · {summary.name}", judge_spec=spec)
+
+
+def run_recheck(work: RunWork) -> Recheck:
+    """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
+    from core.api.loading import restored
+    from core.drift.recheck import Asked, newer_items, recheck_scores
+    from core.export import final_verdicts, judge_card
+
+    request, golden, advance = work.request(RecheckRequest), work.golden, work.progress.advance
+    calibration = load_calibration(work.store, request.run_id)
+    old = work.store.goldens.load(work.store.runs.get(request.run_id).golden_id)
+    card = judge_card(calibration)
+    newer = newer_items(card, golden, request.aspect, old)
+    wanted = np.union1d(newer.used, newer.evaluated_on).tolist()  # its earlier verdicts stand beside both
+    bare = newer.used.tolist() if request.no_criteria else []
+    with closing(restored(card, work.settings, work.replies, gate=work.gate)) as judge:
+        each = len(judge.criteria)
+        first = Stage("recheck", "scoring the newer items", 0, len(wanted) * each + len(bare))
+        scores = _scores(work, wanted, lambda items: judge.score(items, on_progress=advance).values, first, each)
+        without = None
+        if bare:
+            plain, task = [Criteria("", judge.task.aspect)], judge.task
+            second = replace(first, message="scoring without criteria", calls=len(wanted) * each)
+            without = _scores(
+                *(work, bare),
+                lambda items: judge.judge.score(task, items, plain, on_progress=advance).values[0],
+                *(second, 1),
+            )
+        work.progress.publish(Stage("done", "done", first.calls_expected, first.calls_expected))
+    return recheck_scores(
+        card,
+        golden,
+        request.aspect,
+        scores,
+        before=final_verdicts(calibration, old),
+        old=old,
+        against=without,
+        against_name="the judge without criteria" if without is not None else "",
+        asked=Asked(alpha=request.alpha, fall=request.fall),
+        notes=judge.marks,
+    )
+
+
+def _scores(
+    work: RunWork, positions: Sequence[int], score: Callable[[list[Item]], FloatArray], first: Stage, calls: int
+) -> dict[str, float]:
+    """Item id → score (NaN = unscored), a batch at a time from the snapshot `first` on, at so many `calls` an item."""
+    scores: dict[str, float] = {}
+    for start in range(0, len(positions), BATCH):
+        work.progress.publish(replace(first, calls=first.calls + start * calls))
+        items = [work.golden.items[position] for position in positions[start : start + BATCH]]
+        scores |= zip((item.item_id for item in items), score(items).tolist(), strict=True)
+    return scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from core.kept import WITH_RESULT, CriteriaAlignment, Run
 from core.projects.access import requires
 from core.projects.criteria import list_criteria, list_reviews
 from core.projects.project_list import require_aspect
-from core.projects.runs import RunWork, judge_run, list_openings, load_calibration, refuse_password, start_run
+from core.projects.runs import RunWork, judge_run, list_held_out_accesses, load_calibration, start_run
 from core.records import GoldenSet, JudgeScores, Scale, ScoreMatrix, Split, Task
 from core.settings import Settings
 from core.store.codec import unpack
@@ -49,7 +50,6 @@ class CalibrationRequest:
         return split_for(golden, self.aspect, self.settings)
 
 
-@requires("viewer")
 def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> Estimate:
     """Calls, tokens and price of the calibration before it starts.
 
@@ -61,22 +61,13 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 
     golden = store.goldens.load(request.golden_id)
     task, split = request.task(golden), request.split(golden)
-    judge = make_judge(request.judge_spec, settings, store.replies)
-    try:
+    with closing(make_judge(request.judge_spec, settings, store.replies)) as judge:
         return estimate_of(golden, task, split, request.settings, judge)
-    finally:
-        judge.close()
 
 
 @requires("reviewer", "started a calibration")
 def start_calibration(store: Store, settings: Settings, request: CalibrationRequest) -> str:
-    """Put a calibration in the queue, see to a worker, and return the run's id.
-
-    NotFoundError for an unknown project or golden set or a golden set without that aspect; UsageError for a judge whose
-    URL holds a password.
-    """
-    refuse_password(request.judge_spec)
-    store.projects.get(request.project_id)
+    """Start a calibration (`start_run`).  NotFoundError for an unknown golden set, or one without that aspect."""
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
     return start_run(
         *(store, settings, "calibration", request),
@@ -98,11 +89,11 @@ def run_calibration(work: RunWork) -> Calibration:
     state = work.prepared(request.judge_spec, task, split.calibration)
     with work.asking(state, task) as asked:
         result = calibration(asked, split, request.settings, judge_state=state)
-    every = {one.criteria.criteria_id: one.criteria for one in result.candidates}
-    every |= {one.criteria_id: one for one in result.chosen}
+    every = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
+    every |= {criteria.criteria_id: criteria for criteria in result.chosen}
     work.add_criteria(list(every.values()))
     work.add_alignments(_alignments(work, result))
-    bare = [one.criteria.criteria_id for one in result.candidates if one.status == "baseline"]
+    bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
     for judge in judges_of(result, golden, work.run.run_id, work.scores(bare)):
         work.add_judge(judge)
     return result
@@ -117,7 +108,7 @@ def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMa
     at = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     values = np.full(len(golden.items), np.nan)
     values[[at[item_id] for item_id in result.scores.item_ids]] = result.scores.values[0]
-    members = "one criteria" if len(result.chosen) == 1 else f"the mean of {len(result.chosen)} criteria"
+    members = "one set of criteria" if len(result.chosen) == 1 else f"the mean of {len(result.chosen)} sets of criteria"
     final = JudgeScores(
         name=f"{spec} · calibrated",
         kind="calibrated",
@@ -147,17 +138,17 @@ def judges_of(result: Calibration, golden: GoldenSet, run_id: str, bare: ScoreMa
 
 def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
     """Of all candidates on calibration, of the best single one and the baseline on held-out too."""
-    found = [
-        work.alignment(one.criteria.criteria_id, "calibration", one.alignment, one.status)
-        for one in result.candidates
-        if one.alignment is not None
+    alignments = [
+        work.alignment(candidate.criteria.criteria_id, "calibration", candidate.alignment, candidate.status)
+        for candidate in result.candidates
+        if candidate.alignment is not None
     ]
     best = result.chosen[0]
     if best.text:
-        found.append(work.alignment(best.criteria_id, "held-out", result.best_single["held_out"], "chosen"))
-    bare = [one.criteria.criteria_id for one in result.candidates if one.status == "baseline"]
+        alignments.append(work.alignment(best.criteria_id, "held-out", result.best_single["held_out"], "chosen"))
+    bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
     without = result.no_criteria["held_out"]
-    return found + [work.alignment(criteria_id, "held-out", without, "baseline") for criteria_id in bare]
+    return alignments + [work.alignment(criteria_id, "held-out", without, "baseline") for criteria_id in bare]
 
 
 # ── finished calibrations ────────────────────────────────────────────────────────────────────────────────────
@@ -176,7 +167,6 @@ def scored_as(store: Store, run_id: str) -> CalibrationRequest:
     return calibration_asked(store, judge_run(store, run_id))
 
 
-@requires("viewer")
 def calibrations_of(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Run]:
     """The project's calibrations of that aspect that came to a result, newest first."""
     return [
@@ -186,7 +176,6 @@ def calibrations_of(store: Store, project_id: str, golden_id: str, aspect: str) 
     ]
 
 
-@requires("viewer")
 def judge_file(store: Store, run_id: str) -> str:
     """The text of `judge.yaml` of a finished calibration, with all that the project knows about it.
 
@@ -200,16 +189,16 @@ def judge_file(store: Store, run_id: str) -> str:
     calibration, run = load_calibration(store, run_id), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
     reviews = list_reviews(store, run.project_id)
-    about = list_criteria(store, run.project_id, aspect)
-    ours = [reviews[one.criteria_id] for one in about if one.criteria_id in reviews]
+    entries = list_criteria(store, run.project_id, aspect)
+    ours = [reviews[entry.criteria_id] for entry in entries if entry.criteria_id in reviews]
     known = known_of(golden, calibration)
     known["reviews"] = reviews
-    known["held_out_opened"] = len(list_openings(store, run.project_id, run.golden_id, aspect))
+    known["held_out_opened"] = len(list_held_out_accesses(store, run.project_id, run.golden_id, aspect))
     known["people"] = {
         "raters": len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}),
-        "edits": sum(one.origin == "edit" for one in about),
-        "comments": sum(len(one.comments) for one in ours),
-        "decisions": sum(len(one.changes) for one in ours),
+        "edits": sum(entry.origin == "edit" for entry in entries),
+        "comments": sum(len(review.comments) for review in ours),
+        "decisions": sum(len(review.changes) for review in ours),
     }
     return judge_yaml(calibration, **known)
 
@@ -223,7 +212,6 @@ class JudgeAdapters:
     adapters: tuple[Adapter, ...]
 
 
-@requires("viewer")
 def judge_adapters(
     store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None
 ) -> JudgeAdapters | None:
@@ -239,6 +227,6 @@ def judge_adapters(
     runs = calibrations_of(store, project_id, golden_id, aspect)
     if not runs:
         return None
-    run = next((one for one in runs if one.run_id == run_id), runs[0])
+    run = next((finished for finished in runs if finished.run_id == run_id), runs[0])
     text = judge_file(store, run.run_id)
     return JudgeAdapters(run, text, adapters(yaml.safe_load(text)))

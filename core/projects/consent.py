@@ -57,7 +57,6 @@ class AskedEndpoint(NamedEndpoint):
     at: datetime | None = None
 
 
-@requires("viewer")
 def endpoints_of_run(store: Store, settings: Settings, run_id: str) -> tuple[AskedEndpoint, ...]:
     """Every endpoint that the judges of this run ask, by URL; () for a run of a project that was made here."""
     run = store.runs.get(run_id)
@@ -66,7 +65,6 @@ def endpoints_of_run(store: Store, settings: Settings, run_id: str) -> tuple[Ask
     return _asked(store, settings, run.project_id, _specs_of(store, run))
 
 
-@requires("viewer")
 def endpoints_of_project(store: Store, settings: Settings, project_id: str) -> tuple[AskedEndpoint, ...]:
     """Every endpoint that a run of an imported project asks, and every one that was allowed; () for one made here."""
     if store.projects.get(project_id).imported_at is None:

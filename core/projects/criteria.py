@@ -8,6 +8,7 @@ from __future__ import annotations
 from core.errors import CriteriaError, UsageError
 from core.kept import CriteriaEntry
 from core.projects.access import requires
+from core.projects.project_list import require_aspect
 from core.records import Criteria, Provenance
 from core.review.criteria import (
     LONGEST_TEXT,
@@ -31,7 +32,6 @@ _LONGEST_COMMENT = 5_000
 _LONGEST_SUBJECT = 200
 
 
-@requires("viewer")
 def list_criteria(
     store: Store,
     project_id: str,
@@ -43,7 +43,6 @@ def list_criteria(
     return store.criteria.all(project_id, aspect=aspect, golden_id=golden_id, run_id=run_id)
 
 
-@requires("viewer")
 def get_criteria(store: Store, project_id: str, criteria_id: str) -> CriteriaEntry:
     """Criteria whole, with their edits and alignments.  NotFoundError for an unknown id."""
     return store.criteria.get(project_id, criteria_id)
@@ -87,14 +86,12 @@ def save_edit(
 # ── reviews ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@requires("viewer")
 def review_of(store: Store, project_id: str, criteria_id: str) -> Review:
     """How far the review of criteria has come.  NotFoundError for unknown criteria."""
     store.criteria.get(project_id, criteria_id)
     return review_from(criteria_id, store.events.all(project_id, CriteriaEvent, criteria_id))
 
 
-@requires("viewer")
 def list_reviews(store: Store, project_id: str) -> dict[str, Review]:
     """Criteria id → review, for all that somebody commented on, locked or decided on."""
     by_id: dict[str, list[CriteriaEvent]] = {}
@@ -198,12 +195,13 @@ def merge_criteria(store: Store, project_id: str, first_id: str, second_id: str,
 def copy_criteria(
     store: Store, project_id: str, criteria_id: str, *, to_project: str, golden_id: str, aspect: str
 ) -> str:
-    """The same text for another aspect, golden set or project, to be worked on there; returns its id."""
+    """The same text for another aspect, golden set or project, to be worked on there; returns its id.
+
+    NotFoundError where there is no such project, golden set or aspect.
+    """
     original = store.criteria.get(project_id, criteria_id).criteria
     store.projects.get(to_project)
-    known = [each.aspect for each in store.goldens.get(golden_id).aspects]
-    if aspect not in known:
-        raise UsageError(f"That golden set has no aspect {aspect!r}; it has {', '.join(known) or 'none'}.")
+    require_aspect(store, golden_id, aspect)
     note = f"copied from {criteria_id}; measure it here before you trust it"
     copy = Criteria(original.text, aspect, Provenance("given", author=store.actor.name, note=note))
     store.criteria.add(to_project, golden_id, [copy])
@@ -228,13 +226,11 @@ def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: 
     return store.drafts.keep(project_id, subject, store.actor.name, readable, base)
 
 
-@requires("viewer")
 def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
     """The newest text that whoever acts has typed of `subject` and not saved; None for none."""
     return next((draft for draft in store.drafts.of(project_id, subject) if draft.author == store.actor.name), None)
 
 
-@requires("viewer")
 def others_drafting(store: Store, project_id: str, subject: str) -> list[Drafting]:
     """Who else has typed of `subject` and not saved, who typed last first: names, and never their texts."""
     others = (draft for draft in store.drafts.of(project_id, subject) if draft.author not in ("", store.actor.name))

@@ -65,7 +65,7 @@ def start_replay(store: Store, settings: Settings) -> str:
     NotFoundError where there is no demo project.
     """
     goldens = store.goldens.all(DEMO_PROJECT)
-    request = next((replay_request(one.golden_id) for one in goldens if one.name == REPLAYED_ON), None)
+    request = next((replay_request(golden.golden_id) for golden in goldens if golden.name == REPLAYED_ON), None)
     if request is None:
         raise NotFoundError("There is no demo project here. `python -m core demo` brings it in.")
     return start_calibration(store, settings, request)

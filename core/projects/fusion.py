@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from core.errors import JobError, NotFoundError, UsageError
 from core.fusion.records import FusionEstimate, FusionRequest, FusionRunView
 from core.projects.access import requires
-from core.projects.runs import RunWork, refuse_password, start_run
+from core.projects.runs import RunWork, start_run
 from core.records import GoldenSet, JudgeScores, Task, Unscored
 from core.review.log import FusionKept, FusionPlanSaved
 from core.settings import Settings
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from core.fusion.stack import Fusion, StackSettings
 
 
-@requires("viewer")
 def fuse_judges(
     store: Store, project_id: str, golden_id: str, aspect: str, *, judge_ids: Sequence[str], settings: StackSettings
 ) -> Fusion:
@@ -42,7 +41,6 @@ def fuse_judges(
     return fuse(golden, aspect, judges, settings)
 
 
-@requires("viewer")
 def compare_fusions(
     store: Store,
     project_id: str,
@@ -100,23 +98,14 @@ def keep_fusion(
     judge = replace(fusion.judge, name=name.strip()[:120] or fusion.judge.name)
     judge_id = store.judges.add(project_id, golden_id, judge)
     by_name = {part.name: part for part in judges}
-    parts = tuple(_as_part(by_name[part_name]) for part_name in fusion.state["parts"])
+    # what a part was among the judges, so that it can be computed on other items
+    about = ("name", "kind", "run_id", "higher_is_better")
+    parts = tuple({key: getattr(by_name[part], key) for key in about} for part in fusion.state["parts"])
     kept = FusionKept(golden_id, aspect, parts, fusion.state, fusion.as_json(), subject=judge_id)
     store.events.add(project_id, kept, store.actor)
     return judge_id
 
 
-def _as_part(judge: JudgeScores) -> Mapping[str, Any]:
-    """What a part was among the judges, so that it can be computed on other items."""
-    return {
-        "name": judge.name,
-        "kind": judge.kind,
-        "run_id": judge.run_id,
-        "higher_is_better": judge.higher_is_better,
-    }
-
-
-@requires("viewer")
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
     """What a kept fusion is made of.  NotFoundError when the judge is no kept fusion."""
     logged = store.events.all(project_id, FusionKept, judge_id)
@@ -125,7 +114,6 @@ def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
     return logged[-1]
 
 
-@requires("viewer")
 def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     """The text of a kept fusion's file: what `score --judge-file` applies to other items.
 
@@ -247,7 +235,6 @@ def named_assistants(judges: Sequence[JudgeScores], several: bool) -> tuple[Judg
     return tuple(named.values())
 
 
-@requires("viewer")
 def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
     """A plan from the assistants' measured alignment, without a call.
 
@@ -282,13 +269,11 @@ def save_plan(store: Store, request: FusionRequest, *, origin: str = "person", e
     return store.events.add(request.project_id, plan, store.actor, expected=expected)
 
 
-@requires("viewer")
 def list_plans(store: Store, project_id: str, golden_id: str) -> list[FusionPlanSaved]:
     """Every version of the plans for a golden set, newest first."""
     return store.events.all(project_id, FusionPlanSaved, golden_id)[::-1]
 
 
-@requires("viewer")
 def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) -> FusionEstimate:
     """Calls, tokens and price of an LLM fusion before it starts; asks no endpoint.
 
@@ -302,21 +287,14 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
     judge, items = fusion.judge(plan), fusion.golden.items
     positions = [k for k in fusion.positions if items[k].target.strip()][: request.budget]
     prompt, completion = judge.tokens(items, positions)
-    model = language_model(request.judge_spec, settings)
-    try:
+    with closing(language_model(request.judge_spec, settings)) as model:
         cost = model.cost_of(prompt, completion)
-    finally:
-        model.close()
     return FusionEstimate(len(positions) + (not request.plan), len(positions), prompt, completion, cost)
 
 
 @requires("reviewer", "started an LLM fusion")
 def start_fusion(store: Store, settings: Settings, request: FusionRequest) -> str:
-    """Put an LLM fusion in the queue, see to a worker, and return the run's id; its outcome is a `FusionRunView`.
-
-    Errors as `estimate_fusion`, and UsageError for a judge whose URL holds a password or a budget below 1.
-    """
-    refuse_password(request.judge_spec)
+    """Start an LLM fusion (`start_run`).  Errors as `estimate_fusion`, and UsageError for a budget below 1."""
     if request.budget is not None and request.budget < 1:
         raise UsageError(f"A budget has at least 1 call, not {request.budget}.")
     estimate_fusion(store, settings, request)
@@ -334,8 +312,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
     request = work.request(FusionRequest)
     fusion = model_fusion(work.store, request)
-    model = language_model(request.judge_spec, work.settings, work.replies, gate=work.gate)
-    try:
+    with closing(language_model(request.judge_spec, work.settings, work.replies, gate=work.gate)) as model:
         ratings = rate_by_model(
             model,
             fusion.golden.items,
@@ -346,8 +323,6 @@ def run_fusion(work: RunWork) -> FusionRunView:
             budget=request.budget,
             progress=work.progress,
         )
-    finally:
-        model.close()
     judges = {
         name: work.add_judge(_as_judge(ratings, request, fusion, name, work.run.run_id), ratings.replies)
         for name in (ratings.verdicts if ratings.positions else ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,6 @@ class ExplainedItem:
     raw: tuple[str, ...]
 
 
-@requires("viewer")
 def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore, ...]:
     """The calibration items that the run scored with these criteria, largest |gap| first, unscored ones last.
 
@@ -78,7 +78,6 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     return tuple(rows)
 
 
-@requires("viewer")
 def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> tuple[ChangedItem, ...]:
     """The calibration items that became aligned or misaligned from `parent_id` to `criteria_id` in that run.
 
@@ -94,7 +93,6 @@ def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) ->
     return changed_items(golden, at, labels, parent=parent, new=new, min_gap=request.settings.min_gap)
 
 
-@requires("viewer")
 def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ExplainedItem:
     """One item with what the judge of the run says of it under these criteria.
 
@@ -113,13 +111,12 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     project_id = store.runs.get(run_id).project_id
     criteria = store.criteria.get(project_id, criteria_id).criteria
     replies = store.replies.of_run(run_id, project_id)
-    judge = restore_judge(state, settings, replies, gate=gate_of(store, store.runs.get(of), sends=False))
+    gate = gate_of(store, store.runs.get(of), sends=False)
     try:
-        (verdict,) = judge.score(request.task(golden), [item], [criteria], explain=True).explained
+        with closing(restore_judge(state, settings, replies, gate=gate)) as judge:
+            (verdict,) = judge.score(request.task(golden), [item], [criteria], explain=True).explained
     except ConsentError as error:  # a remote judge's reply that is not kept here
         return ExplainedItem(item, score, str(error), ())
-    finally:
-        judge.close()
     words = verdict.explanation if isinstance(verdict, Scored) else verdict.detail
     return ExplainedItem(item, score, words, verdict.raw)
 
@@ -179,7 +176,6 @@ def _check_unchanged(store: Store, project_id: str, triage: Triage, seen: int) -
     return earlier[-1].number if earlier else 0
 
 
-@requires("viewer")
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
     """Item id → what was found last, by anybody."""
     return {

@@ -1,14 +1,20 @@
-"""Judges of a project, to be compared: what calibrations, metrics and other runs left, and what came in files."""
+"""Judges of a project, to be compared: what runs left, what came in files, and baseline metrics entered as judges."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.errors import UsageError
 from core.kept import JudgeEntry
+from core.metrics import MetricScores, as_judge, kept, make_metric, score_or_reason
+from core.progress import Stage
 from core.projects.access import requires
+from core.projects.project_list import require_aspect
+from core.projects.runs import RunWork, start_run
 from core.records import JudgeScores
+from core.settings import Settings
 from core.store.store import Store
 
 if TYPE_CHECKING:
@@ -17,7 +23,6 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 120
 
 
-@requires("viewer")
 def list_judges(
     store: Store, project_id: str, golden_id: str | None = None, aspect: str | None = None
 ) -> list[JudgeEntry]:
@@ -25,7 +30,6 @@ def list_judges(
     return store.judges.all(project_id, golden_id, aspect)
 
 
-@requires("viewer")
 def get_judge(store: Store, project_id: str, judge_id: str) -> JudgeEntry:
     """NotFoundError for an unknown id."""
     return store.judges.get(project_id, judge_id)
@@ -41,18 +45,15 @@ def add_judge(
 ) -> str:
     """Enter a judge with its scores, and its replies by item id where there are any; returns its id.
 
-    The same judge a second time changes nothing.  NotFoundError for an unknown project or golden set, UsageError for
-    an empty name or an aspect that the golden set does not have.
+    The same judge a second time changes nothing.  NotFoundError for an unknown project, golden set or aspect,
+    UsageError for an empty name.
     """
     store.projects.get(project_id)
-    golden = store.goldens.get(golden_id)
-    if judge.aspect not in {labelled.aspect for labelled in golden.aspects}:
-        raise UsageError(f"{golden.name} has no aspect {judge.aspect!r}.")
+    require_aspect(store, golden_id, judge.aspect)
     _check_name(judge.name)
     return store.judges.add(project_id, golden_id, judge, replies)
 
 
-@requires("viewer")
 def judge_replies(store: Store, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:
     """Item id → replies as they came; empty for a judge without.  NotFoundError for an unknown id."""
     return store.judges.replies(project_id, judge_id)
@@ -128,3 +129,88 @@ def _check_name(name: str) -> None:
         raise UsageError("A judge needs a name, so that people can tell it from others.")
     if len(name) > _LONGEST_NAME:
         raise UsageError(f"The judge's name has {len(name)} characters; at most {_LONGEST_NAME} are shown.")
+
+
+# ── baseline metrics, each entered as a judge ────────────────────────────────────────────────────────────────────
+
+_TITLED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsRequest:
+    """Compute the metrics `names` (see `core.metrics`) for all items of a golden set.
+
+    A metric reads the texts and not the labels, so its scores serve every aspect: with `every_aspect` one judge is
+    entered for each labelled aspect, else for `aspect` alone.
+    """
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    names: tuple[str, ...]
+    every_aspect: bool = True
+
+
+@dataclass(frozen=True)
+class MetricsResult:
+    """Name → the judge entered for the aspect asked for; name → the reason, in words, where there is none.
+
+    `aspects` are those for which judges were entered.
+    """
+
+    judges: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    aspects: tuple[str, ...] = ()
+
+
+@requires("reviewer", "computed metrics")
+def start_metrics(store: Store, settings: Settings, request: MetricsRequest) -> str:
+    """Start the computation of metrics (`start_run`).
+
+    NotFoundError for an unknown golden set or aspect, UsageError for no name, an unknown or a repeated one.
+    """
+    summary, _ = require_aspect(store, request.golden_id, request.aspect)
+    if not request.names:
+        raise UsageError("No metric is chosen; choose at least one.")
+    if len(set(request.names)) < len(request.names):
+        raise UsageError("Each metric may be named once.")
+    golden = store.goldens.load(request.golden_id)
+    for name in request.names:
+        make_metric(name, golden=golden, aspect=request.aspect)
+    shown = ", ".join(request.names[:_TITLED]) + (" …" if len(request.names) > _TITLED else "")
+    return start_run(store, settings, "metrics", request, title=f"metrics · {summary.name} · {shown}", judge_spec=shown)
+
+
+def names_a_model(request: MetricsRequest) -> bool:
+    """Whether a metric is a model that runs in the worker."""
+    return any(":" in name.removeprefix("hf:") for name in request.names)
+
+
+def run_metrics(work: RunWork) -> MetricsResult:
+    """Score metric by metric; one that fails is left out with its reason, and the others go on.
+
+    What a metric gave is kept by the content of its items, so that another attempt, or run, finds it.
+    """
+    request, items = work.request(MetricsRequest), work.golden.items
+    expected = len(items) * len(request.names)
+    labelled = [name for name, labels in work.golden.aspects.items() if labels.n_labelled and request.every_aspect]
+    aspects = tuple(dict.fromkeys((request.aspect, *labelled)))
+    metrics = {name: make_metric(name, golden=work.golden, aspect=request.aspect) for name in request.names}
+    scored: dict[str, MetricScores] = {}
+    left_out: dict[str, str] = {}
+    for number, (name, metric) in enumerate(metrics.items()):
+        work.progress.publish(Stage("metrics", name, number * len(items), expected))
+        scores = score_or_reason(kept(metric, work.store.blocks), items, work.progress.advance)
+        if isinstance(scores, str):
+            left_out[name] = scores
+        else:
+            scored[name] = scores
+    work.progress.publish(Stage("done", "done", expected, expected))
+    entered = {}
+    for name, scores in scored.items():
+        asks_about_one = name.removeprefix("hf:").startswith("unieval:")  # every other metric knows no aspect
+        for aspect in (request.aspect,) if asks_about_one else aspects:
+            judge_id = work.add_judge(as_judge(metrics[name], scores, aspect))
+            if aspect == request.aspect:
+                entered[name] = judge_id
+    return MetricsResult(entered, left_out, aspects)

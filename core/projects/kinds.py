@@ -18,15 +18,12 @@ from core.comparison.styles.records import GridSnapshot, StylesRequest, StylesVi
 from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
 from core.fusion.records import FusionRequest, FusionRunView
-from core.jobs.progress import RunProgress
-from core.jobs.queue import Wants, placement
+from core.jobs.queue import RunProgress, Wants, placement
 from core.kept import Run, RunRequest, Worker
-from core.projects.access import requires
-from core.projects.analyses import AblationRequest, run_ablation
+from core.projects.analyses import AblationRequest, RecheckRequest, run_ablation, run_recheck
 from core.projects.calibration import CalibrationRequest, run_calibration
 from core.projects.fusion import run_fusion
-from core.projects.metrics import MetricsRequest, MetricsResult, names_a_model, run_metrics
-from core.projects.recheck import RecheckRequest, run_recheck
+from core.projects.judges import MetricsRequest, MetricsResult, names_a_model, run_metrics
 from core.projects.repeval import DOCUMENTS, RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval
 from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore
 from core.projects.rounds import RoundRequest, run_round
@@ -117,14 +114,12 @@ class RunDetail(Run):
         return self.outcome if isinstance(self.outcome, RescoreResult) else None
 
 
-@requires("viewer")
 def list_runs(store: Store, project_id: str | None = None) -> list[Run]:
     """All runs, or one project's, newest first."""
     workers = store.workers.all()
     return [_placed(run, workers) for run in store.runs.all(project_id)]
 
 
-@requires("viewer")
 def run_view(store: Store, run_id: str) -> RunDetail:
     """One run whole, with its latest leaderboard and, when done, its result.
 

@@ -100,7 +100,6 @@ def _chosen_labels(store: Store, request: PassRequest, item_ids: set[str]) -> li
     return [label for label in chosen if label.item_id in item_ids]
 
 
-@requires("viewer")
 def earlier_labels(
     store: Store, project_id: str, golden_id: str, aspects: Sequence[LabelAspect]
 ) -> tuple[EarlierLabels, ...]:
@@ -114,14 +113,12 @@ def earlier_labels(
     return tuple(EarlierLabels(*which, len(labelled)) for which, labelled in items.items())
 
 
-@requires("viewer")
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
     """The project's labelling passes (of one golden set), newest first."""
     passes = passes_from(store.events.all(project_id, PassEntry))
     return [labelling for labelling in reversed(passes) if golden_id in (None, labelling.golden_id)]
 
 
-@requires("viewer")
 def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
     """NotFoundError for an unknown id."""
     passes = passes_from(store.events.all(project_id, PassEntry, pass_id))
@@ -134,7 +131,7 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
 
 
 @requires("annotator")
-def sit_down(
+def join_pass(
     store: Store, project_id: str, pass_id: str, *, seen: AnnotationSession | None = None
 ) -> AnnotationSession:
     """What the person who acts has to rate in a pass, and what they have saved; the first call makes them a rater.
@@ -220,7 +217,6 @@ def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
     store.events.add(project_id, RaterStopped(labelling.name, subject=pass_id), store.actor, form=form)
 
 
-@requires("viewer")
 def still_rating(
     store: Store, project_id: str, golden_id: str, aspects: Sequence[str] | None = None
 ) -> list[StillRating]:
@@ -281,7 +277,7 @@ def _once(what: str, pass_id: str, rater: str) -> str:
 
 
 @requires("reviewer")
-def harvest(store: Store, project_id: str, pass_id: str) -> PassSummary:
+def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
     """A pass from above: who has done how much, agreement as it grew, and the items to decide.
 
     To decide are the items on which raters disagree, and those of the golden set that triage called mislabelled.
@@ -320,7 +316,6 @@ def adjudicate(
     store.events.add(project_id, decision, store.actor, form=form)
 
 
-@requires("viewer")
 def decisions(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, str], float]:
     """(aspect, item id) → adjudicated value; a later decision replaces an earlier one."""
     return {

@@ -27,8 +27,8 @@ from core.review.meetings import (
     Verdict,
     Vote,
     meetings_from,
+    minutes,
 )
-from core.review.minutes import minutes
 from core.review.triage import Triage
 from core.store.store import Store
 from core.wording import word_diff
@@ -36,7 +36,6 @@ from core.wording import word_diff
 _LONGEST, _LONGEST_NAME, _MOST_VOTERS, _TITLE = 2_000, 80, 40, 110
 
 
-@requires("viewer")
 def suggest_agenda(store: Store, project_id: str, golden_id: str, aspect: str) -> list[AgendaItem]:
     """What waits for a meeting: open proposals of finished rounds, newest round first, then triaged items.
 
@@ -45,19 +44,19 @@ def suggest_agenda(store: Store, project_id: str, golden_id: str, aspect: str) -
     changes = [
         AgendaItem(
             "change",
-            _change_title(one),
-            text=_change_text(store, project_id, one),
-            subject_id=one.criteria.criteria_id,
-            parent_id=one.parent.criteria_id,
-            run_id=one.run_id,
+            _change_title(proposal),
+            text=_change_text(store, project_id, proposal),
+            subject_id=proposal.criteria.criteria_id,
+            parent_id=proposal.parent.criteria_id,
+            run_id=proposal.run_id,
         )
         for run in store.runs.all(project_id)
         if (run.kind, run.golden_id, run.aspect) == ("round", golden_id, aspect)
-        for one in list_proposals(store, run.run_id)
-        if one.state == "open"
+        for proposal in list_proposals(store, run.run_id)
+        if proposal.state == "open"
     ]
     triaged = list_triage(store, project_id, golden_id, aspect).values()
-    return changes + [_disagreement(one) for one in triaged if one.picked or one.verdict != "judge wrong"]
+    return changes + [_disagreement(item) for item in triaged if item.picked or item.verdict != "judge wrong"]
 
 
 @requires("reviewer")
@@ -75,17 +74,15 @@ def start_meeting(
     return meeting_id
 
 
-@requires("viewer")
 def list_meetings(store: Store, project_id: str) -> list[Meeting]:
     """The project's meetings, newest first."""
     decided = store.events.all(project_id, ProposalDecided)
     return meetings_from(store.events.all(project_id, MeetingEntry), decided)[::-1]
 
 
-@requires("viewer")
 def get_meeting(store: Store, project_id: str, meeting_id: str) -> Meeting:
     """NotFoundError for an unknown id."""
-    meeting = next((one for one in list_meetings(store, project_id) if one.meeting_id == meeting_id), None)
+    meeting = next((listed for listed in list_meetings(store, project_id) if listed.meeting_id == meeting_id), None)
     if meeting is None:
         raise NotFoundError(f"There is no meeting {meeting_id[:24]!r} in this project.")
     return meeting
@@ -114,17 +111,17 @@ def cast_vote(
 
 
 @requires("reviewer")
-def set_table(store: Store, project_id: str, meeting_id: str, names: Sequence[str]) -> None:
+def set_participants(store: Store, project_id: str, meeting_id: str, names: Sequence[str]) -> None:
     """Set the participants, so that each has a vote to give.  UsageError for an endless name or list."""
     get_meeting(store, project_id, meeting_id)
-    participants = tuple(dict.fromkeys(name for name in (" ".join(one.split()) for one in names) if name))
+    participants = tuple(dict.fromkeys(name for name in (" ".join(typed.split()) for typed in names) if name))
     if len(participants) > _MOST_VOTERS or any(len(name) > _LONGEST_NAME for name in participants):
         raise UsageError(f"Up to {_MOST_VOTERS} people vote, under names of up to {_LONGEST_NAME} characters.")
     store.events.add(project_id, ParticipantsSet(participants, subject=meeting_id), store.actor)
 
 
 @requires("reviewer")
-def come_to(store: Store, project_id: str, meeting_id: str, point: int) -> None:
+def set_current_point(store: Store, project_id: str, meeting_id: str, point: int) -> None:
     """Open a point: every screen of the meeting shows it, and its clock starts.
 
     UsageError for a point that there is not, or a meeting that is over.
@@ -166,8 +163,12 @@ def decide(
             yours=f"{verdict}: {why}",
         )
     if about.item.run_id and verdict != "postponed":
-        accepted = verdict == "accepted"
-        _decide_proposal(store, about.item, accepted=accepted, reason=why, seen=proposal_seen, edited_id=edited_id)
+        run_id, criteria_id = about.item.run_id, about.item.subject_id
+        states = {proposal.criteria.criteria_id: proposal.state for proposal in list_proposals(store, run_id)}
+        if edited_id or states.get(criteria_id) != verdict:  # unless it was decided just so
+            accepted = verdict == "accepted"
+            where = (store, run_id, criteria_id)
+            decide_proposal(*where, accepted=accepted, reason=why, seen=proposal_seen, edited_id=edited_id)
     decision = Decision(point, verdict, why[:_LONGEST], subject=f"{meeting_id}:{point}")
     store.events.add(project_id, decision, store.actor, expected=seen)
 
@@ -179,7 +180,6 @@ def close_meeting(store: Store, project_id: str, meeting_id: str) -> None:
     store.events.add(project_id, MeetingClosed(subject=meeting_id), store.actor, form=f"closed:{meeting_id}")
 
 
-@requires("viewer")
 def meeting_minutes(store: Store, project_id: str, meeting_id: str) -> str:
     """The minutes as Markdown: every point with its texts, votes and decision."""
     meeting = get_meeting(store, project_id, meeting_id)
@@ -187,9 +187,9 @@ def meeting_minutes(store: Store, project_id: str, meeting_id: str) -> str:
     return minutes(meeting, texts)
 
 
-def _change_title(one: ListedProposal) -> str:
+def _change_title(proposal: ListedProposal) -> str:
     """The change in a few words: what comes in, else what goes."""
-    pieces = word_diff(one.parent.text, one.criteria.text)
+    pieces = word_diff(proposal.parent.text, proposal.criteria.text)
     for change, verb in (("added", "Add"), ("removed", "Leave out")):
         words = " … ".join(piece.text.strip(" .,;:\n") for piece in pieces if piece.change == change)
         if words.strip(" …"):
@@ -197,9 +197,9 @@ def _change_title(one: ListedProposal) -> str:
     return "Take this change of the criteria?"
 
 
-def _change_text(store: Store, project_id: str, one: ListedProposal) -> str:
+def _change_text(store: Store, project_id: str, proposal: ListedProposal) -> str:
     """How the proposal did against its parent, for the minutes; the screen shows the same as it stands."""
-    gain, measured = one.inner, store.criteria.alignments(project_id, one.criteria.criteria_id)
+    gain, measured = proposal.inner, store.criteria.alignments(project_id, proposal.criteria.criteria_id)
     how = f" ({measured[0].alignment.statistic}, {measured[0].alignment.level} level)" if measured else ""
     if gain.value is None or gain.interval is None:
         return f"Proposal minus parent in alignment{how} on the inner fold: undefined on {gain.n} items."
@@ -210,19 +210,11 @@ def _change_text(store: Store, project_id: str, one: ListedProposal) -> str:
     )
 
 
-def _disagreement(one: Triage) -> AgendaItem:
+def _disagreement(triage: Triage) -> AgendaItem:
     asked = {
         "ambiguous": "Do the criteria need a rule for this?",
         "judge wrong": "Is the judge wrong here?",
         "label wrong": "Is the label wrong here?",
-    }[one.verdict]
-    said = f"{one.actor or 'Somebody'} called it {one.verdict}" + (f": {one.note}" if one.note else ".")
-    return AgendaItem("disagreement", asked, item_id=one.item_id, subject_id=one.subject_id, text=said)
-
-
-def _decide_proposal(store: Store, item: AgendaItem, *, accepted: bool, reason: str, seen: int, edited_id: str) -> None:
-    """Decide on the round's proposal too, unless that was decided just so."""
-    states = {one.criteria.criteria_id: one.state for one in list_proposals(store, item.run_id)}
-    if edited_id or states.get(item.subject_id) != ("accepted" if accepted else "rejected"):
-        where = (item.run_id, item.subject_id)
-        decide_proposal(store, *where, accepted=accepted, reason=reason, seen=seen, edited_id=edited_id)
+    }[triage.verdict]
+    said = f"{triage.actor or 'Somebody'} called it {triage.verdict}" + (f": {triage.note}" if triage.note else ".")
+    return AgendaItem("disagreement", asked, item_id=triage.item_id, subject_id=triage.subject_id, text=said)

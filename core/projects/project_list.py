@@ -36,7 +36,6 @@ def open_store(settings: Settings) -> Store:
         return _stores[url]
 
 
-@requires("viewer")
 def list_projects(store: Store) -> list[ProjectSummary]:
     """Every project, oldest first."""
     return store.projects.all()
@@ -51,13 +50,11 @@ def create_project(store: Store, name: str) -> ProjectSummary:
     return get_project(store, store.projects.add(trimmed))
 
 
-@requires("viewer")
 def get_project(store: Store, project_id: str) -> ProjectSummary:
     """NotFoundError for an unknown id."""
     return store.projects.get(project_id)
 
 
-@requires("viewer")
 def find_project(store: Store, name_or_id: str) -> ProjectSummary:
     """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
     listed = store.projects.all()
@@ -108,26 +105,22 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
     return read_table_sent(data, name, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
 
 
-@requires("viewer")
 def list_goldens(store: Store, project_id: str) -> list[GoldenSummary]:
     """The project's golden sets, newest first.  NotFoundError for an unknown project."""
     store.projects.get(project_id)
     return store.goldens.all(project_id)
 
 
-@requires("viewer")
 def get_golden(store: Store, golden_id: str) -> GoldenSummary:
     """NotFoundError for an unknown id."""
     return store.goldens.get(golden_id)
 
 
-@requires("viewer")
 def load_golden_set(store: Store, golden_id: str) -> GoldenSet:
     """The golden set whole, equal to what was added, with the same digest.  NotFoundError for an unknown id."""
     return store.goldens.load(golden_id)
 
 
-@requires("viewer")
 def golden_page(store: Store, golden_id: str, offset: int, limit: int) -> GoldenPage:
     """`limit` items (at most 2,000) from position `offset` on, read page by page.  NotFoundError for an unknown id."""
     if offset < 0 or not 1 <= limit <= _MOST_ROWS:

@@ -138,7 +138,6 @@ DOCUMENTS = {"states read": ReadSoFar, "search": RepEvalResult, "stability": Sta
 """What a run keeps on its way, by name."""
 
 
-@requires("viewer")
 def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> RepEvalEstimate:
     """Texts, words, parts and pairs of a run before it starts; no model is loaded.
 
@@ -167,10 +166,9 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
 
 @requires("reviewer", "started RepEval")
 def start_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> str:
-    """Put a RepEval run in the queue, see to a worker, and return the run's id.
+    """Start a RepEval run (`start_run`); its score becomes one of the project's judges.
 
-    `run_view(...).outcome` is then a `RepEvalOutcome`, and the score one of the project's judges.  Raises like
-    `estimate_repeval`; what is wrong with the model shows in the run, because only the worker opens it.
+    Raises like `estimate_repeval`; what is wrong with the model shows in the run, because only the worker opens it.
     """
     _checked(store, request)
     model = request.model.name
@@ -179,15 +177,8 @@ def start_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> 
 
 
 def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, Parts, Pairs]:
-    """The golden set, its split and the pairs of a request that can be run."""
+    """The golden set, its split and the pairs of a request that can be run; else the errors of `estimate_repeval`."""
     golden = store.goldens.load(request.golden_id)
-    check_request(golden, request)
-    parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
-    return golden, parts, pairs_for(golden, request.aspect, parts, request.settings)
-
-
-def check_request(golden: GoldenSet, request: RepEvalRequest) -> None:
-    """UsageError or NotFoundError for what can be seen without the model and the split."""
     if request.aspect not in golden.aspects:
         raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}.")
     if not request.model.name.strip():
@@ -201,6 +192,8 @@ def check_request(golden: GoldenSet, request: RepEvalRequest) -> None:
         raise UsageError(
             f"{request.settings.method} learns from all training labels, not from pairs: there is no curve over pairs."
         )
+    parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
+    return golden, parts, pairs_for(golden, request.aspect, parts, request.settings)
 
 
 def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split | None:
@@ -231,7 +224,6 @@ def reads_a_model(request: RepEvalRequest) -> bool:
 def run_repeval(work: RunWork) -> RepEvalOutcome:
     """Read, search, repeat, and enter the score among the judges."""
     request, golden = work.request(RepEvalRequest), work.golden
-    check_request(golden, request)
     split = split_of(work.store, golden, request)
     reading = Reading(work, request)
     settings, aspect, beat = request.settings, request.aspect, reading.beat

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from core.calibration.records import Calibration
 from core.errors import JobError
-from core.kept import CriteriaAlignment, Run
-from core.projects.access import requires
+from core.kept import WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import CalibrationRequest, calibrations_of
 from core.projects.criteria import list_reviews
 from core.projects.items import list_triage
@@ -18,13 +17,12 @@ from core.projects.labelling import decisions, list_passes
 from core.projects.meetings import list_meetings
 from core.projects.project_list import get_project
 from core.projects.rounds import Relative, family_tree, list_proposals
-from core.projects.runs import list_openings, load_calibration
+from core.projects.runs import list_held_out_accesses, load_calibration
 from core.records import Alignment, Usage
 from core.report.facts import CostLine, History, PassFact, Report, RoundFact, Version, reproduce
 from core.report.words import RUN_WORDS
 from core.review.log import Action
 from core.review.meetings import Meeting
-from core.review.passes import LabelPass
 from core.store.codec import unpack
 from core.store.results import RESULT
 from core.store.store import Store
@@ -33,7 +31,6 @@ _FROZE = "froze the labels of a pass"
 _MOST_VERSIONS = 60
 
 
-@requires("viewer")
 def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None) -> Report:
     """All facts on the judge of calibration `run_id` (None: the newest of that aspect that came to a result).
 
@@ -49,7 +46,9 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     judged = Judged(store.goldens.load(golden_id), calibration, run.run_id)
     added = store.events.all(project_id, Action, golden_id)
     meetings = [
-        one for one in reversed(list_meetings(store, project_id)) if (one.golden_id, one.aspect) == (golden_id, aspect)
+        meeting
+        for meeting in reversed(list_meetings(store, project_id))
+        if (meeting.golden_id, meeting.aspect) == (golden_id, aspect)
     ]
     decided = {
         point.item.item_id: point.decision
@@ -75,7 +74,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         sources=by_source(judged),
         on_the_scale=on_the_scale(judged),
         misaligned=misaligned(judged, list_triage(store, project_id, golden_id, aspect), decided),
-        openings=tuple(list_openings(store, project_id, golden_id, aspect)),
+        openings=tuple(list_held_out_accesses(store, project_id, golden_id, aspect)),
         costs=tuple(_costs(store, run)),
         reproduce=reproduce(calibration, asked),
     )
@@ -109,17 +108,14 @@ def _passes(store: Store, project_id: str, golden_id: str, aspect: str) -> Itera
         for event in store.events.all(project_id, Action, golden_id)
         if event.done == _FROZE
     }
-    for one in reversed(list_passes(store, project_id)):
-        concerned = one.pass_id in frozen or one.golden_id == golden_id
-        if concerned and any(asked.aspect == aspect for asked in one.plan.aspects):
-            yield _pass(store, one, aspect, made_this=one.pass_id in frozen)
-
-
-def _pass(store: Store, one: LabelPass, aspect: str, *, made_this: bool) -> PassFact:
-    rows = store.labels.current(one.project_id, one.pass_id)
-    given = Counter(row.rater for row in rows if row.aspect == aspect and row.value is not None)
-    n_decided = sum(which == aspect for which, _ in decisions(store, one.project_id, one.pass_id))
-    return PassFact(one, tuple(dict.fromkeys((*one.raters, *given))), given.total(), n_decided, made_this)
+    for labelling in reversed(list_passes(store, project_id)):
+        concerned = labelling.pass_id in frozen or labelling.golden_id == golden_id
+        if concerned and any(asked.aspect == aspect for asked in labelling.plan.aspects):
+            rows = store.labels.current(project_id, labelling.pass_id)
+            given = Counter(row.rater for row in rows if row.aspect == aspect and row.value is not None)
+            n_decided = sum(which == aspect for which, _ in decisions(store, project_id, labelling.pass_id))
+            raters = tuple(dict.fromkeys((*labelling.raters, *given)))
+            yield PassFact(labelling, raters, given.total(), n_decided, labelling.pass_id in frozen)
 
 
 # ── history of the criteria ──────────────────────────────────────────────────────────────────────────────────
@@ -132,21 +128,21 @@ def _history(store: Store, run: Run, calibration: Calibration, meetings: Sequenc
     chosen = {criteria.criteria_id for criteria in calibration.chosen}
     decided = {criteria_id for criteria_id, review in reviews.items() if review.changes}
     shown = _with_ancestors(family, chosen | decided)
-    first = sorted(shown, key=lambda one: one.criteria.criteria_id not in chosen)[:_MOST_VERSIONS]
-    kept = {one.criteria.criteria_id for one in first}
+    first = sorted(shown, key=lambda relative: relative.criteria.criteria_id not in chosen)[:_MOST_VERSIONS]
+    kept = {relative.criteria.criteria_id for relative in first}
     versions = tuple(
         Version(
-            one.criteria,
-            one.depth,
-            one.criteria.criteria_id in chosen,
-            reviews.get(one.criteria.criteria_id),
-            _alignment(one.criteria.alignments, "calibration", run.run_id),
-            _alignment(one.criteria.alignments, "held-out", run.run_id),
+            relative.criteria,
+            relative.depth,
+            relative.criteria.criteria_id in chosen,
+            reviews.get(relative.criteria.criteria_id),
+            _alignment(relative.criteria.alignments, "calibration", run.run_id),
+            _alignment(relative.criteria.alignments, "held-out", run.run_id),
         )
-        for one in shown
-        if one.criteria.criteria_id in kept
+        for relative in shown
+        if relative.criteria.criteria_id in kept
     )
-    origins = Counter(one.criteria.origin for one in family if one.criteria.origin != "none")
+    origins = Counter(relative.criteria.origin for relative in family if relative.criteria.origin != "none")
     return History(
         dict(origins.most_common()), versions, len(shown) - len(kept), tuple(_rounds(store, run)), tuple(meetings)
     )
@@ -154,27 +150,27 @@ def _history(store: Store, run: Run, calibration: Calibration, meetings: Sequenc
 
 def _with_ancestors(family: Sequence[Relative], wanted: set[str]) -> list[Relative]:
     """Versions that are `wanted`, edited or given by hand, and the ancestors of all of these, in the family's order."""
-    by_id = {one.criteria.criteria_id: one.criteria for one in family}
-    waiting = [name for name, one in by_id.items() if name in wanted or one.origin in ("edit", "given")]
+    by_id = {relative.criteria.criteria_id: relative.criteria for relative in family}
+    waiting = [name for name, entry in by_id.items() if name in wanted or entry.origin in ("edit", "given")]
     reached: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name not in reached:
             reached.add(name)
             waiting += [parent for parent in by_id[name].parents if parent in by_id]
-    return [one for one in family if one.criteria.criteria_id in reached]
+    return [relative for relative in family if relative.criteria.criteria_id in reached]
 
 
 def _alignment(alignments: Sequence[CriteriaAlignment], side: str, run_id: str) -> Alignment | None:
     """The alignment on that side: in this calibration, else in the newest run that measured it there."""
-    on_side = [one for one in alignments if one.side == side]
-    own = [one for one in on_side if one.run_id == run_id]
-    return next((one.alignment for one in (*own, *on_side)), None)
+    on_side = [measured for measured in alignments if measured.side == side]
+    own = [measured for measured in on_side if measured.run_id == run_id]
+    return next((measured.alignment for measured in (*own, *on_side)), None)
 
 
 def _rounds(store: Store, calibration: Run) -> Iterator[RoundFact]:
     for run in reversed(_runs(store, calibration)):
-        if run.kind == "round" and run.status in ("done", "budget"):
+        if run.kind == "round" and run.status in WITH_RESULT:
             states = Counter(proposal.state for proposal in list_proposals(store, run.run_id))
             if states:
                 yield RoundFact(run.run_id, run.created_at, states)

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from core.calibration.refine import standardised_gap
-from core.kept import CriteriaAlignment
+from core.kept import Side
 from core.progress import Stage
 from core.projects.access import requires
 from core.projects.calibration import calibration_asked
 from core.projects.runs import RunWork, judge_run, require_judge, start_run
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, Measure, ScoreMatrix, Usage
+from core.records import Alignment, FloatArray, GoldenSet, Interval, Measure, Usage
 from core.settings import Settings
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.calibration.pool import AskedJudge
-    from core.calibration.settings import CalibrationSettings
-    from core.stats import Difference, LabelledItems
+    from core.stats import Difference
 
 MOST_CHANGED = 200
 """Items that crossed the line and are kept of a re-scoring."""
@@ -97,8 +95,7 @@ def start_rescore(store: Store, settings: Settings, request: RescoreRequest) -> 
     """Score the edited criteria and their parent with the judge of `request.run_id`, on that run's calibration items.
 
     A re-scoring or a round has the judge of the calibration it began from.  Held-out items are left alone unless
-    `request.held_out`.  Returns the id of a durable run whose `run_view` has the outcome in `rescore`.  NotFoundError
-    for unknown criteria or run; JobError when the run has no judge yet.
+    `request.held_out`.  NotFoundError for unknown criteria or run; JobError when the run has no judge yet.
     """
     new = store.criteria.get(request.project_id, request.criteria_id)
     store.criteria.get(request.project_id, request.parent_id)
@@ -114,94 +111,59 @@ def start_rescore(store: Store, settings: Settings, request: RescoreRequest) -> 
 
 
 def run_rescore(work: RunWork) -> RescoreResult:
-    """Score both, compare them on calibration and, where asked for, on held-out; enter both alignments."""
+    """Score both, compare them on calibration and, where asked for, on held-out; enter their alignments."""
+    from core.stats import LabelledItems, paired_difference
+
     request, golden = work.request(RescoreRequest), work.golden
     of = calibration_asked(work.store, request.run_id)
-    task, split = of.task(golden), of.split(golden)
-    new, parent = (
-        work.store.criteria.get(request.project_id, one).criteria for one in (request.criteria_id, request.parent_id)
-    )
+    task, split, chosen = of.task(golden), of.split(golden), of.settings
+    pair = [
+        work.store.criteria.get(request.project_id, criteria_id).criteria
+        for criteria_id in (request.criteria_id, request.parent_id)
+    ]
+    labels = LabelledItems.of(golden, task.aspect, split.calibration)
+    measure = Measure(chosen.statistic, chosen.level or labels.usual_level)
+    sides: dict[Side, Sequence[int]] = {"calibration": split.calibration}
+    if request.held_out:
+        sides["held-out"] = split.held_out
+    expected = 2 * sum(map(len, sides.values()))
+    calls, usage = 0, Usage()
+    changed: tuple[ChangedItem, ...] = ()
+    differences: dict[Side, Difference] = {}
     with work.asking(require_judge(work.store, request.run_id), task) as asked:
-        pair = _Pair(asked, of.settings, new, parent, split.calibration)
-        expected = 2 * (len(split.calibration) + (len(split.held_out) if request.held_out else 0))
-        pair.publish("revisit", "scoring calibration items", 0, expected)
-        scored = pair.score(split.calibration)
-        held_out = None
-        if request.held_out:
-            pair.publish("held-out", "scoring held-out items", scored.calls, expected)
-            held_out = pair.compare(pair.score(split.held_out), split.held_out)
-        found = pair.compare(scored, split.calibration)
-        pair.publish("done", "done", expected, expected)
-    work.add_alignments(_alignments(work, request, found, held_out))
-    labels, (ours, theirs) = golden.labels(task.aspect)[list(split.calibration)], pair.rows(scored)
-    changed = changed_items(golden, split.calibration, labels, parent=theirs, new=ours, min_gap=of.settings.min_gap)
+        for side, positions in sides.items():
+            phase = "revisit" if side == "calibration" else side
+            work.progress.publish(Stage(phase, f"scoring {side} items", calls, expected, usage))
+            scored = asked.score(pair, positions)
+            calls, usage = calls + scored.calls, usage + scored.usage
+            new, parent = (scored.values[scored.criteria_ids.index(criteria.criteria_id)] for criteria in pair)
+            items = LabelledItems.of(golden, task.aspect, positions)
+            differences[side] = paired_difference(
+                new, parent, items, measure, resamples=chosen.resamples, seed=chosen.seed
+            )
+            if side == "calibration":
+                changed = changed_items(golden, positions, items.labels, parent=parent, new=new, min_gap=chosen.min_gap)
+        work.progress.publish(Stage("done", "done", expected, expected, usage))
+    work.add_alignments(
+        [
+            work.alignment(criteria_id, side, alignment)
+            for side, difference in differences.items()
+            for criteria_id, alignment in ((request.criteria_id, difference.a), (request.parent_id, difference.b))
+        ]
+    )
+    on_calibration, held_out = differences["calibration"], differences.get("held-out")
     return RescoreResult(
-        criteria_id=new.criteria_id,
-        parent_id=parent.criteria_id,
-        parent=found.b,
-        new=found.a,
-        difference=PairedDifference.of(found),
+        criteria_id=request.criteria_id,
+        parent_id=request.parent_id,
+        parent=on_calibration.b,
+        new=on_calibration.a,
+        difference=PairedDifference.of(on_calibration),
         changed=changed[:MOST_CHANGED],
         parent_held_out=None if held_out is None else held_out.b,
         new_held_out=None if held_out is None else held_out.a,
         held_out_difference=None if held_out is None else PairedDifference.of(held_out),
-        usage=pair.usage,
+        usage=usage,
     )
-
-
-def _alignments(
-    work: RunWork, request: RescoreRequest, calibration: Difference, held_out: Difference | None
-) -> list[CriteriaAlignment]:
-    """Of both on each part of the split."""
-    found = [
-        work.alignment(request.criteria_id, "calibration", calibration.a),
-        work.alignment(request.parent_id, "calibration", calibration.b),
-    ]
-    if held_out is not None:
-        found.append(work.alignment(request.criteria_id, "held-out", held_out.a))
-        found.append(work.alignment(request.parent_id, "held-out", held_out.b))
-    return found
-
-
-class _Pair:
-    """Edited criteria and their parent, scored by one judge on the same items."""
-
-    def __init__(
-        self,
-        asked: AskedJudge,
-        settings: CalibrationSettings,
-        new: Criteria,
-        parent: Criteria,
-        calibration: Sequence[int],
-    ) -> None:
-        self._asked, self._settings, self._criteria = asked, settings, (new, parent)
-        self._level = settings.level or self._split_part(calibration).usual_level
-        self.usage = Usage()
-
-    def publish(self, phase: str, message: str, calls: int, expected: int) -> None:
-        self._asked.progress.publish(Stage(phase, message, calls, expected, self.usage))
-
-    def score(self, positions: Sequence[int]) -> ScoreMatrix:
-        matrix = self._asked.score(self._criteria, positions)
-        self.usage = self.usage + matrix.usage
-        return matrix
-
-    def rows(self, scored: ScoreMatrix) -> list[FloatArray]:
-        """Scores of the new criteria, and of the parent."""
-        return [scored.values[scored.criteria_ids.index(one.criteria_id)] for one in self._criteria]
-
-    def compare(self, scored: ScoreMatrix, positions: Sequence[int]) -> Difference:
-        from core.stats import paired_difference
-
-        new, parent = self.rows(scored)
-        measure, settings = Measure(self._settings.statistic, self._level), self._settings
-        part = self._split_part(positions)
-        return paired_difference(new, parent, part, measure, resamples=settings.resamples, seed=settings.seed)
-
-    def _split_part(self, positions: Sequence[int]) -> LabelledItems:
-        from core.stats import LabelledItems
-
-        return LabelledItems.of(self._asked.golden, self._asked.task.aspect, positions)
 
 
 def changed_items(

@@ -77,7 +77,6 @@ class Relative:
     review: ReviewState
 
 
-@requires("viewer")
 def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSettings) -> int:
     """Calls of a round at most, before it starts; replies that are stored already cost nothing."""
     from core.calibration.rounds import round_calls
@@ -88,7 +87,7 @@ def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSetting
 
 @requires("reviewer", "started a refinement round")
 def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
-    """Put a refinement round in the queue and return its run's id.
+    """Start a refinement round (`start_run`).
 
     UsageError without parents, with picks that are no calibration items, or for a budget too small; JobError when the
     calibration has no judge yet; NotFoundError for unknown criteria or runs.
@@ -96,8 +95,8 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     from core.calibration.rounds import require_affordable
 
     if not request.parent_ids:
-        raise UsageError("Choose at least one criteria to refine.")
-    parents = [store.criteria.get(request.project_id, one).criteria for one in request.parent_ids]
+        raise UsageError("Choose at least one set of criteria to refine.")
+    parents = [store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids]
     if any(parent.aspect != request.aspect for parent in parents):
         raise UsageError(f"All criteria of a round must be for {request.aspect}.")
     asked = calibration_asked(store, request.run_id)
@@ -125,7 +124,9 @@ def run_round(work: RunWork) -> RoundResult:
     request, golden = work.request(RoundRequest), work.golden
     of = calibration_asked(work.store, request.run_id)
     task, split = of.task(golden), of.split(golden)
-    parents = tuple(work.store.criteria.get(request.project_id, one).criteria for one in request.parent_ids)
+    parents = tuple(
+        work.store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids
+    )
     position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     wanted = RoundAsked(
         parents,
@@ -137,11 +138,14 @@ def run_round(work: RunWork) -> RoundResult:
         result = refinement_round(asked, split, of.settings, wanted)
     work.add_criteria([proposal.criteria for proposal in result.proposals])
     alignments = {
-        one.parent_id: work.alignment(one.parent_id, "calibration", one.calibration.b) for one in result.proposals
+        proposal.parent_id: work.alignment(proposal.parent_id, "calibration", proposal.calibration.b)
+        for proposal in result.proposals
     }
     alignments |= {
-        one.criteria.criteria_id: work.alignment(one.criteria.criteria_id, "calibration", one.calibration.a, "proposed")
-        for one in result.proposals
+        proposal.criteria.criteria_id: work.alignment(
+            proposal.criteria.criteria_id, "calibration", proposal.calibration.a, "proposed"
+        )
+        for proposal in result.proposals
     }
     work.add_alignments(list(alignments.values()))
     return result
@@ -150,7 +154,6 @@ def run_round(work: RunWork) -> RoundResult:
 # ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@requires("viewer")
 def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
     """The proposals of a finished round with what was decided on each; empty before its end.
 
@@ -163,15 +166,15 @@ def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
     if result is None:
         return []
     decided = {decision.subject: decision for decision in store.events.all(run.project_id, ProposalDecided)}
-    proposals = result.proposals
-    inner, whole = _corrected([one.inner for one in proposals]), _corrected([one.calibration for one in proposals])
+    inner = _corrected([proposal.inner for proposal in result.proposals])
+    whole = _corrected([proposal.calibration for proposal in result.proposals])
     listed = []
-    for one, on_inner, on_whole in zip(proposals, inner, whole, strict=True):
-        parent = store.criteria.get(run.project_id, one.parent_id).criteria
-        proposal = ListedProposal(run_id, one.criteria, parent, on_whole, on_inner)
-        if decision := decided.get(f"{run_id}:{one.criteria.criteria_id}"):
-            proposal = replace(
-                proposal,
+    for proposal, on_inner, on_whole in zip(result.proposals, inner, whole, strict=True):
+        parent = store.criteria.get(run.project_id, proposal.parent_id).criteria
+        entry = ListedProposal(run_id, proposal.criteria, parent, on_whole, on_inner)
+        if decision := decided.get(f"{run_id}:{proposal.criteria.criteria_id}"):
+            entry = replace(
+                entry,
                 state=decision.verdict,
                 reason=decision.reason,
                 decided_by=decision.actor,
@@ -179,7 +182,7 @@ def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
                 seen=decision.number,
                 edited_id=decision.edited_id,
             )
-        listed.append(proposal)
+        listed.append(entry)
     return listed
 
 
@@ -228,32 +231,31 @@ def decide_proposal(
         set_state(store, run.project_id, wanted, "proposed", reason=reason, seen=review.seen)
 
 
-@requires("viewer")
 def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> list[Relative]:
     """All versions for an aspect of a golden set, ancestors before descendants; a parent that is unknown is skipped."""
-    listed = {one.criteria_id: one for one in list_criteria(store, project_id, aspect, golden_id)}
+    listed = {entry.criteria_id: entry for entry in list_criteria(store, project_id, aspect, golden_id)}
     reviews = list_reviews(store, project_id)
     children: dict[str, list[str]] = {}
-    for one in listed.values():
-        for parent in one.parents:
-            if parent in listed and parent != one.criteria_id:
-                children.setdefault(parent, []).append(one.criteria_id)
+    for entry in listed.values():
+        for parent in entry.parents:
+            if parent in listed and parent != entry.criteria_id:
+                children.setdefault(parent, []).append(entry.criteria_id)
     depth = _depths(listed, children)
-    order = sorted(listed.values(), key=lambda one: (depth[one.criteria_id], one.created_at, one.criteria_id))
+    order = sorted(listed.values(), key=lambda entry: (depth[entry.criteria_id], entry.created_at, entry.criteria_id))
     return [
         Relative(
-            one,
-            depth[one.criteria_id],
-            tuple(children.get(one.criteria_id, ())),
-            reviews[one.criteria_id].state if one.criteria_id in reviews else "draft",
+            entry,
+            depth[entry.criteria_id],
+            tuple(children.get(entry.criteria_id, ())),
+            reviews[entry.criteria_id].state if entry.criteria_id in reviews else "draft",
         )
-        for one in order
+        for entry in order
     ]
 
 
 def _depths(listed: dict[str, CriteriaEntry], children: dict[str, list[str]]) -> dict[str, int]:
     """Steps from the oldest ancestor, each version reached once (two texts may name each other as parents)."""
-    roots = [name for name, one in listed.items() if not any(parent in listed for parent in one.parents)]
+    roots = [name for name, entry in listed.items() if not any(parent in listed for parent in entry.parents)]
     depth = dict.fromkeys(roots, 0)
     waiting = list(roots)
     while waiting:
@@ -275,8 +277,8 @@ def _proposal(store: Store, run_id: str, criteria_id: str) -> ListedProposal:
 
 def _corrected(differences: Sequence[Difference]) -> list[PairedDifference]:
     """The differences with p corrected after Holm; None stays None and does not count."""
-    raised = holm([float("nan") if one.p is None else one.p for one in differences]).tolist()
+    raised = holm([float("nan") if difference.p is None else difference.p for difference in differences]).tolist()
     return [
-        replace(PairedDifference.of(one), p=None if one.p is None else p)
-        for one, p in zip(differences, raised, strict=True)
+        replace(PairedDifference.of(difference), p=None if difference.p is None else p)
+        for difference, p in zip(differences, raised, strict=True)
     ]

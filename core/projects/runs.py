@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
-from core.jobs.progress import RunProgress
+from core.jobs.queue import RunProgress
 from core.judging.base import DraftBatch, DraftRequest, RefineRequest
 from core.judging.registry import Gate, make_judge, restore_judge
 from core.kept import CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
@@ -55,11 +55,15 @@ def start_run(
     judge_spec: str,
     opens: str = "",
 ) -> str:
-    """Enter a run and see to a worker; returns the run's id.  `opens` says why it looks at held-out items, if it does.
+    """What every start of a run ends in: enter it, and see to a worker; returns the run's id.
 
-    NotFoundError for an unknown project; ConsentError where it would score with the judge of an imported run at an
-    endpoint that nobody here has allowed.
+    `run_view(...).outcome` is then the result that `core.projects.kinds.KINDS` names for the kind.  `opens` says why it
+    looks at held-out items, if it does, which is written down (`list_held_out_accesses`).  NotFoundError for an unknown
+    project, UsageError for a judge whose URL holds a password, for specs are stored and shown; ConsentError where it
+    would score with the judge of an imported run at an endpoint that nobody here has allowed.
     """
+    if re.search(r"://[^/\s]*@", judge_spec):
+        raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
     store.projects.get(request.project_id)
     if spec := getattr(request, "judge_spec", ""):
         allow_named(store, settings, request.project_id, spec)
@@ -76,14 +80,9 @@ def start_run(
     )
     ensure_worker(settings)
     if opens:
-        record_opening(store, request, opens, run_id=run_id)
+        access = HeldOutAccess(request.aspect, opens, subject=request.golden_id)
+        store.events.add(request.project_id, access, store.actor, form=f"opened:{run_id}")
     return run_id
-
-
-def refuse_password(judge_spec: str) -> None:
-    """UsageError for a judge whose URL holds a password: specs are stored and shown."""
-    if re.search(r"://[^/\s]*@", judge_spec):
-        raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
 
 
 @requires("reviewer", "cancelled a run")
@@ -109,7 +108,6 @@ def resume_run(store: Store, settings: Settings, run_id: str) -> None:
     ensure_worker(settings)
 
 
-@requires("viewer")
 def run_version(store: Store, run_id: str) -> int:
     """A number that grows whenever the run changes: poll this, and read `run_view` when it differs."""
     return store.runs.version(run_id)
@@ -118,7 +116,6 @@ def run_version(store: Store, run_id: str) -> int:
 # ── what runs left ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@requires("viewer")
 def load_calibration(store: Store, run_id: str) -> Calibration:
     """The result of a finished calibration.  NotFoundError for an unknown id, JobError while there is none."""
     run = store.runs.get(run_id)
@@ -128,7 +125,6 @@ def load_calibration(store: Store, run_id: str) -> Calibration:
     return result
 
 
-@requires("viewer")
 def load_scores(store: Store, run_id: str) -> ScoreMatrix:
     """Every score the run has stored so far: (n_criteria, n_items) over all items of its golden set, in its order."""
     golden = store.goldens.load(store.runs.get(run_id).golden_id)
@@ -155,19 +151,9 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
     return state
 
 
-# ── looks at held-out items ──────────────────────────────────────────────────────────────────────────────────
-
-
-@requires("viewer")
-def list_openings(store: Store, project_id: str, golden_id: str, aspect: str) -> list[HeldOutAccess]:
+def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect: str) -> list[HeldOutAccess]:
     """Every look at the held-out items of an aspect, oldest first."""
-    return [one for one in store.events.all(project_id, HeldOutAccess, golden_id) if one.aspect == aspect]
-
-
-def record_opening(store: Store, request: RunRequest, why: str, *, run_id: str) -> None:
-    """Write down that a run looks at held-out items; once for each run."""
-    opening = HeldOutAccess(request.aspect, why, subject=request.golden_id)
-    store.events.add(request.project_id, opening, store.actor, form=f"opened:{run_id}")
+    return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 
 # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,7 +182,6 @@ class RunWork:
     progress: RunProgress
 
     def request(self, kind: type[T]) -> T:
-        """What was asked for."""
         return unpack(kind, self.run.request_json)
 
     @cached_property
@@ -219,7 +204,6 @@ class RunWork:
         return self.store.results.read(self.run.run_id, name, kind)
 
     def keep(self, name: str, document: object) -> None:
-        """Keep a record with the run."""
         self.store.results.put_document(self.run.run_id, name, document, attempt=self.run.attempt)
 
     def add_criteria(self, criteria: Sequence[Criteria]) -> None:
@@ -232,7 +216,6 @@ class RunWork:
         return CriteriaAlignment(criteria_id, self.run.run_id, side, alignment, status)
 
     def add_alignments(self, alignments: Sequence[CriteriaAlignment]) -> None:
-        """Enter alignments of criteria in this run."""
         self.progress.check()
         self.store.criteria.record(self.run.project_id, alignments)
 
@@ -250,21 +233,15 @@ class RunWork:
     @contextmanager
     def asking(self, state: Mapping[str, Any], task: Task) -> Iterator[AskedJudge]:
         """The judge of `state`, made again; its criteria and scores are kept with the run as they come."""
-        judge = restore_judge(state, self.settings, self.replies, gate=self.gate)
-        try:
+        with closing(restore_judge(state, self.settings, self.replies, gate=self.gate)) as judge:
             yield _KeptJudge(judge, self.golden, task, self.progress, work=self)
-        finally:
-            judge.close()
 
     def prepared(self, spec: str, task: Task, positions: Sequence[int]) -> Mapping[str, Any]:
         """The state of the judge `spec`, made ready with the items at `positions`: once, for all attempts."""
         if (kept := self.kept(JUDGE, JudgeState)) is not None:
             return kept.state
-        judge = make_judge(spec, self.settings, self.replies, gate=self.gate)
-        try:
+        with closing(make_judge(spec, self.settings, self.replies, gate=self.gate)) as judge:
             state = judge_state(judge.prepare(task, [self.golden.items[position] for position in positions]))
-        finally:
-            judge.close()
         self.keep(JUDGE, JudgeState(state))
         return state
 

@@ -16,10 +16,10 @@ from core.comparison.styles.records import (
 )
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import MOST_STEPS
-from core.kept import Run
 from core.projects.access import requires
 from core.projects.calibration import CalibrationRequest
-from core.projects.runs import RunWork, refuse_password, start_run
+from core.projects.project_list import require_aspect
+from core.projects.runs import RunWork, start_run
 from core.records import Criteria, GoldenSet, Provenance, content_digest
 from core.settings import Settings
 from core.store.codec import pack, unpack
@@ -29,7 +29,6 @@ from core.store.store import Store
 _NO_MODEL = ("offline", "hf:")
 
 
-@requires("viewer")
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
     """Calls, tokens and price of a grid before it starts, by cell and in total.
 
@@ -43,23 +42,17 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
 
 @requires("reviewer", "started a grid of styles")
 def start_styles(store: Store, settings: Settings, request: StylesRequest) -> str:
-    """Put a grid of styles in the queue, see to a worker, and return the run's id.
+    """Start a grid of styles (`start_run`); each finished style enters the project's judges (kind "style").
 
-    Each finished style enters the project's judges (kind "style").  NotFoundError for an unknown project, golden set,
-    aspect or criteria; UsageError for a judge that is no language model or whose URL holds a password.
+    NotFoundError for an unknown golden set, aspect or criteria; UsageError for a judge that is no language model.
     """
-    refuse_password(request.judge_spec)
     if request.judge_spec.startswith(_NO_MODEL):
         raise UsageError(
             f"The judge {request.judge_spec} cannot be asked in styles: it is no endpoint of a language model. Choose "
             "openai:MODEL@BASE_URL, or scripted, the stand-in for demonstrations."
         )
-    store.projects.get(request.project_id)
-    golden = store.goldens.get(request.golden_id)
-    known = [labelled.aspect for labelled in golden.aspects]
-    if unknown := [aspect for aspect in request.aspects if aspect not in known]:
-        raise NotFoundError(f"{golden.name} has no aspect {unknown[0]!r}; it has {', '.join(known) or 'none'}.")
     for aspect in request.aspects:
+        golden, _ = require_aspect(store, request.golden_id, aspect)
         _criteria_of(store, request, aspect)
     what = "pilot of styles" if request.is_pilot else "styles"
     title = f"{what}: {len(request.styles)} × {', '.join(request.aspects)} · {golden.name} · {request.judge_spec}"
@@ -98,7 +91,6 @@ def _steps(work: RunWork, aspect: str, write: Callable[[], StepsAnswer]) -> Step
     return answer
 
 
-@requires("viewer")
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
     """What has come of a grid by now, or in the end; None before its first sign.  NotFoundError for an unknown id."""
     store.runs.get(run_id)
@@ -115,7 +107,10 @@ def save_steps(store: Store, run_id: str, aspect: str, text: str) -> None:
     It wins over the model's wherever steps of this aspect are offered next; what the run asked already stays as it
     was.  NotFoundError for an unknown run or an aspect that it does not have, UsageError for an overlong text.
     """
-    request = _styles_request(store.runs.get(run_id))
+    run = store.runs.get(run_id)
+    if run.kind != "styles":
+        raise NotFoundError(f"Run {run_id} is no grid of styles.")
+    request = unpack(StylesRequest, run.request_json)
     if aspect not in request.aspects:
         raise NotFoundError(f"Run {run_id} has no aspect {aspect!r}; it has {', '.join(request.aspects)}.")
     if len(text) > MOST_STEPS:
@@ -124,7 +119,6 @@ def save_steps(store: Store, run_id: str, aspect: str, text: str) -> None:
     store.results.put_document(run_id, steps_document(aspect, edited=True), pack(edited))
 
 
-@requires("viewer")
 def run_steps(store: Store, run_id: str, aspect: str) -> StepsView | None:
     """The steps of an aspect in a run: a person's version if there is one, else the model's, else None."""
     names = [steps_document(aspect, edited=edited) for edited in (True, False)]
@@ -132,7 +126,6 @@ def run_steps(store: Store, run_id: str, aspect: str) -> StepsView | None:
     return next((steps for steps in versions if steps is not None and steps.text), None)
 
 
-@requires("viewer")
 def find_steps(store: Store, project_id: str, golden_id: str, aspect: str) -> StepsView | None:
     """The steps of an aspect in the newest grid of this golden set that has some."""
     for run in store.runs.all(project_id):
@@ -164,12 +157,6 @@ def _criteria_of(store: Store, request: StylesRequest, aspect: str) -> Criteria:
     if criteria.aspect != aspect:
         raise UsageError(f"The criteria {criteria_id} are for {criteria.aspect!r} and cannot judge {aspect!r}.")
     return criteria
-
-
-def _styles_request(run: Run) -> StylesRequest:
-    if run.kind != "styles":
-        raise NotFoundError(f"Run {run.run_id} is no grid of styles.")
-    return unpack(StylesRequest, run.request_json)
 
 
 def criteria_saw(store: Store, golden: GoldenSet, criteria: Criteria) -> tuple[int, ...]:

@@ -6,15 +6,30 @@ entries add up to.
 
 =============  =======================================================================================
 ``log``        what all entries of the log share, and those of no document
-``kinds``      every kind of entry there is
 ``plan``       who rates which items of a labelling pass, in which order
 ``passes``     labels, labelling passes, and what a rater has to do in one
 ``agreement``  what comes of a pass: agreement, disagreements to decide, a new golden set
 ``triage``     misaligned items that people looked at, and looks at held-out items
 ``criteria``   a criteria document: comments, lock, state from draft to retired; unsaved drafts of it
-``meetings``   a meeting: agenda, votes, decisions
-``minutes``    its minutes as Markdown
+``meetings``   a meeting: agenda, votes, decisions, and its minutes as Markdown
 =============  =======================================================================================
 
 `core.projects` joins them with the store, under the same names: a label is saved by `core.projects.labelling`.
 """
+
+from __future__ import annotations
+
+from core.review import criteria, log, meetings, passes, triage
+from core.review.log import Entry
+
+_ALL: tuple[type[Entry], ...] = (
+    *(passes.LabelPass, passes.RaterJoined, passes.RaterStopped, passes.Adjudicated),
+    *(triage.Triage, triage.HeldOutAccess),
+    *(criteria.Comment, criteria.CommentSettled, criteria.LockChange, criteria.StateChange, criteria.ProposalDecided),
+    *(meetings.MeetingBegun, meetings.ParticipantsSet, meetings.PointOpened, meetings.Vote, meetings.Decision),
+    meetings.MeetingClosed,
+    *(log.FusionPlanSaved, log.FusionKept),
+    log.Action,
+)
+KINDS: dict[str, type[Entry]] = {entry.kind: entry for entry in _ALL}
+"""Name in the store → record."""

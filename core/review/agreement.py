@@ -41,12 +41,14 @@ def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Ratin
     Labels of items that the golden set does not have are left out.
     """
     position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    own = [one for one in labels if one.aspect == aspect and one.item_id in position and one.value is not None]
-    raters = tuple(dict.fromkeys(one.rater for one in own))
+    own = [
+        label for label in labels if label.aspect == aspect and label.item_id in position and label.value is not None
+    ]
+    raters = tuple(dict.fromkeys(label.rater for label in own))
     values = np.full((len(raters), len(position)), np.nan)
     row = {rater: k for k, rater in enumerate(raters)}
-    for one in own:
-        values[row[one.rater], position[one.item_id]] = one.value
+    for label in own:
+        values[row[label.rater], position[label.item_id]] = label.value
     return Ratings(raters, values)
 
 
@@ -152,20 +154,20 @@ def disagreements(
         step = aspect.scale.step or span / 10
         for item in golden.items:
             said = by_item.get((aspect.aspect, item.item_id), [])
-            values = [one.value for one in said if one.value is not None]
+            values = [label.value for label in said if label.value is not None]
             apart = max(values) - min(values) if len(values) > 1 else 0.0
             binary = span <= step and apart > 0
             if apart > step + 1e-9 or binary:
                 by_distance.append((apart / span, Disagreement(item.item_id, aspect.aspect, tuple(said), apart / step)))
-    return tuple(one for _, one in sorted(by_distance, key=lambda pair: -pair[0]))
+    return tuple(disagreement for _, disagreement in sorted(by_distance, key=lambda pair: -pair[0]))
 
 
 def _by_item(labels: Sequence[Label]) -> dict[tuple[str, str], list[Label]]:
     """(aspect, item id) → its labels, those without a value left out."""
     by_item: dict[tuple[str, str], list[Label]] = {}
-    for one in labels:
-        if one.value is not None:
-            by_item.setdefault((one.aspect, one.item_id), []).append(one)
+    for label in labels:
+        if label.value is not None:
+            by_item.setdefault((label.aspect, label.item_id), []).append(label)
     return by_item
 
 
@@ -198,20 +200,25 @@ def summary(
 ) -> PassSummary:
     """What a pass has come to with these labels (`labels_in`); see `PassSummary`."""
     by_item = _by_item(labels)
-    queue = {(one.aspect, one.item_id): one for one in disagreements(golden, labels, labelling.plan.aspects)}
+    queue = {
+        (disagreement.aspect, disagreement.item_id): disagreement
+        for disagreement in disagreements(golden, labels, labelling.plan.aspects)
+    }
     for aspect, item_id in flagged:
         own = tuple(by_item.get((aspect, item_id), ()))
         queue.setdefault((aspect, item_id), Disagreement(item_id, aspect, own, steps_apart=0.0))
     items_of: dict[str, set[str]] = {rater: set() for rater in labelling.raters}
-    for one in labels:
-        items_of.setdefault(one.rater, set()).add(one.item_id)
-    taken = {(one.rater, one.taken_from, one.item_id) for one in labels if one.taken_from}
+    for label in labels:
+        items_of.setdefault(label.rater, set()).add(label.item_id)
+    taken = {(label.rater, label.taken_from, label.item_id) for label in labels if label.taken_from}
     return PassSummary(
         done={rater: len(items) for rater, items in items_of.items()},
         n_items=len(labelling.plan.positions),
-        n_touched=len({one.item_id for one in labels}),
-        agreement=tuple(agreement(golden, labels, one, labelling.plan.positions) for one in labelling.plan.aspects),
-        queue=tuple(one for which, one in queue.items() if which not in decided),
+        n_touched=len({label.item_id for label in labels}),
+        agreement=tuple(
+            agreement(golden, labels, aspect, labelling.plan.positions) for aspect in labelling.plan.aspects
+        ),
+        queue=tuple(disagreement for which, disagreement in queue.items() if which not in decided),
         decided=decided,
         flagged=flagged,
         assigned={rater: len(labelling.assigned(rater)) for rater in labelling.raters},
@@ -222,11 +229,11 @@ def summary(
 def labels_in(labelling: LabelPass, golden: GoldenSet, labels: Sequence[Label]) -> list[Label]:
     """Of what raters think now (`Labels.current`) the labels of the pass, each with its rater's newest comment."""
     items = {golden.items[k].item_id for k in labelling.plan.positions}
-    comments = {(one.rater, one.item_id): one.comment for one in labels}
+    comments = {(label.rater, label.item_id): label.comment for label in labels}
     return [
-        replace(one, comment=comments[one.rater, one.item_id])
-        for one in labels
-        if one.item_id in items and one.aspect in labelling.aspects
+        replace(label, comment=comments[label.rater, label.item_id])
+        for label in labels
+        if label.item_id in items and label.aspect in labelling.aspects
     ]
 
 
@@ -247,7 +254,7 @@ def labelled_golden(
     Golden labels stay with "fill", which only fills gaps; "decided" puts decisions in their place, "replace" decisions
     and new labels.  UsageError when nothing was labelled or decided.
     """
-    if not decided and not any(one.value is not None for one in labels):
+    if not decided and not any(label.value is not None for label in labels):
         raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
     gold = dict(golden.aspects)
     ratings = list(golden.ratings)
@@ -265,11 +272,11 @@ def labelled_golden(
             for item, a, b in zip(golden.items, new, before, strict=True)
             if a is not None and (combine == "replace" or b is None)
         }
-        ratings = [one for one in ratings if one.aspect != aspect.aspect or one.item_id not in taken]
+        ratings = [rating for rating in ratings if rating.aspect != aspect.aspect or rating.item_id not in taken]
         ratings += [
-            Rating(one.item_id, one.rater, aspect.aspect, one.value, one.comment)
-            for one in labels
-            if one.aspect == aspect.aspect and one.value is not None and one.item_id in taken
+            Rating(label.item_id, label.rater, aspect.aspect, label.value, label.comment)
+            for label in labels
+            if label.aspect == aspect.aspect and label.value is not None and label.item_id in taken
         ]
     return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
 

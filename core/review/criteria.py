@@ -17,7 +17,6 @@ from core.review.log import Entry
 LONGEST_TEXT = 20_000
 """Characters of criteria at most."""
 ReviewState = Literal["draft", "proposed", "approved", "retired"]
-STATES: tuple[ReviewState, ...] = ("draft", "proposed", "approved", "retired")
 NEXT_STATES: dict[ReviewState, tuple[ReviewState, ...]] = {
     "draft": ("proposed",),
     "proposed": ("approved", "draft"),
@@ -155,7 +154,7 @@ def review_from(criteria_id: str, entries: Iterable[CriteriaEvent]) -> Review:
         criteria_id=criteria_id,
         state=changes[-1].state if changes else "draft",
         changes=tuple(changes),
-        comments=tuple(replace(one, settled_by=settled.get(number, "")) for number, one in comments.items()),
+        comments=tuple(replace(comment, settled_by=settled.get(number, "")) for number, comment in comments.items()),
         locked_by=locked_by,
     )
 

@@ -33,7 +33,7 @@ class Entry:
     @classmethod
     def body_fields(cls) -> tuple[str, ...]:
         """The names of what is stored as JSON."""
-        return tuple(one.name for one in fields(cls) if not one.kw_only)
+        return tuple(entry_field.name for entry_field in fields(cls) if not entry_field.kw_only)
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -55,8 +55,8 @@ class Entry:
 def _plain(value: Any) -> Any:
     """A field of an entry as JSON has it."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)

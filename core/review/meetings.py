@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Literal
 
 from core.errors import UsageError
 from core.review.criteria import ProposalDecided
 from core.review.log import Entry
+from core.wording import word_diff
 
 AgendaKind = Literal["disagreement", "change", "question"]
 Choice = Literal["for", "against", "abstain"]
@@ -183,7 +186,7 @@ def meetings_from(entries: Sequence[MeetingEntry], proposals: Sequence[ProposalD
     by_meeting: dict[str, list[MeetingEntry]] = {}
     for entry in entries:
         by_meeting.setdefault(entry.meeting_id, []).append(entry)
-    elsewhere = {one.subject: one for one in proposals}
+    elsewhere = {decided.subject: decided for decided in proposals}
     return [
         _meeting(begun, by_meeting[begun.meeting_id], elsewhere) for begun in entries if isinstance(begun, MeetingBegun)
     ]
@@ -211,7 +214,7 @@ def _meeting(begun: MeetingBegun, own: Sequence[MeetingEntry], elsewhere: Mappin
         began_at=begun.at,
         closed_at=closed_at,
         at=at,
-        voters=tuple(dict.fromkeys([*participants, *(one.voter for one in own if isinstance(one, Vote))])),
+        voters=tuple(dict.fromkeys([*participants, *(entry.voter for entry in own if isinstance(entry, Vote))])),
         newest=own[-1].number,
     )
 
@@ -227,6 +230,89 @@ def _point(k: int, item: AgendaItem, own: Sequence[MeetingEntry], elsewhere: Map
                 votes[entry.voter] = entry
             case Decision(point=at) if at == k:
                 decision = entry
-    if decision is None and (made := elsewhere.get(f"{item.run_id}:{item.subject_id}")):
-        decision = Decision(k, made.verdict, made.reason, actor=made.actor, role=made.role, at=made.at)
+    if decision is None and (proposal := elsewhere.get(f"{item.run_id}:{item.subject_id}")):
+        decision = Decision(
+            k, proposal.verdict, proposal.reason, actor=proposal.actor, role=proposal.role, at=proposal.at
+        )
     return Point(item, tuple(votes.values()), decision, opened_at)
+
+
+# ── minutes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+JOINER = "\u2060"
+"""Neither seen nor a place to break a line."""
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!])")
+
+
+def minutes(meeting: Meeting, texts: Mapping[str, str]) -> str:
+    """Markdown of a meeting; `texts` maps criteria id → text, for the changes that were on the agenda.
+
+    All text of people and models is escaped: it shows as it stands.
+    """
+    lines = [f"# {_plain(meeting.name)}", ""]
+    when = f"{meeting.began_at:%Y-%m-%d %H:%M} UTC"
+    until = f" to {meeting.closed_at:%H:%M}" if meeting.closed_at else ", still open"
+    opened = f", opened by {_plain(meeting.author)}" if meeting.author else ""
+    lines += [f"{when}{until}{opened}. Aspect: {_plain(meeting.aspect)}.", ""]
+    voters = sorted({vote.voter for point in meeting.points for vote in point.votes})
+    if voters:
+        lines += [f"Voted: {', '.join(_plain(name) for name in voters)}.", ""]
+    for number, point in enumerate(meeting.points, 1):
+        lines += [f"## {number}. {_plain(point.item.title)}", "", *_body(point, texts)]
+    decided = sum(point.decision is not None for point in meeting.points)
+    lines += ["---", "", f"{decided} of {len(meeting.points)} points decided."]
+    return "\n".join(lines) + "\n"
+
+
+def _body(point: Point, texts: Mapping[str, str]) -> Iterator[str]:
+    item = point.item
+    if item.item_id:
+        yield from (f"Item {_plain(item.item_id)}.", "")
+    if item.text:
+        yield from (*(f"> {_plain(line)}" for line in item.text.splitlines()), "")
+    if item.subject_id in texts and item.parent_id in texts:
+        yield from (_diff(texts[item.parent_id], texts[item.subject_id]), "")
+    elif item.kind == "change" and item.subject_id in texts:
+        yield from (*(f"> {_plain(line)}" for line in texts[item.subject_id].splitlines()), "")
+    tally = point.tally
+    if point.votes:
+        yield f"Votes: {tally['for']} for, {tally['against']} against, {tally['abstain']} abstained."
+        yield ""
+        for vote in point.votes:
+            note = f": {_plain(vote.note)}" if vote.note else ""
+            yield f"- {_plain(vote.voter)}, {vote.choice}{note}"
+        yield ""
+    if point.decision is None:
+        yield from ("Not decided.", "")
+        return
+    by = f" (entered by {_plain(point.decision.actor)})" if point.decision.actor else ""
+    yield from (f"**{point.decision.verdict.capitalize()}**{by}: {_plain(point.decision.reason)}", "")
+
+
+def _diff(old: str, new: str) -> str:
+    """One paragraph: what left struck through, what came in bold."""
+    marks = {"same": "", "removed": "~~", "added": "**"}
+    pieces = word_diff(old, new)
+    paragraph = ""
+    for piece, following in zip_longest(pieces, pieces[1:]):
+        text, mark = _plain(piece.text).replace("\n", " / "), marks[piece.change]
+        inner = text.strip()
+        if not inner or not mark:
+            paragraph += text
+            continue
+        lead, _, tail = text.partition(inner)
+        after = tail or ("" if following is None else marks[following.change] or following.text)
+        paragraph += lead
+        paragraph += f"{mark}{_joined(paragraph[-1:], inner, after[:1])}{mark}{tail}"
+    return paragraph
+
+
+def _joined(before: str, inner: str, after: str) -> str:
+    """`inner` so that marks around it count: between a letter and a full stop Markdown reads `**` as two stars."""
+    opens = JOINER if before.isalnum() and not inner[0].isalnum() else ""
+    closes = JOINER if after.isalnum() and not inner[-1].isalnum() else ""
+    return f"{opens}{inner}{closes}"
+
+
+def _plain(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", text)

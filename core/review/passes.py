@@ -134,7 +134,7 @@ class LabelPass(PassEntry):
     @property
     def aspects(self) -> tuple[str, ...]:
         """The names of the aspects to rate."""
-        return tuple(one.aspect for one in self.plan.aspects)
+        return tuple(planned.aspect for planned in self.plan.aspects)
 
     def assigned(self, rater: str) -> tuple[int, ...]:
         """Positions in the golden set that somebody who joined has to rate, in order."""
@@ -142,7 +142,7 @@ class LabelPass(PassEntry):
 
     def check(self, label: Label, position: int | None) -> None:
         """UsageError for what cannot be saved in this pass; `position` is the item's in the golden set, None = none."""
-        aspect = next((one for one in self.plan.aspects if one.aspect == label.aspect), None)
+        aspect = next((planned for planned in self.plan.aspects if planned.aspect == label.aspect), None)
         if aspect is not None and label.value is not None and not aspect.takes(label.value):
             steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
             raise UsageError(f"The label of {aspect.aspect} is {label.value:g}; the scale is {aspect.scale}{steps}.")
@@ -158,7 +158,9 @@ def passes_from(entries: Sequence[PassEntry]) -> list[LabelPass]:
     """The labelling passes that the entries, oldest first, add up to, oldest first."""
 
     def actors(kind: type[PassEntry], pass_id: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.actor for one in entries if isinstance(one, kind) and one.subject == pass_id))
+        return tuple(
+            dict.fromkeys(entry.actor for entry in entries if isinstance(entry, kind) and entry.subject == pass_id)
+        )
 
     return [
         replace(begun, raters=actors(RaterJoined, begun.pass_id), stopped=actors(RaterStopped, begun.pass_id))
@@ -178,11 +180,11 @@ class EarlierLabels:
 
 def fitting(labels: Iterable[Label], aspects: Sequence[LabelAspect]) -> list[Label]:
     """Those of the labels given in passes that are on one of these aspects, and on its scale."""
-    known = {one.aspect: one for one in aspects}
+    known = {aspect.aspect: aspect for aspect in aspects}
     return [
-        one
-        for one in labels
-        if one.pass_id and one.aspect in known and (one.value is None or known[one.aspect].takes(one.value))
+        label
+        for label in labels
+        if label.pass_id and label.aspect in known and (label.value is None or known[label.aspect].takes(label.value))
     ]
 
 
@@ -239,7 +241,7 @@ class AnnotationSession:
     @property
     def first_open(self) -> str | None:
         """The first item that is not done; None when all are."""
-        return next((one for one in self.assigned if one not in self.saved), None)
+        return next((item_id for item_id in self.assigned if item_id not in self.saved), None)
 
     @property
     def seconds_left(self) -> float | None:

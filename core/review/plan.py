@@ -64,11 +64,11 @@ class LabelPlan:
     def __post_init__(self) -> None:
         if not self.aspects:
             raise UsageError("A labelling pass needs at least one aspect to rate.")
-        if len({one.aspect for one in self.aspects}) < len(self.aspects):
+        if len({aspect.aspect for aspect in self.aspects}) < len(self.aspects):
             raise UsageError("An aspect is named twice.")
-        if any(not one.aspect.strip() for one in self.aspects):
+        if any(not aspect.aspect.strip() for aspect in self.aspects):
             raise UsageError("An aspect needs a name.")
-        if any(not one.scale.low < one.scale.high for one in self.aspects):
+        if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
             raise UsageError("A scale runs from a lower to a higher number.")
         if not self.positions:
             raise UsageError("A labelling pass needs at least one item.")
@@ -112,11 +112,11 @@ def item_order(
         raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {order!r}.")
     n = len(golden.items)
     generator = np.random.default_rng(seed)
-    found: IntArray = np.arange(n) if order == "file" else generator.permutation(n)
+    positions: IntArray = np.arange(n) if order == "file" else generator.permutation(n)
     if order == "disagreement":
         spread = disagreement(n, judges, ratings)
-        found = found[np.argsort(-spread[found], kind="stable")]
-    return tuple(int(position) for position in found[:limit])
+        positions = positions[np.argsort(-spread[positions], kind="stable")]
+    return tuple(int(position) for position in positions[:limit])
 
 
 def disagreement(n_items: int, judges: Sequence[JudgeScores], ratings: FloatArray | None = None) -> FloatArray:

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from core.errors import ConflictError
 from core.kept import moment
 from core.people import Actor
-from core.review.kinds import KINDS
+from core.review import KINDS
 from core.review.log import Entry, LogPage
 from core.store.codec import pack, unpack
 from core.store.database import record_of

@@ -125,7 +125,7 @@ def _draw_table(page: Opened, run: Run, last: Run, found: Ablation) -> None:
 
 
 def _openings_words(page: Opened, run: Run) -> str:
-    listed = projects.list_openings(page.store, run.project_id, run.golden_id, run.aspect)
+    listed = projects.list_held_out_accesses(page.store, run.project_id, run.golden_id, run.aspect)
     counted = Counter(one.why for one in listed)
     if not counted:
         return ""

@@ -12,8 +12,8 @@ from core import projects
 from core.drift.outcome import Recheck
 from core.errors import ConcordError
 from core.kept import GoldenSummary, Run
+from core.projects.analyses import DatedRecheck, RecheckRequest
 from core.projects.kinds import RunDetail
-from core.projects.recheck import DatedRecheck, RecheckRequest
 from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure

@@ -19,7 +19,7 @@ from pages.components.screens import plain
 
 def draw(store: Store, passed: LabelPass) -> None:
     """The items to decide, furthest apart first; what was decided stands below."""
-    seen = projects.harvest(store, passed.project_id, passed.pass_id)
+    seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.queue:
         st.info(
             "Nothing to decide: no two raters part by more than a step, and no triage called a label wrong."

@@ -96,7 +96,7 @@ def draw(seat: Seat) -> None:
 def _desk(seat: Seat) -> AnnotationSession:
     """The desk as the store has it; read whole only when something was saved since the last drawing."""
     seen: AnnotationSession | None = st.session_state.get(state.DESK_SEEN)
-    desk = projects.sit_down(seat.store, seat.passed.project_id, seat.passed.pass_id, seen=seen)
+    desk = projects.join_pass(seat.store, seat.passed.project_id, seat.passed.pass_id, seen=seen)
     st.session_state[state.DESK_SEEN] = desk
     return desk
 

@@ -40,7 +40,7 @@ METRIC_WORDS = {
 def draw_progress(store: Store, passed: LabelPass) -> None:
     """Who has done how much, and how well they agree so far; looks again by itself."""
     label_view.draw_address(passed)
-    seen = projects.harvest(store, passed.project_id, passed.pass_id)
+    seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.done:
         st.info(
             "Nobody has sat down yet. Send people the address; each picks a name and labels.",
@@ -121,7 +121,7 @@ def _figure(one: AspectAgreement, n_expected: int) -> Figure:
 
 def draw_freeze(store: Store, passed: LabelPass) -> None:
     """A new golden set out of the labels of the pass; what becomes of old labels is said and chosen."""
-    seen = projects.harvest(store, passed.project_id, passed.pass_id)
+    seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     golden = label_item.kept_golden(passed.golden_id, store)
     if not seen.n_touched and not seen.decided:
         st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")

@@ -138,6 +138,6 @@ def _stop(store: Store, project_id: str, pass_id: str) -> None:
 
 def _take_seat(store: Store, passed: LabelPass) -> None:
     try:
-        projects.sit_down(store, passed.project_id, passed.pass_id)
+        projects.join_pass(store, passed.project_id, passed.pass_id)
     except ConcordError as error:
         state.leave_notice(f"You could not sit down: {error}", good=False)

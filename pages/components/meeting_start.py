@@ -123,8 +123,8 @@ def _begin(
         store, project_id = page.store, page.project.project_id
         where = {"golden_id": golden.golden_id, "aspect": aspect}
         made.append(projects.start_meeting(store, project_id, title, **where, agenda=agenda))
-        projects.set_table(store, project_id, made[0], names)
-        projects.come_to(store, project_id, made[0], 0)
+        projects.set_participants(store, project_id, made[0], names)
+        projects.set_current_point(store, project_id, made[0], 0)
 
     review_view.attempt(act, PROBLEM)
     if made:

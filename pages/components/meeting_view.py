@@ -98,7 +98,7 @@ def go_to(page: Opened, meeting: Meeting, point: int) -> None:
     if meeting.closed_at is not None:
         st.session_state[_page_key(meeting)] = point
         return
-    _do(page, lambda: projects.come_to(page.store, *_where(page, meeting), point))
+    _do(page, lambda: projects.set_current_point(page.store, *_where(page, meeting), point))
 
 
 def _page_key(meeting: Meeting) -> str:
@@ -289,7 +289,7 @@ def _vote_by_row(page: Opened, meeting: Meeting, voter: str, key: str) -> None:
 
 def _seat(page: Opened, meeting: Meeting, key: str) -> None:
     names = re.split(r"[\n,;]", str(st.session_state.get(key) or ""))
-    _do(page, lambda: projects.set_table(page.store, *_where(page, meeting), names))
+    _do(page, lambda: projects.set_participants(page.store, *_where(page, meeting), names))
 
 
 def _decide(

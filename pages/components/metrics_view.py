@@ -11,8 +11,8 @@ from core import projects
 from core.errors import ConcordError
 from core.kept import GoldenSummary
 from core.metrics import Metric, make_metric, metrics_for
+from core.projects.judges import MetricsRequest, MetricsResult
 from core.projects.kinds import RunDetail
-from core.projects.metrics import MetricsRequest, MetricsResult
 from core.records import GoldenSet
 from pages.components import live, people, run_view, state, tables
 from pages.components.page import Opened

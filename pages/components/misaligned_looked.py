@@ -179,7 +179,9 @@ def draw_progress(looked: Looked) -> None:
 
 def draw_openings(looked: Looked) -> None:
     """That held-out items stay closed here, and how often they were opened elsewhere."""
-    listed = projects.list_openings(looked.page.store, looked.run.project_id, looked.run.golden_id, looked.run.aspect)
+    listed = projects.list_held_out_accesses(
+        looked.page.store, looked.run.project_id, looked.run.golden_id, looked.run.aspect
+    )
     told = f"This held-out set has been opened {tables.count_words(len(listed), 'time')}."
     st.caption(
         "Only calibration items are listed here, and rounds learn from them alone; held-out items stay closed. "

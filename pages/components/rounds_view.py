@@ -102,7 +102,9 @@ def draw_start(looked: Looked) -> None:
     with right:
         settings = _choose_settings(looked)
         if not parents or settings is None:
-            st.warning("Choose at least one criteria to refine, one operation and one size.", icon=":material/edit:")
+            st.warning(
+                "Choose at least one set of criteria to refine, one operation and one size.", icon=":material/edit:"
+            )
             return
         where = (looked.run.project_id, looked.run.golden_id, looked.run.aspect, looked.calibration_id)
         _offer(looked, RoundRequest(*where, parents, items, settings))

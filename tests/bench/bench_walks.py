@@ -157,13 +157,13 @@ def to_golden_set(settings: Settings) -> Walk:
 
     def walk() -> object:
         ann = store.acting(Actor("Ann"))
-        desk = projects.sit_down(ann, project_id, pass_id)
+        desk = projects.join_pass(ann, project_id, pass_id)
         for k, item_id in enumerate(desk.assigned):
             projects.save_label(ann, project_id, pass_id, item_id, {"clarity": float(1 + k % 5)}, form=f"label:{k}")
             projects.get_pass(ann, project_id, pass_id)
-            desk = projects.sit_down(ann, project_id, pass_id, seen=desk)
+            desk = projects.join_pass(ann, project_id, pass_id, seen=desk)
         assert desk.n_done == N_LABELLED
-        assert projects.harvest(ann, project_id, pass_id).n_touched == N_LABELLED
+        assert projects.pass_summary(ann, project_id, pass_id).n_touched == N_LABELLED
         return projects.load_golden_set(ann, projects.freeze_labels(ann, project_id, pass_id, name="labelled"))
 
     return walk

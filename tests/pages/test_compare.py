@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 import core
 from core import projects
 from core.comparison import compare_table, leaderboard_csv
-from core.projects.metrics import MetricsRequest
+from core.projects.judges import MetricsRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Measure, Rating, Scale, Unscored
 from core.settings import Settings
 from core.store.store import Store

@@ -250,7 +250,7 @@ def comment_key(screen: AppTest) -> str:
 def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: PassRequest, sit: Open) -> None:
     screen = sit()
     screen.text_input(key=comment_key(screen)).set_value("Ann's").run()
-    projects.sit_down(store.acting(Actor("Bo")), asked.project_id, shown(screen).pass_id)
+    projects.join_pass(store.acting(Actor("Bo")), asked.project_id, shown(screen).pass_id)
     screen.session_state[state.RATER] = "Bo"
     screen.run()
     assert screen.text_input(key=comment_key(screen)).value == ""
@@ -410,7 +410,7 @@ def rated(store: Store, asked: PassRequest) -> str:
     pass_id = projects.start_pass(store, replace(asked, n_raters=2))
     for name, values in (("Ann", (1.0, 4.0, 2.0)), ("Bo", (5.0, 4.0, 3.0))):
         actor = store.acting(Actor(name, "annotator"))
-        projects.sit_down(actor, asked.project_id, pass_id)
+        projects.join_pass(actor, asked.project_id, pass_id)
         for k, value in enumerate(values):
             where = (actor, asked.project_id, pass_id, f"i{k}")
             projects.save_label(*where, {"clarity": value}, comment=f"{name} says", form=f"{name}{k}")

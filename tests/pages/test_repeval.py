@@ -258,7 +258,7 @@ def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench)
 
 
 def test_a_run_of_another_kind_is_not_shown_here(bench: Bench) -> None:
-    from core.projects.metrics import MetricsRequest
+    from core.projects.judges import MetricsRequest
 
     asked = MetricsRequest(bench.project, bench.golden_id, "wit", ("overlap",))
     run_id = projects.start_metrics(bench.store, bench.settings, asked)

@@ -20,8 +20,8 @@ from core.export.archive.container import Archive
 from core.export.archive.shapes import FailedReply, KeptReply, check_rows, checked_golden, mismatch
 from core.people import ROLES
 from core.records import Criteria, JudgeScores, Scale
+from core.review import KINDS
 from core.review.criteria import Comment, CommentSettled
-from core.review.kinds import KINDS
 from core.review.log import Action, Entry
 from core.review.passes import LabelPass
 from core.store.codec import Packed, unpack

@@ -109,7 +109,7 @@ def test_held_out_or_unknown_picks_are_refused(
             _run(golden, task, split, make_judge(), RoundAsked(PARENTS, picks))
     with pytest.raises(UsageError, match="could test a proposal"):
         _run(golden, task, split, make_judge(), RoundAsked(PARENTS, split.calibration))
-    with pytest.raises(UsageError, match="at least one criteria"):
+    with pytest.raises(UsageError, match="at least one set of criteria"):
         _run(golden, task, split, make_judge(), RoundAsked(()))
 
 

@@ -4,7 +4,8 @@
 
 A run has `steps` steps that take `seconds` each and add up numbers; what a step gave is kept with the run.  Each
 finished piece of work is a line "run step" in FOLDER/done.txt, so a test sees what was done twice.  With `later`, the
-run asks once to be called again in so many seconds.  It runs until it is killed.
+run asks once to be called again in so many seconds; with `until`, no step ends before FOLDER has a file of that name.
+It runs until it is killed.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import CallAgainError, JobError, StoreError
-from core.jobs.progress import RunProgress
-from core.jobs.queue import Queue
+from core.jobs import queue as queues
+from core.jobs.queue import Queue, RunProgress
 from core.kept import Run
 from core.progress import Stage
 from core.records import Usage
@@ -66,6 +67,9 @@ class Toy:
             time.sleep(request["seconds"] / parts)
             if request.get("reports", True):
                 progress.advance(part + 1, parts)
+        while not (self.folder / request.get("until", "")).exists():
+            progress.advance(parts, parts)
+            time.sleep(0.05)
         with (self.folder / "done.txt").open("a") as file:
             file.write(f"{run.run_id} {k}\n")
         self.store.results.put_document(run.run_id, f"kept {k}", Packed(str(k**2 + 1)), attempt=run.attempt)
@@ -76,13 +80,13 @@ def main() -> None:
     url, worker_id, folder, capability, patience = sys.argv[1:]
     store = Store(url)
     store.workers.enter(worker_id, folder, 0, capability)
+    queues.PATIENCE = float(patience)
     queue = Queue(
         store,
         worker_id,
         Toy(store, Path(folder)).do,
         capability=capability,
         wants=lambda run: json.loads(run.request_json).get("wants", "any"),
-        patience=float(patience),
     )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from core import projects
 from core.calibration.ablate import Ablation, ablate
+from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
-from core.data import load_golden
 from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
 from core.judging.registry import make_judge
+from core.kept import JudgeEntry
 from core.people import Actor
 from core.projects.analyses import AblationRequest
 from core.projects.calibration import CalibrationRequest
@@ -34,15 +37,14 @@ class Finished:
 QUICK = CalibrationSettings(preset="quick", resamples=50)
 
 
-@pytest.fixture(scope="module")
-def golden(repository: Path) -> GoldenSet:
+@pytest.fixture(scope="module", name="golden")
+def twelve_sources(golden: GoldenSet) -> GoldenSet:
     """The first 12 sources of the sample summaries."""
-    whole = load_golden(repository / "sample_data" / "summaries.jsonl")
-    n = int(np.flatnonzero(whole.source_codes < 12)[-1]) + 1
-    aspects = {name: replace(one, values=one.values[:n]) for name, one in whole.aspects.items()}
-    ids = {item.item_id for item in whole.items[:n]}
-    ratings = tuple(one for one in whole.ratings if one.item_id in ids)
-    return replace(whole, items=whole.items[:n], aspects=aspects, ratings=ratings, metrics={}, given_split=())
+    n = int(np.flatnonzero(golden.source_codes < 12)[-1]) + 1
+    aspects = {name: replace(labels, values=labels.values[:n]) for name, labels in golden.aspects.items()}
+    ids = {item.item_id for item in golden.items[:n]}
+    ratings = tuple(rating for rating in golden.ratings if rating.item_id in ids)
+    return replace(golden, items=golden.items[:n], aspects=aspects, ratings=ratings, metrics={}, given_split=())
 
 
 @pytest.fixture(scope="module")
@@ -79,84 +81,96 @@ def offline(finished: Finished) -> AblationRequest:
     return finished.offline
 
 
-def test_a_run_gives_what_the_inline_driver_gives(
-    store: Store, settings: Settings, scripted: AblationRequest, golden: GoldenSet
-) -> None:
-    estimate = projects.estimate_ablation(store, settings, scripted)
-    run_id = projects.start_ablation(store, settings, scripted)
+@dataclass(frozen=True)
+class Ablated:
+    """What the ablation `run_id` of a calibration came to, beside what was known before."""
+
+    run_id: str
+    request: AblationRequest
+    estimate: Estimate
+    outcome: Ablation
+    calibration: Calibration
+    new_judges: list[JudgeEntry]
+
+
+@pytest.fixture(scope="module")
+def ablated_in(tmp_path_factory: pytest.TempPathFactory, finished: Finished) -> Iterator[Store]:
+    home = tmp_path_factory.mktemp("ablated") / "home"
+    shutil.copytree(finished.home, home)
+    store = projects.open_store(Settings(home=home, worker="external", worker_id="w"))
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module", params=["scripted", "offline"])
+def ablated(request: pytest.FixtureRequest, finished: Finished, ablated_in: Store, tmp_path_factory: Any) -> Ablated:
+    """An ablation that Ann started, done."""
+    store, settings = ablated_in, Settings(home=tmp_path_factory.mktemp("h"), worker="external", worker_id="w")
+    asked: AblationRequest = getattr(finished, request.param)
+    estimate = projects.estimate_ablation(store, settings, asked)
+    before = {entry.judge_id for entry in projects.list_judges(store, asked.project_id)}
+    run_id = projects.start_ablation(store.acting(Actor("Ann", "reviewer")), settings, asked)
     drive(store, settings, run_id)
     view = projects.run_view(store, run_id)
+    assert isinstance(view.outcome, Ablation)
     assert (view.kind, view.status, view.standing, view.calibration) == ("ablation", "done", None, None)
-    assert view.request == scripted
-    found = view.outcome
-    assert isinstance(found, Ablation)
-    inline = ablate(projects.load_calibration(store, scripted.run_id), golden, make_judge("scripted", settings))
-    assert found.rows == inline.rows
-    assert found.steps == inline.steps
-    np.testing.assert_array_equal(found.scores.values, inline.scores.values)
-    assert found.calls == estimate.calls  # the calibration's scores are found again, in a notebook they are not
-    assert inline.calls > found.calls
-    assert view.calls == found.calls == view.calls_expected
-    assert found.rows[0].held_out == projects.load_calibration(store, scripted.run_id).held_out
-    assert estimate.n_held_out == found.n_held_out == found.rows[0].held_out.n
-    assert estimate.prompt_tokens
-    assert estimate.cost == 0.0
+    assert view.request == asked
+    assert view.calls == view.outcome.calls == view.calls_expected == estimate.calls
+    new = [entry for entry in projects.list_judges(store, asked.project_id) if entry.judge_id not in before]
+    calibration = projects.load_calibration(store, asked.run_id)
+    return Ablated(run_id, asked, estimate, view.outcome, calibration, new)
 
 
-def test_new_variants_stand_on_the_shelf_of_judges(
-    store: Store, settings: Settings, scripted: AblationRequest, golden: GoldenSet
-) -> None:
-    before = {one.judge_id for one in projects.list_judges(store, scripted.project_id)}
-    run_id = projects.start_ablation(store, settings, scripted)
-    drive(store, settings, run_id)
-    found = projects.run_view(store, run_id).outcome
-    assert isinstance(found, Ablation)
-    new = [one for one in projects.list_judges(store, scripted.project_id) if one.judge_id not in before]
-    assert {one.name for one in new} == {
-        f"scripted · {row.key}" for row in found.rows if row.key not in ("final", "without criteria")
-    }
-    calibration = projects.load_calibration(store, scripted.run_id)
-    for one in new:
-        judge, key = one.judge, one.name.removeprefix("scripted · ")
-        assert (judge.kind, judge.run_id, judge.aspect) == ("calibrated", run_id, "coherence")
-        assert judge.seen == calibration.split.calibration
-        own = found.scores.values[found.scores.criteria_ids.index(key)]
+def test_a_run_gives_what_the_inline_driver_gives(ablated: Ablated, golden: GoldenSet, settings: Settings) -> None:
+    outcome, calibration = ablated.outcome, ablated.calibration
+    inline = ablate(calibration, golden, make_judge(outcome.judge_spec, settings))
+    assert outcome.rows == inline.rows
+    assert outcome.steps == inline.steps
+    np.testing.assert_array_equal(outcome.scores.values, inline.scores.values)
+    assert inline.calls > outcome.calls  # the calibration's scores are found again, in a notebook they are not
+    assert outcome.rows[0].held_out == calibration.held_out
+    assert ablated.estimate.n_held_out == outcome.n_held_out == outcome.rows[0].held_out.n
+    if outcome.judge_spec == "scripted":
+        assert (bool(ablated.estimate.prompt_tokens), ablated.estimate.cost) == (True, 0.0)
+    else:
+        assert any("no language model" in note for note in ablated.estimate.notes)
+        assert "no language model" in outcome.left_out["with evaluation steps"]
+
+
+def test_new_variants_are_entered_among_the_judges(ablated: Ablated, golden: GoldenSet) -> None:
+    outcome = ablated.outcome
+    rows = {row.key for row in outcome.rows} - {"final", "without criteria"}
+    names = {entry.name.removeprefix(f"{outcome.judge_spec} · "): entry.judge for entry in ablated.new_judges}
+    assert set(names) == rows
+    for key, judge in names.items():
+        assert (judge.kind, judge.run_id, judge.aspect) == ("calibrated", ablated.run_id, "coherence")
+        assert judge.seen == ablated.calibration.split.calibration
+        own = outcome.scores.values[outcome.scores.criteria_ids.index(key)]
         np.testing.assert_array_equal(judge.values, own)
         assert judge.n_scored == len(golden.items) - len(judge.unscored)
         assert "ablation" in judge.note
 
 
-@pytest.mark.parametrize("which", ["scripted", "offline"])
 def test_scores_with_other_steps_do_not_pass_for_plain_ones(
-    store: Store, settings: Settings, finished: Finished, golden: GoldenSet, which: str
+    ablated_in: Store, settings: Settings, ablated: Ablated, golden: GoldenSet
 ) -> None:
     """What a run stores by criteria id are scores without other steps, and nothing else."""
-    asked = getattr(finished, which)
-    run_id = projects.start_ablation(store, settings, asked)
-    drive(store, settings, run_id)
-    found, calibration = projects.run_view(store, run_id).outcome, projects.load_calibration(store, asked.run_id)
-    assert bool(found.steps) == (which == "scripted")
-    kept = projects.load_scores(store, run_id)
-    assert kept.criteria_ids or which == "scripted"  # there, all plain scores were known
-    candidates = {one.criteria.criteria_id: one.criteria for one in calibration.candidates}
-    judge = make_judge(which, settings).prepare(
-        calibration.task, [golden.items[k] for k in calibration.split.calibration]
-    )
-    if not kept.criteria_ids:
-        return
-    plain = judge.score(calibration.task, golden.items, [candidates[name] for name in kept.criteria_ids]).values
-    np.testing.assert_array_equal(np.where(np.isnan(kept.values), np.nan, plain), kept.values)
+    calibration, spec = ablated.calibration, ablated.outcome.judge_spec
+    assert bool(ablated.outcome.steps) == (spec == "scripted")
+    kept = projects.load_scores(ablated_in, ablated.run_id)
+    assert kept.criteria_ids or spec == "scripted"  # there, all plain scores were known
+    if kept.criteria_ids:
+        candidates = {candidate.criteria.criteria_id: candidate.criteria for candidate in calibration.candidates}
+        items = [golden.items[k] for k in calibration.split.calibration]
+        judge = make_judge(spec, settings).prepare(calibration.task, items)
+        plain = judge.score(calibration.task, golden.items, [candidates[name] for name in kept.criteria_ids]).values
+        np.testing.assert_array_equal(np.where(np.isnan(kept.values), np.nan, plain), kept.values)
 
 
-def test_a_look_at_held_out_is_written_down_with_who_asked(
-    store: Store, settings: Settings, offline: AblationRequest
-) -> None:
-    run_id = projects.start_ablation(store.acting(Actor("Ann", "reviewer")), settings, offline)
-    drive(store, settings, run_id)
-    openings = projects.list_openings(store, offline.project_id, offline.golden_id, "coherence")
-    assert [(one.actor, one.why) for one in openings if "ablation" in one.why] == [
-        ("Ann", "an ablation measured variants on them")
-    ]
+def test_a_look_at_held_out_is_written_down_with_who_asked(ablated_in: Store, ablated: Ablated) -> None:
+    asked = ablated.request
+    looks = projects.list_held_out_accesses(ablated_in, asked.project_id, asked.golden_id, "coherence")
+    assert (looks[-1].actor, looks[-1].why) == ("Ann", "an ablation measured variants on them")
 
 
 def test_the_ablation_of_a_calibration_is_found_again(
@@ -177,17 +191,6 @@ def test_the_ablation_of_a_calibration_is_found_again(
     listed = projects.calibrations_of(store, offline.project_id, offline.golden_id, "coherence")
     assert [run.run_id for run in listed] == [offline.run_id, scripted.run_id]
     assert projects.calibrations_of(store, offline.project_id, offline.golden_id, "fluency") == []
-
-
-def test_an_offline_judge_has_no_steps_to_switch(store: Store, settings: Settings, offline: AblationRequest) -> None:
-    estimate = projects.estimate_ablation(store, settings, offline)
-    assert any("no language model" in note for note in estimate.notes)
-    run_id = projects.start_ablation(store, settings, offline)
-    drive(store, settings, run_id)
-    found = projects.run_view(store, run_id).outcome
-    assert isinstance(found, Ablation)
-    assert "no language model" in found.left_out["with evaluation steps"]
-    assert found.calls == estimate.calls
 
 
 def test_steps_can_be_left_out_of_the_bill(store: Store, settings: Settings, scripted: AblationRequest) -> None:

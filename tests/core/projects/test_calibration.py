@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ import core
 from core import projects
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.data import load_golden
 from core.kept import FINISHED
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
@@ -27,6 +25,7 @@ from core.projects.rescore import RescoreRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
+from tests.fake_openai import RunningServer
 
 pytestmark = pytest.mark.slow
 WorkOff = Callable[..., None]
@@ -52,11 +51,6 @@ def store(settings: Settings) -> Iterator[Store]:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     opened.close()
-
-
-@pytest.fixture(scope="module")
-def golden(repository: Path) -> GoldenSet:
-    return load_golden(repository / "sample_data" / "summaries.jsonl")
 
 
 @pytest.fixture
@@ -181,46 +175,17 @@ run_worker(Settings(home=pathlib.Path(sys.argv[1]), worker_id="w"), linger=0.5)
         assert store.workers.alive() == []  # it signed off
 
 
-@pytest.fixture
-def serve(repository: Path, tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Starts a local endpoint with 5 ms latency (ending the one before) and returns its base URL."""
-    running: list[subprocess.Popen[str]] = []
-
-    def stop() -> None:
-        for process in running:
-            process.kill()
-            process.wait()
-            assert process.stdout is not None
-            process.stdout.close()
-        running.clear()
-
-    def start(*options: str, port: str = "0") -> str:
-        stop()
-        command = [sys.executable, str(repository / "tests" / "fake_openai.py"), "--port", port, "--latency-ms", "5"]
-        log = str(tmp_path / "requests.log")
-        running.append(subprocess.Popen([*command, "--log", log, *options], stdout=subprocess.PIPE, text=True))
-        assert running[0].stdout is not None
-        return running[0].stdout.readline().strip()
-
-    yield start
-    stop()
-
-
-def _sent(tmp_path: Path) -> Counter[str]:
-    """Body of a request (its hash) → how often it was sent."""
-    return Counter((tmp_path / "requests.log").read_text().split())
-
-
 def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     store: Store,
     here: Settings,
     asked: CalibrationRequest,
-    serve: Callable[..., str],
-    tmp_path: Path,
+    server: RunningServer,
     work_off: WorkOff,
 ) -> None:
-    url = serve("--fault", "401", "--fault-after", "200")
-    request = replace(asked, judge_spec=f"openai:fake-judge@{url}", settings=replace(QUICK, rounds=0, budget=400))
+    answered = server.fake.fault_after = 200
+    server.fake.fault = "401"
+    spec = f"openai:fake-judge@{server.base_url}"
+    request = replace(asked, judge_spec=spec, settings=replace(QUICK, rounds=0, budget=400))
     run_id = projects.start_calibration(store, here, request)
     work_off(store, here)
     failed = projects.run_view(store, run_id)
@@ -228,19 +193,17 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     assert "OPENAI_API_KEY" in failed.error
     assert "Traceback" not in failed.error
     assert failed.standing is not None
-    answered = 200
-    serve(port=url.rsplit(":", 1)[1].split("/", maxsplit=1)[0])
-    before = _sent(tmp_path).total()
+    server.fake.fault, before = "", server.fake.requests
     projects.resume_run(store, here, run_id)
     work_off(store, here)
     view = projects.run_view(store, run_id)
     assert (view.status, view.attempt) == ("budget", 2)
     assert view.calibration is not None
-    sent = _sent(tmp_path).total()
+    sent = server.fake.requests
     assert sent - before <= view.calibration.calls - answered + 1
     again_id = projects.start_calibration(store, here, request)
     work_off(store, here)
-    assert _sent(tmp_path).total() == sent  # a second identical run sends nothing
+    assert server.fake.requests == sent  # a second identical run sends nothing
     again = projects.run_view(store, again_id).calibration
     assert again is not None
     _same(view.calibration, again)

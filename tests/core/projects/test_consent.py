@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import core
 from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.comparison.styles.records import StylesRequest
@@ -23,16 +22,15 @@ from core.export.archive.container import Archive, Writer
 from core.judging.registry import NAMED
 from core.judging.styles import Style
 from core.people import Actor
-from core.projects.analyses import AblationRequest
+from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
 from core.projects.consent import gate_of
-from core.projects.recheck import RecheckRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import RoundRequest
+from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 
-ROOT = Path(__file__).parents[3]
 KEY, ASPECT = "sk-of-this-installation", "fluency"
 ADA, BO = Actor("Ada", "admin"), Actor("Bo", "reviewer")
 REPLY = json.dumps({"choices": [{"message": {"content": "Score: 3"}, "finish_reason": "stop"}], "usage": {}}).encode()
@@ -121,11 +119,10 @@ def bent(data: bytes, change: Callable[[dict[str, list[Any]]], None]) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def taken(tmp_path_factory: pytest.TempPathFactory, drive: Drive) -> bytes:
+def taken(tmp_path_factory: pytest.TempPathFactory, drive: Drive, golden: GoldenSet) -> bytes:
     """The file of a project with a finished calibration by the scripted judge, and a grid of styles nobody finished."""
     settings = Settings(home=tmp_path_factory.mktemp("there"), worker="external", worker_id="w")
     store = projects.open_store(settings).acting(ADA)
-    golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
     project_id = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project_id, golden)
     asked = CalibrationRequest(project_id, golden_id, ASPECT, "scripted", CalibrationSettings("quick", rounds=0))

@@ -77,7 +77,7 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     }
     assert {one.status for one in runs} == {"done"}
     (labelling,) = projects.list_passes(*where)
-    seen = projects.harvest(demo, DEMO_PROJECT, labelling.pass_id)
+    seen = projects.pass_summary(demo, DEMO_PROJECT, labelling.pass_id)
     assert sorted(seen.done.values()) == [build.PASS_ITEMS - build.LEFT_OPEN, build.PASS_ITEMS, build.PASS_ITEMS]
     assert seen.decided
     assert [one.author for one in projects.list_criteria(demo, DEMO_PROJECT) if one.author] == [build.CHI]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ import pytest
 from core import projects
 from core.api.measures import judge_state, split_for
 from core.calibration.settings import CalibrationSettings
-from core.data import load_golden
 from core.data.task import task_of
 from core.errors import JobError, NotFoundError
 from core.judging.registry import make_judge
@@ -39,10 +36,7 @@ class Scored:
 
 
 @pytest.fixture
-def scored(tmp_path: Path, repository: Path) -> Iterator[Scored]:
-    settings = Settings(home=tmp_path / "home", worker="external", worker_id="w")
-    store = projects.open_store(settings)
-    golden = load_golden(repository / "sample_data" / "summaries.jsonl")
+def scored(store: Store, settings: Settings, golden: GoldenSet) -> Scored:
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
     asked = CalibrationRequest(project, golden_id, "relevance", "offline", CalibrationSettings())
@@ -60,8 +54,7 @@ def scored(tmp_path: Path, repository: Path) -> Iterator[Scored]:
     name = criteria.criteria_id
     matrix = ScoreMatrix((name,), tuple(item.item_id for item in items), values[np.newaxis], {name: unread})
     store.results.add_scores(run_id, split.calibration, matrix)
-    yield Scored(store, settings, golden, run_id, criteria, split.calibration, rows)
-    store.close()
+    return Scored(store, settings, golden, run_id, criteria, split.calibration, rows)
 
 
 def test_largest_gaps_first_and_unread_last(scored: Scored) -> None:

@@ -12,11 +12,11 @@ import pytest
 
 from core import projects
 from core.errors import CancelledRunError, JudgeError, NotFoundError, StoreError, UsageError
-from core.jobs.progress import RunProgress
+from core.jobs.queue import RunProgress
 from core.metrics import Metric, MetricScores, make_metric
 from core.metrics.base import item_by_item
-from core.projects import metrics
-from core.projects.metrics import MetricsRequest, MetricsResult
+from core.projects import judges as judge_tasks
+from core.projects.judges import MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.replies import Blocks
@@ -139,7 +139,7 @@ def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
 
         return replace(inner, scorer=scorer)
 
-    monkeypatch.setattr(metrics, "make_metric", counting)
+    monkeypatch.setattr(judge_tasks, "make_metric", counting)
     monkeypatch.setattr(importlib.import_module("core.metrics.scoring"), "BLOCK", 4)
     monkeypatch.setattr(RunProgress, "advance", lambda self, done, of: counted.append((done, of)))
     request = replace(request_, names=("overlap", "overlap_pairs"))
@@ -194,7 +194,7 @@ def standing_in(monkeypatch: pytest.MonkeyPatch, assistant: Metric) -> None:
     def made(name: str, **about: Any) -> Metric:
         return assistant if name == assistant.name else make_metric(name, **about)
 
-    monkeypatch.setattr(metrics, "make_metric", made)
+    monkeypatch.setattr(judge_tasks, "make_metric", made)
 
 
 @pytest.mark.parametrize(

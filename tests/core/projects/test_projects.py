@@ -76,7 +76,7 @@ def test_judges_of_a_project(store: Store, request_: CalibrationRequest) -> None
     for bad in ("", " \n", "x" * 121):
         with pytest.raises(UsageError, match="name"):
             projects.rename_judge(store, request_.project_id, judge_id, bad)
-    with pytest.raises(UsageError, match="no aspect 'b'"):
+    with pytest.raises(NotFoundError, match="no aspect 'b'"):
         projects.add_judge(store, *where, replace(judge, aspect="b"))
     with pytest.raises(NotFoundError):
         projects.add_judge(store, "p-none", request_.golden_id, judge)

@@ -15,13 +15,12 @@ from core.calibration.settings import CalibrationSettings
 from core.drift.outcome import Recheck
 from core.drift.recheck import NO_CRITERIA
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
+from core.projects.analyses import RecheckRequest
 from core.projects.calibration import CalibrationRequest
-from core.projects.recheck import RecheckRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 
-ROOT = Path(__file__).parents[3]
 ASPECT = "fluency"
 Drive = Callable[..., str]
 
@@ -37,10 +36,9 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, drive: Drive) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory, drive: Drive, golden: GoldenSet) -> Iterator[World]:
     settings = Settings(home=tmp_path_factory.mktemp("home"), worker="external", worker_id="w")
     store = projects.open_store(settings)
-    golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
     project_id = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project_id, golden)
     chosen = CalibrationSettings(preset="quick", rounds=0, resamples=200)

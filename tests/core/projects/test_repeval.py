@@ -13,7 +13,7 @@ import pytest
 from core import projects
 from core.api.measures import split_for
 from core.errors import AspectError, CancelledRunError, JobError, NotFoundError, UsageError
-from core.jobs.progress import RunProgress
+from core.jobs.queue import RunProgress
 from core.progress import Stage
 from core.projects import repeval
 from core.projects.calibration import CalibrationRequest

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from core import projects
 from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings, RoundSettings
-from core.data import load_golden
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import RoundRequest
+from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 
@@ -36,9 +36,8 @@ def store(settings: Settings) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def calibrated(store: Store, settings: Settings) -> CalibrationRequest:
+def calibrated(store: Store, golden: GoldenSet) -> CalibrationRequest:
     """A finished calibration of the sample summaries by the offline judge."""
-    golden = load_golden(Path(__file__).resolve().parents[3] / "sample_data" / "summaries.jsonl")
     project = projects.create_project(store, "p")
     golden_id = projects.add_golden(store, project.project_id, golden)
     return CalibrationRequest(project.project_id, golden_id, "coherence", "offline", CHOSEN)
@@ -52,10 +51,9 @@ def run_id(store: Store, settings: Settings, calibrated: CalibrationRequest, dri
 
 
 @pytest.fixture(scope="module")
-def asked(store: Store, calibrated: CalibrationRequest, run_id: str) -> RoundRequest:
+def asked(store: Store, calibrated: CalibrationRequest, run_id: str, golden: GoldenSet) -> RoundRequest:
     best = projects.load_calibration(store, run_id).chosen
-    split = split_for(projects.load_golden_set(store, calibrated.golden_id), calibrated.aspect, CHOSEN)
-    golden = projects.load_golden_set(store, calibrated.golden_id)
+    split = split_for(golden, calibrated.aspect, CHOSEN)
     picks = tuple(golden.items[k].item_id for k in split.calibration[:3])
     parents = tuple(one.criteria_id for one in best[:2])
     return RoundRequest(calibrated.project_id, calibrated.golden_id, calibrated.aspect, run_id, parents, picks, SMALL)
@@ -234,10 +232,9 @@ def test_a_tree_with_an_undone_edit(store: Store, asked: RoundRequest) -> None:
     assert len(names) == len(set(names))
 
 
-def test_rounds_that_cannot_start(store: Store, settings: Settings, asked: RoundRequest, round_id: str) -> None:
-    from dataclasses import replace
-
-    golden = projects.load_golden_set(store, asked.golden_id)
+def test_rounds_that_cannot_start(
+    store: Store, settings: Settings, asked: RoundRequest, round_id: str, golden: GoldenSet
+) -> None:
     held_out = projects.load_calibration(store, asked.run_id).split.held_out[0]
     for changes, error, words in (
         ({"parent_ids": ()}, UsageError, "at least one"),

@@ -34,30 +34,30 @@ def pass_id(store: Store, request_: PassRequest) -> str:
     return projects.start_pass(store, request_)
 
 
-def test_two_raters_from_sitting_down_to_a_golden_set(store: Store, request_: PassRequest, pass_id: str) -> None:
+def test_two_raters_from_joining_to_a_golden_set(store: Store, request_: PassRequest, pass_id: str) -> None:
     project = request_.project_id
     ann, bo = store.acting(Actor("Ann", "annotator")), store.acting(Actor("Bo", "annotator"))
-    desk = projects.sit_down(ann, project, pass_id)
-    assert desk.assigned == ("i0", "i1", "i2", "i3", "i4", "i6", "i8", "i10")
-    assert (desk.first_open, desk.n_done, desk.seconds_left) == ("i0", 0, None)
-    assert projects.sit_down(bo, project, pass_id).assigned == ("i0", "i1", "i2", "i3", "i5", "i7", "i9", "i11")
-    for number, item_id in enumerate(desk.assigned[:3]):
+    session = projects.join_pass(ann, project, pass_id)
+    assert session.assigned == ("i0", "i1", "i2", "i3", "i4", "i6", "i8", "i10")
+    assert (session.first_open, session.n_done, session.seconds_left) == ("i0", 0, None)
+    assert projects.join_pass(bo, project, pass_id).assigned == ("i0", "i1", "i2", "i3", "i5", "i7", "i9", "i11")
+    for number, item_id in enumerate(session.assigned[:3]):
         projects.save_label(ann, project, pass_id, item_id, {"a": 2.0, "b": 1.0}, comment=" so so ", form=f"f{number}")
     projects.save_label(ann, project, pass_id, "i3", {"a": None}, form="half")  # b is open still
-    again = projects.sit_down(ann, project, pass_id)
+    again = projects.join_pass(ann, project, pass_id)
     assert (again.first_open, again.n_done) == ("i3", 3)
     assert again.saved["i0"].values == {"a": 2.0, "b": 1.0}
     assert again.saved["i0"].comment == "so so"
     assert again.seconds_left is not None
     projects.save_label(bo, project, pass_id, "i0", {"a": 5.0, "b": 1.0}, form="f0")
-    assert projects.sit_down(ann, project, pass_id).saved["i0"].values["a"] == 2.0  # untouched by Bo's
+    assert projects.join_pass(ann, project, pass_id).saved["i0"].values["a"] == 2.0  # untouched by Bo's
 
-    seen = projects.harvest(store, project, pass_id)
+    seen = projects.pass_summary(store, project, pass_id)
     assert (seen.done, seen.n_items, seen.n_touched) == ({"Ann": 4, "Bo": 1}, 12, 4)
     assert [(one.item_id, one.aspect, one.steps_apart) for one in seen.queue] == [("i0", "a", 3.0)]
     assert [(one.aspect, one.n_double, one.n_labels) for one in seen.agreement] == [("a", 1, 4), ("b", 1, 4)]
     projects.adjudicate(store, project, pass_id, "i0", aspect="a", value=3.0, reason="rule 2", form="d1")
-    assert projects.harvest(store, project, pass_id).queue == ()
+    assert projects.pass_summary(store, project, pass_id).queue == ()
 
     replaced = projects.replaced_labels(store, project, pass_id, "replace")
     assert [(one.item_id, one.before, one.after) for one in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
@@ -72,10 +72,10 @@ def test_two_raters_from_sitting_down_to_a_golden_set(store: Store, request_: Pa
 def test_a_form_sent_again_and_a_change_of_mind(store: Store, request_: PassRequest, pass_id: str) -> None:
     ann = store.acting(Actor("Ann", "annotator"))
     where = (request_.project_id, pass_id)
-    projects.sit_down(ann, *where)
+    projects.join_pass(ann, *where)
     for value, form in ((1.0, "f1"), (1.0, "f1"), (4.0, "f2"), (5.0, "f1")):
         projects.save_label(ann, *where, "i0", {"a": value, "b": 0.0}, form=form)
-    assert projects.sit_down(ann, *where).saved["i0"].values["a"] == 4.0
+    assert projects.join_pass(ann, *where).saved["i0"].values["a"] == 4.0
     assert len(store.labels.history(*where, "i0")) == 4  # two forms, two aspects
 
 
@@ -101,46 +101,46 @@ def test_what_is_no_label(
 
 def test_nobody_labels_without_a_name(store: Store, request_: PassRequest, pass_id: str) -> None:
     with pytest.raises(UsageError, match="Say who you are"):
-        projects.sit_down(store, request_.project_id, pass_id)
+        projects.join_pass(store, request_.project_id, pass_id)
 
 
-def test_a_desk_that_was_seen_comes_back_until_something_is_saved(
+def test_a_session_that_was_seen_comes_back_until_something_is_saved(
     store: Store, request_: PassRequest, pass_id: str
 ) -> None:
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
     where = (request_.project_id, pass_id)
-    desk = projects.sit_down(ann, *where)
-    assert projects.sit_down(ann, *where, seen=desk) is desk
-    projects.sit_down(bo, *where)
+    session = projects.join_pass(ann, *where)
+    assert projects.join_pass(ann, *where, seen=session) is session
+    projects.join_pass(bo, *where)
     projects.save_label(bo, *where, "i0", {"a": 2.0}, form="f1")
-    assert projects.sit_down(ann, *where, seen=desk) is desk  # another's label moves nothing on this desk
+    assert projects.join_pass(ann, *where, seen=session) is session  # another's label moves nothing on this session
     projects.save_label(ann, *where, "i0", {"a": 3.0}, form="f2")
-    now = projects.sit_down(ann, *where, seen=desk)
-    assert now == projects.sit_down(ann, *where)
+    now = projects.join_pass(ann, *where, seen=session)
+    assert now == projects.join_pass(ann, *where)
     assert now.said("i0").values == {"a": 3.0}
-    assert projects.sit_down(bo, *where, seen=desk).rater == "Bo"  # what somebody else saw is not taken
+    assert projects.join_pass(bo, *where, seen=session).rater == "Bo"  # what somebody else saw is not taken
 
 
-def test_a_desk_brought_up_press_by_press_is_the_desk_read_whole(
+def test_a_session_brought_up_press_by_press_is_the_session_read_whole(
     store: Store, request_: PassRequest, pass_id: str
 ) -> None:
     ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
-    desk = projects.sit_down(ann, *where)
+    session = projects.join_pass(ann, *where)
     chance, choices = random.Random(5), {"a": (1.0, 4.0), "b": (0.0, 1.0)}
     for k in range(60):
         said = {name: chance.choice([None, *choices[name]]) for name in chance.sample(["a", "b"], chance.randint(0, 2))}
-        item_id, comment = chance.choice(desk.assigned), chance.choice(["", "odd"])
+        item_id, comment = chance.choice(session.assigned), chance.choice(["", "odd"])
         if said:
             projects.save_label(ann, *where, item_id, said, comment=comment, form=f"f{k}")
         else:
             projects.save_comment(ann, *where, item_id, comment, form=f"f{k}")
-        desk = projects.sit_down(ann, *where, seen=desk)
-    assert desk == projects.sit_down(ann, *where)
+        session = projects.join_pass(ann, *where, seen=session)
+    assert session == projects.join_pass(ann, *where)
     rows = store.labels.current(*where, "Ann")
-    for item_id in desk.assigned:  # the desk says what the newest rows say
+    for item_id in session.assigned:  # the session says what the newest rows say
         newest = [row for row in rows if row.item_id == item_id]
-        assert desk.said(item_id).values == {row.aspect: row.value for row in newest if row.aspect}
-        assert desk.said(item_id).comment == (newest[-1].comment if newest else "")
+        assert session.said(item_id).values == {row.aspect: row.value for row in newest if row.aspect}
+        assert session.said(item_id).comment == (newest[-1].comment if newest else "")
 
 
 def test_only_a_pass_that_is_not_blind_shows_what_others_said(
@@ -164,14 +164,14 @@ def test_only_a_pass_that_is_not_blind_shows_what_others_said(
     assert projects.others_said(ann, project, seen, "i1").judges == ()
 
 
-def test_two_who_sit_down_at_once_get_two_seats(store: Store, request_: PassRequest, pass_id: str) -> None:
-    def sit(name: str) -> tuple[str, ...]:
-        return projects.sit_down(store.acting(Actor(name, "annotator")), request_.project_id, pass_id).assigned
+def test_two_who_join_at_once_get_different_items(store: Store, request_: PassRequest, pass_id: str) -> None:
+    def join(name: str) -> tuple[str, ...]:
+        return projects.join_pass(store.acting(Actor(name, "annotator")), request_.project_id, pass_id).assigned
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(sit, ["Ann", "Bo"] * 8))
+        list(pool.map(join, ["Ann", "Bo"] * 8))
     assert sorted(projects.get_pass(store, request_.project_id, pass_id).raters) == ["Ann", "Bo"]
-    assert sit("Ann") != sit("Bo")
+    assert join("Ann") != join("Bo")
 
 
 def test_first_where_judges_part(store: Store, request_: PassRequest) -> None:
@@ -207,18 +207,18 @@ def test_a_comment_alone_and_a_half_answered_item_are_found_again(
     store: Store, request_: PassRequest, pass_id: str
 ) -> None:
     ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
-    projects.sit_down(ann, *where)
+    projects.join_pass(ann, *where)
     projects.save_comment(ann, *where, "i0", "odd", form="f1")
     projects.save_label(ann, *where, "i1", {"a": 2.0}, comment="first", form="f2")
     projects.save_comment(ann, *where, "i1", "second", form="f3")
-    desk = projects.sit_down(ann, *where)
-    assert (desk.first_open, desk.n_done) == ("i0", 0)
-    assert (desk.said("i0").values, desk.said("i0").comment) == ({}, "odd")
-    assert (desk.said("i1").values, desk.said("i1").comment) == ({"a": 2.0}, "second")
-    assert desk.said("i2") == SavedLabel({}, "")
+    session = projects.join_pass(ann, *where)
+    assert (session.first_open, session.n_done) == ("i0", 0)
+    assert (session.said("i0").values, session.said("i0").comment) == ({}, "odd")
+    assert (session.said("i1").values, session.said("i1").comment) == ({"a": 2.0}, "second")
+    assert session.said("i2") == SavedLabel({}, "")
     projects.save_comment(ann, *where, "i0", " ", form="f4")  # taken back
-    assert projects.sit_down(ann, *where).said("i0") == SavedLabel({}, "")
-    assert projects.harvest(store, *where).done == {"Ann": 1}  # a comment is no label
+    assert projects.join_pass(ann, *where).said("i0") == SavedLabel({}, "")
+    assert projects.pass_summary(store, *where).done == {"Ann": 1}  # a comment is no label
 
 
 def test_time_left_counts_items_not_aspects(
@@ -232,12 +232,12 @@ def test_time_left_counts_items_not_aspects(
             projects.save_label(ann, *where, f"i{k}", {aspect: 1.0}, form=f"{k}{aspect}")
     monkeypatch.undo()
     # items were finished at 1, 11 and 21 s: ten seconds each, and five of Ann's eight are open
-    assert projects.sit_down(ann, *where).seconds_left == pytest.approx(50.0)
+    assert projects.join_pass(ann, *where).seconds_left == pytest.approx(50.0)
 
 
 def _rate(store: Store, who: str, where: tuple[str, str], values: dict[str, float]) -> None:
     ann = store.acting(Actor(who, "annotator"))
-    projects.sit_down(ann, *where)
+    projects.join_pass(ann, *where)
     for item_id, value in values.items():
         projects.save_label(ann, *where, item_id, {"a": value}, comment="mine", form=f"{who}{where[1]}{item_id}{value}")
 
@@ -248,18 +248,18 @@ def test_a_second_pass_begins_empty(store: Store, request_: PassRequest, pass_id
     _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
     _rate(store, "Bo", first, {"i0": 5.0, "i1": 1.0})
     second = (request_.project_id, projects.start_pass(store, replace(request_, aspects=(FIVE,), blind=False)))
-    desk = projects.sit_down(store.acting(Actor("Ann", "annotator")), *second)
-    assert (desk.n_done, desk.given, desk.first_open) == (0, {}, "i0")
-    seen = projects.harvest(store, *second)
+    session = projects.join_pass(store.acting(Actor("Ann", "annotator")), *second)
+    assert (session.n_done, session.given, session.first_open) == (0, {}, "i0")
+    seen = projects.pass_summary(store, *second)
     assert (seen.done, seen.n_touched, seen.queue) == ({"Ann": 0}, 0, ())
     assert [(one.alpha, one.n_labels, one.n_double) for one in seen.agreement] == [(None, 0, 0)]
     assert projects.others_said(store.acting(Actor("Ann", "annotator")), *second, "i0").raters == ()
     with pytest.raises(UsageError, match="nothing to freeze"):
         projects.freeze_labels(store, *second, name="")
     _rate(store, "Cy", second, {"i0": 2.0})
-    seen = projects.harvest(store, *second)
+    seen = projects.pass_summary(store, *second)
     assert (seen.done, seen.agreement[0].n_double) == ({"Ann": 0, "Cy": 1}, 0)
-    assert projects.harvest(store, *first).done == {"Ann": 2, "Bo": 2}
+    assert projects.pass_summary(store, *first).done == {"Ann": 2, "Bo": 2}
 
 
 def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -276,16 +276,16 @@ def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, reques
     with pytest.raises(UsageError, match="Cy gave no labels"):
         projects.start_pass(store, replace(asked, take_over=((pass_id, "Cy"),)))
     second = (request_.project_id, projects.start_pass(store, replace(asked, take_over=((pass_id, "Ann"),))))
-    seen = projects.harvest(store, *second)
+    seen = projects.pass_summary(store, *second)
     assert (seen.done, seen.taken, seen.assigned) == ({"Ann": 1}, {("Ann", pass_id): 1}, {})
     ann = store.acting(Actor("Ann", "annotator"))
-    desk = projects.sit_down(ann, *second)
-    assert desk.saved["i0"] == SavedLabel({"a": 1.0}, "mine", {"a": pass_id})
+    session = projects.join_pass(ann, *second)
+    assert session.saved["i0"] == SavedLabel({"a": 1.0}, "mine", {"a": pass_id})
     projects.save_comment(ann, *second, "i0", "still", form="c")  # a comment makes nothing hers that was taken over
-    assert projects.sit_down(ann, *second).saved["i0"] == SavedLabel({"a": 1.0}, "still", {"a": pass_id})
+    assert projects.join_pass(ann, *second).saved["i0"] == SavedLabel({"a": 1.0}, "still", {"a": pass_id})
     projects.save_label(ann, *second, "i0", {"a": 2.0}, form="n")
-    assert projects.sit_down(ann, *second).saved["i0"] == SavedLabel({"a": 2.0}, "", {})
-    assert projects.harvest(store, *second).taken == {}
+    assert projects.join_pass(ann, *second).saved["i0"] == SavedLabel({"a": 2.0}, "", {})
+    assert projects.pass_summary(store, *second).taken == {}
     assert [one.value for one in store.labels.current(*first, "Ann")] == [1.0, 5.0]  # the first pass stays as it was
     begun = [one.sentence for one in projects.list_events(store, request_.project_id, "labelling pass")]
     assert begun[-1] == "began the labelling pass second and took over 1 earlier label of Ann"
@@ -304,7 +304,7 @@ def test_whoever_still_rates_does_not_decide(store: Store, request_: PassRequest
     said = {"aspect": "a", "value": 3.0, "reason": "rule 2", "form": "d"}
     with pytest.raises(AccessError, match="8 items left to rate in first pass"):  # b of i0 is open too
         projects.adjudicate(bo, *where, "i0", **said)  # type: ignore[arg-type]
-    projects.sit_down(bo, *other)
+    projects.join_pass(bo, *other)
     assert (left(["a"]), left(["b"])) == ([("first pass", 8)], [("other", 8), ("first pass", 8)])
     projects.stop_rating(bo, *where)
     projects.stop_rating(bo, *other)
@@ -312,7 +312,7 @@ def test_whoever_still_rates_does_not_decide(store: Store, request_: PassRequest
     projects.adjudicate(bo, *where, "i0", **said)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="stopped rating in first pass"):
         projects.save_label(bo, *where, "i1", {"a": 1.0}, form="late")
-    assert projects.harvest(store, *where).done["Bo"] == 1
+    assert projects.pass_summary(store, *where).done["Bo"] == 1
     with pytest.raises(UsageError, match="Cy does not rate"):
         projects.stop_rating(store.acting(Actor("Cy", "reviewer")), *where)
 
@@ -332,17 +332,17 @@ def test_what_triage_called_mislabelled_joins_the_queue(store: Store, request_: 
         )
     for name, value in (("Ann", 1.0), ("Bo", 5.0)):
         actor = store.acting(Actor(name, "annotator"))
-        projects.sit_down(actor, *where)
+        projects.join_pass(actor, *where)
         for item_id in ("i0", "i3"):
             projects.save_label(
                 actor, *where, item_id, {"a": value if item_id == "i0" else 2.0}, form=f"{name}{item_id}"
             )
-    seen = projects.harvest(store, *where)
+    seen = projects.pass_summary(store, *where)
     assert [(one.item_id, one.steps_apart) for one in seen.queue] == [("i0", 4.0), ("i3", 0.0)]
     assert [label.value for label in seen.queue[1].labels] == [2.0, 2.0]
     assert seen.flagged["a", "i3"].note == "it says 3"
     assert seen.assigned == {"Ann": 8, "Bo": 8}
     projects.adjudicate(store, *where, "i3", aspect="a", value=2.0, reason="they are right", form="d")
-    assert [one.item_id for one in projects.harvest(store, *where).queue] == ["i0"]
+    assert [one.item_id for one in projects.pass_summary(store, *where).queue] == ["i0"]
     with pytest.raises(UsageError, match="no part of the golden set"):
         projects.adjudicate(store, *where, "gone", aspect="a", value=2.0, reason="x", form="e")

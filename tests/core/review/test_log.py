@@ -10,6 +10,7 @@ from typing import TypeVar
 import pytest
 
 from core.records import Alignment, Interval, Scale
+from core.review import KINDS
 from core.review.criteria import (
     Comment,
     CommentSettled,
@@ -20,7 +21,6 @@ from core.review.criteria import (
     StateChange,
     review_from,
 )
-from core.review.kinds import KINDS
 from core.review.log import Action, Entry, FusionKept, FusionPlanSaved
 from core.review.meetings import (
     AgendaItem,

@@ -6,8 +6,7 @@ import datetime as dt
 
 import pytest
 
-from core.review.meetings import AgendaItem, Meeting, Point
-from core.review.minutes import JOINER, minutes
+from core.review.meetings import JOINER, AgendaItem, Meeting, Point, minutes
 
 
 def diffed(old: str, new: str) -> str:

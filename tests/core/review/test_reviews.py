@@ -11,7 +11,7 @@ from core.kept import CriteriaAlignment
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
-from core.review.criteria import NEXT_STATES, STATES, ReviewState
+from core.review.criteria import NEXT_STATES, ReviewState
 from core.review.meetings import AgendaItem
 from core.settings import Settings
 from core.store.store import Store
@@ -73,8 +73,8 @@ def test_from_draft_to_approved_to_retired(store: Store, project: str, criteria_
     assert projects.list_reviews(store, project)[criteria_id] == final
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("to", STATES)
+@pytest.mark.parametrize("state", NEXT_STATES)
+@pytest.mark.parametrize("to", NEXT_STATES)
 def test_the_order_of_states(
     store: Store, project: str, criteria_id: str, run_id: str, state: ReviewState, to: ReviewState
 ) -> None:
@@ -153,7 +153,7 @@ def test_merging_and_copying(store: Store, project: str, criteria_id: str, golde
     copied = projects.get_criteria(store, other, copy)
     assert (copied.text, copied.criteria.aspect, copied.alignments) == (ONE.text, "b", ())
     assert "measure it here" in copied.note
-    with pytest.raises(UsageError, match="no aspect 'a'"):
+    with pytest.raises(NotFoundError, match="no aspect 'a'"):
         projects.copy_criteria(store, project, criteria_id, to_project=other, golden_id=elsewhere, aspect="a")
     with pytest.raises(CriteriaError, match="cannot be merged"):
         store.criteria.add(project, golden_id, [Criteria("x", "b")])
@@ -198,9 +198,9 @@ def test_looks_at_held_out_items_are_counted(store: Store, settings: Settings, p
     request = CalibrationRequest(project, golden_id, "a", "offline", chosen)
     projects.start_calibration(ann, settings, request)
     projects.start_calibration(ann, settings, request)
-    found = projects.list_openings(store, project, golden_id, "a")
+    found = projects.list_held_out_accesses(store, project, golden_id, "a")
     assert [one.actor for one in found] == ["Ann", "Ann"]
-    assert projects.list_openings(store, project, golden_id, "b") == []
+    assert projects.list_held_out_accesses(store, project, golden_id, "b") == []
 
 
 def test_a_meeting_from_agenda_to_minutes(store: Store, project: str, criteria_id: str, golden_id: str) -> None:
@@ -267,21 +267,21 @@ def test_a_meeting_keeps_its_place_its_people_and_its_clock(store: Store, projec
     where = (project, meeting_id)
     begun = projects.get_meeting(store, *where)
     assert (begun.at, begun.voters, begun.points[0].opened_at) == (0, (), None)
-    projects.set_table(ann, *where, [" Ann  Lee ", "", "Bo", "Bo"])
+    projects.set_participants(ann, *where, [" Ann  Lee ", "", "Bo", "Bo"])
     projects.cast_vote(ann, *where, 0, voter="Cy", choice="for")
-    projects.come_to(ann, *where, 2)
+    projects.set_current_point(ann, *where, 2)
     now = projects.get_meeting(store, *where)
     assert (now.at, now.voters) == (2, ("Ann Lee", "Bo", "Cy"))  # who voted sits at the table too
     assert now.points[2].opened_at is not None
     assert now.points[1].opened_at is None
     assert now.newest > begun.newest
     with pytest.raises(UsageError, match="no point 4"):
-        projects.come_to(ann, *where, 3)
+        projects.set_current_point(ann, *where, 3)
     with pytest.raises(UsageError, match="80 characters"):
-        projects.set_table(ann, *where, ["x" * 81])
+        projects.set_participants(ann, *where, ["x" * 81])
     projects.close_meeting(ann, *where)
     for again in (
-        lambda: projects.come_to(ann, *where, 0),
+        lambda: projects.set_current_point(ann, *where, 0),
         lambda: projects.decide(ann, *where, 0, verdict="accepted", reason="r"),
     ):
         with pytest.raises(UsageError, match="over"):

@@ -36,7 +36,7 @@ def meeting_id(store: Store, reviewed: Any) -> str:
     )
     where = {"golden_id": reviewed.golden_id, "aspect": "coherence"}
     meeting_id = projects.start_meeting(ann, reviewed.project_id, HOSTILE[:100], **where, agenda=agenda)
-    projects.set_table(ann, reviewed.project_id, meeting_id, [HOSTILE[:60], "Bo"])
+    projects.set_participants(ann, reviewed.project_id, meeting_id, [HOSTILE[:60], "Bo"])
     return meeting_id
 
 

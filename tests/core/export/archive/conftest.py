@@ -110,7 +110,7 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     projects.set_state(bo, project_id, criteria_id, "approved", reason="good", seen=seen, run_id=run_id)
     aspect = LabelAspect("coherence", SCALE)
     pass_id = projects.start_pass(bo, PassRequest(project_id, golden_id, "pass", (aspect,)))
-    projects.sit_down(ann, project_id, pass_id)
+    projects.join_pass(ann, project_id, pass_id)
     for k, value in enumerate((2.0, 3.0, None)):
         projects.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")
     taking = ((pass_id, "Ann"),)

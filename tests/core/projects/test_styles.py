@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings
 from core.comparison.styles.records import StyleCell, StylesRequest, StylesView
 from core.comparison.styles.run import StyleGrid, run_grid
-from core.data import load_golden
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import Style
 from core.kept import CriteriaAlignment
@@ -29,16 +27,12 @@ from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
+from tests.fake_openai import RunningServer
 
 WorkOff = Callable[..., None]
 ASPECTS = ("coherence", "relevance")
 N = 24
 STYLES = (Style("analyze_rate"), Style("rate_explain"), Style("score_only"))
-
-
-@pytest.fixture(scope="module")
-def golden(repository: Path) -> GoldenSet:
-    return load_golden(repository / "sample_data" / "summaries.jsonl")
 
 
 @pytest.fixture
@@ -54,29 +48,9 @@ def asked(store: Store, golden: GoldenSet) -> StylesRequest:
     return StylesRequest(project, golden_id, ASPECTS[0], ASPECTS, "scripted", STYLES, n_items=N, resamples=20)
 
 
-@pytest.fixture
-def serve(repository: Path, tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Starts a local endpoint with 100 ms latency and returns its base URL."""
-    running: list[subprocess.Popen[str]] = []
-
-    def start(*options: str) -> str:
-        command = [sys.executable, str(repository / "tests" / "fake_openai.py"), "--latency-ms", "100"]
-        log = str(tmp_path / "requests.log")
-        running.append(subprocess.Popen([*command, "--log", log, *options], stdout=subprocess.PIPE, text=True))
-        assert running[0].stdout is not None
-        return running[0].stdout.readline().strip()
-
-    yield start
-    for process in running:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def _sent(tmp_path: Path) -> Counter[str]:
-    """Body of a request (its hash) → how often it was sent."""
-    return Counter((tmp_path / "requests.log").read_text().split())
+def _sent(server: RunningServer) -> Counter[str]:
+    """Body of a request → how often it was sent."""
+    return Counter(json.dumps(body) for body in server.fake.bodies)
 
 
 def _done(store: Store, settings: Settings, request: StylesRequest, work_off: WorkOff) -> RunDetail:
@@ -95,8 +69,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     store: Store,
     settings: Settings,
     asked: StylesRequest,
-    serve: Callable[..., str],
-    tmp_path: Path,
+    server: RunningServer,
     until: Callable[..., None],
     work_off: WorkOff,
 ) -> None:
@@ -104,7 +77,8 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
 
     The cancel may lose what was in flight (8 at a time) and what arrived just before the next commit, another 8.
     """
-    request = replace(asked, judge_spec=f"openai:fake-judge@{serve()}", auto_steps=True)
+    server.fake.latency = 0.1
+    request = replace(asked, judge_spec=f"openai:fake-judge@{server.base_url}", auto_steps=True)
     run_id = projects.start_styles(store, settings, request)
     work_off(store, settings, wait=False)
     until(lambda: (seen := projects.styles_so_far(store, run_id)) is not None and len(seen.cells) >= 1, 60)
@@ -115,14 +89,14 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     so_far = projects.styles_so_far(store, run_id)
     assert so_far is not None
     assert 1 <= len(so_far.cells) < 6
-    assert sum(_sent(tmp_path).values()) < 146
+    assert sum(_sent(server).values()) < 146
     projects.resume_run(store, settings, run_id)
     work_off(store, settings)
     view = projects.run_view(store, run_id)
     assert (view.status, view.error, view.attempt) == ("done", "", 2)
     assert isinstance(view.outcome, StylesView)
     assert (len(view.outcome.cells), view.outcome.unfinished, view.outcome.calls) == (6, (), 146)
-    sent = _sent(tmp_path)
+    sent = _sent(server)
     assert len(sent) == 146
     assert sum(sent.values()) <= 146 + 2 * 8
     assert _measured(view.outcome)[: len(so_far.cells)] == _measured(so_far)
@@ -130,7 +104,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     assert [one.judge_id for one in shelf] == [cell.judge_id for cell in view.outcome.cells]
 
     again = _done(store, settings, request, work_off)  # the same grid once more is free
-    assert sum(_sent(tmp_path).values()) == sum(sent.values())
+    assert sum(_sent(server).values()) == sum(sent.values())
     assert isinstance(again.outcome, StylesView)
     assert _measured(again.outcome) == _measured(view.outcome)
     assert again.outcome.usage.requests == 0

@@ -1,33 +1,35 @@
-"""LLM fusion as a run: the plan written or given, judges entered aspect by aspect, budget, faults, resumed unpaid."""
+"""LLM fusion: the plan written or given, judges entered aspect by aspect, budget, faults, resumed unpaid, its cost."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from core import projects
-from core.data import load_golden
-from core.errors import CancelledRunError, ConflictError, JudgeError, NotFoundError, UsageError
+from core.__main__ import main
+from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
 from core.fusion.records import FusionRequest, FusionRunView
-from core.jobs.progress import RunProgress
 from core.metrics import as_judge, make_metric
 from core.providers import scripted
 from core.providers.base import Reply, Request
+from core.records import GoldenSet, Usage
 from core.settings import Settings
 from core.store.store import Store
+from tests.fake_openai import RunningServer
 
 ASPECTS = ("coherence", "relevance")
 PLAN = "coherence: overlap\nMore is better.\n\nrelevance: overlap, overlap_pairs"
 
 
 @pytest.fixture
-def asked(store: Store, repository: Path) -> FusionRequest:
-    golden = load_golden(repository / "sample_data" / "summaries.jsonl")
+def asked(store: Store, golden: GoldenSet) -> FusionRequest:
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
     ids = []
@@ -38,7 +40,9 @@ def asked(store: Store, repository: Path) -> FusionRequest:
     return FusionRequest(project, golden_id, ASPECTS[0], ASPECTS, tuple(ids), "scripted", PLAN, n_items=30)
 
 
-Fuse = Callable[[FusionRequest], FusionRunView]
+Fuse, Drive = Callable[[FusionRequest], FusionRunView], Callable[..., str]
+N = 18
+"""Items rated over HTTP: three whole sources of six."""
 
 
 @pytest.fixture
@@ -74,8 +78,8 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect(
     }  # whole sources
     for aspect in ASPECTS:
         judge = projects.get_judge(store, asked.project_id, view.judges[aspect]).judge
-        assert (judge.kind, judge.aspect, judge.n_scored) == ("fused", aspect, len(rated))
-        assert judge.calls_per_item == 0.5
+        assert (judge.kind, judge.aspect, judge.n_scored, judge.calls_per_item) == ("fused", aspect, len(rated), 0.5)
+        assert 1 <= np.nanmin(judge.values) <= np.nanmax(judge.values) <= 5
     replies = projects.judge_replies(store, asked.project_id, view.judges["overall"])
     assert len(replies) == len(rated)
     assert projects.estimate_fusion(store, settings, asked).calls == len(rated)
@@ -86,53 +90,6 @@ def test_the_model_writes_the_plan_where_none_is_given(asked: FusionRequest, fus
     assert view.plan.startswith("coherence: overlap, overlap_pairs")
     assert view.calls == 11  # one for the plan
     assert "left 20 items out" in view.stopped_early
-
-
-@pytest.mark.parametrize("interrupted_at", [0, 1, 61, 145])
-def test_what_was_answered_is_not_asked_again(
-    interrupted_at: int,
-    store: Store,
-    settings: Settings,
-    asked: FusionRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    drive: Callable[..., str],
-    fuse: Fuse,
-) -> None:
-    """144 items in batches of 40, and the plan; cancelled once so many replies were counted, then resumed."""
-    requests: list[str] = []
-    answer, advance, counted = scripted.reply_to, RunProgress.advance, iter(range(1_000))
-
-    def noted(request: Request, seed: int) -> Reply:
-        requests.append(request.key(""))
-        return answer(request, seed)
-
-    def cancelled(self: RunProgress, done: int, of: int) -> None:
-        advance(self, done, of)
-        if next(counted) == interrupted_at:
-            raise CancelledRunError("A person cancelled the run.")
-
-    monkeypatch.setattr(scripted, "reply_to", noted)
-    request = replace(asked, plan="", n_items=None)
-    run_id = projects.start_fusion(store, settings, request)
-    with monkeypatch.context() as patched:
-        patched.setattr(RunProgress, "advance", cancelled)
-        if interrupted_at < 145:
-            with pytest.raises(CancelledRunError):
-                drive(store, settings, run_id)
-            store.runs.finish(run_id, 1, "cancelled")
-            assert 0 < len(requests) < 145
-            store.runs.requeue(run_id)
-    assert drive(store, settings, run_id) == "done"
-    assert len(requests) == len(set(requests)) == 145
-    view, row = outcome(store, run_id), store.runs.get(run_id)
-    assert (view.calls, row.calls, row.usage.requests, row.usage.cached) == (145, 145, 145, 0)
-    again = fuse(request)  # a new run finds the replies in the cache
-    assert len(requests) == 145
-    for name, judge_id in view.judges.items():
-        values = projects.get_judge(store, asked.project_id, judge_id).judge.values
-        assert (
-            values.tobytes() == projects.get_judge(store, asked.project_id, again.judges[name]).judge.values.tobytes()
-        )
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, change: Callable[[int, str], str]) -> None:
@@ -198,8 +155,68 @@ def test_what_is_refused(store: Store, settings: Settings, asked: FusionRequest)
             projects.start_fusion(store, settings, replace(asked, **changes))  # type: ignore[arg-type]
 
 
-def test_a_fusion_names_no_fault_of_its_numbers(store: Store, asked: FusionRequest, fuse: Fuse) -> None:
-    view = fuse(replace(asked, n_items=6))
-    judge = projects.get_judge(store, asked.project_id, view.judges["coherence"]).judge
-    assert np.nanmin(judge.values) >= 1
-    assert np.nanmax(judge.values) <= 5
+@pytest.mark.slow
+def test_the_cost_is_counted_and_a_second_run_sends_nothing(
+    store: Store, settings: Settings, asked: FusionRequest, server: RunningServer, tmp_path: Path, drive: Drive
+) -> None:
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"fake-judge": [2.0, 10.0]}), "utf-8")
+    settings = replace(settings, prices=prices)
+    request = replace(asked, judge_spec=f"openai:fake-judge@{server.base_url}", n_items=N)
+    estimate = projects.estimate_fusion(store, settings, request)
+    assert (estimate.calls, estimate.n_items) == (N, N)
+    assert estimate.cost
+
+    def run() -> tuple[FusionRunView, Usage]:
+        run_id = projects.start_fusion(store, settings, replace(request, plan=""))
+        drive(store, settings, run_id)
+        return outcome(store, run_id), store.runs.get(run_id).usage
+
+    first, usage = run()
+    assert server.fake.requests == N + 1  # the plan too
+    assert all(f"- {aspect}: a number" in str(server.fake.bodies[-1]) for aspect in ASPECTS)
+    assert (usage.requests, usage.cached) == (N + 1, 0)
+    # $2 a million tokens read, $10 a million written
+    assert usage.cost == pytest.approx((2 * usage.prompt_tokens + 10 * usage.completion_tokens) / 1e6)
+    assert usage.prompt_tokens > 0
+    again, usage = run()
+    assert server.fake.requests == N + 1
+    assert (usage.requests, usage.cached, again.plan) == (0, N + 1, first.plan)
+
+
+@pytest.mark.slow
+def test_the_command_rates_several_aspects_and_pays_once(
+    server: RunningServer,
+    repository: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+
+    def run() -> dict[str, Any]:
+        golden = str(repository / "sample_data" / "summaries.jsonl")
+        ask = ["fuse", golden, "--aspect", "coherence", "--with", "overlap,overlap_pairs", "--method", "llm"]
+        ask += ["--judge", f"openai:fake-judge@{server.base_url}", "--also", "fluency", "--also", "relevance"]
+        ask += ["--plan", "model", "--bootstrap", "50", "--out", str(tmp_path / "out"), "--json"]
+        capsys.readouterr()
+        assert main(ask) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    first = run()
+    n = first["n_report"]
+    assert (first["calls"], first["requests"], first["cached"]) == (n + 1, n + 1, 0)
+    assert server.fake.requests == n + 1
+    assert first["tokens"] > 0
+    assert set(first["also"]) == {"fluency", "relevance"}
+    assert first["also"]["fluency"]["n"] == n
+    assert first["plan_origin"] == "model"
+    rows = [json.loads(line) for line in (tmp_path / "out" / "verdicts-fluency.jsonl").read_text().splitlines()]
+    assert len(rows) == n
+    assert all(row["explanation"] for row in rows if row["score"] is not None)
+    assert (tmp_path / "out" / "verdicts-overall.jsonl").exists()
+    second = run()
+    assert server.fake.requests == n + 1
+    assert (second["requests"], second["cached"]) == (0, n + 1)
+    assert second["fused"] == first["fused"]

@@ -1,0 +1,226 @@
+"""Which runs want a GPU, which worker takes a run, what people are told of it, and what a worker computes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import UsageError
+from core.jobs.queue import placement, takes
+from core.jobs.worker import capability_of
+from core.kept import RunKind, Worker
+from core.projects import list_runs, list_workers, run_view
+from core.projects.calibration import CalibrationRequest
+from core.projects.judges import MetricsRequest
+from core.projects.kinds import wants_of
+from core.projects.repeval import RepEvalRequest
+from core.records import GoldenSet, Item
+from core.repeval.states import ModelSpec, model
+from core.settings import Settings
+from core.store.codec import pack
+from core.store.store import Store
+
+REQUESTS: dict[str, Any] = {"repeval": RepEvalRequest, "metrics": MetricsRequest, "calibration": CalibrationRequest}
+
+
+def added(store: Store, kind: RunKind, **asked: Any) -> str:
+    project = store.projects.add("p")
+    golden = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
+    body = asked.pop("body", "") or pack(REQUESTS[kind](project, golden, "a", **asked)).body
+    return store.runs.add(project, golden, kind, "t", "a", "offline", body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "wants"),
+    [
+        ("calibration", {}, "any"),
+        ("repeval", {}, "any"),  # the embedded encoder is done in seconds anywhere
+        ("repeval", {"model": ModelSpec("org/large")}, "gpu"),
+        ("repeval", {"model": ModelSpec("org/large", device="cpu")}, "any"),
+        ("repeval", {"model": ModelSpec(device="cuda")}, "gpu"),
+        ("metrics", {"names": ("rouge1", "similarity", "hf:bleu")}, "any"),
+        ("metrics", {"names": ("rouge1", "hf:nli:org/model")}, "gpu"),
+        ("repeval", {"body": '{"of": "another version"}'}, "any"),
+    ],
+)
+def test_runs_that_load_a_large_model_want_a_gpu(store: Store, kind: RunKind, asked: Any, wants: str) -> None:
+    assert wants_of(store.runs.get(added(store, kind, **asked))) == wants
+
+
+def worker(name: str, capability: str, seconds_ago: float) -> Worker:
+    """A worker whose last sign of life was so long ago."""
+    return Worker(name, "here", 1, datetime.now(UTC), seconds_ago, capability)
+
+
+@pytest.mark.parametrize(
+    ("workers", "taken"),
+    [
+        ([], True),
+        ([worker("c", "cpu", 1)], True),
+        ([worker("c", "cpu", 1), worker("g", "cuda", 1)], False),
+        ([worker("g", "gpu", 59)], False),  # lost, but it may come back within the minute
+        ([worker("g", "mps", 61)], True),
+        ([replace(worker("g", "cuda", 1), silent_for=None)], True),  # signed off
+    ],
+)
+def test_a_run_that_wants_a_gpu_waits_where_one_is_expected(workers: list[Worker], taken: bool) -> None:
+    assert takes("cpu", "gpu", workers) == taken
+    assert takes("cpu", "any", workers)
+    for capability in ("cuda", "mps", "gpu"):
+        assert takes(capability, "gpu", workers)
+        assert takes(capability, "any", workers)
+
+
+def test_people_are_told_why_a_run_waits_and_who_has_it(store: Store) -> None:
+    run_id = added(store, "repeval", model=ModelSpec("org/large"))
+    waiting = store.runs.get(run_id)
+    there, lost = worker("g1", "cuda", 2), worker("g2", "cuda", 20)
+    assert placement(waiting, "gpu", [lost, there]) == "waiting for a GPU worker: g1 (cuda) takes it when free"
+    told = "waiting for a GPU worker: g2 is lost; any worker takes the run in 40 s"
+    assert placement(waiting, "gpu", [lost]) == told
+    assert placement(waiting, "any", [there]) == "waiting for a worker"
+    assert list_runs(store)[0].placement == "waiting for a worker"
+    store.workers.enter("fast", "there", 1, "cuda")
+    assert run_view(store, run_id).placement == "waiting for a GPU worker: fast (cuda) takes it when free"
+    store.runs.claim(run_id, 1, "fast")
+    taken = run_view(store, run_id)
+    assert (taken.capability, taken.placement) == ("cuda", "")
+    store.workers.enter("plain", "here", 2, "cpu")
+    store.runs.pass_on(run_id, 1)
+    store.runs.claim(run_id, 2, "plain")
+    assert run_view(store, run_id).placement == "on a worker without a GPU, because none with a GPU was there"
+    assert [(row.worker_id, row.capability) for row in list_workers(store)] == [("fast", "cuda"), ("plain", "cpu")]
+    store.workers.leave("fast")
+    assert [row.worker_id for row in list_workers(store)] == ["plain"]
+
+
+# ── what a worker can do ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("", ""), ("cpu", "cpu"), (" GPU ", "gpu"), ("cpu,cuda", "cuda"), ("gpu, mps", "mps")],
+)
+def test_the_setting_overrides_what_the_machine_shows(said: str, meant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.from_environment({"CONCORD_CAPABILITIES": said})
+    assert settings.capability == meant
+    monkeypatch.setattr(model, "find_capability", lambda: "found")
+    assert capability_of(settings) == (meant or "found")
+
+
+def test_a_capability_that_is_none_is_named() -> None:
+    with pytest.raises(UsageError, match="CONCORD_CAPABILITIES must be one of cuda, mps, gpu, cpu, not 'tpu'"):
+        Settings.from_environment({"CONCORD_CAPABILITIES": "tpu"})
+
+
+def test_the_command_line_overrides_the_setting(tmp_home: Settings, repository: Path) -> None:
+    """A word that is none is wrong usage (exit 2) and starts no worker."""
+    command = [sys.executable, "-m", "core", "worker", "--capability", "tpu"]
+    done = subprocess.run(command, check=False, cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "--capability must be one of cuda, mps, gpu, cpu, not 'tpu'" in done.stderr
+
+
+def test_torch_is_asked_only_where_there_is_a_sign_of_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import torch
+
+    sign = tmp_path / "nvidia0"
+    monkeypatch.setattr(model.sys, "platform", "linux")
+    monkeypatch.setattr(model, "SIGNS", (str(sign),))
+    monkeypatch.setattr(model, "TOOLS", ())
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert model.find_capability() == "cpu"
+    sign.touch()
+    assert model.find_capability() == "cuda"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert model.find_capability() == "cpu"
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
+    assert model.find_capability() == "cpu"
+
+
+def test_a_machine_without_a_gpu_finds_out_without_torch(repository: Path) -> None:
+    code = (
+        "import sys; from core.repeval.states import model; model.SIGNS = model.TOOLS = (); "
+        "model.sys.platform = 'linux'; print(model.find_capability(), 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["cpu", "False"]
+
+
+# ── real workers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+ON_SQLITE = pytest.mark.parametrize("toys", ["sqlite"], indirect=True)
+
+
+def alive(toys: Any, *names: str) -> bool:
+    return set(names) <= {row.worker_id for row in toys.store.workers.alive()}
+
+
+@pytest.mark.slow
+def test_no_cpu_worker_takes_a_gpu_run_while_a_gpu_worker_is_there(toys: Any, until: Callable[..., None]) -> None:
+    """The GPU worker does one such run at a time; the second waits for it although the other worker is idle.
+
+    Alone, it takes runs that want nothing as well.
+    """
+    plain = toys.start_worker("plain")
+    toys.start_worker("fast", "gpu")
+    until(lambda: alive(toys, "plain", "fast"))
+    runs = [toys.add_run(steps=2, seconds=0.5, wants="gpu") for _ in range(2)]
+    assert [toys.wait_for(run_id, "done").worker_id for run_id in runs] == ["fast", "fast"]
+    first, second = sorted((toys.get(run_id) for run_id in runs), key=lambda run: run.started_at)
+    assert second.started_at >= first.finished_at
+    assert {row.worker_id: row.capability for row in toys.store.workers.all()} == {"plain": "cpu", "fast": "gpu"}
+    plain.kill()
+    run_id = toys.add_run(steps=1)
+    assert toys.wait_for(run_id, "done").worker_id == "fast"
+
+
+@ON_SQLITE
+@pytest.mark.slow
+def test_a_killed_gpu_workers_runs_go_on_elsewhere_after_the_patience(toys: Any, until: Callable[..., None]) -> None:
+    """One run it had begun and one that only waited for it; what was stored is not done again."""
+    patience = 20.0  # over the 15 s after which a silent worker counts as lost
+    toys.start_worker("plain", "cpu", patience)
+    fast = toys.start_worker("fast", "gpu", patience)
+    until(lambda: alive(toys, "plain", "fast"))
+    begun, waiting = (toys.add_run(steps=4, seconds=0.5, wants="gpu") for _ in range(2))
+    until(lambda: max(toys.n_kept(run_id) for run_id in (begun, waiting)) >= 2)
+    fast.kill()
+    fast.wait()
+    if toys.get(waiting).status == "running":
+        begun, waiting = waiting, begun
+    stored = toys.n_kept(begun)
+    silent_since = toys.age("fast", 18.0)
+    for run_id, attempt in ((begun, 2), (waiting, 1)):
+        run = toys.wait_for(run_id, "done", seconds=90)
+        assert (run.worker_id, run.attempt) == ("plain", attempt)
+        assert toys.result(run_id) == sum(k**2 + 1 for k in range(4))
+        assert run.finished_at > silent_since + timedelta(seconds=patience)
+    assert toys.get(waiting).started_at > silent_since + timedelta(seconds=patience)
+    assert all(toys.times_done(begun)[k] == 1 for k in range(stored))
+    assert set(toys.times_done(waiting).values()) == {1}
+
+
+@ON_SQLITE
+@pytest.mark.slow
+def test_a_gpu_worker_that_comes_up_gets_the_runs_that_nobody_began(toys: Any, until: Callable[..., None]) -> None:
+    """A worker holds one model at a time: the second run waits, and a GPU comes up meanwhile."""
+    toys.start_worker("plain")
+    until(lambda: alive(toys, "plain"))
+    first = toys.add_run(steps=1, wants="gpu", until="the gpu is up")
+    until(lambda: toys.get(first).status == "running")
+    second = toys.add_run(steps=1, wants="gpu")
+    toys.start_worker("fast", "gpu")
+    until(lambda: alive(toys, "fast"))
+    (toys.folder / "the gpu is up").touch()  # however long its worker took to come up, the other was busy until then
+    assert toys.wait_for(second, "done").worker_id == "fast"
+    assert toys.wait_for(first, "done").worker_id == "plain"

@@ -1,0 +1,168 @@
+"""Fusing judges of the shelf: nothing stored until it is kept, then a judge with all that scoring needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from core import projects
+from core.api.loading import restored
+from core.errors import NotFoundError, UsageError
+from core.export.fused_judge import FusedJudge
+from core.export.judge_reading import open_file
+from core.fusion.estimators import restore_estimator
+from core.fusion.stack import StackSettings
+from core.metrics import as_judge, make_metric
+from core.projects.repeval import RepEvalOutcome, RepEvalRequest
+from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
+from core.repeval import Extraction, Method, RepEvalSettings
+from core.settings import Settings
+from core.store.store import Store
+
+N_SOURCES, N_SYSTEMS = 40, 4
+QUICK = StackSettings(method="ridge", resamples=100)
+
+
+@dataclass
+class Shelf:
+    store: Store
+    project: str
+    golden_id: str
+    ids: dict[str, str]
+
+    @property
+    def where(self) -> tuple[Store, str, str, str]:
+        return self.store, self.project, self.golden_id, "a"
+
+    def ids_of(self, *names: str) -> list[str]:
+        return [self.ids[name] for name in names]
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    folder: Path = tmp_path_factory.mktemp("fusion")
+    store = projects.open_store(Settings(home=folder, worker="external", worker_id="w"))
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=N_SOURCES * N_SYSTEMS)
+    items = tuple(Item(f"i{k}", "t", f"s{k // N_SYSTEMS}", f"m{k % N_SYSTEMS}") for k in range(truth.size))
+    labels = tuple(np.clip(np.round(3 + truth), 1, 5).tolist())
+    aspects = {name: AspectLabels(name, Scale(1, 5, 1.0), labels) for name in "ab"}
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, GoldenSet("g", "single", items, aspects))
+
+    def noisy(name: str, spread: float) -> JudgeScores:
+        return JudgeScores(name, "metric", "a", truth + spread * rng.normal(size=truth.size), calls_per_item=1.0)
+
+    judges = [
+        noisy("one", 1.0),
+        noisy("two", 1.2),
+        noisy("three", 1.5),
+        replace(noisy("plain", 1.0), kind="no criteria"),
+        replace(noisy("cheat", 0.0), kind="no criteria", seen=tuple(range(truth.size))),
+        replace(noisy("elsewhere", 1.0), aspect="b"),
+        replace(noisy("few", 1.0), kind="fused", values=np.where(np.arange(truth.size) < 20, truth, np.nan)),
+    ]
+    ids = {one.name: projects.add_judge(store, project, golden_id, one) for one in judges}
+    yield Shelf(store, project, golden_id, ids)
+    store.close()
+
+
+def test_all_fusions_stand_on_the_same_items_as_the_plain_judge_and_store_nothing(shelf: Shelf) -> None:
+    before = len(projects.list_judges(shelf.store, shelf.project))
+    parts, beside = shelf.ids_of("one", "two", "three"), shelf.ids_of("plain", "cheat", "few")
+    table = projects.compare_fusions(*shelf.where, judge_ids=parts, settings=QUICK, beside=beside)
+    assert list(table.fusions) == ["average", "ridge", "nnls"]
+    assert len({fusion.report for fusion in table.fusions.values()}) == 1
+    assert {fusion.fused.n for fusion in table.fusions.values()} == {table.beside["plain"].n}
+    assert set(table.not_beside) == {"cheat", "few"}
+    assert "it scored only" in table.not_beside["few"]
+    ridge = table.fusions["ridge"]
+    assert set(ridge.parts) == {"one", "two", "three"}
+    assert (ridge.fused.value or 0) > max(part.value or 0 for part in ridge.parts.values())
+    single = projects.fuse_judges(*shelf.where, judge_ids=parts, settings=QUICK)
+    assert ridge.fused == single.fused
+    assert ridge.against_best is not None and single.against_best is not None
+    # one Holm correction over the three fusions can only raise a p
+    assert (ridge.against_best.p or 0) >= (single.against_best.p or 0)
+    assert len(projects.list_judges(shelf.store, shelf.project)) == before
+
+
+def test_a_kept_fusion_is_a_judge_that_can_be_restored(shelf: Shelf) -> None:
+    parts = shelf.ids_of("one", "two", "three")
+    judge_id = projects.keep_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name=" Three in one ")
+    kept = projects.get_judge(shelf.store, shelf.project, judge_id)
+    ridge = projects.fuse_judges(*shelf.where, judge_ids=parts, settings=QUICK)
+    assert (kept.name, kept.judge.kind, kept.judge.calls_per_item) == ("Three in one", "fused", 3.0)
+    np.testing.assert_array_equal(kept.judge.values, ridge.judge.values)
+    assert set(kept.judge.seen) == set(ridge.fit)  # evaluated nowhere on what it was fitted on
+    logged = projects.kept_fusion(shelf.store, shelf.project, judge_id)
+    assert [part["name"] for part in logged.parts] == ["one", "two", "three"]
+    matrix = np.array([projects.get_judge(shelf.store, shelf.project, part_id).judge.upward for part_id in parts])
+    np.testing.assert_allclose(restore_estimator(logged.state).score(matrix), kept.judge.values)
+    assert logged.told["fused"]["value"] == pytest.approx(ridge.fused.value)
+    again = projects.keep_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name="Three in one")
+    assert again == judge_id
+    projects.remove_judge(shelf.store, shelf.project, judge_id)
+
+
+def test_what_is_refused(shelf: Shelf) -> None:
+    with pytest.raises(UsageError, match="same golden set and aspect"):
+        projects.compare_fusions(*shelf.where, judge_ids=shelf.ids_of("one", "elsewhere"), settings=QUICK)
+    with pytest.raises(UsageError, match="at least two"):
+        projects.compare_fusions(*shelf.where, judge_ids=shelf.ids_of("one"), settings=QUICK)
+    with pytest.raises(NotFoundError):
+        projects.compare_fusions(*shelf.where, judge_ids=["nobody"], settings=QUICK)
+    with pytest.raises(NotFoundError, match="no fusion"):
+        projects.kept_fusion(shelf.store, shelf.project, shelf.ids["one"])
+
+
+# ── a RepEval score among the parts ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+def test_the_file_of_a_fusion_holds_a_linear_repeval_score_and_asks_for_any_other(
+    tmp_path: Path, golden: GoldenSet, store: Store, settings: Settings, drive: Callable[..., str]
+) -> None:
+    n = int(np.flatnonzero(golden.source_codes < 18)[-1]) + 1  # enough items that RepEval has not seen
+    labels = {"coherence": replace(golden.aspects["coherence"], values=golden.aspects["coherence"].values[:n])}
+    golden = replace(golden, items=golden.items[:n], aspects=labels, ratings=(), metrics={}, given_split=())
+    project = projects.create_project(store, "p").project_id
+    golden_id = projects.add_golden(store, project, golden)
+    metric = make_metric("overlap")
+    overlap = as_judge(metric, metric.score(golden.items), "coherence")
+    overlap_id = projects.add_judge(store, project, golden_id, overlap)
+
+    def fused_with(method: Method) -> str:
+        request = RepEvalRequest(
+            *(project, golden_id, "coherence"),
+            extraction=Extraction(layers=(3, 6), tokens=("mean", "-1")),
+            settings=RepEvalSettings(method=method, resamples=0, random_vectors=0),
+        )
+        run_id = projects.start_repeval(store, settings, request)
+        drive(store, settings, run_id)
+        found = projects.run_view(store, run_id).outcome
+        assert isinstance(found, RepEvalOutcome)
+        parts = [overlap_id, found.judge_id]
+        chosen = StackSettings(method="ridge", resamples=20)
+        where = (store, project, golden_id, "coherence")
+        kept_id = projects.keep_fusion(*where, judge_ids=parts, settings=chosen, name=method)
+        return projects.fused_file(store, project, kept_id)
+
+    text = fused_with("ridge")
+    assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64
+    (tmp_path / "fused.yaml").write_text(text, "utf-8")
+    judge = FusedJudge.of(open_file(tmp_path / "fused.yaml", "fusion").card, lambda card: restored(card, settings))
+    assert [part.needs for part in judge.parts] == [
+        "computed from the target, source",
+        "computed from the target with the embedded encoder; its directions stand in this file",
+    ]
+    (kept,) = (row.judge for row in projects.list_judges(store, project) if row.name == "ridge")
+    np.testing.assert_allclose(judge.score(golden.items, metrics={}).values, kept.values, atol=1e-5, rtol=0)
+    assert judge.missing == {}
+    needs = [part["needs"] for part in yaml.safe_load(fused_with("paper-svm"))["parts"]]
+    assert needs[1].startswith("a column metric_repeval_")
