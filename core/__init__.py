@@ -22,11 +22,7 @@
     core.open_project("Summaries", create=True)           # a kept project: golden sets, durable runs, judges, report
     core.write_report("My project", "coherence", "out/report")   # all that a kept project knows of its judge
 
-The rooms: `api` (the names below), `data` (files → frozen golden sets, splits), `judging` and `providers` (judges and
-the endpoints behind them), `calibration` (AutoCalibrate), `stats` (alignment and its intervals), `export` (judge
-files), `store` and `jobs` (what is kept, durable runs), `report` (results → plots and pages).  `records` holds what
-travels between them, `errors` all that is raised on purpose, `settings` the environment.  This module imports nothing
-heavy; the names below are loaded when first used.
+`core/README.md` says which folder holds what.  This module imports nothing heavy: the names are loaded when first used.
 """
 
 from __future__ import annotations

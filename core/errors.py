@@ -1,31 +1,5 @@
 """Every error Concord raises on purpose, in one tree.
 
-::
-
-    ConcordError                     exit 1   something the user can mend; the message says how
-    ├── UsageError                   exit 2   the command or the request was put wrongly
-    ├── AccessError                           this person's role does not allow it
-    ├── GoldenError                           a golden set cannot be read or used (file, row, column)
-    │   └── AspectError                       the aspect asked for is absent or has no usable labels
-    ├── DownloadError                         a file cannot be fetched from its home
-    ├── ArchiveError                          the file of a project cannot be read, trusted or written
-    ├── CriteriaError                         criteria empty, too long, or of another aspect
-    ├── JudgeError                            a judge or judge file cannot do what was asked
-    │   ├── ConsentError                      nobody has allowed what came with a project to ask this endpoint
-    │   └── ProviderError                     the endpoint behind a judge failed
-    │       ├── AuthError                     401 or 403: the key
-    │       ├── ModelNotFoundError            404: the model or the path
-    │       ├── EndpointDownError             no connection, time-out, 5xx after the retries
-    │       ├── RateLimitError                429 after the retries
-    │       └── BadReplyError                 200, but not the JSON of a completion (a proxy's HTML, say)
-    ├── StoreError                            the store cannot be read or written
-    │   ├── NotFoundError                     no such project, golden set, run or criteria
-    │   ├── ConflictError                     somebody else saved first; carries both texts
-    │   ├── LostConnectionError               the database went away; nothing of what was being done was kept
-    │   └── StoreFullError                    the disk is full; nothing was lost
-    └── JobError                              a run cannot be started, cancelled or resumed
-        └── CancelledRunError                 a person cancelled it
-
 A message tells what happened, where, what was allowed, what came, and what to do.  `JobError` and `StoreError`
 messages never hold SQL or connection URLs; `ProviderError` messages never hold keys or prompt texts.
 """
@@ -116,7 +90,7 @@ class ProviderError(JudgeError):
 
 
 class AuthError(ProviderError):
-    """401 or 403."""
+    """401 or 403: the key."""
 
 
 class ModelNotFoundError(ProviderError):
@@ -132,7 +106,7 @@ class RateLimitError(ProviderError):
 
 
 class BadReplyError(ProviderError):
-    """Status 200, but the body is not a completion."""
+    """Status 200, but the body is not the JSON of a completion (a proxy's HTML, say)."""
 
 
 class StoreError(ConcordError):
@@ -140,7 +114,7 @@ class StoreError(ConcordError):
 
 
 class NotFoundError(StoreError):
-    """No project, golden set, run or criteria under that id."""
+    """No such project, golden set, run or criteria."""
 
 
 class ConflictError(StoreError):

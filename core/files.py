@@ -15,6 +15,7 @@ from core.errors import ConcordError, UsageError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """What the system says when a disk, or a person's share of it, is full."""
+_LONGEST_TEXT = 1_000_000
 
 
 @contextmanager
@@ -53,10 +54,28 @@ def saving(path: Path, refused: type[ConcordError] = UsageError) -> Iterator[Pat
         raise refused(f"{path}: cannot be written ({error.strerror or error}). Choose another place.") from error
 
 
+def small_text(path: Path, option: str) -> str:
+    """The text of a small file that `option` names.  UsageError for one that cannot be read, or is none of words."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LONGEST_TEXT + 1)
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option}: {path} cannot be read as text ({error}).") from error
+    if len(data) > _LONGEST_TEXT:
+        raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, as no such text is.")
+    return text
+
+
 def write_text(path: Path, text: str) -> None:
     """Write `text` as UTF-8, whole or not at all.  UsageError or ConcordError as `saving`."""
     with saving(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path: Path, body: Mapping[str, Any], indent: int = 1) -> None:
+    """Write `body` as readable JSON; NaN would raise, since files hold null for what is undefined."""
+    write_text(path, json.dumps(body, ensure_ascii=False, indent=indent, allow_nan=False) + "\n")
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -98,7 +98,7 @@ def capability_named(raw: str, where: str) -> str:
 
     UsageError, naming `where` it was said, for a word that is none.
     """
-    words = [word.strip().lower() for word in raw.split(",") if word.strip()]
+    words = _listed(raw.lower())
     for word in words:
         if word not in CAPABILITIES:
             raise UsageError(f"{where} must be one of {', '.join(CAPABILITIES)}, not {word!r}.")
@@ -124,17 +124,17 @@ def _roles(file: str | None) -> Mapping[str, Role]:
         return {}
     path = Path(file).expanduser()
     try:
-        found = json.loads(path.read_text("utf-8"))
+        roles = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"CONCORD_ROLES: {path} cannot be read as JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(roles, dict):
         raise UsageError(f'CONCORD_ROLES: {path} must hold an object such as {{"ann@example.org": "reviewer"}}.')
-    for subject, role in found.items():
+    for subject, role in roles.items():
         if role not in ROLES:
             raise UsageError(
                 f"CONCORD_ROLES: {path} gives {subject!r} the role {role!r}; it is one of {', '.join(ROLES)}."
             )
-    return {subject.strip().lower(): role for subject, role in found.items()}
+    return {subject.strip().lower(): role for subject, role in roles.items()}
 
 
 def _switch(env: Mapping[str, str], name: str) -> bool:

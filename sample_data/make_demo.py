@@ -20,10 +20,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "sample_data" / "demo_project.zip")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
-    from core.projects.views.demo import DEMO_PROJECT
-
     from core import projects
     from core.demo.build import build_demo
+    from core.kept import DEMO_PROJECT
     from core.settings import Settings
 
     with tempfile.TemporaryDirectory(prefix="concord-demo-") as folder:

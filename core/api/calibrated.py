@@ -8,7 +8,8 @@ holds the golden set and the way back to the judge.
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -63,11 +64,11 @@ class CalibratedRun(Calibration):
         The verdicts are those of the run, with reasons where the judge gives any (a remote one reads its replies).
         UsageError for a place that cannot be written.
         """
-        with self.asked() as judge:
+        with self.reopened() as judge:
             verdicts = final_verdicts(self, self.golden, judge)
         return write_run(Path(folder), self, verdicts, self.seconds, **known_of(self.golden, self))
 
-    def asked(self) -> AbstractContextManager[Judge]:
+    def reopened(self) -> AbstractContextManager[Judge]:
         """The judge that was calibrated, ready to be asked; closed again unless it is the caller's own."""
         return closing(self._made_again()) if self.own_judge is None else nullcontext(self.own_judge)
 
@@ -95,17 +96,12 @@ def calibrate(
     """
     started = time.perf_counter()
     chosen = replace(settings or CalibrationSettings(), **choices)
-    task = task_of(golden, aspect, definition)
-    split = split_for(golden, aspect, chosen)
-    made = make_judge(judge, Settings.from_environment(), replies, gate=NAMED) if isinstance(judge, str) else judge
-    try:
-        ready = made.prepare(task, [golden.items[p] for p in split.calibration])
+    task, split = task_of(golden, aspect, definition), split_for(golden, aspect, chosen)
+    with _opened(judge, replies) as opened:
+        ready = opened.prepare(task, [golden.items[p] for p in split.calibration])
         result = calibration(AskedJudge(ready, golden, task, progress), split, chosen, judge_state=judge_state(ready))
-    finally:
-        if isinstance(judge, str):
-            made.close()
     return CalibratedRun(
-        **{one.name: getattr(result, one.name) for one in fields(result)},
+        **{part.name: getattr(result, part.name) for part in fields(result)},
         golden=golden,
         seconds=time.perf_counter() - started,
         own_judge=None if isinstance(judge, str) else ready,
@@ -123,13 +119,19 @@ def estimate(
 ) -> Estimate:
     """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
     chosen = settings or CalibrationSettings()
-    made = make_judge(judge, Settings.from_environment(), gate=NAMED) if isinstance(judge, str) else judge
-    try:
+    with _opened(judge) as opened:
         task = task_of(golden, aspect, definition)
-        return estimate_of(golden, task, split_for(golden, aspect, chosen), chosen, made)
-    finally:
-        if isinstance(judge, str):
-            made.close()
+        return estimate_of(golden, task, split_for(golden, aspect, chosen), chosen, opened)
+
+
+@contextmanager
+def _opened(judge: str | Judge, replies: ReplyStore | None = None) -> Iterator[Judge]:
+    """The judge that a SPEC names, closed in the end, or the caller's own."""
+    if isinstance(judge, str):
+        with closing(make_judge(judge, Settings.from_environment(), replies, gate=NAMED)) as opened:
+            yield opened
+    else:
+        yield judge
 
 
 def ablate(calibrated: CalibratedRun, *, with_steps: bool = True, progress: Progress = SILENT) -> Ablation:
@@ -138,5 +140,5 @@ def ablate(calibrated: CalibratedRun, *, with_steps: bool = True, progress: Prog
     Beside the final judge stand the one without criteria, without refinement, with its single best criteria and
     (`with_steps`, language models only) with evaluation steps switched.  Only what the run does not hold is asked for.
     """
-    with calibrated.asked() as judge:
+    with calibrated.reopened() as judge:
         return ablation_of(calibrated, calibrated.golden, judge, with_steps=with_steps, progress=progress)

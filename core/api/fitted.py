@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,7 +12,7 @@ from typing import Any
 from core.comparison import usual_level
 from core.data.task import task_of
 from core.errors import UsageError
-from core.files import json_lines, write_text
+from core.files import json_lines, write_json, write_text
 from core.metrics import Metric, fitted_repeval
 from core.records import GoldenSet, Item, Level, Scored, Statistic
 from core.repeval import (
@@ -35,11 +34,6 @@ from core.verdicts import Verdicts
 
 __all__ = ["FittedRepEval", "fit_repeval"]
 
-NO_DIRECTIONS = (
-    "{method} compares texts in pairs and leaves no direction that could rate another text. Its scores of the golden "
-    "set are in result.scores; fit with ridge or mean-difference to rate other items."
-)
-
 
 @dataclass(frozen=True)
 class FittedRepEval:
@@ -53,7 +47,11 @@ class FittedRepEval:
     def _rater(self) -> Metric:
         scorer = scorer_of(self.golden, self.states, self.result)
         if scorer is None:
-            raise UsageError(NO_DIRECTIONS.format(method=self.result.method))
+            raise UsageError(
+                f"{self.result.method} compares texts in pairs and leaves no direction that could rate another text. "
+                "Its scores of the golden set are in result.scores; fit with ridge or mean-difference to rate other "
+                "items."
+            )
         return fitted_repeval("repeval", scorer.as_json())
 
     def score(self, items: Sequence[Item]) -> Verdicts:
@@ -66,11 +64,9 @@ class FittedRepEval:
         if not items:
             return Verdicts()
         scores = self._rater.score(items)
-        unscored = {unread.item_id: unread for unread in scores.unscored}
-        return Verdicts(
-            unscored[item.item_id] if item.item_id in unscored else Scored(item.item_id, value)
-            for item, value in zip(items, scores.values.tolist(), strict=True)
-        )
+        unscored = {verdict.item_id: verdict for verdict in scores.unscored}
+        values = zip((item.item_id for item in items), scores.values.tolist(), strict=True)
+        return Verdicts(unscored.get(item_id) or Scored(item_id, value) for item_id, value in values)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
         """What `repeval --json` prints; `out` is the folder it was written to."""
@@ -86,7 +82,7 @@ class FittedRepEval:
         )
         write_text(out / "heatmap.html", heat_page(self.result))
         write_text(out / "scores.jsonl", json_lines(rows))
-        write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        write_json(out / "summary.json", body)
         return body
 
 
@@ -123,8 +119,8 @@ def fit_repeval(
     ModelNotFoundError and JudgeError about the model.
     """
     task_of(golden, aspect)
-    level_used = level or usual_level(golden, aspect)
-    how = RepEvalSettings(method=method, statistic=statistic, level=level_used, seed=seed, resamples=bootstrap)
+    level = level or usual_level(golden, aspect)
+    how = RepEvalSettings(method=method, statistic=statistic, level=level, seed=seed, resamples=bootstrap)
     rule = replace(how.pair_rule, within_source=within_sources, good=good, bad=bad)
     how = replace(how, pairs=rule if pairs is None else replace(rule, n=pairs))
     extraction = Extraction(template, aspect, texts, tuple(tokens), max_tokens=max_tokens)
@@ -146,8 +142,7 @@ def heat_page(result: RepEvalResult) -> str:
     used = tuple((cell.layer, cell.token) for cell in result.members[1:])
     heat = Heat(result.layers, result.tokens, result.cells, (result.chosen.layer, result.chosen.token), used)
     figures = [heat_figure(heat, measure=measure), layers_figure(heat, measure=measure)]
-    if result.random is not None:
-        baseline = result.random
+    if baseline := result.random:
         figures.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure))
     shown = [
         figure.to_html(full_html=False, include_plotlyjs=place == 0, config={"displaylogo": False})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from core.export import verdict_lines
 from core.export.fused_file import fused_card
 from core.export.fused_judge import FusedJudge
 from core.export.judge_writing import yaml_text
-from core.files import write_text
+from core.files import write_json, write_text
 from core.fusion.by_model import ModelRatings, rate_by_model
 from core.fusion.plan import measured_plan, read_plan
 from core.fusion.stack import Agreement, Fusion, FusionSplit, StackSettings
@@ -40,26 +39,19 @@ __all__ = ["MODEL_WRITES", "FusedByModel", "FusedRun", "fuse"]
 MODEL_WRITES = "model"
 """In the place of a plan's text: the model writes it."""
 
-NO_JUDGE = "--method llm needs --judge (judge= in Python), and no other method takes one."
-NO_SCORE = (
-    "A fusion by a language model rates the held-out items of its own golden set (they are in verdicts). To rate other "
-    "items, fuse with ridge, nnls or average."
-)
-ALSO = "--also (also= in Python) is for the method llm, which rates several aspects in one call."
-
 
 @dataclass(frozen=True)
 class FusedRun:
     """A fusion with weights beside its parts (`fusion`), and what they were gathered from."""
 
-    given: FusionInput = field(repr=False)
+    inputs: FusionInput = field(repr=False)
     gathered: Gathered = field(repr=False)
     fusion: Fusion
 
     @cached_property
     def judge(self) -> FusedJudge:
         """The fused judge, made at the first use: it scores as `core.load_judge` does with the saved `fused.yaml`."""
-        here, replies = self.given.settings, self.given.replies
+        here, replies = self.inputs.settings, self.inputs.replies
         return FusedJudge.of(self._card(), lambda card: restored(card, here, replies, "fusion"), where="fusion")
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
@@ -71,25 +63,23 @@ class FusedRun:
 
     def as_json(self, out: str = "") -> dict[str, Any]:
         """What `fuse --json` prints; `out` is the folder it was written to."""
-        body = {"aspect": self.given.aspect} | self.fusion.as_json()
+        body = {"aspect": self.inputs.aspect} | self.fusion.as_json()
         body["left_out"] = {**self.gathered.left_out, **body["left_out"]}
         return body | {"out": out}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `fused.yaml`, `verdicts.jsonl` and `summary.json` into `folder`; return the last."""
         out, body, judge = Path(folder), self.as_json(str(folder)), self.fusion.judge
-        unscored = {lost.item_id: lost for lost in judge.unscored}
-        verdicts = [
-            unscored[item_id] if item_id in unscored else Scored(item_id, float(value))
-            for item_id, value in zip(self.given.golden.item_ids, judge.values, strict=True)
-        ]
+        unscored = {verdict.item_id: verdict for verdict in judge.unscored}
+        values = zip(self.inputs.golden.item_ids, judge.values.tolist(), strict=True)
+        verdicts = [unscored.get(item_id) or Scored(item_id, value) for item_id, value in values]
         write_text(out / "fused.yaml", yaml_text(self._card()))
         write_text(out / "verdicts.jsonl", "".join(verdict_lines(verdicts)))
-        _write_summary(out, body)
+        write_json(out / "summary.json", body)
         return body
 
     def _card(self) -> dict[str, Any]:
-        body, golden, aspect, split = self.as_json(), self.given.golden, self.given.aspect, self.given.split
+        body, golden, aspect, split = self.as_json(), self.inputs.golden, self.inputs.aspect, self.inputs.split
         return fused_card(
             golden,
             aspect,
@@ -109,7 +99,7 @@ class FusedByModel:
     items to fit on.
     """
 
-    given: FusionInput = field(repr=False)
+    inputs: FusionInput = field(repr=False)
     gathered: Gathered = field(repr=False)
     split: FusionSplit = field(repr=False)
     spec: str
@@ -122,7 +112,10 @@ class FusedByModel:
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """UsageError always: a plan is fitted to no numbers, and the parts of other items were never computed."""
-        raise UsageError(NO_SCORE)
+        raise UsageError(
+            "A fusion by a language model rates the held-out items of its own golden set (they are in verdicts). To "
+            "rate other items, fuse with ridge, nnls or average."
+        )
 
     @property
     def verdicts(self) -> Mapping[str, Sequence[Verdict]]:
@@ -131,7 +124,7 @@ class FusedByModel:
 
     def as_json(self, out: str = "") -> dict[str, Any]:
         """What `fuse --json` prints; `out` is the folder it was written to."""
-        plan, usage, aspect = self.ratings.plan, self.ratings.usage, self.given.aspect
+        plan, usage, aspect = self.ratings.plan, self.ratings.usage, self.inputs.aspect
         return {
             "aspect": aspect,
             "method": "llm",
@@ -161,8 +154,8 @@ class FusedByModel:
         """Write `plan.txt`, `summary.json` and a file of verdicts an aspect into `folder`; return the summary."""
         out, body = Path(folder), self.as_json(str(folder))
         write_text(out / "plan.txt", self.ratings.plan.text + "\n")
-        _write_verdicts(out, self.given.aspect, self.verdicts)
-        _write_summary(out, body)
+        _write_verdicts(out, self.inputs.aspect, self.verdicts)
+        write_json(out / "summary.json", body)
         return body
 
 
@@ -195,37 +188,38 @@ def fuse(
     ones, AspectError for labels that cannot rank anything.
     """
     if (method == "llm") != bool(judge):
-        raise UsageError(NO_JUDGE)
+        raise UsageError("--method llm needs --judge (judge= in Python), and no other method takes one.")
     if also and method != "llm":
-        raise UsageError(ALSO)
-    at = level or usual_level(golden, aspect) if aspect in golden.aspects else "dataset"
+        raise UsageError("--also (also= in Python) is for the method llm, which rates several aspects in one call.")
+    task_of(golden, aspect)
+    level = level or usual_level(golden, aspect)
     chosen = CalibrationSettings(
-        statistic=statistic, level=at, split=split, calibration_share=calibration_share, seed=seed
+        statistic=statistic, level=level, split=split, calibration_share=calibration_share, seed=seed
     )
-    given = FusionInput.of(golden, aspect, chosen, Settings.from_environment(), replies)
-    gathered = gather(given, parts, on_part)
-    how = StackSettings(statistic=statistic, level=at, seed=seed, resamples=bootstrap)
+    inputs = FusionInput(golden, aspect, chosen, Settings.from_environment(), replies)
+    gathered = gather(inputs, parts, on_part)
+    how = StackSettings(statistic=statistic, level=level, seed=seed, resamples=bootstrap)
     fused: FusedRun | FusedByModel
     if method == "llm":
-        fused = _by_model(given, gathered, how, spec=judge, plan=plan, also=also)
+        fused = _by_model(inputs, gathered, how, spec=judge, plan=plan, also=also)
     else:
         how = replace(how, method=method)
-        fused = FusedRun(given, gathered, fuse_parts(golden, aspect, gathered.parts, how, gathered.split(given)))
+        fused = FusedRun(inputs, gathered, fuse_parts(golden, aspect, gathered.parts, how, gathered.split(inputs)))
     if out is not None:
         fused.save(out)
     return fused
 
 
 def _by_model(
-    given: FusionInput, gathered: Gathered, how: StackSettings, *, spec: str, plan: str, also: Sequence[str]
+    inputs: FusionInput, gathered: Gathered, how: StackSettings, *, spec: str, plan: str, also: Sequence[str]
 ) -> FusedByModel:
     """Fuse with the model `spec`, on the held-out items alone; each call rates the aspect and those in `also`."""
     if not gathered.parts:
         raise UsageError(f"No part is usable: {'; '.join(gathered.left_out.values())}")
-    golden, parts, split = given.golden, gathered.parts, gathered.split(given)
-    aspects = tuple(dict.fromkeys((given.aspect, *also)))
+    golden, parts, split = inputs.golden, gathered.parts, gathered.split(inputs)
+    aspects = tuple(dict.fromkeys((inputs.aspect, *also)))
     tasks = [task_of(golden, aspect) for aspect in aspects]
-    model = language_model(spec, given.settings, given.replies, gate=NAMED)
+    model = language_model(spec, inputs.settings, inputs.replies, gate=NAMED)
     try:
         if plan:
             written = None if plan == MODEL_WRITES else read_plan(plan, aspects, [part.name for part in parts])
@@ -235,8 +229,8 @@ def _by_model(
         ratings = rate_by_model(model, golden.items, tasks, parts, split.report.tolist(), plan=written)
     finally:
         model.close()
-    n, agreement = len(golden.items), Agreement(golden, given.aspect, how)
-    matrix = np.vstack([ratings.values(given.aspect, n), *(part.upward for part in parts)])
+    n, agreement = len(golden.items), Agreement(golden, inputs.aspect, how)
+    matrix = np.vstack([ratings.values(inputs.aspect, n), *(part.upward for part in parts)])
     on_fit = [-2.0 if a.value is None else a.value for a in agreement.align(matrix[1:], split.fit)]
     on_report, best = agreement.align(matrix, split.report), int(np.argmax(on_fit))
     others = {
@@ -244,12 +238,12 @@ def _by_model(
         for name in aspects[1:]
     }
     return FusedByModel(
-        given,
+        inputs,
         gathered,
         split,
         spec,
         ratings,
-        fused={given.aspect: on_report[0], **others},
+        fused={inputs.aspect: on_report[0], **others},
         parts={part.name: alignment for part, alignment in zip(parts, on_report[1:], strict=True)},
         best_part=parts[best].name,
         against_best=agreement.difference(matrix[0], matrix[best + 1], split.report),
@@ -266,7 +260,3 @@ def _write_verdicts(out: Path, aspect: str, verdicts: Mapping[str, Sequence[Verd
         taken.add(slug)
         file = "verdicts.jsonl" if name == aspect else f"verdicts-{slug}.jsonl"
         write_text(out / file, "".join(verdict_lines(rows)))
-
-
-def _write_summary(out: Path, body: Mapping[str, Any]) -> None:
-    write_text(out / "summary.json", json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False) + "\n")

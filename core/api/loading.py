@@ -8,7 +8,7 @@ with the URL in hand that will be asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +64,13 @@ def load_judge(
     said = (EDITED,) if file.edited else ()
     if fused:
         return FusedJudge.of(
-            file.card, lambda card: _of_card(card, settings, replies, str(path)), where=str(path), marks=said
+            file.card, lambda card: restored(card, settings, replies, str(path)), where=str(path), marks=said
         )
     if judge is None:
-        return _of_card(file.card, settings, replies, str(path), said=said)
-    made = _made(judge, file.card, settings, replies)
-    return CalibratedJudge.of(file.card, made, where=str(path), marks=(*said, *_differences(file.card, made)))
+        return restored(file.card, settings, replies, str(path), marks=said)
+    if isinstance(judge, str):
+        judge = _named(judge, file.card["judge"], settings, replies)
+    return CalibratedJudge.of(file.card, judge, where=str(path), marks=(*said, *_differences(file.card, judge)))
 
 
 def restored(
@@ -78,28 +79,17 @@ def restored(
     replies: ReplyStore | None = None,
     where: str = "judge file",
     *,
+    marks: Sequence[str] = (),
     gate: Gate = CAREFUL,
 ) -> CalibratedJudge:
     """The calibrated judge of a checked card; the key stays here unless `gate` lets it go to its endpoint."""
-    return _of_card(card, settings, replies, where, gate=gate)
-
-
-def _of_card(
-    card: Mapping[str, Any],
-    settings: Settings,
-    replies: ReplyStore | None,
-    where: str,
-    *,
-    said: tuple[str, ...] = (),
-    gate: Gate = CAREFUL,
-) -> CalibratedJudge:
     state = card["judge"]
     try:
-        made = restore_judge(state, settings, replies, gate=gate)
+        judge = restore_judge(state, settings, replies, gate=gate)
         hint = NO_KEY.format(spec=state["spec"]) if _key_stays(state["spec"], settings, gate) else ""
     except UsageError as error:
         raise JudgeError(f"{where}: judge: {error}") from error
-    return CalibratedJudge.of(card, made, where=where, marks=(*said, *_differences(card, made)), hint=hint)
+    return CalibratedJudge.of(card, judge, where=where, marks=(*marks, *_differences(card, judge)), hint=hint)
 
 
 def _key_stays(spec: str, settings: Settings, gate: Gate) -> bool:
@@ -113,14 +103,12 @@ def _key_stays(spec: str, settings: Settings, gate: Gate) -> bool:
         return False
 
 
-def _made(judge: str | Judge, card: Mapping[str, Any], settings: Settings, replies: ReplyStore | None) -> Judge:
-    """The caller's judge, asked as the file says where it is asked in words."""
-    if not isinstance(judge, str):
-        return judge
-    if judge.strip() == card["judge"]["spec"]:
-        return restore_judge(card["judge"], settings, replies, gate=NAMED)
-    sampling = card["judge"].get("sampling")
-    return make_judge(judge, settings, replies, sampling=None if sampling is None else Sampling(**sampling), gate=NAMED)
+def _named(spec: str, state: Mapping[str, Any], settings: Settings, replies: ReplyStore | None) -> Judge:
+    """The judge that the caller names, asked as the file says."""
+    if spec.strip() == state["spec"]:
+        return restore_judge(state, settings, replies, gate=NAMED)
+    sampling = state.get("sampling")
+    return make_judge(spec, settings, replies, sampling=None if sampling is None else Sampling(**sampling), gate=NAMED)
 
 
 def _differences(card: Mapping[str, Any], judge: Judge) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,13 +60,12 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
 
     The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
     """
-    told, aspect = calibration.held_out, calibration.task.aspect
+    held_out, aspect = calibration.held_out, calibration.task.aspect
     known = Known(needs=needs_of(golden), warnings=label_warnings(golden, aspect))
-    try:
-        found = ceiling(golden, aspect, statistic=told.statistic, level=told.level)
-    except AspectError:
-        return known
-    return known | Known(ceiling=found.leave_one_out.alignment)
+    with suppress(AspectError):
+        people = ceiling(golden, aspect, statistic=held_out.statistic, level=held_out.level)
+        known["ceiling"] = people.leave_one_out.alignment
+    return known
 
 
 def align(
@@ -88,12 +88,6 @@ def align(
     match = _match(golden, verdicts, aspect)
     measure = Measure(statistic, level or match.items.usual_level)
     return aligned(match.scores, match.items, measure, resamples=bootstrap, seed=seed)
-
-
-def unknown_items(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> int:
-    """How many item ids of `verdicts` the golden set does not have; `align` and `compare` leave them out."""
-    known = frozenset(golden.item_ids)
-    return sum(item_id not in known for item_id in in_records(verdicts, task_of(golden, aspect)).by_id)
 
 
 def align_all(
@@ -139,9 +133,9 @@ def compare(
         )
     items = LabelledItems.of(golden, aspect, positions)
     measure = Measure(statistic, level or items.usual_level)
-    scores = a.at(positions), b.at(positions)
-    difference = paired_difference(*scores, items, measure, resamples=bootstrap, seed=seed)
-    return Comparison(difference, williams_test(*scores, items))
+    of_a, of_b = (side.scores[np.searchsorted(side.items.positions, positions)] for side in (a, b))
+    difference = paired_difference(of_a, of_b, items, measure, resamples=bootstrap, seed=seed)
+    return Comparison(difference, williams_test(of_a, of_b, items))
 
 
 def ceiling(
@@ -231,10 +225,6 @@ class _Match:
     def scored(self) -> IntArray:
         """Positions in the golden set that have both a label and a score, ascending."""
         return self.items.positions[~np.isnan(self.scores)]
-
-    def at(self, positions: IntArray) -> FloatArray:
-        """Scores at `positions`, which must be among this match's."""
-        return self.scores[np.searchsorted(self.items.positions, positions)]
 
 
 def _match(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str, name: str = "") -> _Match:

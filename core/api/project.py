@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,16 @@ class Project:
         return projects.load_golden_set(self.store, self._golden_id(name))
 
     def _golden_id(self, name: str) -> str:
-        return _golden_named(self.goldens, name)
+        goldens = self.goldens
+        matching = [golden.golden_id for golden in goldens if name in (golden.golden_id, golden.name)]
+        if not matching:
+            there = ", ".join(repr(golden.name) for golden in goldens[:10]) or "none"
+            raise NotFoundError(f"There is no golden set {name[:80]!r} in the project; there is {there}.")
+        if len(matching) > 1:
+            raise UsageError(
+                f"{len(matching)} golden sets are called {name[:80]!r}. Name one by its id: {', '.join(matching)}."
+            )
+        return matching[0]
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -165,12 +175,12 @@ def open_project(name_or_id: str, home: Path | str | None = None, *, create: boo
         settings = replace(settings, home=Path(home).expanduser().absolute(), database_url="")
     store = projects.open_store(settings)
     try:
-        found = projects.find_project(store, name_or_id)
+        project = projects.find_project(store, name_or_id)
     except NotFoundError:
         if not create:
             raise
-        found = projects.create_project(store, name_or_id)
-    return Project(store, settings, found.project_id)
+        project = projects.create_project(store, name_or_id)
+    return Project(store, settings, project.project_id)
 
 
 @dataclass(frozen=True)
@@ -191,9 +201,8 @@ def write_report(project: str, aspect: str, out: str | Path, *, golden: str = ""
     a calibration ("": the newest finished one).  NotFoundError for unknown names, UsageError for a name that several
     have, JobError while no calibration of that aspect has come to a result; nothing is written then.
     """
-    store, folder = projects.open_store(Settings.from_environment()), Path(out)
-    kept = projects.find_project(store, project)
-    report = projects.report(store, kept.project_id, _golden_id(store, kept, golden, aspect), aspect, run or None)
+    opened, folder = open_project(project), Path(out)
+    report = opened.report(golden or _reportable(opened, aspect), aspect, run or None)
     written = WrittenReport(report, folder / "report.html", folder / "report.md", folder / "figures.csv")
     page = html_page(report)
     write_text(written.html, page)
@@ -202,24 +211,10 @@ def write_report(project: str, aspect: str, out: str | Path, *, golden: str = ""
     return written
 
 
-def _golden_id(store: Store, project: ProjectSummary, wanted: str, aspect: str) -> str:
-    """The golden set of that id or name; without one the newest that has a finished calibration of the aspect."""
-    listed = projects.list_goldens(store, project.project_id)
-    if not listed:
-        raise NotFoundError(f"The project {project.name!r} has no golden set, so there is nothing to report.")
-    if not wanted:
-        ready = (one for one in listed if projects.calibrations_of(store, project.project_id, one.golden_id, aspect))
-        return next(ready, listed[0]).golden_id
-    return _golden_named(listed, wanted)
-
-
-def _golden_named(goldens: Sequence[GoldenSummary], wanted: str) -> str:
-    matching = [golden.golden_id for golden in goldens if wanted in (golden.golden_id, golden.name)]
-    if not matching:
-        known = ", ".join(repr(golden.name) for golden in goldens[:10]) or "none"
-        raise NotFoundError(f"There is no golden set {wanted[:80]!r} in the project; there is {known}.")
-    if len(matching) > 1:
-        raise UsageError(
-            f"{len(matching)} golden sets are called {wanted[:80]!r}. Name one by its id: {', '.join(matching)}."
-        )
-    return matching[0]
+def _reportable(project: Project, aspect: str) -> str:
+    """The newest golden set that has a finished calibration of the aspect, or else the newest."""
+    goldens = project.goldens
+    if not goldens:
+        raise NotFoundError(f"The project {project.summary.name!r} has no golden set, so there is nothing to report.")
+    calibrations = partial(projects.calibrations_of, project.store, project.project_id, aspect=aspect)
+    return next((golden for golden in goldens if calibrations(golden_id=golden.golden_id)), goldens[0]).golden_id

@@ -15,9 +15,9 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from core.cli import adapt, calibrate, data, demo, fuse, measure, repeval, report, score, styles, transfer
+from core.cli import data, judge_files, judges_made, kept_projects, measure, styles
 from core.cli.options import JsonFlag
-from core.cli.words import tell
+from core.cli.output import tell
 from core.errors import ConcordError, UsageError
 from core.private import make_private, secure_home
 from core.settings import Settings, capability_named, home_of
@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 
 
-for group in (data, calibrate, score, measure, styles, fuse, repeval, adapt, demo, transfer, report):
+for group in (data, judges_made, judge_files, measure, styles, kept_projects):
     app.add_typer(group.commands)
 
 
@@ -44,17 +44,17 @@ def worker(
     from core.jobs.worker import run_worker
 
     settings = Settings.from_environment()
-    asked = capability_named(capability, "--capability")
-    run_worker(replace(settings, capability=asked or settings.capability))
-    tell({"stopped": True}, as_json, lambda _: ["worker stopped"])
+    own = capability_named(capability, "--capability")
+    run_worker(replace(settings, capability=own or settings.capability))
+    tell({"stopped": True}, ["worker stopped"], as_json)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code; errors become one line or one JSON object."""
-    given = sys.argv[1:] if arguments is None else arguments
-    as_json = "--json" in given
+    arguments = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in arguments
     try:
-        outcome = app(args=given, standalone_mode=False, prog_name="python -m core")
+        outcome = app(args=arguments, standalone_mode=False, prog_name="python -m core")
     except ConcordError as error:
         return _fail(error.kind, str(error), error.exit_code, as_json)
     except TyperException as error:  # the parser's own: a missing option, an unknown command

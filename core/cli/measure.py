@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,7 +21,7 @@ from core.cli.options import (
     chosen_level,
     read_scale,
 )
-from core.cli.words import in_words, number, probability, tell
+from core.cli.output import alignment_words, because, interval_words, notes, number, probability, tell
 
 if TYPE_CHECKING:
     from core.records import GoldenSet
@@ -48,23 +49,19 @@ def align(
 ) -> None:
     """Alignment of verdicts with people."""
     from core.api.measures import align as measure
-    from core.api.measures import align_all, unknown_items
+    from core.api.measures import align_all
     from core.data import load_golden
-    from core.data.task import task_of
-    from core.export.verdicts import read_verdicts
 
     loaded = load_golden(golden)
-    read = read_verdicts(verdicts, task_of(loaded, aspect).scale, aspect)
-    body = {"n_unknown": unknown_items(loaded, read, aspect)}
-    left_out = _words_of_unknown(body["n_unknown"], len(read))
+    table, unknown = _read(loaded, verdicts, aspect)
+    body, lines = {"n_unknown": unknown}, _unknown_words(unknown, len(table))
     if everything:
-        table = align_all(loaded, read, aspect, bootstrap=bootstrap, seed=seed)
-        tell(table.as_json() | body, as_json, lambda _: [*_words_of_table(table), *left_out])
+        report = align_all(loaded, table, aspect, bootstrap=bootstrap, seed=seed)
+        tell(report.as_json() | body, [*_table_words(report), *lines], as_json)
         return
-    found = measure(
-        loaded, read, aspect, statistic=statistic, level=chosen_level(level), bootstrap=bootstrap, seed=seed
-    )
-    tell(found.as_json() | body, as_json, lambda _: [in_words(found), *left_out])
+    at = chosen_level(level)
+    alignment = measure(loaded, table, aspect, statistic=statistic, level=at, bootstrap=bootstrap, seed=seed)
+    tell(alignment.as_json() | body, [alignment_words(alignment), *lines], as_json)
 
 
 @commands.command("read-ratings")
@@ -84,7 +81,7 @@ def read_ratings(
     from core.export import read_replies_file
 
     body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect, letters=letters)
-    tell(body, as_json, _words_of_readings)
+    tell(body, _reading_words(body), as_json)
 
 
 @commands.command()
@@ -104,7 +101,7 @@ def compare(
     from core.api.measures import compare as measure
     from core.data import load_golden
 
-    found = measure(
+    comparison = measure(
         load_golden(golden),
         verdicts_a,
         verdicts_b,
@@ -114,7 +111,7 @@ def compare(
         bootstrap=bootstrap,
         seed=seed,
     )
-    tell(found.as_json(), as_json, lambda _: _words_of_comparison(found))
+    tell(comparison.as_json(), _comparison_words(comparison), as_json)
 
 
 @commands.command()
@@ -143,135 +140,98 @@ def ceiling(
     as_json: JsonFlag = False,
 ) -> None:
     """How well people agree with each other: the height a judge can be expected to reach; and a judge beside them."""
+    from core.api.measures import annotator_test, beside_people
     from core.api.measures import ceiling as measure
     from core.data import load_golden
-    from core.data.task import task_of
-    from core.export.verdicts import read_verdicts
-
-    loaded, at = load_golden(golden), chosen_level(level)
-    found = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
-    if verdicts is None:
-        tell(found.as_json(), as_json, lambda _: _words_of_ceiling(found))
-        return
-    read = read_verdicts(verdicts, task_of(loaded, aspect).scale, aspect)
-    judge = _beside(loaded, read, found, _Tested(raters_are, standardise=standardise, nominal=nominal))
-    tell(found.as_json() | {"judge": judge.body}, as_json, lambda _: [*_words_of_ceiling(found), *judge.words])
-
-
-@dataclass(frozen=True, slots=True)
-class _Tested:
-    """How the annotator test is made."""
-
-    raters_are: str
-    standardise: bool
-    nominal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """A judge beside the people, as JSON and in lines."""
-
-    body: dict[str, Any]
-    words: list[str]
-
-
-def _beside(golden: GoldenSet, verdicts: Verdicts, found: Ceiling, chosen: _Tested) -> _Beside:
-    """The paired difference at the ceiling's statistic and level, and both forms of the annotator test."""
-    from core.api.measures import annotator_test, beside_people, unknown_items
     from core.stats import EPSILONS, annotator_test_words, beside_people_words
 
-    axis, panel = found.leave_one_out.alignment, found.panel or None
-    paired = beside_people(golden, verdicts, found.aspect, statistic=axis.statistic, level=axis.level, panel=panel)
-    papers, ours = (
-        annotator_test(
-            golden,
-            verdicts,
-            found.aspect,
-            epsilon=EPSILONS[chosen.raters_are],
-            nominal=chosen.nominal,
-            standardise=chosen.standardise,
-            clustered=clustered,
-            panel=panel,
-        )
-        for clustered in (False, True)
-    )
-    unknown = unknown_items(golden, verdicts, found.aspect)
-    body = {
-        "beside_people": paired.as_json(),
-        "annotator_test": papers.as_json(),
-        "annotator_test_by_source": ours.as_json(),
-        "n_unknown": unknown,
-    }
-    return _Beside(
-        body,
-        [
+    loaded, at = load_golden(golden), chosen_level(level)
+    people = measure(loaded, aspect, statistic=statistic, level=at, panel=panel, bootstrap=bootstrap, seed=seed)
+    body, lines = people.as_json(), _ceiling_words(people)
+    if verdicts is not None:
+        table, unknown = _read(loaded, verdicts, aspect)
+        axis, panel = people.leave_one_out.alignment, people.panel or None
+        paired = beside_people(loaded, table, aspect, statistic=axis.statistic, level=axis.level, panel=panel)
+        test = partial(annotator_test, epsilon=EPSILONS[raters_are], nominal=nominal, standardise=standardise)
+        papers, by_source = (test(loaded, table, aspect, clustered=by, panel=panel) for by in (False, True))
+        body["judge"] = {
+            "beside_people": paired.as_json(),
+            "annotator_test": papers.as_json(),
+            "annotator_test_by_source": by_source.as_json(),
+            "n_unknown": unknown,
+        }
+        lines += [
             beside_people_words(paired, f"{axis.statistic}, {axis.level} level"),
             annotator_test_words(papers),
-            annotator_test_words(ours),
-            *_words_of_unknown(unknown, len(verdicts)),
-        ],
-    )
+            annotator_test_words(by_source),
+            *_unknown_words(unknown, len(table)),
+        ]
+    tell(body, lines, as_json)
 
 
-# ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
+def _read(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int]:
+    """The verdicts of a file, and how many are for items that the golden set does not have."""
+    from core.api.measures import in_records
+    from core.data.task import task_of
+
+    verdicts, item_ids = in_records(file, task_of(golden, aspect)), frozenset(golden.item_ids)
+    return verdicts, sum(verdict.item_id not in item_ids for verdict in verdicts)
 
 
-def _words_of_unknown(n_unknown: int, n_rows: int) -> list[str]:
-    """A note on verdicts whose items the golden set does not have; empty where there is none."""
-    return [f"Left out: {n_unknown:,} of {n_rows:,} verdicts, for items that are not in the golden set"] * bool(
-        n_unknown
-    )
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _words_of_table(table: AgreementReport) -> list[str]:
-    lines = [in_words(one) for one in table.alignments]
+def _unknown_words(n_unknown: int, n_verdicts: int) -> list[str]:
+    words = f"Left out: {n_unknown:,} of {n_verdicts:,} verdicts, for items that are not in the golden set"
+    return [words] if n_unknown else []
+
+
+def _table_words(table: AgreementReport) -> list[str]:
+    lines = [alignment_words(alignment) for alignment in table.alignments]
     if errors := table.errors:
         lines.append(f"mean absolute error {number(errors.mae)}, bias {number(errors.bias)} points, n = {errors.n}")
     if steps := table.steps:
         shares = f"exact agreement {number(steps.exact)}, at most one step apart {number(steps.adjacent)}"
         kappa = f"quadratic kappa {number(steps.quadratic_kappa)}"
-        lines.append(f"{kappa}, {shares}, n = {steps.n}{_because(steps.reason)}")
+        lines.append(f"{kappa}, {shares}, n = {steps.n}{because(steps.reason)}")
     if two := table.binary:
         rates = f"precision {number(two.precision)}, recall {number(two.recall)}, F1 {number(two.f1)}"
-        lines.append(f"{rates}, kappa {number(two.kappa)}, n = {two.n}{_because(two.reason)}")
-    return [*lines, f"Note: {table.note}"] if table.note else lines
+        lines.append(f"{rates}, kappa {number(two.kappa)}, n = {two.n}{because(two.reason)}")
+    return lines + (notes(table.note) if table.note else [])
 
 
-def _words_of_comparison(found: Comparison) -> list[str]:
-    told, tested = found.difference, found.williams
-    interval = f" [{told.interval.low:+.3f}, {told.interval.high:+.3f}]" if told.interval else ""
-    value = "—" if told.value is None else f"{told.value:+.3f}"
-    williams = f"—{_because(tested.reason)}"
-    if tested.t is not None:
-        p = f"{probability(tested.p_two_sided)} two-sided, {probability(tested.p_one_sided)} one-sided (a better)"
-        williams = f"t({tested.df}) = {tested.t:.3f}, {p}{_because(tested.reason)}"
+def _comparison_words(comparison: Comparison) -> list[str]:
+    difference, test = comparison.difference, comparison.williams
+    value = "—" if difference.value is None else f"{difference.value:+.3f}"
+    reason = because(difference.reason or difference.p_reason)
+    figures = f"{value}{interval_words(difference.interval, '+')}, {probability(difference.p)}{reason}"
+    williams = f"—{because(test.reason)}"
+    if test.t is not None:
+        p = f"{probability(test.p_two_sided)} two-sided, {probability(test.p_one_sided)} one-sided (a better)"
+        williams = f"t({test.df}) = {test.t:.3f}, {p}{because(test.reason)}"
     return [
-        f"{found.n_common} common items with a label",
-        f"a: {in_words(told.a)}",
-        f"b: {in_words(told.b)}",
-        f"difference a - b: {value}{interval}, {probability(told.p)}{_because(told.reason or told.p_reason)}",
+        f"{comparison.n_common} common items with a label",
+        f"a: {alignment_words(difference.a)}",
+        f"b: {alignment_words(difference.b)}",
+        f"difference a - b: {figures}",
         f"Williams' test (Pearson, dataset level): {williams}",
-        f"Note: {tested.note}.",
+        *notes(f"{test.note}."),
     ]
 
 
-def _words_of_ceiling(found: Ceiling) -> list[str]:
-    alpha, pairs, measured = found.alpha, found.pairwise, found.leave_one_out.alignment
+def _ceiling_words(people: Ceiling) -> list[str]:
+    alpha, pairs, measured = people.alpha, people.pairwise, people.leave_one_out.alignment
     lonely = f", {measured.n_unscored} items with fewer than two ratings" if measured.n_unscored else ""
-    whose = f" of the panel {found.panel}, whose" if found.panel else ", whose"
+    whose = f" of the panel {people.panel}, whose" if people.panel else ", whose"
     return [
-        f"{found.aspect}: {found.n_raters} raters{whose} ratings are compared with the mean of the others'",
-        f"leave one rater out: {in_words(replace(measured, n_unscored=0))}{lonely}",
-        f"Krippendorff's alpha ({alpha.metric}): {number(alpha.value)}, n = {alpha.n_items}{_because(alpha.reason)}",
-        f"mean pairwise Spearman: {number(pairs.value)}, {pairs.n_pairs} pairs{_because(pairs.reason)}",
+        f"{people.aspect}: {people.n_raters} raters{whose} ratings are compared with the mean of the others'",
+        f"leave one rater out: {alignment_words(replace(measured, n_unscored=0))}{lonely}",
+        f"Krippendorff's alpha ({alpha.metric}): {number(alpha.value)}, n = {alpha.n_items}{because(alpha.reason)}",
+        f"mean pairwise Spearman: {number(pairs.value)}, {pairs.n_pairs} pairs{because(pairs.reason)}",
     ]
 
 
-def _because(reason: str) -> str:
-    return f" ({reason})" if reason else ""
-
-
-def _words_of_readings(body: dict[str, Any]) -> list[str]:
+def _reading_words(body: dict[str, Any]) -> list[str]:
     reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
     unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
     return [f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"]

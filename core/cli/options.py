@@ -22,12 +22,15 @@ LevelOption = Annotated[
     Literal["auto", "dataset", "sample", "system"],
     typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
 ]
+SplitOption = Annotated[Literal["sources", "sources+systems"], typer.Option("--split")]
+ShareOption = Annotated[
+    float, typer.Option("--calibration-share", help="Share of the sources to calibrate, or to fit, on.")
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0)]
 BootstrapOption = Annotated[
     int,
     typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
 ]
-_LONGEST_TEXT = 1_000_000
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 
 
@@ -40,23 +43,10 @@ def read_scale(text: str) -> Scale:
     """``"1-5"`` or ``"0-1"`` as a scale that a person has given; UsageError for anything else."""
     from core.records import Scale
 
-    found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
-    if found is None or float(found[1]) >= float(found[2]):
+    ends = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
+    if ends is None or float(ends[1]) >= float(ends[2]):
         raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; {text!r} came.")
-    return Scale(float(found[1]), float(found[2]), given=True)
-
-
-def text_file(path: Path, option: str) -> str:
-    """The text of a small file that `option` names.  UsageError for one that cannot be read, or is none of words."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LONGEST_TEXT + 1)
-        text = data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option}: {path} cannot be read as text ({error}).") from error
-    if len(data) > _LONGEST_TEXT:
-        raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, as no such text is.")
-    return text
+    return Scale(float(ends[1]), float(ends[2]), given=True)
 
 
 def reply_cache(spec: str) -> ReplyStore | None:

@@ -1,18 +1,18 @@
 """A calibration whose every reply was written beforehand: kept as a table, expanded into a recorded session.
 
 `sample_data/recorded/` holds what a large language model wrote: `ratings.tsv` (one row an item: its rating without
-criteria and under each criteria it was asked with, and the reason) and `criteria.json` (the texts of the twelve drafts,
-D01 …, and of the eight refinements, R01 …, in the order in which they are asked for).  `record` runs the calibration
-over a provider that answers from these, and keeps each reply by the key of its request, as `core.providers.recorded`
-reads it.  When a prompt changes, so do the keys: record again.
+criteria and under each set of criteria it was asked with, and the reason) and `criteria.json` (the texts of the twelve
+drafts, D01 …, and of the eight refinements, R01 …, in the order in which they are asked for).  `record` runs the
+calibration over a provider that answers from these, and keeps each reply by the key of its request, as
+`core.providers.recorded` reads it.  When a prompt changes, so do the keys: record again.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from core.api.measures import judge_state, split_for
@@ -25,9 +25,10 @@ from core.data.task import task_of
 from core.errors import ProviderError
 from core.judging.llm import LLMJudge
 from core.judging.render import score_messages
-from core.providers.base import Completion, Message, Reply, Request
+from core.providers.base import Completion, Request
 from core.providers.cached import reply_to_json
 from core.providers.recorded import write_recording
+from core.providers.scripted import ScriptedProvider
 from core.records import GoldenSet, Task, Usage
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
@@ -74,62 +75,37 @@ def read_written(folder: Path = FOLDER) -> Written:
     )
 
 
-@dataclass
-class WrittenProvider:
-    """Answers what `written` holds an answer to and remembers it; `kept` is key → stored reply."""
+class Script:
+    """Answers each request with what `written` holds for it; `kept` is key → stored reply of all that were asked."""
 
-    written: Written
-    asked: Mapping[tuple[Message, ...], tuple[str, str]]
-    kept: dict[str, str] = field(default_factory=dict)
-    induced: int = 0
-    endpoint: str = ENDPOINT
-
-    @classmethod
-    def of(cls, written: Written, golden: GoldenSet, task: Task) -> WrittenProvider:
+    def __init__(self, written: Written, golden: GoldenSet, task: Task) -> None:
         named = {_BARE: "", **written.criteria}
         pairs = ((name, text, item) for name, text in named.items() for item in golden.items)
-        return cls(written, {score_messages(task, item, text): (name, item.item_id) for name, text, item in pairs})
+        self.ratings = {score_messages(task, item, text): (name, item.item_id) for name, text, item in pairs}
+        self.written, self.criteria, self.kept = written, iter(written.criteria.values()), dict[str, str]()
 
-    def complete(
-        self, requests: Sequence[Request], *, on_reply: Callable[[int, Reply], None] | None = None
-    ) -> list[Reply]:
+    def __call__(self, request: Request) -> Completion:
         """ProviderError names what nobody has written."""
-        texts = [self._text(request) for request in requests]
-        if missing := [said for text, said in texts if text is None]:
-            raise ProviderError(f"{len(missing)} replies are not written: {', '.join(missing)}.")
-        replies: list[Reply] = []
-        for index, (request, (text, _)) in enumerate(zip(requests, texts, strict=True)):
-            reply = Completion(text or "", "stop", Usage(requests=1))
-            self.kept[request.key(self.endpoint)] = reply_to_json(reply)
-            replies.append(reply)
-            if on_reply is not None:
-                on_reply(index, reply)
-        return replies
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-    def _text(self, request: Request) -> tuple[str | None, str]:
-        """(the reply, what was asked in short)."""
-        if pair := self.asked.get(request.messages):
-            return self.written.reply(*pair), "/".join(pair)
-        self.induced += 1
-        names = list(self.written.criteria)
-        if self.induced > len(names):
-            return None, f"criteria {self.induced}: {request.messages[-1].content}"
-        return self.written.criteria[names[self.induced - 1]], names[self.induced - 1]
+        pair = self.ratings.get(request.messages)
+        text = self.written.reply(*pair) if pair else next(self.criteria, None)
+        if text is None:
+            what = "/".join(pair) if pair else f"criteria: {request.messages[-1].content}"
+            raise ProviderError(f"The reply to {what} is not written.")
+        reply = Completion(text, "stop", Usage(requests=1))
+        self.kept[request.key(ENDPOINT)] = reply_to_json(reply)
+        return reply
 
 
 def record(folder: Path = FOLDER, out: Path | None = None) -> Calibration:
     """Expand what is written into `SESSION` and `REPLIES` in `out` (default: `folder`); the calibration it gives."""
     golden, written = load_golden(GOLDEN), read_written(folder)
     task = task_of(golden, ASPECT, DEFINITION)
-    provider = WrittenProvider.of(written, golden, task)
-    judge = LLMJudge(provider, MODEL, spec="recorded")
+    script = Script(written, golden, task)
+    judge = LLMJudge(ScriptedProvider(answer=script), MODEL, spec="recorded")
     split = split_for(golden, ASPECT, CHOSEN)
     result = calibration(AskedJudge(judge, golden, task), split, CHOSEN, judge_state=judge_state(judge))
     into = out or folder
-    write_recording(into / SESSION, ENDPOINT, MODEL, provider.kept.items(), pace=PACE)
+    write_recording(into / SESSION, ENDPOINT, MODEL, script.kept.items(), pace=PACE)
     with (into / REPLIES).open("w", encoding="utf-8") as file:
         for item in golden.items:
             row = {"item_id": item.item_id, "responses": [written.reply(_BARE, item.item_id)]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,8 @@ from core.export.loaded import LoadedJudge
 from core.judging.base import Judge
 from core.providers.base import ReplyStore
 from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Level, Statistic
-from core.stats import Difference, LabelledItems
+from core.stats import Difference
+from core.verdicts import Verdicts
 
 Against = Literal["no criteria", "nothing"]
 NO_CRITERIA: Against = "no criteria"
@@ -38,7 +40,7 @@ _WORDS: Mapping[Why, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecheckSettings:
     """How to recheck: `statistic` and `level` None are those of the file; `fall` is the fall that matters."""
 
     statistic: Statistic | None = None
@@ -58,7 +60,7 @@ def recheck(
     before: AnyVerdicts | None = None,
     old: GoldenSet | None = None,
     against: Against | str | Path = NOTHING,
-    asked: Asked | None = None,
+    settings: RecheckSettings | None = None,
     model: str | Judge | None = None,
     accept_edited: bool = False,
     replies: ReplyStore | None = None,
@@ -74,26 +76,24 @@ def recheck(
     where the golden set has no such aspect, GoldenError where no label is newer, JudgeError and ProviderError as the
     judge raises them.
     """
-    if isinstance(judge, str | Path):
-        loaded = load_judge(judge, judge=model, replies=replies, accept_edited=accept_edited)
-    else:
-        loaded = judge
+    loaded = judge
+    if not isinstance(loaded, LoadedJudge):
+        loaded = load_judge(loaded, judge=model, replies=replies, accept_edited=accept_edited)
     try:
-        task_of(golden, aspect)
         newer = newer_items(loaded.card, golden, aspect, old)
-        wanted = newer.used if before is None else np.union1d(newer.used, newer.evaluated_on)
-        scores = _scores(loaded, golden, wanted) if verdicts is None else verdicts
+        if verdicts is None:
+            verdicts = _scored(loaded, golden, newer.used if before is None else newer.comparable)
         other, name = _other(loaded, golden, newer.used, against, replies)
         return recheck_scores(
             loaded.card,
             golden,
             aspect,
-            scores,
+            verdicts,
             before=before,
             old=old,
             against=other,
             against_name=name,
-            asked=asked,
+            settings=settings,
             notes=loaded.marks,
         )
     finally:
@@ -111,31 +111,37 @@ def recheck_scores(
     old: GoldenSet | None = None,
     against: AnyVerdicts | None = None,
     against_name: str = "",
-    asked: Asked | None = None,
+    settings: RecheckSettings | None = None,
     notes: Sequence[str] = (),
 ) -> Recheck:
     """As `recheck`, from the judge's `scores` on the items of `golden` and the content of its file."""
-    asked = asked or Asked()
-    then = exported_alignment(card)
-    task_of(golden, aspect)
-    newer = newer_items(card, golden, aspect, old)
-    used = newer.used
-    remarks = (*notes, *_other_aspect(card, aspect), *([newer.words] if newer.words else []))
+    how, then = settings or RecheckSettings(), exported_alignment(card)
+    newer, task = newer_items(card, golden, aspect, old), task_of(golden, aspect)
+    same_statistic = how.statistic in (None, then.statistic)
     measure: dict[str, Any] = {
-        "statistic": asked.statistic or then.statistic,
-        "level": asked.level or (then.level if asked.statistic in (None, then.statistic) else None),
-        "bootstrap": asked.bootstrap,
-        "seed": asked.seed,
+        "statistic": how.statistic or then.statistic,
+        "level": how.level or (then.level if same_statistic else None),
+        "bootstrap": how.bootstrap,
+        "seed": how.seed,
     }
-    table = _only(golden, scores, used, aspect)
-    now = align(golden, table, aspect, **measure)
-    change = change_between(now, then, alpha=asked.alpha, fall=asked.fall)
+    verdicts = in_records(scores, task)
+    newest = _of_items(verdicts, golden, newer.used)
+    beside = Verdicts() if against is None else _of_items(in_records(against, task), golden, newer.used)
+    earlier = None if before is None else in_records(before, task)
+    now = align(golden, newest, aspect, **measure)
+    change = change_between(now, then, alpha=how.alpha, fall=how.fall)
     decision = decided(change)
-    common = np.union1d(used, newer.evaluated_on)
-    beside = {} if against is None else _only(golden, against, used, aspect)
+    judge, own_aspect = card.get("judge"), str((card.get("task") or {}).get("aspect") or card.get("aspect") or aspect)
+    other_aspect = f"The judge was calibrated on {own_aspect!r}; the labels are those of {aspect!r}."
+    paired, labels, shifted = None, None, None
+    if earlier is not None:
+        paired = _paired(golden, aspect, verdicts, earlier, _same_texts(golden, newer.comparable, old), **measure)
+        shifted = shift_between("scores", earlier.values, newest.values)
+    if old is not None and aspect in old.aspects:
+        labels = shift_between("labels", old.labels(aspect), golden.labels(aspect)[newer.used])
     return Recheck(
         aspect,
-        _spec(card),
+        str(judge.get("spec", "")) if isinstance(judge, Mapping) else "fused",
         golden.name,
         golden.digest,
         now,
@@ -143,123 +149,82 @@ def recheck_scores(
         change,
         decision,
         in_words(decision, change, now),
-        used.size,
+        newer.used.size,
         newer.left_out,
-        compare(golden, table, beside, aspect, **measure).difference if beside else None,
+        compare(golden, newest, beside, aspect, **measure).difference if beside else None,
         against_name if beside else "",
-        None if before is None else _before(golden, scores, before, aspect, common, measure=measure, old=old),
-        None
-        if old is None or aspect not in old.aspects
-        else shift_between("labels", old.labels(aspect), golden.labels(aspect)[used]),
-        None
-        if before is None
-        else shift_between("scores", list(_by_id(golden, before, aspect).values()), list(table.values())),
-        remarks,
+        paired,
+        labels,
+        shifted,
+        (*notes, *([] if own_aspect == aspect else [other_aspect]), *([newer.words] if newer.words else [])),
     )
-
-
-def _spec(card: Mapping[str, Any]) -> str:
-    judge = card.get("judge")
-    return str(judge.get("spec", "")) if isinstance(judge, Mapping) else "fused"
 
 
 def exported_alignment(card: Mapping[str, Any]) -> Alignment:
     """The held-out alignment that a judge file tells.  JudgeError where there is none."""
     alignment = card.get("alignment") or {}
     body = alignment if "statistic" in alignment else alignment.get("held_out") or {}
+    names = ("statistic", "level", "value", "n", "n_groups", "n_left_out", "n_unscored")
     try:
         ends = body["interval"]
-        return Alignment(
-            body["statistic"],
-            body["level"],
-            body["value"],
-            body["n"],
-            body["n_groups"],
-            body["n_left_out"],
-            body["n_unscored"],
-            None if ends is None else Interval(ends[0], ends[1], 0.95, body.get("interval_method") or ""),
-            body.get("reason") or "",
-        )
+        interval = None if ends is None else Interval(ends[0], ends[1], 0.95, body.get("interval_method") or "")
+        figures = {name: body[name] for name in names}
+        return Alignment(**figures, interval=interval, reason=body.get("reason") or "")
     except (KeyError, TypeError, IndexError) as error:
         raise JudgeError("The judge file tells no held-out alignment, so there is nothing to compare with.") from error
 
 
-def _scores(judge: LoadedJudge, golden: GoldenSet, wanted: IntArray) -> dict[str, float]:
-    """Scores of the items at the positions `wanted`, NaN = unscored."""
-    items = [golden.items[k] for k in wanted]
-    metrics = {name: tuple(column[k] for k in wanted) for name, column in golden.metrics.items()}
-    verdicts = judge.score(items, metrics=metrics)
-    return dict(zip((one.item_id for one in verdicts), verdicts.values.tolist(), strict=True))
+def _scored(judge: LoadedJudge, golden: GoldenSet, positions: IntArray) -> Verdicts:
+    items = [golden.items[k] for k in positions]
+    metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}
+    return judge.score(items, metrics=metrics)
 
 
 def _other(
     judge: LoadedJudge,
     golden: GoldenSet,
-    wanted: IntArray,
+    positions: IntArray,
     against: Against | str | Path,
     replies: ReplyStore | None,
-) -> tuple[dict[str, float] | None, str]:
+) -> tuple[AnyVerdicts | None, str]:
     """The scores of the judge to compare with, and its name."""
     if against == NOTHING:
         return None, ""
     if against != NO_CRITERIA:
-        other = load_judge(against, replies=replies)
-        try:
-            return _scores(other, golden, wanted), Path(against).name
-        finally:
-            other.close()
+        with closing(load_judge(against, replies=replies)) as other:
+            return _scored(other, golden, positions), Path(against).name
     if not isinstance(judge, CalibratedJudge):
         raise UsageError("A fused judge has no criteria to leave out; name a judge file to compare with.")
-    items = [golden.items[k] for k in wanted]
+    items = [golden.items[k] for k in positions]
     matrix = judge.judge.score(judge.task, items, [Criteria("", judge.task.aspect)])
     return dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)), "the judge without criteria"
 
 
-def _only(golden: GoldenSet, scores: AnyVerdicts, used: IntArray, aspect: str) -> dict[str, float]:
-    """Scores by id of the items at `used`."""
-    allowed = {golden.items[k].item_id for k in used}
-    return {name: value for name, value in _by_id(golden, scores, aspect).items() if name in allowed}
+def _of_items(verdicts: Verdicts, golden: GoldenSet, positions: IntArray) -> Verdicts:
+    """Those on the items at `positions`."""
+    item_ids = {golden.item_ids[k] for k in positions}
+    return Verdicts(verdict for verdict in verdicts if verdict.item_id in item_ids)
 
 
-def _by_id(golden: GoldenSet, scores: AnyVerdicts, aspect: str) -> dict[str, float]:
-    verdicts = in_records(scores, task_of(golden, aspect))
-    return dict(zip((one.item_id for one in verdicts), verdicts.values.tolist(), strict=True))
+def _same_texts(golden: GoldenSet, positions: IntArray, old: GoldenSet | None) -> IntArray:
+    """The `positions` whose item has the same text in `old`, the golden set that earlier verdicts are about."""
+    if old is None:
+        return positions
+    texts = {item.item_id: text_digest(item) for item in old.items}
+    same = [texts.get(golden.item_ids[k]) == text_digest(golden.items[k]) for k in positions]
+    return positions[np.array(same, dtype=np.bool_)]
 
 
-def _before(
-    golden: GoldenSet,
-    scores: AnyVerdicts,
-    before: AnyVerdicts,
-    aspect: str,
-    common: IntArray,
-    *,
-    measure: Mapping[str, Any],
-    old: GoldenSet | None,
+def _paired(
+    golden: GoldenSet, aspect: str, now: Verdicts, then: Verdicts, positions: IntArray, **measure: Any
 ) -> Difference | None:
-    """Now minus before on those of the labelled items at `common` that both scored; None without two of them.
-
-    With `old`, the golden set that `before` is about, an item counts only where its text is the same there.
-    """
-    texts = None if old is None else {item.item_id: text_digest(item) for item in old.items}
-    now, then = _by_id(golden, scores, aspect), _by_id(golden, before, aspect)
-    names = {k: golden.item_ids[k] for k in common.tolist()}
-    positions = [
-        k
-        for k, name in names.items()
-        if (texts is None or texts.get(name) == text_digest(golden.items[k]))
-        and not np.isnan(now.get(name, np.nan))
-        and not np.isnan(then.get(name, np.nan))
-    ]
-    if len(positions) < 2:
+    """Now minus then on those of the labelled items at `positions` that both scored; None without two of them."""
+    item_ids = [golden.item_ids[k] for k in positions]
+    both = np.flatnonzero(~np.isnan(now.aligned(item_ids)) & ~np.isnan(then.aligned(item_ids)))
+    if both.size < 2:
         return None
-    level = measure["level"] or LabelledItems.of(golden, aspect, positions).usual_level
-    a, b = ({names[k]: side[names[k]] for k in positions} for side in (now, then))
-    return compare(golden, a, b, aspect, **{**measure, "level": level}).difference
-
-
-def _other_aspect(card: Mapping[str, Any], aspect: str) -> list[str]:
-    own = str((card.get("task") or {}).get("aspect") or card.get("aspect") or aspect)
-    return [] if own == aspect else [f"The judge was calibrated on {own!r}; the labels are those of {aspect!r}."]
+    now, then = (_of_items(side, golden, positions[both]) for side in (now, then))
+    return compare(golden, now, then, aspect, **measure).difference
 
 
 # ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────
@@ -277,6 +242,11 @@ class Newer:
     left_out: Mapping[str, int]
 
     @property
+    def comparable(self) -> IntArray:
+        """What earlier verdicts may be compared on: the newer items and those that the judge was evaluated on."""
+        return np.union1d(self.used, self.evaluated_on)
+
+    @property
     def words(self) -> str:
         """One sentence on what was left out and why; empty where nothing was."""
         n = sum(self.left_out.values())
@@ -292,9 +262,10 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: Go
     """The labelled items of `golden` whose texts are new to the judge of `card` (the content of its file).
 
     Items whose text had a label in `old` are no newer ones either; a text that stands several times for one system
-    counts once.  GoldenError when no item is left.
+    counts once.  AspectError for an unknown aspect, GoldenError when no item is left.
     """
-    known = _known(card, aspect, old)
+    task_of(golden, aspect)
+    reason_of = _texts_met(card, aspect, old)
     labelled = np.flatnonzero(~np.isnan(golden.labels(aspect))).tolist()
     if not labelled:
         raise GoldenError(f"there are no newer labels of {aspect!r}: no item has a label.", file=golden.name)
@@ -303,8 +274,8 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: Go
     for k in labelled:
         item = golden.items[k]
         digest = text_digest(item)
-        if digest in known:
-            reasons[k] = known[digest]
+        if digest in reason_of:
+            reasons[k] = reason_of[digest]
         elif (digest, item.system_id) in seen:
             reasons[k] = "repeated"
         seen.add((digest, item.system_id))
@@ -321,15 +292,15 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: Go
     return Newer(np.array(used, dtype=np.intp), np.array(evaluated_on, dtype=np.intp), counts)
 
 
-def _known(card: Mapping[str, Any], aspect: str, old: GoldenSet | None) -> dict[str, Why]:
+def _texts_met(card: Mapping[str, Any], aspect: str, old: GoldenSet | None) -> dict[str, Why]:
     """Digest → why it is no newer text; what served to choose outweighs the rest."""
-    known: dict[str, Why] = {}
+    reasons: dict[str, Why] = {}
     if old is not None and aspect in old.aspects:
         values = old.aspects[aspect].values
-        known |= {text_digest(old.items[k]): "old" for k, value in enumerate(values) if value is not None}
+        reasons |= {text_digest(old.items[k]): "old" for k, value in enumerate(values) if value is not None}
     texts = list(_known_texts(card))
-    known |= {digest: "held_out" for judge_texts in texts for digest in judge_texts.held_out}
-    return known | {digest: "calibration" for judge_texts in texts for digest in judge_texts.calibration}
+    reasons |= {digest: "held_out" for judge_texts in texts for digest in judge_texts.held_out}
+    return reasons | {digest: "calibration" for judge_texts in texts for digest in judge_texts.calibration}
 
 
 def _known_texts(card: Mapping[str, Any]) -> Iterator[KnownTexts]:

@@ -276,7 +276,7 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
     from core.api.loading import restored
-    from core.drift.recheck import Asked, newer_items, recheck_scores
+    from core.drift.recheck import RecheckSettings, newer_items, recheck_scores
     from core.export import final_verdicts, judge_card
 
     request, golden, advance = work.request(RecheckRequest), work.golden, work.progress.advance
@@ -309,7 +309,7 @@ def run_recheck(work: RunWork) -> Recheck:
         old=old,
         against=without,
         against_name="the judge without criteria" if without is not None else "",
-        asked=Asked(alpha=request.alpha, fall=request.fall),
+        settings=RecheckSettings(alpha=request.alpha, fall=request.fall),
         notes=judge.marks,
     )
 

@@ -6,11 +6,9 @@
 
     item_file   a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
     output      lines, and what is done so far, kept beside the output; resumed, and finished by a rename
-    pool        scoring on several cores
-    run         all of it
+    run         all of it, on several cores where that pays
 """
 
-from core.scoring.item_file import ItemFile, validate_items
-from core.scoring.run import Pace, ScoredFile, ScoreRequest, score_file
+from core.scoring.run import FusedScores, ScoredFile, ScoreRequest, score_file, score_fused
 
-__all__ = ["ItemFile", "Pace", "ScoreRequest", "ScoredFile", "score_file", "validate_items"]
+__all__ = ["FusedScores", "ScoreRequest", "ScoredFile", "score_file", "score_fused"]

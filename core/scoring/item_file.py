@@ -1,7 +1,7 @@
 """A first look at a whole file before anything is scored: is every row readable, are ids unique, how many are there?
 
 Scoring may take hours and money, so what is wrong with the file is said before it starts.  The look costs a few
-per cent of what the offline judge takes, and memory for 12 bytes a row (ids are remembered by 8-byte hashes).
+per cent of what the offline judge takes, and memory for 8 bytes a row: the hashes of the ids.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEAD_ROWS = 1_000
 
 _TEXTS = ("item_id", "target", "source", "context", "references", "source_id", "system_id")
 _TOLD = 5_000
-_BATCH = 2_000
+"""Rows between two words on how far the look is."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def file_digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def validate_items(path: Path, on_rows: OnRows | None = None) -> ItemFile:
+def validate_items(path: Path, on_rows: OnRows = lambda n: None) -> ItemFile:
     """Look at every row of `path`.  GoldenError with row and column for the first thing that forbids its use."""
     table = open_table(path, max_mb=None, max_rows=MAX_GOLDEN_ROWS)
     digest, first = file_digest(path), table.rows()
@@ -118,72 +118,39 @@ def _filled(item: Item) -> list[str]:
 class _Look:
     """One pass over all rows with one mapping."""
 
-    def __init__(self, table: TableFile, mapping: Mapping, on_rows: OnRows | None) -> None:
-        self.mapping, self.log, self.n_rows = mapping, FindingLog(), 0
+    def __init__(self, table: TableFile, mapping: Mapping, on_rows: OnRows) -> None:
+        self.table, self.mapping, self.log, self.n_rows = table, mapping, FindingLog(), 0
         self.filled: Counter[str] = Counter()
-        self._ids, self._waiting = SeenIds(), list[str]()
-        rows = table.rows(log=self.log)
-        usable = check_mapping(mapping, mapping.columns, self.log, labels_needed=False)
-        reader, empty = RowReader(mapping, self.log), EmptyTexts(mapping, self.log)
-        for number, row in enumerate(rows if usable else (), start=1):
-            self.n_rows = number
-            item = reader.read(number, row)
-            self.filled.update(_filled(item))
-            empty.look(item, number)
-            self._waiting.append(item.item_id)
-            if number % _BATCH == 0:
-                self._check_ids()
-            if number % _TOLD == 0 and on_rows is not None:
-                on_rows(number)
-        if not usable:
-            self.columns = mapping.columns
+        self.columns = mapping.columns
+        if not check_mapping(mapping, mapping.columns, self.log, labels_needed=False):
             return
-        self._check_ids()
+        rows = table.rows(log=self.log)
+        reader, empty, ids = RowReader(mapping, self.log), EmptyTexts(mapping, self.log), bytearray()
+        for self.n_rows, row in enumerate(rows, start=1):
+            item = reader.read(self.n_rows, row)
+            self.filled.update(_filled(item))
+            empty.look(item, self.n_rows)
+            ids += hashlib.blake2b(item.item_id.encode("utf-8", "replace"), digest_size=8).digest()
+            if self.n_rows % _TOLD == 0:
+                on_rows(self.n_rows)
         empty.tell()
         self.columns = rows.columns
+        self._check_ids(np.frombuffer(ids, dtype=np.uint64))
 
-    def _check_ids(self) -> None:
-        for item_id, row, first in self._ids.add(self._waiting):
-            message = repeated_id(item_id, first, row)
-            self.log.add("error", message, row=row, column=self.mapping.roles.get("item_id"), kind="duplicate")
-        self._waiting.clear()
+    def _check_ids(self, hashes: np.ndarray) -> None:
+        """An error for each row whose id stood in a row before.
 
-
-class SeenIds:
-    """Which ids have come, in 12 bytes an id: sorted runs of 8-byte hashes beside their rows, merged as they grow.
-
-    Two of a million different ids have the same hash with a probability of 3 in 100 million.
-    """
-
-    def __init__(self) -> None:
-        self._runs: list[tuple[np.ndarray, np.ndarray]] = []
-        self._n = 0
-
-    def add(self, ids: abc.Sequence[str]) -> list[tuple[str, int, int]]:
-        """Enter the ids of the next rows; returns (id, its row, the row of the same id before) of repeated ones."""
-        digests = [hashlib.blake2b(item_id.encode("utf-8", "replace"), digest_size=8).digest() for item_id in ids]
-        hashes = np.frombuffer(b"".join(digests), dtype=np.uint64)
-        rows = np.arange(self._n + 1, self._n + 1 + len(ids), dtype=np.uint32)
-        self._n += len(ids)
+        Two of a million different ids have the same hash with a probability of 3 in 100 million.
+        """
         order = np.argsort(hashes, kind="stable")
-        hashes, rows = hashes[order], rows[order]
-        again: dict[int, int] = {}
-        for k in np.flatnonzero(hashes[1:] == hashes[:-1]) + 1:
-            again[int(rows[k])] = int(rows[np.searchsorted(hashes, hashes[k])])
-        for known, where in self._runs:
-            at = np.minimum(np.searchsorted(known, hashes), known.size - 1)
-            for k in np.flatnonzero(known[at] == hashes):
-                row, first = int(rows[k]), int(where[at[k]])
-                again[row] = min(first, again.get(row, first))
-        if len(ids):
-            self._enter(hashes, rows)
-        start = self._n - len(ids) + 1
-        return [(ids[row - start], row, first) for row, first in sorted(again.items())]
-
-    def _enter(self, hashes: np.ndarray, rows: np.ndarray) -> None:
-        while self._runs and self._runs[-1][0].size <= hashes.size:
-            known, where = self._runs.pop()
-            hashes, rows = np.concatenate([known, hashes]), np.concatenate([where, rows])
-            order = np.argsort(hashes, kind="stable")
-            hashes, rows = hashes[order], rows[order]
-        self._runs.append((hashes, rows))
+        ranked = hashes[order]
+        again = np.flatnonzero(ranked[1:] == ranked[:-1]) + 1
+        if not again.size:
+            return
+        firsts = order[np.searchsorted(ranked, ranked[again])]
+        repeated = dict(zip((order[again] + 1).tolist(), (firsts + 1).tolist(), strict=True))
+        reader, column = RowReader(self.mapping, FindingLog()), self.mapping.roles.get("item_id")
+        for row, cells in enumerate(self.table.rows(), start=1):
+            if row in repeated:
+                message = repeated_id(reader.read(row, cells).item_id, repeated[row], row)
+                self.log.add("error", message, row=row, column=column, kind="duplicate")

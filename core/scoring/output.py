@@ -19,18 +19,17 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from core.errors import ConcordError, JobError, UsageError
 from core.export import verdict_row
-from core.files import FULL, replacing
+from core.files import FULL, json_lines, replacing
 from core.records import Unscored, Verdict
 from core.spreadsheets import safe_cell
 
-Form = Literal["jsonl", "csv"]
 COLUMNS = ("item_id", "score", "calibrated", "n_read", "n_unread", "reason", "detail", "explanation", "mark")
 """Of a CSV output; what an item has none of is an empty cell."""
 
@@ -45,39 +44,35 @@ class Batch:
     reasons: Mapping[str, int] = field(default_factory=dict)
 
 
-def form_of(out: Path) -> Form:
-    """CSV where the name ends so, else JSON lines."""
-    return "csv" if out.suffix.lower() == ".csv" else "jsonl"
+def is_csv(out: Path) -> bool:
+    """Whether the name asks for CSV; else the output is JSON lines."""
+    return out.suffix.lower() == ".csv"
 
 
-def header_of(form: Form) -> str:
+def header(out: Path) -> str:
     """What stands before the first verdict."""
-    return ",".join(COLUMNS) + "\n" if form == "csv" else ""
+    return ",".join(COLUMNS) + "\n" if is_csv(out) else ""
 
 
-def written(verdicts: Sequence[Verdict], marks: Sequence[str], form: Form) -> Batch:
-    """`verdicts` as lines; `marks` stand in each, under "mark"."""
+def verdict_batch(verdicts: Sequence[Verdict], marks: Sequence[str], out: Path) -> Batch:
+    """`verdicts` as lines of `out`; `marks` stand in each, under "mark"."""
     mark = {"mark": "; ".join(marks)} if marks else {}
     rows = [verdict_row(verdict) | mark for verdict in verdicts]
     reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-    text = _csv(rows) if form == "csv" else "".join(f"{_json(row)}\n" for row in rows)
-    return Batch(text, len(rows), len(rows) - reasons.total(), dict(reasons))
+    text = io.StringIO()
+    if is_csv(out):
+        csv.writer(text, lineterminator="\n").writerows([safe_cell(row.get(name)) for name in COLUMNS] for row in rows)
+    else:
+        text.write(json_lines(rows))
+    return Batch(text.getvalue(), len(rows), len(rows) - reasons.total(), dict(reasons))
 
 
-def _json(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, allow_nan=False)
-
-
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([safe_cell(row.get(name)) for name in COLUMNS] for row in rows)
-    return out.getvalue()
-
+# ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────
 
 FORMAT = "concord-score-progress"
 VERSION = 1
 _CHUNK = 1 << 20
-
+_FROM_THE_START = "Add --again to score from the start."
 _CHANGED = {
     "input": "the input file has changed since, or is another one",
     "judge": "the judge file has changed since, or is another one",
@@ -85,7 +80,7 @@ _CHANGED = {
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Done:
     """How far a scoring is: items, calls, bytes of the part and their CRC-32, scored items and reasons of others."""
 
@@ -96,59 +91,62 @@ class Done:
     n_scored: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Done:
+        """KeyError, TypeError or ValueError for what is no such record."""
+        numbers = {name: body[name] for name in ("items", "calls", "size", "crc", "n_scored")}
+        if not all(isinstance(number, int) and number >= 0 for number in numbers.values()):
+            raise ValueError(numbers)
+        return cls(**numbers, reasons=Counter(dict(body["reasons"])))
+
 
 class Checkpoint:
-    """The part and the progress file of one output; `open` before `add`, `finish` when all items are in."""
+    """The part and the progress file of one output, from where an earlier call stopped; `finish` when all is in.
 
-    def __init__(self, out: Path, identity: Mapping[str, Any]) -> None:
-        self.out, self._identity = out, dict(identity)
+    `again` drops what is kept and starts with `header`.  JobError when another process is writing, or what is kept
+    belongs to another input, judge or choice of options, or was changed by somebody.
+    """
+
+    def __init__(self, out: Path, identity: Mapping[str, Any], header: str = "", *, again: bool = False) -> None:
+        self.out, self.identity, self.done = out, dict(identity), Done()
         self.part = out.with_name(f"{out.name}.part")
         self.progress = out.with_name(f"{out.name}.progress.json")
-        self.done = Done()
-        self._opened: IO[bytes] | None = None
-
-    def open(self, header: str = "", *, again: bool = False) -> Done:
-        """Go on from what is kept, or start with `header`; returns how far it is.  `again` drops what is kept.
-
-        JobError when another process is writing, or what is kept belongs to another input, judge or choice of
-        options, or was changed by somebody.
-        """
         try:
-            self.out.parent.mkdir(parents=True, exist_ok=True)
-            self._opened = self.part.open("r+b" if self.part.exists() else "w+b")
+            out.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = self.part.open("r+b" if self.part.exists() else "w+b")
         except OSError as error:
             raise UsageError(
                 f"{self.part}: cannot be written ({error.strerror}). Choose another place with --out."
             ) from error
-        if not _locked(self._opened):
-            self._opened.close()
-            raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
         try:
-            kept = None if again else self._kept()
-            if kept is None:
-                self._start(header)
+            if not _locked(self._file):
+                raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
+            if again or not self.progress.exists():
+                with self._on_disk():
+                    self.progress.unlink(missing_ok=True)
+                    self._file.truncate(0)
+                self.add(Batch(header, 0, 0))
             else:
-                self._go_on(kept)
+                self._go_on()
         except BaseException:
             self.close()
             raise
-        return self.done
 
     def add(self, batch: Batch, calls: int = 0) -> None:
         """Put a batch's lines on the disk and count it as done.  ConcordError when the disk is full."""
         data, done = batch.text.encode("utf-8"), self.done
+        now = Done(
+            done.items + batch.n_items,
+            done.calls + calls,
+            done.size + len(data),
+            zlib.crc32(data, done.crc),
+            done.n_scored + batch.n_scored,
+            done.reasons + Counter(batch.reasons),
+        )
         with self._on_disk():
             self._file.write(data)
             self._file.flush()
             os.fsync(self._file.fileno())
-            now = Done(
-                done.items + batch.n_items,
-                done.calls + calls,
-                done.size + len(data),
-                zlib.crc32(data, done.crc),
-                done.n_scored + batch.n_scored,
-                done.reasons + Counter(batch.reasons),
-            )
             self._note(now)
             self.done = now
 
@@ -161,77 +159,50 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let the part go.  Safe to call twice."""
-        if self._opened is not None:
-            try:
-                self._opened.close()
-            except OSError:
-                self._opened = None  # what could not be flushed is no part of what is done
+        with suppress(OSError):  # what could not be flushed is no part of what is done
+            self._file.close()
 
-    @property
-    def _file(self) -> IO[bytes]:
-        assert self._opened is not None
-        return self._opened
+    def _note(self, done: Done) -> None:
+        """Enter in the progress file what is done."""
+        body = {"format": FORMAT, "version": VERSION, "identity": self.identity, "done": vars(done)}
+        with replacing(self.progress) as part:
+            part.write_text(json.dumps(body, ensure_ascii=False, allow_nan=False), encoding="utf-8")
 
-    def _start(self, header: str) -> None:
-        with self._on_disk():
-            self.progress.unlink(missing_ok=True)
-            self._file.truncate(0)
-            self._file.seek(0)
-        self.done = Done()
-        self.add(Batch(header, 0, 0))
-
-    def _go_on(self, kept: Mapping[str, Any]) -> None:
-        self._check(kept)
-        self.done = Done(**{**kept["done"], "reasons": Counter(kept["done"]["reasons"])})
-        if self._crc(self.done.size) != self.done.crc:
+    def _go_on(self) -> None:
+        kept, done = self._kept()
+        if kept.get("version") != VERSION:
+            raise JobError(f"{self.progress}: was written by another version of Concord. {_FROM_THE_START}")
+        for name, words in _CHANGED.items():
+            if kept["identity"].get(name) != self.identity.get(name):
+                raise JobError(
+                    f"{self.part} holds {done.items:,} verdicts of a scoring that cannot go on: {words}. Bring back "
+                    f"what it was started with, give another --out, or add --again to score from the start."
+                )
+        if self._crc(done.size) != done.crc:
             raise JobError(
-                f"{self.part}: what was written there is not there any more, or was changed. "
-                "Add --again to score from the start."
+                f"{self.part}: what was written there is not there any more, or was changed. {_FROM_THE_START}"
             )
         with self._on_disk():
-            self._file.truncate(self.done.size)
-            self._file.seek(self.done.size)
+            self._file.truncate(done.size)
+            self._file.seek(done.size)
+        self.done = done
 
-    def _kept(self) -> Mapping[str, Any] | None:
-        """The content of the progress file; None where there is none."""
+    def _kept(self) -> tuple[dict[str, Any], Done]:
+        """The content of the progress file."""
         try:
             text = self.progress.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
         except (OSError, UnicodeDecodeError) as error:
-            raise JobError(
-                f"{self.progress}: cannot be read ({error}). Add --again to score from the start."
-            ) from error
+            raise JobError(f"{self.progress}: cannot be read ({error}). {_FROM_THE_START}") from error
         try:
             kept = json.loads(text)
-            done = kept["done"]
-            numbers = [done[key] for key in ("items", "calls", "size", "crc", "n_scored")]
-            whole = kept["format"] == FORMAT and all(isinstance(number, int) and number >= 0 for number in numbers)
-            whole = whole and set(done) == set(vars(Done())) and isinstance(done["reasons"], dict)
+            if kept["format"] == FORMAT and isinstance(kept["identity"], dict):
+                return kept, Done.from_json(kept["done"])
         except (ValueError, KeyError, TypeError):
-            whole = False
-        if not whole:
-            raise JobError(f"{self.progress}: is damaged. Add --again to score from the start.")
-        return dict(kept)
-
-    def _check(self, kept: Mapping[str, Any]) -> None:
-        was = kept.get("identity")
-        was = was if isinstance(was, dict) else {}
-        if kept.get("version") != VERSION:
-            raise JobError(
-                f"{self.progress}: was written by another version of Concord. Add --again to score from the start."
-            )
-        for part, words in _CHANGED.items():
-            if was.get(part) != self._identity.get(part):
-                n = kept["done"]["items"]
-                raise JobError(
-                    f"{self.part} holds {n:,} verdicts of a scoring that cannot go on: {words}. Bring back what it was "
-                    f"started with, give another --out, or add --again to score from the start."
-                )
+            pass
+        raise JobError(f"{self.progress}: is damaged. {_FROM_THE_START}")
 
     def _crc(self, size: int) -> int | None:
         """CRC-32 of the first `size` bytes of the part; None where it is shorter."""
-        self._file.seek(0)
         crc, left = 0, size
         while left:
             data = self._file.read(min(left, _CHUNK))
@@ -239,12 +210,6 @@ class Checkpoint:
                 return None
             crc, left = zlib.crc32(data, crc), left - len(data)
         return crc
-
-    def _note(self, done: Done) -> None:
-        kept = {**vars(done), "reasons": dict(done.reasons)}
-        body = {"format": FORMAT, "version": VERSION, "identity": self._identity, "done": kept}
-        with replacing(self.progress) as part:
-            part.write_text(json.dumps(body, ensure_ascii=False, allow_nan=False), encoding="utf-8")
 
     @contextmanager
     def _on_disk(self) -> Iterator[None]:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from core.api.loading import load_judge
-from core.errors import ConcordError, JobError, UsageError
+from core.data import load_items
+from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.export import CalibratedJudge
+from core.export.fused_judge import FusedJudge
+from core.files import write_text
 from core.judging.offline.features import forget_items
+from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
 from core.records import Finding, Item
 from core.scoring.item_file import ItemFile, check_needs, file_digest, validate_items
-from core.scoring.output import Batch, Checkpoint, Done, Form, form_of, header_of, written
-from core.scoring.pool import ProcessPool, Scorer, get_ready
+from core.scoring.output import Batch, Checkpoint, header, is_csv, verdict_batch
 
 BATCH = 400
 """Items scored between two checkpoints, by a judge that computes."""
@@ -26,7 +36,7 @@ BATCH = 400
 REMOTE_BATCH = 100
 """The same for a judge that asks an endpoint: what a killed process may have asked for in vain, were there no cache."""
 
-WORTH_A_POOL = 4_000
+WORTH_PROCESSES = 4_000
 """Items from which starting further processes pays."""
 
 SMALL_ITEM = 250
@@ -54,18 +64,6 @@ class ScoreRequest:
     budget: int | None = None
     again: bool = False
     workers: int | None = None
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How far a scoring is, for whoever watches; `total` None while it is not known."""
-
-    phase: str
-    done: int
-    total: int | None
-
-
-OnPace = Callable[[Pace], None]
 
 
 @dataclass(frozen=True)
@@ -97,39 +95,39 @@ class ScoredFile:
         return fresh / self.seconds if fresh and self.seconds > 0 else None
 
 
-def score_file(
-    request: ScoreRequest, *, replies: ReplyStore | None = None, on_pace: OnPace | None = None
-) -> ScoredFile:
+@dataclass(frozen=True)
+class FusedScores:
+    """What scoring with a fused judge came to: `used` parts could be computed, `missing` says why others not."""
+
+    n_items: int
+    n_scored: int
+    used: tuple[str, ...]
+    missing: Mapping[str, str]
+    marks: tuple[str, ...]
+
+
+def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
     """Score a file, going on where an earlier call with the same `out` stopped.
 
     The file is looked at as a whole before the first call: GoldenError with row and column for what cannot be used.
-    JobError when what is kept belongs to another input, judge file or choice of options; JudgeError and
-    ProviderError as the judge raises them, and ConcordError for a full disk: what was scored is kept then.
+    `progress` is shown how many rows are read, then how many items are scored.  JobError when what is kept belongs to
+    another input, judge file or choice of options; JudgeError and ProviderError as the judge raises them, and
+    ConcordError for a full disk: what was scored is kept then.
     """
     started = time.perf_counter()
-    watch = on_pace or _watch_nothing
-    judge = open_judge(request, replies)
-    try:
-        if _may_want_a_pool(request, judge):
-            get_ready(scorer_of, "pydantic")
-        items = validate_items(request.items, lambda n: watch(Pace("reading", n, None)))
+    with closing(open_judge(request, replies)) as judge:
+        if _may_want_processes(request, judge):
+            _start_fork_server()
+        items = validate_items(request.items, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
         check_needs(items, judge.needs)
-        _allowed(request.budget, len(judge.criteria))
-        stamp = _stamp(request.items)
-        checkpoint = Checkpoint(request.out, _identity(request, items, judge))
-        form = form_of(request.out)
-        before = checkpoint.open(header_of(form), again=request.again).items
-        try:
-            with _kept_on_failure(checkpoint):
-                _score_rest(request, judge, items, checkpoint, watch)
-            finished = checkpoint.done.items >= items.n_items
-            if finished:
-                _check_unchanged(items, checkpoint.done, stamp)
+        affordable = _affordable(request.budget, len(judge.criteria))
+        identity = _identity(request, items, judge)
+        with closing(Checkpoint(request.out, identity, header(request.out), again=request.again)) as checkpoint:
+            before = checkpoint.done.items
+            _score_rest(request, judge, items, checkpoint, affordable, progress=progress)
+            if finished := checkpoint.done.items >= items.n_items:
+                _check_unchanged(items, checkpoint.done.items)
                 checkpoint.finish()
-        finally:
-            checkpoint.close()
-    finally:
-        judge.close()
     done = checkpoint.done
     return ScoredFile(
         items.n_items,
@@ -145,8 +143,25 @@ def score_file(
     )
 
 
+def score_fused(request: ScoreRequest) -> FusedScores:
+    """Score a file as a whole with the fused judge of `request`; `out` is written at the end.
+
+    UsageError for another judge or a budget, which a fused judge does not take.
+    """
+    if request.judge or request.budget is not None:
+        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and no --budget.")
+    with closing(load_judge(request.judge_file, accept_edited=request.accept_edited)) as judge:
+        assert isinstance(judge, FusedJudge)
+        golden = load_items(request.items)
+        verdicts = judge.score(golden.items, metrics=golden.metrics)
+    batch = verdict_batch(verdicts, judge.marks, request.out)
+    write_text(request.out, header(request.out) + batch.text)
+    used = tuple(part.name for part in judge.parts if part.name not in judge.missing)
+    return FusedScores(batch.n_items, batch.n_scored, used, dict(judge.missing), judge.marks)
+
+
 def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> CalibratedJudge:
-    """The judge that a request asks for."""
+    """The calibrated judge that a request asks for.  UsageError for a fused one."""
     judge = load_judge(
         request.judge_file, judge=request.judge or None, replies=replies, accept_edited=request.accept_edited
     )
@@ -155,56 +170,40 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> Cali
     return judge
 
 
-def scorer_of(request: ScoreRequest) -> Scorer:
-    """A scorer with a judge of its own, for another process."""
-    return _scorer(open_judge(request), request)
-
-
-def score_batch(judge: CalibratedJudge, items: Sequence[Item], *, explain: bool, form: Form) -> Batch:
-    """Score `items` and write them.  An item's line is the same in whatever batch it comes."""
-    return written(judge.score(items, explain=explain, of_more=True), judge.marks, form)
-
-
-def _scorer(judge: CalibratedJudge, request: ScoreRequest) -> Scorer:
-    form = form_of(request.out)
-
-    def score(items: Sequence[Item]) -> Batch:
-        batch = score_batch(judge, items, explain=request.explain, form=form)
-        forget_items()  # each item comes once: kept features would only fill the memory
-        return batch
-
-    return score
+def score_batch(judge: CalibratedJudge, items: Sequence[Item], request: ScoreRequest) -> Batch:
+    """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
+    batch = verdict_batch(judge.score(items, explain=request.explain, of_more=True), judge.marks, request.out)
+    forget_items()  # each item comes once: kept features would only fill the memory
+    return batch
 
 
 def _score_rest(
-    request: ScoreRequest, judge: CalibratedJudge, items: ItemFile, checkpoint: Checkpoint, watch: OnPace
+    request: ScoreRequest,
+    judge: CalibratedJudge,
+    items: ItemFile,
+    checkpoint: Checkpoint,
+    affordable: int | None,
+    *,
+    progress: Progress,
 ) -> None:
-    """Score what is not done yet, as much of it as the budget pays for."""
-    before = checkpoint.done.items
-    left, allowed = items.n_items - before, _allowed(request.budget, len(judge.criteria))
-    wanted = left if allowed is None else min(left, allowed)
-    computes = not judge.judge.is_llm
-    batches = _limited(items.batches(BATCH if computes else REMOTE_BATCH, before), wanted)
-    workers = _workers(request.workers, wanted) if computes and judge.judge.spec == "offline" else 1
-    watch(Pace("scoring", before, items.n_items))
-    with _scored(request, judge, batches, workers) as answers:
-        for answer in answers:
-            checkpoint.add(answer, answer.n_items * len(judge.criteria))
-            watch(Pace("scoring", checkpoint.done.items, items.n_items))
-
-
-@contextmanager
-def _scored(
-    request: ScoreRequest, judge: CalibratedJudge, batches: Iterator[Sequence[Item]], workers: int
-) -> Iterator[Iterator[Batch]]:
-    if workers < 2:
-        yield map(_scorer(judge, request), batches)
-        return
-    pool = ProcessPool(workers, scorer_of, request)
+    """Score what is not done yet, as much of it as the budget pays for; an error says that nothing is lost."""
+    left = items.n_items - checkpoint.done.items
+    wanted = left if affordable is None else min(left, affordable)
+    batches = _limited(items.batches(REMOTE_BATCH if judge.judge.is_llm else BATCH, checkpoint.done.items), wanted)
+    n_processes = _n_processes(request.workers, wanted) if judge.judge.spec == "offline" else 1
+    progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
     try:
-        yield pool.map(batches)
-    finally:
-        pool.close()
+        with closing(_scored(request, judge, batches, n_processes)) as scored:
+            for batch in scored:
+                checkpoint.add(batch, batch.n_items * len(judge.criteria))
+                progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
+    except ConcordError as error:
+        n = checkpoint.done.items
+        if n and str(checkpoint.part) not in str(error):
+            error.add_note(
+                f"{n:,} items are scored and kept in {checkpoint.part}; the same command goes on from there."
+            )
+        raise
 
 
 def _limited(batches: Iterator[tuple[Item, ...]], n_items: int) -> Iterator[Sequence[Item]]:
@@ -214,7 +213,7 @@ def _limited(batches: Iterator[tuple[Item, ...]], n_items: int) -> Iterator[Sequ
         n_items -= len(batch)
 
 
-def _allowed(budget: int | None, n_criteria: int) -> int | None:
+def _affordable(budget: int | None, n_criteria: int) -> int | None:
     """How many items a budget pays for; UsageError for one that does not pay for a single item."""
     if budget is None:
         return None
@@ -225,28 +224,6 @@ def _allowed(budget: int | None, n_criteria: int) -> int | None:
     return budget // n_criteria
 
 
-def _may_want_a_pool(request: ScoreRequest, judge: CalibratedJudge) -> bool:
-    """Whether a look at the size of the file says that several processes will score it."""
-    try:
-        size = request.items.stat().st_size
-    except OSError:  # the first look says it in words
-        return False
-    return (
-        judge.judge.spec == "offline"
-        and size >= WORTH_A_POOL * SMALL_ITEM
-        and _workers(request.workers, WORTH_A_POOL) > 1
-    )
-
-
-def _workers(asked: int | None, n_items: int) -> int:
-    if asked is not None:
-        return max(1, min(asked, MOST_WORKERS))
-    if n_items < WORTH_A_POOL:
-        return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_WORKERS)
-
-
 def _identity(request: ScoreRequest, items: ItemFile, judge: CalibratedJudge) -> dict[str, Any]:
     """What a scoring must have in common with the one that it goes on from."""
     return {
@@ -255,40 +232,104 @@ def _identity(request: ScoreRequest, items: ItemFile, judge: CalibratedJudge) ->
         "options": {
             "judge": judge.judge.spec,
             "explain": request.explain,
-            "form": form_of(request.out),
+            "form": "csv" if is_csv(request.out) else "jsonl",
             "marks": list(judge.marks),
         },
     }
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_size, stat.st_mtime_ns
-
-
-def _check_unchanged(items: ItemFile, done: Done, stamp: tuple[int, int]) -> None:
+def _check_unchanged(items: ItemFile, n_scored: int) -> None:
     """JobError when the input changed while it was scored: the verdicts would be of two files."""
-    same = _stamp(items.path) == stamp or file_digest(items.path) == items.digest
-    if not same or done.items != items.n_items:
+    if n_scored != items.n_items or file_digest(items.path) != items.digest:
         raise JobError(
-            f"{items.path}: has changed while it was scored ({done.items:,} of {items.n_items:,} items came). Add "
+            f"{items.path}: has changed while it was scored ({n_scored:,} of {items.n_items:,} items came). Add "
             "--again to score it as it is now."
         )
 
 
-@contextmanager
-def _kept_on_failure(checkpoint: Checkpoint) -> Iterator[None]:
-    """Adds to a judge's error that nothing is lost."""
+# ── several processes, for a judge that computes: one that waits for an endpoint needs no second core ─────────
+
+_CONTEXT: Any = multiprocessing.get_context(
+    "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+)
+
+
+def _start_fork_server() -> None:
+    """Let the server that processes are copied from import while this process does something else."""
+    if _CONTEXT.get_start_method() == "forkserver":
+        from multiprocessing import forkserver
+
+        forkserver.set_forkserver_preload([__name__, "pydantic"])  # the second is imported with a judge file, late
+        forkserver.ensure_running()
+
+
+def _scored(
+    request: ScoreRequest, judge: CalibratedJudge, batches: Iterator[Sequence[Item]], n_processes: int
+) -> Generator[Batch]:
+    """The scored batches in their order."""
+    if n_processes < 2:
+        yield from (score_batch(judge, batch, request) for batch in batches)
+        return
+    waiting = deque[Future[Batch | str]]()
+    with ProcessPoolExecutor(n_processes, _CONTEXT, _begin) as pool:
+        try:
+            for batch in batches:
+                waiting.append(pool.submit(_score_there, request, batch))
+                if len(waiting) >= 2 * n_processes:  # each works on one while the next lies ready
+                    yield _result(waiting.popleft())
+            while waiting:
+                yield _result(waiting.popleft())
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _result(future: Future[Batch | str]) -> Batch:
     try:
-        yield
+        answer = future.result()
+    except BrokenProcessPool as error:
+        raise ConcordError(
+            "A scoring process ended by itself (out of memory, perhaps). What is scored is kept: run the same command "
+            "again, with --workers 1 where it happens again."
+        ) from error
+    if isinstance(answer, str):
+        raise JudgeError(answer)
+    return answer
+
+
+def _begin() -> None:
+    """In each process: it leaves Ctrl-C to the one that started it, and does not outlive that one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+    os._exit(1)
+
+
+def _score_there(request: ScoreRequest, items: Sequence[Item]) -> Batch | str:
+    """Score with this process's own judge; the words of an error, which would lose its parts on the way."""
+    try:
+        return score_batch(_judge_here(request), items, request)
     except ConcordError as error:
-        n = checkpoint.done.items
-        if n and str(checkpoint.part) not in str(error):
-            error.add_note(
-                f"{n:,} items are scored and kept in {checkpoint.part}; the same command goes on from there."
-            )
-        raise
+        return str(error)
 
 
-def _watch_nothing(_: Pace) -> None:
-    """Nobody watches."""
+_judge_here = cache(open_judge)
+
+
+def _may_want_processes(request: ScoreRequest, judge: CalibratedJudge) -> bool:
+    """Whether a look at the size of the file says that several processes will score it."""
+    size = request.items.stat().st_size if request.items.is_file() else 0  # what is none is told by the first look
+    several = size >= WORTH_PROCESSES * SMALL_ITEM and _n_processes(request.workers, WORTH_PROCESSES) > 1
+    return judge.judge.spec == "offline" and several
+
+
+def _n_processes(workers: int | None, n_items: int) -> int:
+    if workers is not None:
+        return max(1, min(workers, MOST_WORKERS))
+    if n_items < WORTH_PROCESSES:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_WORKERS)

@@ -43,7 +43,7 @@ def main() -> None:
     for aspect in ASPECTS:
         for seed in range(options.seeds):
             chosen = CalibrationSettings(level="sample", seed=seed)
-            given = FusionInput.of(golden, aspect, chosen, Settings.from_environment())
+            given = FusionInput(golden, aspect, chosen, Settings.from_environment())
             gathered = gather(given, PARTS)
             split = gathered.split(given)
             how = StackSettings(level="sample", seed=seed, resamples=200)

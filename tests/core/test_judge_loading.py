@@ -7,6 +7,7 @@ import copy
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from core import load_judge
 from core.errors import AuthError, ConcordError, GoldenError, JudgeError, UsageError
 from core.export.judge_reading import checked, read_document
 from core.export.judge_writing import sealed
+from core.export.loaded import LoadedJudge
 from core.judging.parse import PARSER
 from core.judging.registry import make_judge
 from core.records import Item, Scored, Unscored
 from core.settings import Settings
 from tests.awaiting import awaited
-from tests.fake_openai import FakeOpenAI, RunningServer
+from tests.fake_openai import RunningServer
 
 Card = dict[str, Any]
 FILES = Path(__file__).parent / "export" / "files"
@@ -31,14 +33,6 @@ ITEM = Item("a", "The rye bread was recalled.", source="A bakery recalled its ry
 OFFLINE = sealed(checked(read_document(FILES / "judge_offline.yaml")))
 SCRIPTED = sealed(checked(read_document(FILES / "judge_scripted.yaml")))
 FUSED = sealed(checked(read_document(FILES / "fused.yaml"), "fusion"))
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
-    """A running stand-in for an endpoint; `server.fake` holds what it has seen."""
-    running = RunningServer(FakeOpenAI(latency=0.05))
-    yield running
-    running.stop()
 
 
 def written(tmp_path: Path, card: Card, *, seal: bool = True) -> Path:
@@ -81,12 +75,9 @@ def test_a_file_without_its_digest_counts_as_edited(tmp_path: Path, digest: str 
     with pytest.raises(JudgeError, match="digest does not match"):
         load_judge(path)
     assert len(load_judge(path, accept_edited=True).marks) == 1
-
-
-def test_a_missing_digest_is_told(tmp_path: Path) -> None:
-    card = {key: value for key, value in OFFLINE.items() if key != "digest"}
+    lacking = {key: value for key, value in OFFLINE.items() if key != "digest"}
     with pytest.raises(JudgeError, match="The file lacks digest"):
-        load_judge(written(tmp_path, card, seal=False))
+        load_judge(written(tmp_path, lacking, seal=False))
 
 
 def test_another_judge_is_marked_once_and_asked_in_the_same_way(tmp_path: Path) -> None:
@@ -118,13 +109,11 @@ def test_the_same_model_name_at_another_endpoint_is_another_judge(
 
 
 def test_another_reader_of_replies_is_marked(tmp_path: Path) -> None:
-    (mark,) = load_judge(written(tmp_path, SCRIPTED | {"parser": "concord.v0"})).marks
+    card = SCRIPTED | {"parser": "concord.v0"}
+    (mark,) = load_judge(written(tmp_path, card)).marks
     assert mark.startswith(f"Replies are read by {PARSER}, and were read by concord.v0 ")
-
-
-def test_edited_and_other_both_stand(tmp_path: Path) -> None:
-    path = written(tmp_path, SCRIPTED | {"note": "mine"}, seal=False)
-    assert len(load_judge(path, judge="scripted:4", accept_edited=True).marks) == 2
+    edited = load_judge(written(tmp_path, card | {"note": "mine"}, seal=False), accept_edited=True)
+    assert len(edited.marks) == 2
 
 
 def test_a_judge_of_no_known_form_is_told(tmp_path: Path) -> None:
@@ -140,9 +129,17 @@ def test_a_judge_of_no_known_form_is_told(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def key(monkeypatch: pytest.MonkeyPatch) -> str:
+def keys_sent(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The keys that endpoints were to get; no request is made."""
+    keys: list[str | None] = []
+
+    def noted(url: str, *, api_key: str | None, **_: Any) -> Any:
+        keys.append(api_key)
+        raise JudgeError("far enough")
+
     monkeypatch.setenv("OPENAI_API_KEY", "the-key")
-    return "the-key"
+    monkeypatch.setattr("core.judging.registry.openai_provider", noted)
+    return keys
 
 
 @pytest.mark.parametrize(
@@ -162,69 +159,35 @@ def key(monkeypatch: pytest.MonkeyPatch) -> str:
     ],
 )
 def test_a_file_cannot_send_the_key_where_it_likes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, spec: str, base_url: str, sent: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys_sent: list[str | None], spec: str, base_url: str, sent: bool
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", base_url)
-    seen: list[str | None] = []
-
-    def noted(url: str, *, api_key: str | None, **_: Any) -> Any:
-        seen.append(api_key)
-        raise JudgeError("far enough")
-
-    monkeypatch.setattr("core.judging.registry.openai_provider", noted)
     with pytest.raises(JudgeError):
         load_judge(written(tmp_path, asking(spec), seal=False), accept_edited=True)
-    assert seen in ([key if sent else None], [] if not sent else None)
+    assert keys_sent in (["the-key"] if sent else [None], [] if not sent else None)
 
 
-def test_whoever_names_the_judge_sends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    seen: list[str | None] = []
-
-    def noted(url: str, *, api_key: str | None, **_: Any) -> Any:
-        seen.append(api_key)
-        raise JudgeError("far enough")
-
-    monkeypatch.setattr("core.judging.registry.openai_provider", noted)
+def test_whoever_names_the_judge_sends_it(tmp_path: Path, keys_sent: list[str | None]) -> None:
     spec = "openai:m@https://models.example.org/v1"
     with pytest.raises(JudgeError, match="far enough"):
         load_judge(written(tmp_path, asking(spec)), judge=spec)
-    assert seen == [key]
+    assert keys_sent == ["the-key"]
 
 
 def test_a_refusal_for_want_of_the_key_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, server: RunningServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: RunningServer
 ) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "the-key")
     monkeypatch.setattr("core.judging.registry.trusted_with_the_key", lambda url, usual: False)
-    server.fake.keys.clear()
     server.fake.fault = "401"
-    try:
-        judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))
+    with closing(load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))) as judge:
         for call in (lambda: judge.score([ITEM]), lambda: awaited(judge.score_async([ITEM]))):
             with pytest.raises(AuthError, match="OPENAI_API_KEY was not sent there"):
                 call()
-        judge.close()
-    finally:
-        server.fake.fault = ""
-    assert not any(key in one for one in server.fake.keys)
+    assert not any("the-key" in key for key in server.fake.keys)
 
 
 # ── awaited ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_replies_are_awaited_side_by_side(tmp_path: Path, server: RunningServer) -> None:
-    judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))
-    items = [Item(f"i{k}", f"Text {k}.", source="A source.") for k in range(40)]
-
-    async def each() -> list[Any]:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # threads could ask one at a time only
-        return await asyncio.gather(*(judge.score_async([item]) for item in items))
-
-    server.fake.most_in_flight = 0
-    found = tuple(one for (one,) in awaited(each()))
-    again = judge.score(items)
-    judge.close()
-    assert server.fake.most_in_flight > 5
-    assert found == again
 
 
 class Kept:
@@ -240,43 +203,57 @@ class Kept:
         self.replies |= dict(replies)
 
 
-def test_awaited_replies_are_kept_too(tmp_path: Path, server: RunningServer) -> None:
-    kept = Kept()
-    judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")), replies=kept)
-    items = [Item(f"k{k}", f"Kept text {k}.", source="A source.") for k in range(5)]
-    first = awaited(judge.score_async([*items, items[0]]))
-    asked = server.fake.requests
-    assert len(kept.replies) == len(items)
-    assert awaited(judge.score_async(items)) == judge.score(items) == first[:5]
-    assert server.fake.requests == asked
-    judge.close()
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
 
 
-def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(tmp_path: Path, server: RunningServer) -> None:
-    kept = Kept()
-    judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")), replies=kept)
-    items = [Item(f"d{k}", f"Down text {k}.", source="A source.") for k in range(30)]
-    awaited(judge.score_async(items[:1]))
+@pytest.fixture
+def asked_judge(tmp_path: Path, server: RunningServer, kept: Kept) -> Iterator[LoadedJudge]:
+    """A judge that asks the slow `server`, its replies in `kept`."""
+    server.fake.latency = 0.05
+    card = asking(f"openai:fake-judge@{server.base_url}")
+    with closing(load_judge(written(tmp_path, card), replies=kept)) as judge:
+        yield judge
+
+
+def items(n: int) -> list[Item]:
+    return [Item(f"i{k}", f"Text {k}.", source="A source.") for k in range(n)]
+
+
+def test_replies_are_awaited_side_by_side(asked_judge: LoadedJudge, server: RunningServer) -> None:
+    async def each() -> list[Any]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # threads could ask one at a time only
+        return await asyncio.gather(*(asked_judge.score_async([item]) for item in items(40)))
+
+    found = tuple(one for (one,) in awaited(each()))
+    assert server.fake.most_in_flight > 5
+    assert found == asked_judge.score(items(40))
+
+
+def test_awaited_replies_are_kept_too(asked_judge: LoadedJudge, server: RunningServer, kept: Kept) -> None:
+    first = awaited(asked_judge.score_async([*items(5), items(5)[0]]))
+    requests = server.fake.requests
+    assert len(kept.replies) == 5
+    assert awaited(asked_judge.score_async(items(5))) == asked_judge.score(items(5)) == first[:5]
+    assert server.fake.requests == requests
+
+
+def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(
+    asked_judge: LoadedJudge, server: RunningServer, kept: Kept
+) -> None:
+    awaited(asked_judge.score_async(items(1)))
     server.fake.fault, server.fake.fault_after = "401", server.fake.requests + 10
-    try:
-        with pytest.raises(AuthError):
-            awaited(judge.score_async(items))
-    finally:
-        server.fake.fault, server.fake.fault_after = "", 0
+    with pytest.raises(AuthError):
+        awaited(asked_judge.score_async(items(30)))
     assert len(kept.replies) > 1
-    judge.close()
 
 
-def test_giving_up_waiting_cancels_the_requests(tmp_path: Path, server: RunningServer) -> None:
-    judge = load_judge(written(tmp_path, asking(f"openai:fake-judge@{server.base_url}")))
-    awaited(judge.score_async([ITEM]))
+def test_giving_up_waiting_cancels_the_requests(asked_judge: LoadedJudge, server: RunningServer) -> None:
+    awaited(asked_judge.score_async([ITEM]))
     server.fake.latency = 30.0
-    try:
-        with pytest.raises(TimeoutError):
-            awaited(asyncio.wait_for(judge.score_async([Item("slow", "Slow.", source="S.")]), 0.2))
-    finally:
-        server.fake.latency = 0.05
-    judge.close()
+    with pytest.raises(TimeoutError):
+        awaited(asyncio.wait_for(asked_judge.score_async(items(1)), 0.2))
 
 
 # ── nonsense ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -41,8 +41,5 @@ def test_the_demo_can_be_switched_off() -> None:
 def test_a_bad_file_of_roles(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         _with_roles(tmp_path, text)
-
-
-def test_a_missing_file_of_roles() -> None:
     with pytest.raises(UsageError, match="CONCORD_ROLES"):
         Settings.from_environment({"CONCORD_ROLES": "/nowhere/roles.json"})

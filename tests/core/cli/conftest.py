@@ -1,4 +1,4 @@
-"""The command line as a pipeline calls it: exit code and one JSON object."""
+"""The command line as a pipeline and as a person calls it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,70 @@ from core.__main__ import main
 
 SUMMARIES = str(Path(__file__).parents[3] / "sample_data" / "summaries.jsonl")
 Run = Callable[..., tuple[int, dict[str, Any]]]
+Say = Callable[..., "Said"]
+
+
+class Said(str):
+    """What a command says to a person; `code` is its exit code, `err` what it says on standard error."""
+
+    code: int
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has its own CONCORD_HOME and working folder."""
+    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command with --json in its own CONCORD_HOME; returns exit code and the one object on standard output."""
-    monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
+def say(capsys: pytest.CaptureFixture[str]) -> Say:
+    """Run a command for a person."""
 
-    def call(*arguments: str) -> tuple[int, dict[str, Any]]:
+    def call(*arguments: str | Path) -> Said:
         capsys.readouterr()
-        code = main([*arguments, "--json"])
-        out = capsys.readouterr().out
-        assert len(out.strip().splitlines()) == 1, out
-        return code, json.loads(out)
+        code = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        said = Said(captured.out)
+        said.code, said.err = code, captured.err
+        return said
 
     return call
+
+
+@pytest.fixture
+def run(say: Say) -> Run:
+    """Run a command with --json; returns exit code and the one object on standard output."""
+
+    def call(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
+        said = say(*arguments, "--json")
+        assert len(said.strip().splitlines()) == 1, said
+        return said.code, json.loads(said)
+
+    return call
+
+
+def write_rows(path: str | Path, rows: list[dict[str, Any]]) -> Path:
+    """`rows` as JSON lines."""
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return Path(path)
+
+
+def read_rows(path: str | Path) -> list[dict[str, Any]]:
+    """The JSON lines of a file."""
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def verdict_files() -> None:
+    """Made-up verdicts on coherence: one rater of each item (near.jsonl), another (far.jsonl), and awkward ones."""
+    items = read_rows(SUMMARIES)
+    near = [{"item_id": item["item_id"], "score": item["ann_coherence"][0]} for item in items]
+    far = [{"item_id": item["item_id"], "score": item["ann_fluency"][1]} for item in items[5:]]
+    half = len(items) // 2
+    alien = [{"item_id": "alien", "score": 1}, {"item_id": "stranger", "score": 2}]
+    files = {"near": near, "far": far, "first_half": near[:half], "second_half": near[half:]}
+    files |= {"constant": [row | {"score": 3} for row in near], "alien": alien, "more": near + alien}
+    for name, rows in files.items():
+        write_rows(f"{name}.jsonl", rows)

@@ -106,5 +106,5 @@ def test_what_nobody_wrote_is_named(golden: GoldenSet, tmp_path: Path) -> None:
     lacking[1] = ""
     (tmp_path / "ratings.tsv").write_text("".join([rows[0], "\t".join(lacking), *rows[2:]]), "utf-8")
     (tmp_path / "criteria.json").write_text(json.dumps(dict(recorded.read_written().criteria)), "utf-8")
-    with pytest.raises(ProviderError, match=f"1 replies are not written: none/{lacking[0]}"):
+    with pytest.raises(ProviderError, match=f"The reply to none/{lacking[0]} is not written"):
         recorded.record(tmp_path, tmp_path)

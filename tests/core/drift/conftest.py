@@ -1,4 +1,4 @@
-"""A judge file of a real calibration, and golden sets with labels as good or worse for it."""
+"""Golden sets with labels that are as good for a judge as its own, or worse."""
 
 from __future__ import annotations
 
@@ -10,40 +10,23 @@ import numpy as np
 import pytest
 
 import core
-from core.calibration.records import Calibration
-from core.export import judge_yaml
 from core.records import AspectLabels, GoldenSet
 
-ROOT = Path(__file__).parents[3]
 ASPECT = "relevance"
-
-
-@pytest.fixture(scope="session")
-def golden() -> GoldenSet:
-    return core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
-
-
-@pytest.fixture(scope="session")
-def calibration(golden: GoldenSet) -> Calibration:
-    return core.calibrate(golden, ASPECT, preset="quick", rounds=0, resamples=400)
-
-
-@pytest.fixture(scope="session")
-def judge_file(calibration: Calibration, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("judge") / "judge.yaml"
-    path.write_text(judge_yaml(calibration), encoding="utf-8")
-    return path
-
-
 Newer = Callable[..., GoldenSet]
+
+
+@pytest.fixture(scope="session")
+def golden(repository: Path) -> GoldenSet:
+    return core.load_golden(repository / "sample_data" / "summaries.jsonl")
 
 
 @pytest.fixture(scope="session")
 def newer(golden: GoldenSet) -> Newer:
     """`newer(noise)`: the same sources with other targets and labels; with `noise` 1 the labels mean nothing."""
 
-    def make(noise: float, seed: int = 0) -> GoldenSet:
-        rng = np.random.default_rng(seed)
+    def make(noise: float = 0.0) -> GoldenSet:
+        rng = np.random.default_rng(0)
         items = tuple(
             replace(item, item_id=f"new-{item.item_id}", target=f"{item.target} That was all.") for item in golden.items
         )

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 import core
-from core.calibration.records import Calibration
+from core.data.texts import KnownTexts, text_digest
 from core.drift.outcome import Recheck
-from core.drift.recheck import NO_CRITERIA, Asked, exported_alignment, recheck_scores
-from core.errors import GoldenError, JudgeError
-from core.export import judge_card
+from core.drift.recheck import NO_CRITERIA, RecheckSettings, exported_alignment, recheck_scores
+from core.errors import JudgeError
+from core.export import read_card
 from core.records import GoldenSet
 from core.store.codec import pack, unpack
 
@@ -25,38 +24,22 @@ ASPECT = "relevance"
 Newer = Callable[..., GoldenSet]
 
 
-def test_the_very_items_of_its_export_are_no_newer_ones(judge_file: Path, golden: GoldenSet) -> None:
-    with pytest.raises(GoldenError, match=r"no newer labels of 'relevance'.* 72 served to choose the judge, 72"):
-        core.recheck(judge_file, golden, ASPECT)
+@pytest.fixture(scope="module")
+def card(judge_file: Path) -> dict[str, Any]:
+    return read_card(judge_file)
 
 
-def test_labels_that_mean_nothing_are_a_fall(judge_file: Path, newer: Newer, golden: GoldenSet) -> None:
-    found = core.recheck(judge_file, newer(1.0), ASPECT, old=golden)
-    assert found.decision == "fallen"
-    assert found.change.p is not None
-    assert found.change.p < 0.05
-    assert found.change.interval is not None
-    assert found.change.interval.high < 0
-    assert found.words.startswith("The alignment has fallen: down by 0.")
-    assert found.labels is not None
-    assert found.labels.distance == 0  # the same labels in another order
+@pytest.fixture(scope="module")
+def scores(judge_file: Path, golden: GoldenSet, newer: Newer) -> dict[str, float]:
+    """The judge's scores of its own items and of newer ones."""
+    verdicts = core.load_judge(judge_file).score((*golden.items, *newer().items))
+    return dict(zip(verdicts.by_id, verdicts.values.tolist(), strict=True))
 
 
-def test_as_good_as_before_with_a_fall_that_these_items_can_tell(judge_file: Path, newer: Newer) -> None:
-    wide = core.recheck(judge_file, newer(0.0), ASPECT, asked=Asked(fall=0.9))
-    assert wide.decision == "holds"
-    assert "a fall of 0.9 or more is ruled out" in wide.words
-    tight = core.recheck(judge_file, newer(0.0), ASPECT, asked=Asked(fall=0.001))
-    assert tight.decision == "cannot be told"
-    assert f"cannot be told with {tight.now.n} items" in tight.words
-    assert tight.change.n_needed is None or tight.change.n_needed > tight.now.n
-
-
-def test_verdicts_instead_of_the_judge_and_the_json(judge_file: Path, newer: Newer, tmp_path: Path) -> None:
+def test_verdicts_instead_of_the_judge_and_the_json(judge_file: Path, newer: Newer, scores: dict[str, float]) -> None:
     fresh = newer(0.2)
-    scored = core.load_judge(judge_file).score(fresh.items)
     direct = core.recheck(judge_file, fresh, ASPECT)
-    assert core.recheck(judge_file, fresh, ASPECT, verdicts=scored) == direct
+    assert core.recheck(judge_file, fresh, ASPECT, verdicts=scores) == direct
     told = json.loads(json.dumps(direct.as_json(), allow_nan=False))
     assert told["now"]["value"] == direct.now.value
     assert " sources, t(" in told["then"]["interval_method"]
@@ -64,20 +47,8 @@ def test_verdicts_instead_of_the_judge_and_the_json(judge_file: Path, newer: New
     assert unpack(Recheck, pack(direct)) == direct
 
 
-def test_items_that_the_calibration_knew_are_left_out(judge_file: Path, newer: Newer, golden: GoldenSet) -> None:
-    fresh = newer(0.0)
-    mixed = replace(
-        fresh,
-        items=(*golden.items[:40], *fresh.items[40:]),
-    )
-    found = core.recheck(judge_file, mixed, ASPECT)
-    assert sum(found.left_out.values()) == 40
-    assert found.now.n <= found.n_labelled == len(fresh.items) - 40
-    assert core.recheck(judge_file, mixed, ASPECT, old=golden).now == found.now
-
-
 def test_what_had_a_label_in_the_older_set_is_no_newer_item(judge_file: Path, newer: Newer) -> None:
-    fresh, older = newer(0.0), replace(newer(0.0), name="older")
+    fresh, older = newer(), replace(newer(), name="older")
     labels = replace(older.aspects[ASPECT], values=(3.0,) * 30 + (None,) * (len(older.items) - 30))
     found = core.recheck(judge_file, fresh, ASPECT, old=replace(older, aspects={ASPECT: labels}))
     assert found.left_out == {"old": 30}
@@ -85,7 +56,7 @@ def test_what_had_a_label_in_the_older_set_is_no_newer_item(judge_file: Path, ne
 
 
 def test_two_systems_may_say_the_same(judge_file: Path, newer: Newer) -> None:
-    fresh = newer(0.0)
+    fresh = newer()
     first, second = fresh.items[0], fresh.items[1]
     assert (first.source, first.system_id != second.system_id) == (second.source, True)
     same = replace(fresh, items=(first, replace(second, target=first.target), *fresh.items[2:]))
@@ -96,24 +67,23 @@ def test_two_systems_may_say_the_same(judge_file: Path, newer: Newer) -> None:
 
 
 def test_calibration_items_are_no_part_of_the_paired_test(
-    judge_file: Path, newer: Newer, golden: GoldenSet, calibration: Calibration
+    judge_file: Path, card: dict[str, Any], newer: Newer, golden: GoldenSet, scores: dict[str, float]
 ) -> None:
     """Before, the scores were turned round on the items that chose the judge: nothing of that is to be seen."""
-    fresh = newer(0.0)
+    fresh, texts = newer(), KnownTexts.from_json(card["texts"])
     labels = replace(fresh.aspects[ASPECT], values=(*fresh.aspects[ASPECT].values, *golden.aspects[ASPECT].values))
     both = replace(fresh, items=(*fresh.items, *golden.items), aspects={ASPECT: labels})
-    now = {one.item_id: one.value for one in core.load_judge(judge_file).score(both.items)}  # type: ignore[union-attr]
-    chose = {golden.items[k].item_id for k in calibration.split.calibration}
-    before = {name: -value if name in chose else value for name, value in now.items()}
-    found = core.recheck(judge_file, both, ASPECT, verdicts=now, before=before)
+    chose = {item.item_id for item in golden.items if text_digest(item) in texts.calibration}
+    before = {name: -value if name in chose else value for name, value in scores.items()}
+    found = core.recheck(judge_file, both, ASPECT, verdicts=scores, before=before)
     assert found.paired is not None
-    assert (found.paired.n, found.paired.value) == (len(fresh.items) + len(calibration.split.held_out), 0.0)
+    assert (found.paired.n, found.paired.value) == (len(fresh.items) + len(golden.items) - len(chose), 0.0)
 
 
-def test_paired_with_earlier_verdicts(judge_file: Path, newer: Newer) -> None:
+def test_paired_with_earlier_verdicts(judge_file: Path, newer: Newer, scores: dict[str, float]) -> None:
     """Before: the same scores with the first half turned round, so that the judge aligned worse."""
-    fresh = newer(0.0)
-    now = {one.item_id: one.value for one in core.load_judge(judge_file).score(fresh.items)}  # type: ignore[union-attr]
+    fresh = newer()
+    now = {item_id: scores[item_id] for item_id in fresh.item_ids}
     before = {name: -value if k < len(now) // 2 else value for k, (name, value) in enumerate(now.items())}
     found = core.recheck(judge_file, fresh, ASPECT, verdicts=now, before=before)
     assert found.paired is not None
@@ -126,37 +96,42 @@ def test_paired_with_earlier_verdicts(judge_file: Path, newer: Newer) -> None:
     assert alone.paired is None
 
 
-def test_against_the_judge_without_criteria(judge_file: Path, newer: Newer, calibration: Calibration) -> None:
-    fresh = newer(0.0)
-    found = core.recheck(judge_file, fresh, ASPECT, against=NO_CRITERIA)
-    assert found.against is not None
-    assert found.against_name == "the judge without criteria"
-    itself = core.recheck(judge_file, fresh, ASPECT, against=judge_file)
+def test_an_id_that_has_another_text_in_the_older_set_is_no_pair(
+    card: dict[str, Any], newer: Newer, scores: dict[str, float]
+) -> None:
+    fresh = newer()
+    now = {item_id: scores[item_id] for item_id in fresh.item_ids}
+    same_ids = replace(fresh, items=tuple(replace(item, target=f"Once: {item.target}") for item in fresh.items))
+    assert recheck_scores(card, fresh, ASPECT, now, before=now).paired is not None
+    assert recheck_scores(card, fresh, ASPECT, now, before=now, old=same_ids).paired is None
+
+
+def test_against_other_judges(judge_file: Path, newer: Newer) -> None:
+    bare = core.recheck(judge_file, newer(), ASPECT, against=NO_CRITERIA)
+    assert bare.against is not None
+    assert bare.against_name == "the judge without criteria"
+    itself = core.recheck(judge_file, newer(), ASPECT, against=judge_file)
     assert itself.against is not None
-    assert itself.against.value == 0.0
-    assert itself.against_name == "judge.yaml"
+    assert (itself.against.value, itself.against_name) == (0.0, "judge.yaml")
 
 
-def test_unscored_items_are_counted(calibration: Calibration, newer: Newer) -> None:
-    fresh = newer(0.0)
-    scores = dict(zip(fresh.item_ids, np.linspace(1, 5, len(fresh.items)).tolist(), strict=True))
-    scores |= dict.fromkeys(fresh.item_ids[:36], float("nan"))
-    found = recheck_scores(judge_card(calibration), fresh, ASPECT, scores)
+def test_unscored_items_are_counted(card: dict[str, Any], newer: Newer) -> None:
+    fresh = newer()
+    half = dict(zip(fresh.item_ids, np.linspace(1, 5, len(fresh.items)).tolist(), strict=True))
+    half |= dict.fromkeys(fresh.item_ids[:36], float("nan"))
+    found = recheck_scores(card, fresh, ASPECT, half)
     assert found.now.n_unscored == 36
     assert found.unread_share == pytest.approx(36 / len(fresh.items))
 
 
-def test_constant_scores_cannot_be_told(calibration: Calibration, newer: Newer) -> None:
-    fresh = newer(0.0)
-    found = recheck_scores(judge_card(calibration), fresh, ASPECT, dict.fromkeys(fresh.item_ids, 3.0))
+def test_constant_scores_cannot_be_told(card: dict[str, Any], newer: Newer) -> None:
+    found = recheck_scores(card, newer(), ASPECT, dict.fromkeys(newer().item_ids, 3.0))
     assert (found.decision, found.now.value) == ("cannot be told", None)
     assert "cannot be told: now:" in found.words
 
 
-def test_another_statistic_than_the_file_tells(calibration: Calibration, newer: Newer) -> None:
-    fresh = newer(0.0)
-    scores = dict(zip(fresh.item_ids, range(len(fresh.items)), strict=True))
-    found = recheck_scores(judge_card(calibration), fresh, ASPECT, scores, asked=Asked(statistic="kendall"))
+def test_another_statistic_than_the_file_tells(card: dict[str, Any], newer: Newer, scores: dict[str, float]) -> None:
+    found = recheck_scores(card, newer(), ASPECT, scores, settings=RecheckSettings(statistic="kendall"))
     assert found.now.statistic == "kendall"
     assert found.decision == "cannot be told"
     assert "the judge file tells spearman" in found.words
@@ -168,11 +143,7 @@ def test_a_file_without_a_figure(body: dict[str, Any]) -> None:
         exported_alignment(body)
 
 
-def test_a_fused_file_tells_its_figure_at_the_top(calibration: Calibration) -> None:
-    held_out = calibration.held_out
-    assert exported_alignment({"alignment": held_out.as_json()}) == exported_alignment(judge_card(calibration))
-
-
-def test_the_card_of_the_file_is_that_of_the_calibration(judge_file: Path, calibration: Calibration) -> None:
-    told = exported_alignment(yaml.safe_load(judge_file.read_text("utf-8")))
-    assert (told.value, told.n) == (calibration.held_out.value, calibration.held_out.n)
+def test_the_exported_figure_of_a_judge_file_and_of_a_fused_one(card: dict[str, Any]) -> None:
+    held_out = exported_alignment(card)
+    assert held_out.as_json() == card["alignment"]["held_out"]
+    assert exported_alignment({"alignment": held_out.as_json()}) == held_out

@@ -11,16 +11,13 @@ import pytest
 import core
 from core.records import Item
 
-ROOT = Path(__file__).parents[3]
+WriteItems = Callable[[Path, int], Path]
 
 
 @pytest.fixture(scope="session")
-def sample_items() -> tuple[Item, ...]:
+def sample_items(repository: Path) -> tuple[Item, ...]:
     """The 144 sample summaries."""
-    return core.load_items(ROOT / "sample_data" / "summaries.jsonl").items
-
-
-WriteItems = Callable[[Path, int], Path]
+    return core.load_items(repository / "sample_data" / "summaries.jsonl").items
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,17 @@ from hypothesis import strategies as st
 import core
 from core.errors import ConcordError, GoldenError, JobError, UsageError
 from core.export import CalibratedJudge, read_verdicts, verdict_lines
-from core.judging.offline.features import FEATURES, feature_matrix
+from core.progress import Shown
 from core.records import Item
-from core.scoring import Pace, ScoreRequest, score_file
+from core.scoring import ScoreRequest, score_file
 from core.scoring import run as run_module
-from core.scoring.pool import ProcessPool
 from core.scoring.run import score_batch
 
-ROOT = Path(__file__).parents[3]
 WriteItems = Callable[[Path, int], Path]
 
 
 @pytest.fixture
-def asked(tmp_path: Path, judge_file: Path, write_items: WriteItems) -> ScoreRequest:
+def request_(tmp_path: Path, judge_file: Path, write_items: WriteItems) -> ScoreRequest:
     return ScoreRequest(write_items(tmp_path / "items.jsonl", 130), judge_file, tmp_path / "v.jsonl")
 
 
@@ -42,36 +40,43 @@ def loaded(judge_file: Path) -> CalibratedJudge:
     return judge
 
 
-def test_the_output_is_that_of_the_judge(asked: ScoreRequest) -> None:
-    paces: list[Pace] = []
-    found = score_file(asked, on_pace=paces.append)
-    judge = loaded(asked.judge_file)
-    verdicts = judge.score(core.load_items(asked.items).items)
-    assert asked.out.read_text("utf-8") == "".join(verdict_lines(verdicts))
-    assert (found.n_items, found.n_scored, found.n_unscored, found.finished) == (130, 130, 0, True)
-    assert found.calls == 130 * len(judge.criteria)
-    assert (paces[-1].phase, paces[-1].done, paces[-1].total) == ("scoring", 130, 130)
+def scored(request: ScoreRequest) -> bytes:
+    """The bytes that an undisturbed scoring gives; nothing of it stays."""
+    score_file(request)
+    content = request.out.read_bytes()
+    request.out.unlink()
+    return content
+
+
+def test_the_output_is_that_of_the_judge(request_: ScoreRequest) -> None:
+    stages: list[Any] = []
+    result = score_file(request_, progress=Shown(stages.append))
+    judge = loaded(request_.judge_file)
+    verdicts = judge.score(core.load_items(request_.items).items)
+    assert request_.out.read_text("utf-8") == "".join(verdict_lines(verdicts))
+    assert (result.n_items, result.n_scored, result.n_unscored, result.finished) == (130, 130, 0, True)
+    assert result.calls == 130 * len(judge.criteria)
+    assert (stages[-1].phase, stages[-1].calls, stages[-1].calls_expected) == ("scoring", 130, 130)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_a_score_does_not_depend_on_its_batch(judge_file: Path, sample_items: tuple[Item, ...], data: Any) -> None:
-    judge = loaded(judge_file)
-    whole = "".join(score_batch(judge, sample_items[:40], explain=False, form="jsonl").text)
-    cuts = sorted(data.draw(st.sets(st.integers(1, 39), max_size=39)))
-    bounds = zip([0, *cuts], [*cuts, 40], strict=True)
-    parts = [score_batch(judge, sample_items[a:b], explain=False, form="jsonl").text for a, b in bounds]
-    assert "".join(parts) == whole
+@given(st.sets(st.integers(1, 39), max_size=39))
+def test_a_score_does_not_depend_on_its_batch(
+    request_: ScoreRequest, sample_items: tuple[Item, ...], cuts: set[int]
+) -> None:
+    judge = loaded(request_.judge_file)
+    bounds = zip([0, *sorted(cuts)], [*sorted(cuts), 40], strict=True)
+    parts = [score_batch(judge, sample_items[a:b], request_).text for a, b in bounds]
+    assert "".join(parts) == score_batch(judge, sample_items[:40], request_).text
 
 
 def test_a_batch_without_any_source_is_no_other_than_its_items(
-    judge_file: Path, sample_items: tuple[Item, ...]
+    request_: ScoreRequest, sample_items: tuple[Item, ...]
 ) -> None:
-    judge = loaded(judge_file)
+    judge = loaded(request_.judge_file)
     bare = [Item(f"bare{k}", "A text of its own.") for k in range(3)]
-    alone = score_batch(judge, bare, explain=False, form="jsonl")
-    among = score_batch(judge, [*bare, *sample_items[:2]], explain=False, form="jsonl")
-    assert among.text.startswith(alone.text)
+    alone = score_batch(judge, bare, request_)
+    assert score_batch(judge, [*bare, *sample_items[:2]], request_).text.startswith(alone.text)
     assert (alone.n_scored, alone.reasons) == (0, {"missing input": 3})
 
 
@@ -92,110 +97,106 @@ score_file(ScoreRequest(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
 
 
 def test_killed_and_started_again_the_output_is_the_same(
-    asked: ScoreRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch, repository: Path
 ) -> None:
-    score_file(asked)
-    undisturbed = asked.out.read_bytes()
-    again = tmp_path / "again.jsonl"
-    arguments = [sys.executable, "-c", KILLED, str(asked.items), str(asked.judge_file), str(again), "4"]
-    ended = subprocess.run(arguments, cwd=ROOT, check=False, env=os.environ | {"PYTHONHASHSEED": "7"})
+    undisturbed = scored(request_)
+    arguments = [sys.executable, "-c", KILLED, *map(str, (request_.items, request_.judge_file, request_.out, 4))]
+    ended = subprocess.run(arguments, cwd=repository, check=False, env=os.environ | {"PYTHONHASHSEED": "7"})
     assert ended.returncode == -signal.SIGKILL
-    assert not again.exists()
-    assert Path(f"{again}.part").stat().st_size > 0
+    assert not request_.out.exists()
     monkeypatch.setattr(run_module, "BATCH", 33)
-    found = score_file(ScoreRequest(asked.items, asked.judge_file, again))
-    assert found.n_before == 40  # 1 note for the start and 2 batches of 20; the third was written and not entered
-    assert again.read_bytes() == undisturbed
-    assert not list(tmp_path.glob("again.jsonl.*"))
+    # 1 note for the start and 2 batches of 20; the third was written and not entered
+    assert score_file(request_).n_before == 40
+    assert request_.out.read_bytes() == undisturbed
+    assert not list(request_.out.parent.glob("v.jsonl.*"))
 
 
-def test_a_budget_ends_in_order_and_the_same_call_goes_on(asked: ScoreRequest) -> None:
-    score_file(asked)
-    undisturbed = asked.out.read_bytes()
-    asked.out.unlink()
-    n_criteria = len(loaded(asked.judge_file).criteria)
-    limited = ScoreRequest(asked.items, asked.judge_file, asked.out, budget=50 * n_criteria + 1)
-    founds = [score_file(limited) for _ in range(3)]
-    assert [(one.n_before, one.n_done, one.finished) for one in founds] == [
+def test_a_budget_ends_in_order_and_the_same_call_goes_on(request_: ScoreRequest) -> None:
+    undisturbed = scored(request_)
+    n_criteria = len(loaded(request_.judge_file).criteria)
+    results = [score_file(replace(request_, budget=50 * n_criteria + 1)) for _ in range(3)]
+    assert [(one.n_before, one.n_done, one.finished) for one in results] == [
         (0, 50, False),
         (50, 100, False),
         (100, 130, True),
     ]
-    assert asked.out.read_bytes() == undisturbed
+    assert request_.out.read_bytes() == undisturbed
     with pytest.raises(UsageError, match="pays for no item"):
-        score_file(ScoreRequest(asked.items, asked.judge_file, asked.out, budget=n_criteria - 1))
+        score_file(replace(request_, budget=n_criteria - 1))
 
 
-def test_what_changed_in_between_is_refused(asked: ScoreRequest, tmp_path: Path) -> None:
-    limited = ScoreRequest(asked.items, asked.judge_file, asked.out, budget=100)
-    score_file(limited)
-    with asked.items.open("a") as file:
+def test_what_changed_in_between_is_refused(request_: ScoreRequest, tmp_path: Path) -> None:
+    score_file(replace(request_, budget=100))
+    judge = tmp_path / "judge.yaml"
+    judge.write_bytes(request_.judge_file.read_bytes() + b"\n")
+    for other, words in ((replace(request_, judge_file=judge), "judge file"), (replace(request_, explain=True), "opt")):
+        with pytest.raises(JobError, match=words):
+            score_file(other)
+    with request_.items.open("a") as file:
         file.write(json.dumps({"item_id": "new", "target": "One more.", "source": "s"}) + "\n")
     with pytest.raises(JobError, match="the input file has changed"):
-        score_file(asked)
-    judge = tmp_path / "judge.yaml"
-    judge.write_bytes(asked.judge_file.read_bytes() + b"\n")
-    with pytest.raises(JobError, match=r"input|judge"):
-        score_file(ScoreRequest(asked.items, judge, asked.out))
-    with pytest.raises(JobError, match=r"input|options"):
-        score_file(ScoreRequest(asked.items, asked.judge_file, asked.out, explain=True))
-    fresh = score_file(ScoreRequest(asked.items, asked.judge_file, asked.out, again=True))
+        score_file(request_)
+    fresh = score_file(replace(request_, again=True))
     assert (fresh.n_before, fresh.n_items, fresh.finished) == (0, 131, True)
 
 
-def test_a_file_that_changes_meanwhile_is_not_finished(asked: ScoreRequest) -> None:
-    def disturb(pace: Pace) -> None:
-        if pace.done == 130:
-            asked.items.write_text(asked.items.read_text().replace("case 1.", "case one."))
+def test_a_file_that_changes_meanwhile_is_not_finished(request_: ScoreRequest) -> None:
+    def disturb(stage: Any) -> None:
+        if stage.calls == 130:
+            request_.items.write_text(request_.items.read_text().replace("case 1.", "case one."))
 
     with pytest.raises(JobError, match="has changed while it was scored"):
-        score_file(asked, on_pace=disturb)
-    assert not asked.out.exists()
+        score_file(request_, progress=Shown(disturb))
+    assert not request_.out.exists()
 
 
-def test_several_processes_give_the_same_bytes(asked: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    score_file(asked)
-    undisturbed = asked.out.read_bytes()
+def test_several_processes_give_the_same_bytes(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    undisturbed = scored(request_)
     monkeypatch.setattr(run_module, "BATCH", 16)
-    score_file(ScoreRequest(asked.items, asked.judge_file, asked.out, workers=2))
-    assert asked.out.read_bytes() == undisturbed
+    score_file(replace(request_, workers=2))
+    assert request_.out.read_bytes() == undisturbed
 
 
-def _breaks(words: str) -> Any:
-    def score(items: Any) -> Any:
-        if not words:
-            os._exit(3)
-        raise UsageError(words)
-
-    return score
+def _ends(*_: Any) -> None:
+    os._exit(3)
 
 
-@pytest.mark.parametrize(("words", "told"), [("cannot be", "cannot be"), ("", r"ended by itself \(exit code 3")])
-def test_a_process_that_fails_is_told(words: str, told: str) -> None:
-    pool = ProcessPool(1, _breaks, words)
-    try:
-        with pytest.raises(ConcordError, match=told):
-            list(pool.map([[Item("a", "t")], [Item("b", "t")]]))
-    finally:
-        pool.close()
-        pool.close()
+def _fails(*_: Any) -> str:
+    return "in words"
 
 
-def test_an_error_says_what_is_kept(asked: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("does", "words"), [(_fails, "in words"), (_ends, "ended by itself .*--workers 1")])
+def test_a_process_that_fails_is_told(
+    request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch, does: Any, words: str
+) -> None:
+    monkeypatch.setattr(run_module, "_score_there", does)
+    with pytest.raises(ConcordError, match=words):
+        score_file(replace(request_, workers=2))
+
+
+def test_no_process_is_left_behind_a_killed_parent(request_: ScoreRequest, repository: Path) -> None:
+    code = KILLED.replace("score_file(ScoreRequest(", "score_file(ScoreRequest(workers=2, *(").replace("])))", "]))))")
+    arguments = [sys.executable, "-c", code, *map(str, (request_.items, request_.judge_file, request_.out, 3))]
+    with subprocess.Popen(arguments, cwd=repository, stderr=subprocess.PIPE) as killed:
+        killed.communicate(timeout=60)  # ends when the last process that holds its standard error does
+    assert killed.returncode == -signal.SIGKILL
+
+
+def test_an_error_says_what_is_kept(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_module, "BATCH", 50)
     calls = []
 
-    def fails(*arguments: Any, **options: Any) -> Any:
+    def fails(*arguments: Any) -> Any:
         calls.append(1)
         if len(calls) == 2:
             raise UsageError("the endpoint is gone")
-        return score_batch(*arguments, **options)
+        return score_batch(*arguments)
 
     monkeypatch.setattr(run_module, "score_batch", fails)
     with pytest.raises(UsageError, match="the endpoint is gone") as raised:
-        score_file(asked)
+        score_file(request_)
     assert "50 items are scored and kept" in raised.value.__notes__[0]
-    assert score_file(asked).n_before == 50
+    assert score_file(request_).n_before == 50
 
 
 def test_csv_output_is_safe_and_reads_back(tmp_path: Path, judge_file: Path, sample_items: tuple[Item, ...]) -> None:
@@ -204,45 +205,40 @@ def test_csv_output_is_safe_and_reads_back(tmp_path: Path, judge_file: Path, sam
     items = tmp_path / "f.csv"
     with items.open("w", newline="") as file:
         csv.writer(file).writerows([("item_id", "target", "source"), *((i, t, source) for i, t in rows)])
-    asked = ScoreRequest(items, judge_file, tmp_path / "v.csv")
-    assert score_file(asked).reasons == {"missing input": 1}
-    with asked.out.open(newline="") as file:
+    out = tmp_path / "v.csv"
+    assert score_file(ScoreRequest(items, judge_file, out)).reasons == {"missing input": 1}
+    with out.open(newline="") as file:
         told = list(csv.DictReader(file))
     assert [row["item_id"] for row in told] == ["'=1+1", "b", "c"]
     assert (told[1]["score"], told[1]["reason"]) == ("", "missing input")
     judge = loaded(judge_file)
     values = {one.item_id: getattr(one, "value", None) for one in judge.score(core.load_items(items).items)}
-    assert read_verdicts(asked.out).aligned(["c"]) == [values["c"]]
+    assert read_verdicts(out).aligned(["c"]) == [values["c"]]
 
 
-def test_marks_stand_with_every_verdict(asked: ScoreRequest) -> None:
-    other = ScoreRequest(asked.items, asked.judge_file, asked.out, judge="scripted:3")
-    found = score_file(other)
-    rows = [json.loads(line) for line in asked.out.read_text("utf-8").splitlines()]
-    assert found.marks
-    assert {row["mark"] for row in rows} == {"; ".join(found.marks)}
-
-
-def test_an_edited_judge_file_needs_a_word(asked: ScoreRequest, tmp_path: Path) -> None:
-    edited = tmp_path / "edited.yaml"
-    text = asked.judge_file.read_text("utf-8")
-    assert "aspect: relevance" in text
+def test_marks_stand_with_every_verdict(request_: ScoreRequest) -> None:
+    edited = request_.out.with_name("edited.yaml")
+    text = request_.judge_file.read_text("utf-8")
     edited.write_text(text.replace("definition: ''", "definition: 'Another one'", 1), "utf-8")
-    with pytest.raises(ConcordError, match="changed"):
-        score_file(ScoreRequest(asked.items, edited, asked.out))
-    assert score_file(ScoreRequest(asked.items, edited, asked.out, accept_edited=True)).marks
+    for marked in (replace(request_, judge="scripted:3"), replace(request_, judge_file=edited, accept_edited=True)):
+        result = score_file(marked)
+        rows = [json.loads(line) for line in request_.out.read_text("utf-8").splitlines()]
+        assert result.marks
+        assert {row["mark"] for row in rows} == {"; ".join(result.marks)}
 
 
 def test_items_without_what_the_judge_reads_are_refused_before_scoring(tmp_path: Path, judge_file: Path) -> None:
     items = tmp_path / "f.jsonl"
-    items.write_text('{"item_id": "a", "target": "t"}\n')
-    with pytest.raises(GoldenError, match="no item has one"):
+    items.write_text('{"item_id": "a", "target": "t", "body": "x"}\n')
+    with pytest.raises(
+        GoldenError, match=r"beside its source, and no item has one. The file has: item_id, target, body"
+    ):
         score_file(ScoreRequest(items, judge_file, tmp_path / "v.jsonl"))
     assert not list(tmp_path.glob("v.jsonl*"))
 
 
 DIGEST = """
-import hashlib, sys
+import hashlib
 import core
 from core.judging.offline.features import feature_matrix
 digest = hashlib.sha256()
@@ -253,12 +249,12 @@ print(digest.hexdigest())
 """
 
 
-def test_features_are_the_same_in_every_process() -> None:
+def test_features_are_the_same_in_every_process(repository: Path) -> None:
     """Sets of words are walked in an order that differs from process to process: no number may depend on it."""
-    told = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", DIGEST],
-            cwd=ROOT,
+            cwd=repository,
             env=os.environ | {"PYTHONHASHSEED": seed},
             check=True,
             capture_output=True,
@@ -266,10 +262,4 @@ def test_features_are_the_same_in_every_process() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    here = hashlib.sha256()
-    for name in ("summaries.jsonl", "dialogue.jsonl", "data_to_text.csv"):
-        golden = core.load_items(ROOT / "sample_data" / name)
-        found = feature_matrix(golden.items, golden.kind)
-        assert found.shape == (len(golden.items), len(FEATURES))
-        here.update(found.tobytes())
-    assert told == {f"{here.hexdigest()}\n"}
+    assert len(digests) == 1

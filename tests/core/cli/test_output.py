@@ -2,15 +2,15 @@
 
 import pytest
 
-from core.cli import progress
+from core.cli import output
 
 
 def test_a_log_gets_a_line_every_half_minute(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    with progress.progress_bar("items") as show:  # pytest's standard error is no terminal
+    monkeypatch.setattr(output.time, "monotonic", lambda: now)
+    with output.progress_bar("items") as show:  # pytest's standard error is no terminal
         show("scoring", 20_000, 1_000_000)  # 20,000 are there from an earlier call: no part of the pace
         for now in (10.0, 29.0, 50.0, 60.0):
             show("scoring", 20_000 + 2_000 * now, 1_000_000)

@@ -1,0 +1,256 @@
+"""The commands that take a judge file to work: score a file with it, recheck it, take it to another tool."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from core.cli.options import AspectOption, BootstrapOption, Golden, JsonFlag, SeedOption, reply_cache
+from core.cli.output import alignment_words, interval_words, notes, place, probability, stages_shown, tell, written_to
+from core.errors import ConcordError, UsageError
+
+if TYPE_CHECKING:
+    from core.drift.outcome import Recheck
+    from core.export.adapters import Adapter
+    from core.providers.base import ReplyStore
+    from core.records import Finding
+    from core.scoring import FusedScores, ScoredFile
+
+commands = typer.Typer(add_completion=False)
+
+JudgeSpec = Annotated[str, typer.Option("--judge", help="Score with another judge than the one calibrated with.")]
+AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
+FINDINGS_IN_JSON = 20
+FINDINGS_SHOWN = 5
+
+
+@commands.command()
+def score(
+    items: Annotated[Path, typer.Argument(help="Items: CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")],
+    judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml or fused.yaml.")],
+    out: Annotated[Path, typer.Option(help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")],
+    *,
+    explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False,
+    judge: JudgeSpec = "",
+    accept_edited: AcceptEdited = False,
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="Most calls to make now; the same command again goes on.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Start over, whatever an earlier scoring left.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes for a judge that computes; by default one a core.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Apply a calibrated judge to items, in constant memory; a stopped one goes on where it was."""
+    from core.export.judge_reading import is_fused_file
+    from core.scoring import ScoreRequest, score_file, score_fused
+
+    request = ScoreRequest(items, judge_file, out, judge, accept_edited, explain, budget, again, workers)
+    if is_fused_file(judge_file):
+        fused = score_fused(request)
+        tell(*_fused_scores(fused, out), as_json)
+        return
+    cache = _cache_for(judge_file, judge, accept_edited=accept_edited)
+    with stages_shown("items") as progress:
+        try:
+            scored = score_file(request, replies=cache, progress=progress)
+        except ConcordError as error:
+            for note in getattr(error, "__notes__", ()):
+                typer.echo(note, err=True)
+            raise
+    for line in _finding_words(scored.findings):
+        typer.echo(line, err=True)
+    body = _score_body(scored, out)
+    tell(body, _score_words(body), as_json)
+
+
+@commands.command()
+def recheck(
+    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml or fused.yaml.")],
+    golden: Golden,
+    *,
+    aspect: AspectOption,
+    verdicts: Annotated[
+        Path | None, typer.Option(help="The judge's verdicts on these items; else it scores now.")
+    ] = None,
+    before: Annotated[
+        Path | None, typer.Option(help="Its earlier verdicts: a paired test on the common items.")
+    ] = None,
+    old: Annotated[Path | None, typer.Option(help="The golden set it was calibrated on: labels beside labels.")] = None,
+    against: Annotated[
+        str, typer.Option(help="Compare on the new items with 'no criteria', or with another judge file.")
+    ] = "nothing",
+    statistic: Annotated[
+        Literal["pearson", "spearman", "kendall"] | None, typer.Option(help="By default the file's own.")
+    ] = None,
+    level: Annotated[Literal["dataset", "sample", "system"] | None, typer.Option(help="By default the file's.")] = None,
+    alpha: Annotated[float, typer.Option(help="Accepted chance of a false alarm.")] = 0.05,
+    fall: Annotated[float, typer.Option(help="The fall that matters: 'holds' rules it out.")] = 0.1,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 0,
+    judge: JudgeSpec = "",
+    accept_edited: AcceptEdited = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 where it cannot be told, too.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Has a judge's alignment fallen on newer labels?  Exit 0 holds or cannot be told, 1 fallen or no newer labels.
+
+    Newer labels are those of texts that the judge was neither calibrated with nor evaluated on, whatever ids say.
+    """
+    from core.data import load_golden
+    from core.drift.recheck import RecheckSettings
+    from core.drift.recheck import recheck as look_again
+
+    outcome = look_again(
+        judge_file,
+        load_golden(golden),
+        aspect,
+        verdicts=verdicts,
+        before=before,
+        old=None if old is None else load_golden(old),
+        against=against,
+        settings=RecheckSettings(statistic, level, alpha, fall, bootstrap, seed),
+        model=judge or None,
+        accept_edited=accept_edited,
+        replies=None if verdicts is not None else _cache_for(judge_file, judge, accept_edited=accept_edited),
+    )
+    tell(outcome.as_json(), _recheck_words(outcome), as_json)
+    if outcome.decision == "fallen" or (strict and outcome.decision == "cannot be told"):
+        raise typer.Exit(1)
+
+
+@commands.command()
+def adapt(
+    judge: Annotated[Path, typer.Argument(help="A judge.yaml.")],
+    *,
+    to: Annotated[str, typer.Option("--to", help="The tool; --list names them.")] = "",
+    out: Annotated[Path | None, typer.Option(help="File or folder to write to; else standard output.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Every tool, with what is kept and lost.")] = False,
+    accept_edited: AcceptEdited = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """A calibrated judge as a file for another tool; what the tool cannot hold is said in the file."""
+    from core.export import read_card
+    from core.export.adapters import NAMES, adapter, adapters
+    from core.files import write_text
+
+    if bool(to) == listed:
+        raise UsageError(f"Name one tool with --to ({', '.join(NAMES)}), or ask for --list.")
+    card = read_card(judge, accept_edited=accept_edited)
+    if listed:
+        lines = [line for adapted in adapters(card) for line in _adapter_words(adapted)]
+        tell({"adapters": [_adapter_json(adapted) for adapted in adapters(card)]}, lines, as_json)
+        return
+    adapted = adapter(card, to)
+    for line in adapted.lost:
+        typer.echo(f"Lost: {line}", err=True)
+    if out is None:
+        tell(_adapter_json(adapted) | {"text": adapted.text}, [adapted.text.rstrip("\n")], as_json)
+        return
+    path = out / adapted.file_name if out.is_dir() else out
+    write_text(path, adapted.text)
+    tell(_adapter_json(adapted) | {"out": str(path)}, written_to(str(path)), as_json)
+
+
+def _cache_for(judge_file: Path, judge: str, *, accept_edited: bool) -> ReplyStore | None:
+    """The reply cache for the judge of a file; None for a fused one, which asks no endpoint."""
+    from core.export.judge_reading import is_fused_file, open_file
+
+    if is_fused_file(judge_file):
+        return None
+    return reply_cache(judge or str(open_file(judge_file, accept_edited=accept_edited).card["judge"]["spec"]))
+
+
+# ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _score_body(scored: ScoredFile, out: Path) -> dict[str, Any]:
+    pace = scored.per_second
+    return {
+        "n_items": scored.n_items,
+        "n_scored": scored.n_scored,
+        "n_unscored": scored.n_unscored,
+        "n_left": scored.n_items - scored.n_done,
+        "finished": scored.finished,
+        "reasons": dict(scored.reasons),
+        "calls": scored.calls,
+        "resumed_from": scored.n_before,
+        "seconds": round(scored.seconds, 3),
+        "items_per_second": None if pace is None else round(pace, 1),
+        "marks": list(scored.marks),
+        "findings": [asdict(finding) for finding in scored.findings[:FINDINGS_IN_JSON]],
+        "out": str(out),
+    }
+
+
+def _score_words(body: dict[str, Any]) -> list[str]:
+    reasons = ", ".join(f"{n:,} {reason}" for reason, n in body["reasons"].items())
+    unscored = f", {body['n_unscored']} unscored{f' ({reasons})' if reasons else ''}"
+    pace = f", {body['items_per_second']:,.0f} items/s" if body["items_per_second"] else ""
+    went_on = f"Went on after {body['resumed_from']:,} items of an earlier call."
+    lines = [*([went_on] if body["resumed_from"] else []), *notes(*body["marks"])]
+    if body["finished"]:
+        return [f"{body['n_scored']} of {body['n_items']} items scored{unscored}: {body['out']}{pace}", *lines]
+    return [
+        f"The budget is spent: {body['n_scored']} of {body['n_items']} items scored{unscored}, {body['n_left']} left.",
+        *lines,
+        f"They are kept in {body['out']}.part; run the same command again to go on. {body['out']} appears at the end.",
+    ]
+
+
+def _finding_words(findings: tuple[Finding, ...]) -> list[str]:
+    """Warnings about the rows, the first few; notes are left to `check`."""
+    warnings = [f"warning: {f.message}{place(f.row, f.column)}" for f in findings if f.severity == "warning"]
+    rest = len(warnings) - FINDINGS_SHOWN
+    return warnings[:FINDINGS_SHOWN] + ([f"{rest} more warnings; `check` lists them."] if rest > 0 else [])
+
+
+def _fused_scores(fused: FusedScores, out: Path) -> tuple[dict[str, Any], list[str]]:
+    """As JSON and in lines."""
+    n_unscored = fused.n_items - fused.n_scored
+    body = asdict(fused) | {"n_unscored": n_unscored, "out": str(out)}
+    lines = [f"{fused.n_scored} of {fused.n_items} items scored, {n_unscored} unscored: {out}"]
+    lines.append(f"computed: {', '.join(fused.used)}")
+    lines += [f"missing: {name}: {reason}" for name, reason in fused.missing.items()]
+    if fused.missing:
+        lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
+    return body, lines
+
+
+def _recheck_words(outcome: Recheck) -> list[str]:
+    unread = f"{outcome.unread_share:.1%}" if outcome.unread_share is not None else "—"
+    lines = [
+        outcome.words,
+        f"  now:  {alignment_words(outcome.now)}; {unread} of the newer items unscored",
+        f"  then: {alignment_words(outcome.then)} (held-out, as the file tells)",
+    ]
+    change = outcome.change
+    if change.p is not None and change.interval is not None:
+        lines.append(f"  fallen, one-sided: {probability(change.p)}; {change.interval.method}")
+    if change.detectable is not None:
+        needed = (
+            "cannot be told by any number of them" if change.n_needed is None else f"takes {change.n_needed:,} items"
+        )
+        power = f"told with 80 % power: a fall of {change.detectable:.3f}"
+        lines.append(f"  {power}; a fall of {change.fall:g} {needed}")
+    beside = (f"the judge minus {outcome.against_name}", outcome.against), ("now minus before", outcome.paired)
+    for name, difference in beside:
+        if difference is not None and difference.value is not None:
+            figures = f"{difference.value:+.3f}{interval_words(difference.interval, '+')}, {probability(difference.p)}"
+            lines.append(f"  {name}, on {difference.n} common items: {figures}")
+    lines += [shift.words for shift in (outcome.labels, outcome.scores) if shift is not None]
+    return [*lines, *notes(*outcome.notes)]
+
+
+def _adapter_json(adapted: Adapter) -> dict[str, Any]:
+    facts = {"name": adapted.name, "title": adapted.title, "file_name": adapted.file_name}
+    return facts | {"kept": list(adapted.kept), "lost": list(adapted.lost)}
+
+
+def _adapter_words(adapted: Adapter) -> list[str]:
+    lines = [f"  kept: {line}" for line in adapted.kept] + [f"  lost: {line}" for line in adapted.lost]
+    return [f"{adapted.name}: {adapted.title} ({adapted.file_name})", *lines]

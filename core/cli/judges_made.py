@@ -1,0 +1,285 @@
+"""The commands that make a judge out of a golden set: calibrate, repeval, fuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from core.cli.options import (
+    AspectOption,
+    BootstrapOption,
+    Golden,
+    JsonFlag,
+    LevelOption,
+    SeedOption,
+    ShareOption,
+    SplitOption,
+    StatisticOption,
+    chosen_level,
+    read_scale,
+    reply_cache,
+)
+from core.cli.output import (
+    alignment_line,
+    alignment_words,
+    notes,
+    number,
+    price,
+    progress_bar,
+    stages_shown,
+    tell,
+    written_to,
+)
+
+if TYPE_CHECKING:
+    from core.calibration.records import Estimate
+    from core.repeval import RepEvalResult
+
+commands = typer.Typer(add_completion=False)
+WITH = (
+    "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rouge, chrf, similarity, metric_<name>, "
+    "judge:FILE, replies:FILE, nli:MODEL, …"
+)
+
+
+@commands.command()
+def calibrate(
+    golden: Golden,
+    *,
+    aspect: AspectOption,
+    judge: Annotated[str, typer.Option(help="offline, openai:MODEL[@BASE_URL], scripted[:SEED].")] = "offline",
+    preset: Annotated[str, typer.Option(help="summarisation, data-to-text, hallucination, quick.")] = "summarisation",
+    revisit: Annotated[Literal["racing", "full"], typer.Option()] = "racing",
+    rounds: Annotated[int, typer.Option(help="Refinement rounds.")] = 1,
+    keep: Annotated[int, typer.Option(help="Criteria refined in each round (K).")] = 4,
+    ensemble: Annotated[int, typer.Option(help="Best criteria averaged in the final judge; 1 = argmax.")] = 3,
+    budget: Annotated[int | None, typer.Option(help="Most calls the run may make.")] = None,
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    split: SplitOption = "sources",
+    share: ShareOption = 0.5,
+    scale: Annotated[str, typer.Option(help="LO-HI, where the labels do not show the whole scale.")] = "",
+    definition: Annotated[str, typer.Option(help="The aspect in a sentence, for the judge.")] = "",
+    seed: SeedOption = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for judge.yaml and the other files.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Draft, rank and refine criteria; report the calibrated judge on held-out items."""
+    from core.api.calibrated import calibrate as run
+    from core.api.calibrated import estimate
+    from core.calibration.settings import CalibrationSettings
+    from core.data import load_golden
+
+    chosen = CalibrationSettings(
+        preset=preset,
+        revisit=revisit,
+        rounds=rounds,
+        keep=keep,
+        ensemble=ensemble,
+        budget=budget,
+        statistic=statistic,
+        level=chosen_level(level),
+        split=split,
+        calibration_share=share,
+        seed=seed,
+    )
+    loaded = load_golden(golden, scales={aspect: read_scale(scale)} if scale else None)
+    typer.echo(_estimate_words(estimate(loaded, aspect, judge, settings=chosen)), err=True)
+    cache = reply_cache(judge)
+    with stages_shown() as progress:
+        result = run(loaded, aspect, judge, settings=chosen, definition=definition, replies=cache, progress=progress)
+    body = result.as_json() if out is None else result.save(out)
+    tell(body, _calibration_words(body), as_json)
+
+
+@commands.command()
+def repeval(
+    golden: Golden,
+    *,
+    aspect: AspectOption,
+    out: Annotated[Path, typer.Option(help="Folder for heatmap.html, scores.jsonl and summary.json.")],
+    model: Annotated[str, typer.Option(help="minilm (comes with Concord), a Hugging Face id, or a folder.")] = "minilm",
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None,
+    method: Annotated[
+        Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"], typer.Option()
+    ] = "ridge",
+    pairs: Annotated[int | None, typer.Option(help="Pairs of a good and a bad text (20; paper-svm 100).")] = None,
+    within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False,
+    good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None,
+    bad: Annotated[float | None, typer.Option(help="Labels up to here are bad (else the worst 30 %).")] = None,
+    texts: Annotated[
+        Literal["prompt", "joined", "joined-context"],
+        typer.Option(help="joined: source and text apart and compared; joined-context: context and text."),
+    ] = "prompt",
+    template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = "",
+    tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048,
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Read hidden states, choose layer and token on validation, tell the alignment on test; heat map as HTML."""
+    from core.api.fitted import fit_repeval
+    from core.data import load_golden
+
+    loaded = load_golden(golden)
+    with progress_bar("texts") as show:
+        fitted = fit_repeval(
+            loaded,
+            aspect,
+            model=model,
+            revision=revision,
+            method=method,
+            pairs=pairs,
+            within_sources=within,
+            good=good,
+            bad=bad,
+            texts=texts,
+            template=template,
+            tokens=tokens or (),
+            max_tokens=max_tokens,
+            statistic=statistic,
+            level=chosen_level(level),
+            bootstrap=bootstrap,
+            seed=seed,
+            on_progress=lambda done, of: show("reading texts", done, of),
+        )
+    body = fitted.save(out)
+    tell(body, [*_repeval_words(fitted.result), *written_to(body["out"])], as_json)
+
+
+@commands.command()
+def fuse(
+    golden: Golden,
+    *,
+    aspect: AspectOption,
+    with_: Annotated[str, typer.Option("--with", help=WITH)],
+    out: Annotated[Path, typer.Option(help="Folder for fused.yaml, verdicts.jsonl and summary.json.")],
+    method: Annotated[
+        Literal["average", "ridge", "nnls", "llm"], typer.Option(help="llm: a model rates by a plan; needs --judge.")
+    ] = "ridge",
+    judge: Annotated[str, typer.Option(help="For llm: openai:MODEL[@BASE_URL], scripted[:SEED].")] = "",
+    plan: Annotated[
+        str, typer.Option(help="For llm: a plan's file, or 'model' to let it write one; else measured.")
+    ] = "",
+    also: Annotated[
+        list[str] | None, typer.Option(help="For llm: another aspect to rate in the same calls; may be repeated.")
+    ] = None,
+    statistic: StatisticOption = "spearman",
+    level: LevelOption = "auto",
+    split: SplitOption = "sources",
+    share: ShareOption = 0.5,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 0,
+    as_json: JsonFlag = False,
+) -> None:
+    """Fuse several judges and metrics; report the fusion beside its parts on held-out items."""
+    from core.api.fused import MODEL_WRITES
+    from core.api.fused import fuse as join
+    from core.data import load_golden
+    from core.files import small_text
+
+    loaded = load_golden(golden)
+    fused = join(
+        loaded,
+        aspect,
+        [name.strip() for name in with_.split(",") if name.strip()],
+        method=method,
+        judge=judge,
+        plan=plan if method != "llm" or plan in ("", MODEL_WRITES) else small_text(Path(plan), "--plan"),
+        also=also or (),
+        statistic=statistic,
+        level=chosen_level(level),
+        split=split,
+        calibration_share=share,
+        bootstrap=bootstrap,
+        seed=seed,
+        replies=reply_cache(judge),
+        on_part=lambda name: typer.echo(f"{name} …", err=True),
+    )
+    body = fused.save(out)
+    tell(body, _fusion_words(body), as_json)
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _estimate_words(estimate: Estimate) -> str:
+    tokens = f", about {estimate.prompt_tokens:,} prompt tokens" if estimate.prompt_tokens else ""
+    sides = f"{estimate.n_calibration} calibration and {estimate.n_held_out} held-out items"
+    first = f"About {estimate.calls:,} calls{tokens}{price(estimate.cost)} on {sides}."
+    return "\n".join([first, *([estimate.few_labels] if estimate.few_labels else []), *notes(*estimate.notes)])
+
+
+def _calibration_words(body: dict[str, Any]) -> list[str]:
+    from core.records import Interval
+    from core.stats import difference_figures
+
+    held_out, gain, bare = body["held_out"], body["gain"], body["no_criteria"]
+    ends = None if gain["interval"] is None else Interval(*gain["interval"])
+    figures = difference_figures(gain["value"], ends, gain["p"])
+    return [
+        f"{body['aspect']}: {body['candidates']} criteria, {body['calls']} calls, {body['seconds']:.1f} s",
+        body["work"]["words"],
+        f"{held_out['statistic']}, {held_out['level']} level",
+        alignment_line("held-out", held_out),
+        alignment_line("held-out, no criteria", bare["held_out"]),
+        f"  {'gain over no criteria':<28}{figures}, n = {gain['n']} that both scored",
+        alignment_line("calibration (flatters)", body["calibration"]),
+        alignment_line("calibration, no criteria", bare["calibration"]),
+        "Criteria of the final judge:",
+        *(f"  - {' '.join(text.split())}" for text in body["criteria"]),
+        *notes(*body["warnings"], *body["work"]["left_out"]),
+        *written_to(body["out"]),
+    ]
+
+
+def _repeval_words(result: RepEvalResult) -> list[str]:
+    k = f", k {result.chosen.k}" if result.chosen.k else ""
+    several = f"mean of {len(result.members)} cells, the best at " if len(result.members) > 1 else ""
+    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} training labels"
+    lines = [
+        f"{result.aspect}: {result.method} from {learnt}; {several}layer {result.chosen.layer}, "
+        f"token {result.chosen.token}{k}",
+        f"test        {alignment_words(result.test)}",
+        f"validation  {alignment_words(result.validation)}",
+    ]
+    if result.optimism is not None:
+        lines.append(f"validation minus test: {result.optimism:+.3f}; the choice was made on validation, believe test")
+    if result.random is not None and result.random.percentile is not None:
+        lines.append(
+            f"best cell: test {number(result.random.projection)}, above {result.random.percentile:.1f} % of "
+            f"{result.random.values.size:,} random directions"
+        )
+    if result.states["tokens"]:
+        pace = result.states["tokens"] / max(result.states["seconds"], 1e-9)
+        lines.append(f"{result.states['tokens']:,} tokens read on {result.states['device']}, {pace:,.0f} tokens/s")
+    return [*lines, *notes(*result.warnings)]
+
+
+def _fusion_words(body: dict[str, Any]) -> list[str]:
+    from core.stats import p_figure
+
+    fused, test = body["fused"], body["against_best"]
+    lines = [
+        f"{body['aspect']}: {fused['statistic']}, {fused['level']} level, on held-out items; weights and choice on "
+        f"{body['n_fit']} calibration items",
+        alignment_line(f"fusion, {body['method']}", fused),
+    ]
+    for name, part in sorted(body["parts"].items(), key=lambda pair: -(pair[1]["value"] or -2)):
+        lines.append(alignment_line(name, part, ", left out" if name in body["left_out"] else ""))
+    if test is not None and test["value"] is not None:
+        best = f"fusion minus {body['best_part']}, the best part on calibration"
+        lines.append(f"{best}: {test['value']:+.3f}, {p_figure(test['p'])}")
+    lines += [alignment_line(f"{name}, in the same calls", other) for name, other in body.get("also", {}).items()]
+    if "requests" in body:
+        cost = "" if body["cost"] is None else f", ${body['cost']:,.2f}"
+        calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
+        lines.append(f"{calls}; {body['tokens']:,} tokens{cost}")
+    lines += [f"without {name}: {number(rest['value'])}" for name, rest in body["without"].items()]
+    lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
+    return [*lines, *notes(*body["notes"]), *written_to(body["out"])]

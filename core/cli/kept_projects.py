@@ -1,0 +1,259 @@
+"""The commands about kept projects: report, export-project, import-project, allow-endpoint, demo."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from core.cli.options import AspectOption, JsonFlag
+from core.cli.output import alignment_words, notes, number, tell
+from core.errors import UsageError
+
+if TYPE_CHECKING:
+    from core.calibration.records import LeaderboardSnapshot
+    from core.projects.consent import AskedEndpoint
+    from core.settings import Settings
+    from core.store.store import Store
+
+commands = typer.Typer(add_completion=False)
+_ROOT = Path(__file__).parents[2]
+_SHOWN = 8
+_WIDTH = 60
+
+
+@commands.command()
+def report(
+    *,
+    project: Annotated[str, typer.Option("--project", help="The project's name, or its id.")],
+    aspect: AspectOption,
+    out: Annotated[Path, typer.Option(help="Folder for report.html, report.md and figures.csv.")],
+    golden: Annotated[str, typer.Option(help="Name or id; default: the newest with a finished calibration.")] = "",
+    run: Annotated[str, typer.Option(help="Id of a calibration; default: the newest finished one.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Write all that is known of a calibrated judge as one HTML page, as Markdown, and every figure as CSV."""
+    from core.api.project import write_report
+    from core.report.findings import headline, limits
+
+    written = write_report(project, aspect, out, golden=golden, run=run)
+    report, head, cautions = written.report, headline(written.report), limits(written.report)
+    files = {"html": written.html, "markdown": written.markdown, "csv": written.csv}
+    people, beside = report.raters.ceiling.alignment, report.raters.beside
+    body: dict[str, Any] = {
+        "project": report.project,
+        "golden": {"name": report.golden.name, "digest": report.golden.golden_id},
+        "aspect": aspect,
+        "run": report.run.run_id,
+        "headline": head.sentence,
+        "standing": head.standing,
+        "calibration": report.calibration.calibration.as_json(),
+        "held_out": report.held_out.as_json(),
+        "ceiling": None if people is None else people.as_json(),
+        "beside_people": None if beside is None else beside.as_json(),
+        "annotator_tests": [test.as_json() for test in report.raters.tests],
+        "limits": [{"title": limit.title, "text": limit.text} for limit in cautions],
+        "files": {kind: str(path) for kind, path in files.items()},
+        "bytes": {kind: path.stat().st_size for kind, path in files.items()},
+        "out": str(out),
+    }
+    lines = [head.sentence, *head.details, *(f"Keep in mind: {limit.title}. {limit.text}" for limit in cautions)]
+    tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"], as_json)
+
+
+@commands.command("export-project")
+def export_project(
+    project: Annotated[str, typer.Argument(help="The project's name, or its id.")],
+    out: Annotated[Path, typer.Option(help="The zip to write.")],
+    without_replies: Annotated[
+        bool, typer.Option("--without-replies", help="Leave out the replies that endpoints gave.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a whole project to one zip: golden sets, runs, criteria, labels, decisions, log. Never a key."""
+    from core import projects
+
+    settings, store = _here()
+    chosen = projects.find_project(store, project)
+    exported = projects.export_project(store, settings, chosen.project_id, out, replies=not without_replies)
+    body = {
+        "project": chosen.project_id,
+        "name": exported.project,
+        "out": str(out),
+        "bytes": exported.size,
+        "digest": exported.digest,
+        "holds": asdict(exported.holds),
+        "unfinished_runs": exported.unfinished,
+        "replies_without_run": exported.replies_without_run,
+    }
+    lines = [f"{exported.project}: {exported.holds.words}.", f"Written to {out}, {exported.size / 1e3:,.1f} kB."]
+    if exported.unfinished:
+        lines += notes(f"runs that are not over leave as cancelled: {exported.unfinished}.")
+    if exported.replies_without_run:
+        lines += notes(f"replies that belong to no run stay here: {exported.replies_without_run:,}.")
+    tell(body, lines, as_json)
+
+
+@commands.command("import-project")
+def import_project(
+    file: Annotated[Path, typer.Argument(help="A zip that export-project wrote.")],
+    name: Annotated[str, typer.Option(help="The project's name here; default: the name it had.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a new project of such a zip; nothing that is here changes, and a file that cannot be trusted is refused.
+
+    Nothing in it asks an endpoint before somebody here allows it: allow-endpoint.
+    """
+    from core import projects
+
+    settings, store = _here()
+    imported = projects.import_project(store, settings, file, name=name)
+    body = {
+        "project": imported.project_id,
+        "name": imported.project.name,
+        "renamed": imported.renamed,
+        "digest": imported.digest,
+        "holds": asdict(imported.holds),
+        "runs_renamed": imported.runs_renamed,
+        "home": str(settings.home),
+        "endpoints": [{"endpoint": named.endpoint, "models": list(named.models)} for named in imported.endpoints],
+    }
+    lines = [f"{imported.project.name}: {imported.holds.words}."]
+    if imported.renamed:
+        lines.append("Its name was taken here, so it got another.")
+    if imported.runs_renamed:
+        lines.append(f"Runs that have a new id, since theirs is taken here: {imported.runs_renamed}.")
+    if imported.endpoints:
+        lines.append("Its runs and judges name these endpoints; nothing is sent there before allow-endpoint says so:")
+        lines += [f"  {e.endpoint or 'the usual one here'}: {', '.join(e.models)}" for e in imported.endpoints]
+    tell(body, lines, as_json)
+
+
+@commands.command("allow-endpoint")
+def allow_endpoint(
+    project: Annotated[str, typer.Argument(help="The imported project's name, or its id.")],
+    endpoint: Annotated[str, typer.Argument(help="A base URL; without one, those that its runs ask are listed.")] = "",
+    with_key: Annotated[
+        bool, typer.Option("--with-key", help="Send OPENAI_API_KEY there too, though it is no usual endpoint here.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let an imported project send the texts of its items to an endpoint, or list the endpoints that its runs ask."""
+    from core import projects
+
+    settings, store = _here()
+    project_id = projects.find_project(store, project).project_id
+    if endpoint:
+        projects.allow_endpoint(store, settings, project_id, endpoint, with_key=with_key)
+    listed = projects.endpoints_of_project(store, settings, project_id)
+    body = {"project": project_id, "endpoints": [_endpoint_json(endpoint) for endpoint in listed]}
+    lines = [_endpoint_words(endpoint) for endpoint in listed] or ["Nothing in this project waits for a word."]
+    tell(body, lines, as_json)
+
+
+@commands.command()
+def demo(
+    reset: Annotated[bool, typer.Option("--reset", help="Put the demo project back as it came.")] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Watch a calibration from recorded replies; nothing is kept of it.")
+    ] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Start the app on it.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Bring in the finished demo project: simulated labels, every screen filled; no key, no network."""
+    from core import projects
+
+    if replay:
+        if reset or open_:
+            raise UsageError("--replay stands alone: it runs in the terminal and keeps nothing.")
+        _replay(as_json)
+        return
+    settings, store = _here()
+    project = projects.reset_demo(store, settings) if reset else projects.ensure_demo(store, settings)
+    projects.ensure_sample_project(store)
+    sets = [golden.name for golden in projects.list_goldens(store, project.project_id)]
+    body = {"project": project.project_id, "golden_sets": sets, "runs": project.n_runs, "home": str(settings.home)}
+    lines = [
+        f"{project.name}: {project.n_runs} finished runs on {', '.join(sets)}, in {settings.home}.",
+        "Its labels are simulated and its people made up: it shows how Concord works, not how good a judge is.",
+        *([] if open_ else ["Open it: streamlit run app.py"]),
+    ]
+    tell(body, lines, as_json)
+    if open_:
+        command = [sys.executable, "-m", "streamlit", "run", str(_ROOT / "app.py")]
+        raise typer.Exit(subprocess.run(command, cwd=_ROOT, check=False).returncode)
+
+
+def _replay(as_json: bool) -> None:
+    """The recorded calibration in this process, its ranking redrawn as it fills."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from core.api.calibrated import calibrate
+    from core.data import load_golden
+    from core.demo.recorded import ASPECT, CHOSEN, DEFINITION, GOLDEN
+    from core.progress import Shown
+    from core.projects.demo import REPLAY_SPEC
+    from core.stats import gain_words
+
+    golden = load_golden(GOLDEN)
+    with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
+        result = calibrate(
+            *(golden, ASPECT, REPLAY_SPEC),
+            settings=CHOSEN,
+            definition=DEFINITION,
+            progress=Shown(lambda now: live.update(_ranking(now))),
+        )
+    body = {
+        **{"aspect": ASPECT, "calls": result.calls, "held_out": result.held_out.as_json()},
+        "no_criteria": {side: alignment.as_json() for side, alignment in result.no_criteria.items()},
+        "gain": result.gain.as_json(),
+    }
+    lines = [
+        f"Held-out: {alignment_words(result.held_out)}",
+        f"Held-out, no criteria: {alignment_words(result.no_criteria['held_out'])}",
+        gain_words(result.gain),
+        *notes(*result.warnings),
+        "The labels are simulated; the replies were written by a language model that read each item.",
+    ]
+    tell(body, lines, as_json)
+
+
+def _ranking(now: LeaderboardSnapshot) -> Any:
+    from rich.table import Table
+
+    table = Table(title=f"{now.message} · {now.calls:,} of about {now.calls_expected:,} calls", expand=False)
+    table.add_column("alignment", justify="right")
+    table.add_column("stands")
+    table.add_column("criteria", no_wrap=True)
+    for candidate in now.candidates[:_SHOWN]:
+        value = None if candidate.alignment is None else candidate.alignment.value
+        words = " ".join(candidate.criteria.text.split()) or "(no criteria)"
+        table.add_row(number(value), candidate.status, words[:_WIDTH])
+    return table
+
+
+def _here() -> tuple[Settings, Store]:
+    """The settings of the environment, and their store."""
+    from core import projects
+    from core.settings import Settings
+
+    settings = Settings.from_environment()
+    return settings, projects.open_store(settings)
+
+
+def _endpoint_json(endpoint: AskedEndpoint) -> dict[str, Any]:
+    body = asdict(endpoint) | {"models": list(endpoint.models)}
+    at = None if endpoint.at is None else endpoint.at.isoformat(timespec="seconds")
+    return {name: body[name] for name in ("endpoint", "models", "allowed", "with_key", "by")} | {"at": at}
+
+
+def _endpoint_words(endpoint: AskedEndpoint) -> str:
+    models = f" ({', '.join(endpoint.models)})" if endpoint.models else ""
+    if not endpoint.allowed:
+        return f"not allowed  {endpoint.endpoint}{models}"
+    return f"allowed {'with' if endpoint.with_key else 'without'} the key  {endpoint.endpoint}{models}"

@@ -1,0 +1,152 @@
+"""What commands print: one JSON object, or lines for people; and how far a command is, on standard error."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import typer
+
+if TYPE_CHECKING:
+    from core.progress import Shown
+    from core.records import Alignment, Interval
+
+LOG_SECONDS = 30
+"""Between two lines where standard error is no terminal."""
+
+
+def tell(body: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
+    """Print `body` as one JSON object, or the `lines` for people, on standard output."""
+    typer.echo(json.dumps(body, ensure_ascii=False, allow_nan=False) if as_json else "\n".join(lines))
+
+
+def alignment_words(alignment: Alignment) -> str:
+    """An alignment on one line, with everything that belongs to the number."""
+    ends, a = alignment.interval, alignment
+    groups = f" in {a.n_groups} groups, {a.n_left_out} left out" if a.level == "sample" else ""
+    unread = f", {a.n_unscored} unscored" if a.n_unscored else ""
+    reason = because(a.reason) if a.value is None else ""
+    method = f"; interval: {ends.method}" if ends and a.level == "system" else ""
+    figures = f"{number(a.value)}{interval_words(ends)}, n = {a.n}"
+    return f"{a.statistic}, {a.level} level: {figures}{groups}{unread}{reason}{method}"
+
+
+def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") -> str:
+    """One row of a table of alignments: `alignment` as JSON has it, `remark` behind it."""
+    interval = f" [{alignment['interval'][0]:.3f}, {alignment['interval'][1]:.3f}]" if alignment["interval"] else ""
+    unread = f", {alignment['n_unscored']} unscored" if alignment["n_unscored"] else ""
+    return f"  {name:<28}{number(alignment['value'])}{interval}, n = {alignment['n']}{unread}{remark}"
+
+
+def number(value: float | None) -> str:
+    """Three digits, or a dash for what is undefined."""
+    return "—" if value is None else f"{value:.3f}"
+
+
+def interval_words(interval: Interval | None, sign: str = "") -> str:
+    """``" [0.100, 0.200]"``, with signs where `sign` is "+"; nothing where there is none."""
+    return f" [{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if interval else ""
+
+
+def probability(value: float | None) -> str:
+    """``"p = 0.012"``; small ones as ``"p < 0.001"``."""
+    if value is None:
+        return "p = —"
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def because(reason: str) -> str:
+    """The reason in brackets, where there is one."""
+    return f" ({reason})" if reason else ""
+
+
+def place(row: int | None, column: str | None) -> str:
+    """`` (row 3, column x)``, as far as known."""
+    return because(", ".join(f"{name} {at}" for name, at in (("row", row), ("column", column)) if at is not None))
+
+
+def notes(*texts: str) -> list[str]:
+    """One line each."""
+    return [f"Note: {text}" for text in texts]
+
+
+def written_to(out: str) -> list[str]:
+    """The last line of what a command says; none where it wrote nothing."""
+    return [f"Written to {out}"] if out else []
+
+
+def price(cost: float | None) -> str:
+    """``", about $0.12"``; nothing where it costs nothing, or nobody knows."""
+    return f", about ${cost:,.2f}" if cost else ""
+
+
+# ── how far it is ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Show(Protocol):
+    """Takes what is being done, how much is done, and of how much (None while not known)."""
+
+    def __call__(self, message: str, done: float, of: float | None, /) -> None: ...
+
+
+@contextmanager
+def progress_bar(unit: str) -> Iterator[Show]:
+    """A bar with the units done, those a second and the time left; in a log, a line every half minute."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _LogLines(unit)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} " + unit),
+        TextColumn("{task.fields[pace]}"),
+    )
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None, pace="")
+
+        def show(message: str, done: float, of: float | None) -> None:
+            speed = bar.tasks[0].speed
+            pace = f"{speed:,.0f} {unit}/s" if speed and speed >= 1 else ""
+            bar.update(task, description=message, completed=done, total=of, pace=pace)
+
+        yield show
+
+
+@contextmanager
+def stages_shown(unit: str = "calls") -> Iterator[Shown]:
+    """The progress of a long computation as a bar in calls, or in items."""
+    from core.progress import Shown
+
+    with progress_bar(unit) as show:
+        yield Shown(lambda snapshot: show(snapshot.message, snapshot.calls, snapshot.calls_expected or None))
+
+
+class _LogLines:
+    """E.g. ``scoring: 120,000 of 1,000,000 items, 1,650 items/s, 8 min 53 s left``."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._last = time.monotonic()
+        self._begun: tuple[float, float] | None = None
+
+    def __call__(self, message: str, done: float, of: float | None) -> None:
+        now = time.monotonic()
+        since, before = self._begun = self._begun or (now, done)
+        if now - self._last < LOG_SECONDS:
+            return
+        self._last = now
+        line = f"{message}: {done:,.0f}{'' if of is None else f' of {of:,.0f}'} {self._unit}"
+        pace = (done - before) / (now - since) if now > since else 0.0
+        if pace > 0:
+            line += f", {pace:,.0f} {self._unit}/s" if pace >= 1 else ""
+            if of is not None:
+                minutes, seconds = divmod(round((of - done) / pace), 60)
+                line += f", {minutes} min {seconds} s left"
+        typer.echo(line, err=True)

@@ -1,0 +1,95 @@
+"""What a command refuses, and in which words: exit code, kind of error, message; and nothing is written."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.conftest import SUMMARIES, Run, write_rows
+
+ON = f"{SUMMARIES} --aspect coherence"
+STYLES = f"styles {ON} --judge scripted"
+FUSE = f"fuse {ON} --out out --with"
+REPEVAL = "repeval texts.csv --aspect quality --out out"
+
+USAGE, GOLDEN, ASPECT, JUDGE = (2, "UsageError"), (1, "GoldenError"), (1, "AspectError"), (1, "JudgeError")
+REFUSED: list[tuple[str, tuple[int, str], str]] = [
+    (f"calibrate {SUMMARIES}", USAGE, "--aspect"),
+    (f"calibrate {ON} --preset x", USAGE, "summarisation"),
+    (f"calibrate {ON} --judge oracle", USAGE, "offline"),
+    (f"calibrate {ON} --budget 0", USAGE, "budget"),
+    (f"calibrate {ON} --scale five", USAGE, "--scale takes LO-HI with LO below HI, such as 1-5; 'five' came."),
+    (f"align {ON} alien.jsonl", USAGE, "Item ids there look like"),
+    (f"compare {ON} first_half.jsonl second_half.jsonl", USAGE, "no common item"),
+    ("ceiling means.csv --aspect charm", ASPECT, "ann_charm"),
+    (f"ceiling {ON} --panel crowd", ASPECT, "crowd"),
+    (f"score {SUMMARIES} --judge-file none.yaml --out v.jsonl", JUDGE, "none.yaml"),
+    ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 2: 4 cells came"),
+    (f"recheck {{judge}} {SUMMARIES} --aspect relevance --against none.yaml", GOLDEN, "no newer labels"),
+    ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "--alpha must lie between 0 and 0.5"),
+    ("recheck {judge} newer.jsonl --aspect relevance --against none.yaml", JUDGE, "none.yaml"),
+    ("recheck {judge} newer.jsonl --aspect relevance --verdicts none.jsonl", GOLDEN, "no such file"),
+    ("adapt {judge}", USAGE, "Name one tool with --to (deepeval, inspect"),
+    ("adapt {judge} --to inspect --list", USAGE, "Name one tool"),
+    ("adapt {judge} --to excel", USAGE, "There is no adapter 'excel'"),
+    ("adapt {judge} --to mlflow --out /proc/none/x.py", USAGE, "cannot be written"),
+    ("demo --replay --reset", USAGE, "--replay stands alone"),
+    (f"{FUSE} overlap", USAGE, "at least two parts"),
+    (f"{FUSE} overlap,overlap", USAGE, "came twice: overlap"),
+    (f"{FUSE} overlap,bleurtish", USAGE, "No assistant is called"),
+    (f"{FUSE} overlap,judge:", USAGE, "judge needs its file"),
+    (f"{FUSE} overlap,overlap_pairs --method llm", USAGE, "needs --judge"),
+    (f"{FUSE} overlap,overlap_pairs --also fluency", USAGE, "--also (also= in Python) is for the method llm"),
+    (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan none.txt", USAGE, "none.txt cannot be read"),
+    (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan plan.txt", USAGE, "no such assistant"),
+    (f"{REPEVAL} --template 'Rate this.'", USAGE, "must hold {hypothesis}"),
+    (f"{REPEVAL} --model ./nothing", (1, "ModelNotFoundError"), "no model folder"),
+    (f"{REPEVAL} --texts joined-context", USAGE, "need a context"),
+    (f"{REPEVAL} --aspect flat", ASPECT, "are 3"),
+    (f"{REPEVAL} --pairs 1", USAGE, "At least 2 pairs"),
+    (f"{REPEVAL} --good 4", USAGE, "both thresholds"),
+    (f"{REPEVAL} --method paper-pca --good 9 --bad 1", ASPECT, "9"),
+    (f"styles {ON} --judge offline", USAGE, "no language model"),
+    (f"{STYLES} --form poem", USAGE, "analyze_rate"),
+    (f"{STYLES} --form mix", USAGE, "2 samples"),
+    (f"{STYLES} --weighted", USAGE, "--weighted needs --form score_only"),
+    (f"{STYLES} --aspect charm", ASPECT, "coherence"),
+    (f"{STYLES} --aspect coherence", USAGE, "twice"),
+    (f"{STYLES} --pilot 1", USAGE, "n_items"),
+    (f"{STYLES} --budget 0", USAGE, "budget"),
+    (f"{STYLES} --criteria none.txt", USAGE, "none.txt"),
+    (f"{STYLES} --criteria none.yaml", JUDGE, "none.yaml"),
+    (f"{STYLES} --criteria {{judge}}", USAGE, "was calibrated on 'relevance' and cannot judge 'coherence'"),
+    (f"{STYLES} --aspect fluency --criteria plan.txt", USAGE, "--criteria is for one --aspect"),
+    ("fetch", USAGE, "Name the set to fetch: summeval, newsroom,"),
+    ("fetch sumeval", USAGE, "There is no benchmark 'sumeval'; known are summeval,"),
+    ("fetch asset --from nowhere.csv", USAGE, "nowhere.csv: there is no such file"),
+    ("fetch asset --from a --from b", USAGE, "is made from human_ratings.csv; 2"),
+    ("fetch asset --out x.csv", USAGE, "ending in .jsonl; 'x.csv' came"),
+    ("fetch summeval --from model_annotations.aligned.jsonl", USAGE, "SummEval needs summeval.json as well"),
+    ("fetch asset --from model_annotations.aligned.jsonl", GOLDEN, "'original'"),
+]
+
+
+@pytest.fixture
+def files(verdict_files: None) -> None:
+    Path("items.csv").write_text("item_id,target,source\na,t,s\nb,t,s,too much\n")
+    Path("means.csv").write_text("item_id,target,human_charm\n" + "".join(f"i{k},text,{k % 5 + 1}\n" for k in range(9)))
+    texts = [f"i{k},s{k // 4},source {k // 4},text {k},{1 + k % 4},3\n" for k in range(48)]
+    Path("texts.csv").write_text("item_id,source_id,source,target,human_quality,human_flat\n" + "".join(texts))
+    newer = [{"item_id": f"n{k}", "source": "s", "target": f"text {k}", "human_relevance": k % 5} for k in range(9)]
+    write_rows("newer.jsonl", newer)
+    write_rows("model_annotations.aligned.jsonl", [{"id": "x"}, {"id": "y"}])
+    Path("plan.txt").write_text("coherence: bleurt\n", "utf-8")
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("line", "kind", "words"), REFUSED, ids=[line.replace(SUMMARIES, "") for line, *_ in REFUSED])
+def test_what_is_refused(run: Run, judge_file: Path, line: str, kind: tuple[int, str], words: str) -> None:
+    before = {path.name for path in Path().iterdir()} | {"home"}
+    code, body = run(*shlex.split(line.replace("{judge}", str(judge_file))))
+    assert (code, body["error"]["type"]) == kind
+    assert words in body["error"]["message"]
+    assert {path.name for path in Path().iterdir()} <= before
