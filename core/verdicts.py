@@ -1,19 +1,29 @@
 """A score for each item, or the reason why there is none, from the reply to the alignment.
 
-`Reading` is what one reply says, `Scored` or `Unscored` what the replies to an item come to (`mean_verdict`), and
-`Verdicts` what a judge gives.
+`Reading` is what one reply says, `Scored` or `Unscored` what the replies to an item come to (`mean_verdict`),
+`Verdicts` what one judge with one text of criteria gives, and `Scores` what it gives with many at once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from core.records import FloatArray, Scored, Unscored, UnscoredReason, Verdict
+from core.records import (
+    Criteria,
+    FloatArray,
+    Item,
+    Scored,
+    ScoreMatrix,
+    Unscored,
+    UnscoredReason,
+    Usage,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +84,40 @@ class Verdicts(tuple[Verdict, ...]):
 
 def _value(verdict: Verdict | None) -> float:
     return verdict.value if isinstance(verdict, Scored) else math.nan
+
+
+@dataclass(frozen=True)
+class Scores(ScoreMatrix):
+    """What a judge answers: numbers for every criterion and item, and one verdict an item where reasons were wanted.
+
+    `explained` holds each item's verdict under the first of the criteria that could be read, Unscored where none could.
+    """
+
+    explained: Verdicts = field(default_factory=Verdicts)
+
+    @classmethod
+    def of(
+        cls,
+        items: Sequence[Item],
+        criteria: Sequence[Criteria],
+        verdicts: Sequence[Sequence[Verdict]],
+        usage: Usage,
+        *,
+        explain: bool,
+    ) -> Scores:
+        """The answer of a judge that gives `verdicts`, a row a criterion, in the order of the items."""
+        rows = [Verdicts(row) for row in verdicts]
+        first_read = (
+            next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])
+            for of_item in (zip(*rows, strict=True) if explain else ())
+        )
+        keys = tuple(each.criteria_id for each in criteria)
+        return cls(
+            keys,
+            tuple(item.item_id for item in items),
+            np.array([row.values for row in rows]).reshape(len(criteria), len(items)),
+            {key: row.unscored for key, row in zip(keys, rows, strict=True) if row.unscored},
+            len(criteria) * len(items),
+            usage,
+            Verdicts(first_read),
+        )

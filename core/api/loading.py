@@ -107,8 +107,8 @@ def _named(spec: str, state: Mapping[str, Any], settings: Settings, replies: Rep
     """The judge that the caller names, asked as the file says."""
     if spec.strip() == state["spec"]:
         return restore_judge(state, settings, replies, gate=NAMED)
-    sampling = state.get("sampling")
-    return make_judge(spec, settings, replies, sampling=None if sampling is None else Sampling(**sampling), gate=NAMED)
+    sampling = Sampling.from_state(state.get("sampling") or {})
+    return make_judge(spec, settings, replies, sampling=sampling, gate=NAMED)
 
 
 def _differences(card: Mapping[str, Any], judge: Judge) -> list[str]:

@@ -13,22 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.calibration.pool import AskedJudge, CallBudget, ensemble_scores
+from core.calibration.pool import AskedJudge, ScoreTable
 from core.calibration.records import Calibration
 from core.calibration.revisit import STEP_CALLS, STEP_ITEMS
-from core.calibration.variants import Known, Plan, Variant, VariantKey, plan_of
-from core.errors import JudgeError, UsageError
+from core.calibration.variants import Plan, Variant, VariantKey, known_scores, plan_of
+from core.errors import UsageError
 from core.judging.base import Judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align, holm, paired_difference
-
-if TYPE_CHECKING:
-    from core.judging.llm import LLMJudge, WrittenSteps
 
 
 @dataclass(frozen=True)
@@ -117,187 +113,66 @@ def ablation(
     asked: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None, *, with_steps: bool = True
 ) -> Ablation:
     """As `ablate`, with a judge that is ready."""
-    steps, golden = steps_in_force(asked.judge), asked.golden
-    plan = plan_of(calibration, golden, writes_steps=steps is not None, has_steps=bool(steps), with_steps=with_steps)
-    known = Known(golden, calibration, scores)
-    gathered = _Gathered(asked, plan, known)
-    gathered.publish("scoring what is missing")
-    gathered.plain()
+    golden = asked.golden
+    plan = plan_of(calibration, golden, steps_in_force(asked.judge), with_steps=with_steps)
+    work = _Work(asked, plan, known_scores(golden, calibration, scores))
+    work.publish("scoring what is missing")
+    for criteria, positions in plan.missing(work.table):
+        work.ask(work.table, asked, criteria, positions)
     for variant in plan.variants:
         if variant.stepped:
-            gathered.stepped(variant)
-    result = _result(calibration, golden, gathered)
-    gathered.publish("done", done=True)
+            work.score_by_steps(variant)
+    result = _result(calibration, work)
+    work.publish("done", done=True)
     return result
 
 
-class _Gathered:
-    """Scores of all variants as they come in, and what they cost."""
+class _Work:
+    """Scores of all variants as they come in, and what they cost: those by other evaluation steps in their own tables,
+    the others in `table`."""
 
-    def __init__(self, asked: AskedJudge, plan: Plan, known: Known) -> None:
-        self.asked, self.plan, self.known, self.expected = asked, plan, known, known.calls(plan)
-        self.spent = CallBudget()
+    def __init__(self, asked: AskedJudge, plan: Plan, table: ScoreTable) -> None:
+        self.asked, self.plan, self.table, self.expected = asked, plan, table, plan.calls(table)
+        self.by_steps: dict[VariantKey, ScoreTable] = {}
         self.steps: dict[str, str] = {}
         self.left_out = dict(plan.left_out)
-        self.own: dict[str, ScoreMatrix] = {}
 
     def publish(self, message: str, *, done: bool = False) -> None:
-        calls = self.spent.calls
-        phase = "done" if done else "held-out"
-        self.asked.progress.publish(Stage(phase, message, calls, max(self.expected, calls), self.spent.usage))
+        budget = self.table.budget
+        phase, expected = "done" if done else "held-out", max(self.expected, budget.calls)
+        self.asked.progress.publish(Stage(phase, message, budget.calls, expected, budget.usage))
 
-    def count(self, matrix: ScoreMatrix) -> ScoreMatrix:
-        """The scores, once their calls are counted and shown."""
-        self.spent.spend(matrix.calls, matrix.usage)
-        self.publish(f"{self.spent.calls:,} of {self.expected:,} scores")
-        return matrix
+    def ask(self, table: ScoreTable, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
+        size = max(STEP_ITEMS, STEP_CALLS // len(criteria))
+        for start in range(0, len(positions), size):
+            table.ask(judge, criteria, positions[start : start + size])
+            self.publish(f"{table.budget.calls:,} of {self.expected:,} scores")
 
-    def plain(self) -> None:
-        """Variants that differ in their criteria alone."""
-        for criteria, positions in self.known.missing(self.plan):
-            for batch in _batches(positions, len(criteria)):
-                self.known.take(self.count(self.asked.score(criteria, batch)))
+    def score_by_steps(self, variant: Variant) -> None:
+        """The variant with other evaluation steps; left out, with the reason, when they cannot be written.
 
-    def stepped(self, variant: Variant) -> None:
-        """The variant with other evaluation steps; left out, with the reason, when they cannot be written."""
-        texts = ("",) * len(variant.members)
+        Each set of criteria has steps of its own, so each is scored by a judge of its own, whose scores are not kept
+        as those of the criteria.
+        """
+        from core.judging.llm import LLMJudge
+
+        asked, budget, model = self.asked, self.table.budget, self.asked.judge
+        assert isinstance(model, LLMJudge), "no other judge has steps to switch"
+        texts = dict.fromkeys((member.criteria_id for member in variant.members), "")
         if variant.key == "with evaluation steps":
-            written = written_steps(self.asked, variant.members)
-            self.spent.spend(len(written), sum((steps.usage for steps in written), Usage()))
-            if problem := next((steps.problem for steps in written if steps.problem), ""):
-                self.left_out[variant.key] = f"The model wrote no usable evaluation steps: {problem}"
+            for member in variant.members:
+                written = model.write_steps(asked.task, member.text)
+                budget.spend(1, written.usage)
+                texts[member.criteria_id] = written.text
+                if written.problem and variant.key not in self.left_out:
+                    self.left_out[variant.key] = f"The model wrote no usable evaluation steps: {written.problem}"
+            if variant.key in self.left_out:
                 return
-            texts = tuple(steps.text for steps in written)
-            self.steps = {one.criteria_id: text for one, text in zip(variant.members, texts, strict=True)}
-        self.own[variant.key] = _joined(
-            [
-                self.count(scored_by_steps(self.asked, variant.members, texts, batch))
-                for batch in _batches(self.plan.positions, len(variant.members))
-            ]
-        )
-
-    def variants(self) -> list[Variant]:
-        return [variant for variant in self.plan.variants if variant.key not in self.left_out]
-
-
-# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _result(calibration: Calibration, golden: GoldenSet, gathered: _Gathered) -> Ablation:
-    plan, aspect = gathered.plan, calibration.task.aspect
-    split_parts = [LabelledItems.of(golden, aspect, part) for part in (plan.calibration, plan.held_out)]
-    scores = _variant_scores(calibration, golden, gathered)
-    final = scores.values[0]
-    rows, differences = [], []
-    for variant, values in zip(gathered.variants(), scores.values, strict=True):
-        on_calibration, on_held_out = (_aligned(calibration, values, items) for items in split_parts)
-        differences.append(None if variant.key == "final" else _minus_final(calibration, values, final, split_parts[1]))
-        rows.append(
-            AblationRow(
-                variant.key,
-                variant.what,
-                tuple(criteria.criteria_id for criteria in variant.members),
-                on_calibration,
-                on_held_out,
-                first_look=variant.key == "without refinement" or variant.stepped,
-            )
-        )
-    return Ablation(
-        task=calibration.task,
-        golden_digest=golden.digest,
-        judge_spec=str(calibration.judge_state.get("spec", "")),
-        rows=_corrected(rows, differences),
-        left_out=gathered.left_out,
-        calibration_positions=calibration.split.calibration,
-        n_held_out=len(plan.held_out),
-        scores=scores,
-        calls=gathered.spent.calls,
-        usage=gathered.spent.usage,
-        steps=gathered.steps,
-    )
-
-
-def _variant_scores(calibration: Calibration, golden: GoldenSet, gathered: _Gathered) -> ScoreMatrix:
-    """(n_variants, n_items) over all items; the final judge's exactly as the calibration has them."""
-    at = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    used = np.zeros(len(golden.items), dtype=np.bool_)
-    used[list(gathered.plan.positions)] = True
-    rows: list[FloatArray] = []
-    unscored: dict[str, tuple[Unscored, ...]] = {}
-    for variant in gathered.variants():
-        own = np.full(len(golden.items), np.nan)
-        reasons: dict[str, Unscored] = {}
-        if variant.key == "final":
-            own[[at[item_id] for item_id in calibration.scores.item_ids]] = calibration.scores.values[0]
-            reasons = {one.item_id: one for one in calibration.scores.unscored.get("final", ())}
-        elif variant.stepped:
-            matrix = gathered.own[variant.key]
-            own[[at[item_id] for item_id in matrix.item_ids]] = ensemble_scores(matrix.values)
-            reasons = {one.item_id: one for why in matrix.unscored.values() for one in why}
-        else:
-            own = ensemble_scores(gathered.known.rows(variant.members))
-            for one in variant.members:
-                reasons = gathered.known.unscored.get(one.criteria_id, {}) | reasons
-        rows.append(np.where(used, own, np.nan))
-        lost = [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(own))]
-        unscored[variant.key] = tuple(reasons[item_id] for item_id in lost if item_id in reasons)
-    keys = tuple(variant.key for variant in gathered.variants())
-    return ScoreMatrix(keys, golden.item_ids, np.stack(rows), {key: why for key, why in unscored.items() if why})
-
-
-def _aligned(calibration: Calibration, values: FloatArray, items: LabelledItems) -> Alignment:
-    """As in the calibration's own report, so that the final judge's row equals it."""
-    settings, measure = calibration.settings, calibration.held_out.measure
-    return align(values[items.positions], items, measure, resamples=settings.resamples, seed=[settings.seed, 9])
-
-
-def _minus_final(calibration: Calibration, values: FloatArray, final: FloatArray, items: LabelledItems) -> Difference:
-    return paired_difference(
-        values[items.positions],
-        final[items.positions],
-        items,
-        calibration.held_out.measure,
-        resamples=calibration.settings.resamples,
-        seed=[calibration.settings.seed, 10],
-    )
-
-
-def _corrected(rows: Sequence[AblationRow], differences: Sequence[Difference | None]) -> tuple[AblationRow, ...]:
-    """The rows with their differences; Holm over those that have a p value."""
-    p_values = holm([np.nan if one is None or one.p is None else one.p for one in differences])
-    return tuple(
-        row
-        if difference is None
-        else replace(
-            row,
-            difference=difference.value,
-            interval=difference.interval,
-            p=difference.p,
-            p_holm=None if np.isnan(p_holm) else float(p_holm),
-            n=difference.n,
-            reason=difference.reason,
-        )
-        for row, difference, p_holm in zip(rows, differences, p_values, strict=True)
-    )
-
-
-def _joined(parts: Sequence[ScoreMatrix]) -> ScoreMatrix:
-    """Matrices of the same criteria on batches of items → one over all items."""
-    names = parts[0].criteria_ids
-    return ScoreMatrix(
-        names,
-        tuple(item_id for part in parts for item_id in part.item_ids),
-        np.hstack([part.values for part in parts]),
-        {name: tuple(one for part in parts for one in part.unscored.get(name, ())) for name in names},
-    )
-
-
-def _batches(positions: Sequence[int], n_criteria: int) -> list[tuple[int, ...]]:
-    size = max(STEP_ITEMS, STEP_CALLS // n_criteria)
-    return [tuple(positions[start : start + size]) for start in range(0, len(positions), size)]
-
-
-# ── evaluation steps: each set of criteria has its own, so each is scored by a judge of its own ──
+            self.steps = texts
+        table = self.by_steps[variant.key] = ScoreTable(asked.golden.item_ids, budget)
+        for member in variant.members:
+            judge = model.with_sampling(replace(model.sampling, steps=texts[member.criteria_id]))
+            self.ask(table, AskedJudge(judge, asked.golden, asked.task, asked.progress), [member], self.plan.positions)
 
 
 def steps_in_force(judge: Judge) -> str | None:
@@ -307,49 +182,84 @@ def steps_in_force(judge: Judge) -> str | None:
     return judge.sampling.steps if isinstance(judge, LLMJudge) else None
 
 
-def written_steps(asked: AskedJudge, criteria: Sequence[Criteria]) -> list[WrittenSteps]:
-    """Evaluation steps that the model writes for each of `criteria`, in their order.
-
-    JudgeError for a judge that is no LLM judge.
-    """
-    model = _language_model(asked.judge)
-    return [model.write_steps(asked.task, criterion.text) for criterion in criteria]
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def scored_by_steps(
-    asked: AskedJudge, criteria: Sequence[Criteria], steps: Sequence[str], positions: Sequence[int]
-) -> ScoreMatrix:
-    """Scores of each of `criteria`, following its own evaluation `steps` ("" is without), at `positions`."""
-    from core.judging.llm import LLMJudge
-
-    model = _language_model(asked.judge)
-    items = [asked.golden.items[position] for position in positions]
-    parts: list[ScoreMatrix] = []
-    for done, (criterion, text) in enumerate(zip(criteria, steps, strict=True)):
-        judge = LLMJudge(model.provider, model.model, spec=model.spec, sampling=replace(model.sampling, steps=text))
-
-        def advance(own: int, _: int, before: int = done * len(items)) -> None:
-            asked.progress.advance(before + own, len(criteria) * len(items))
-
-        parts.append(judge.score(asked.task, items, [criterion], on_progress=advance))
-    return _stacked(parts)
-
-
-def _language_model(judge: Judge) -> LLMJudge:
-    from core.judging.llm import LLMJudge
-
-    if not isinstance(judge, LLMJudge):
-        raise JudgeError(f"The judge {judge.spec} is no LLM judge: it knows no evaluation steps.")
-    return judge
+def _result(calibration: Calibration, work: _Work) -> Ablation:
+    golden, plan = work.asked.golden, work.plan
+    variants = [variant for variant in plan.variants if variant.key not in work.left_out]
+    scores = _variant_scores(golden, variants, work)
+    return Ablation(
+        task=calibration.task,
+        golden_digest=golden.digest,
+        judge_spec=str(calibration.judge_state.get("spec", "")),
+        rows=_rows(calibration, golden, plan, variants, scores),
+        left_out=work.left_out,
+        calibration_positions=calibration.split.calibration,
+        n_held_out=len(plan.held_out),
+        scores=scores,
+        calls=work.table.budget.calls,
+        usage=work.table.budget.usage,
+        steps=work.steps,
+    )
 
 
-def _stacked(parts: Sequence[ScoreMatrix]) -> ScoreMatrix:
-    """Matrices of single criteria on the same items → one of all."""
-    return ScoreMatrix(
-        tuple(name for part in parts for name in part.criteria_ids),
-        parts[0].item_ids,
-        np.vstack([part.values for part in parts]),
-        {name: why for part in parts for name, why in part.unscored.items()},
-        sum(part.calls for part in parts),
-        sum((part.usage for part in parts), Usage()),
+def _variant_scores(golden: GoldenSet, variants: Sequence[Variant], work: _Work) -> ScoreMatrix:
+    """(n_variants, n_items) over all items; the final judge's exactly as the calibration has them."""
+    used = np.zeros(len(golden.items), dtype=np.bool_)
+    used[list(work.plan.positions)] = True
+    rows: list[FloatArray] = []
+    unscored: dict[str, tuple[Unscored, ...]] = {}
+    for variant in variants:
+        table = work.by_steps.get(variant.key, work.table)
+        ids = ["final"] if variant.key == "final" else [member.criteria_id for member in variant.members]
+        rows.append(np.where(used, table.mean(ids), np.nan))
+        reasons = table.reasons(ids)
+        lost = [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(rows[-1]))]
+        if why := tuple(reasons[item_id] for item_id in lost if item_id in reasons):
+            unscored[variant.key] = why
+    return ScoreMatrix(tuple(variant.key for variant in variants), golden.item_ids, np.stack(rows), unscored)
+
+
+def _rows(
+    calibration: Calibration, golden: GoldenSet, plan: Plan, variants: Sequence[Variant], scores: ScoreMatrix
+) -> tuple[AblationRow, ...]:
+    """Measured as in the calibration's own report, so that the final judge's row equals it; Holm over the others."""
+    settings, measure = calibration.settings, calibration.held_out.measure
+    on_calibration, on_held_out = (
+        LabelledItems.of(golden, calibration.task.aspect, part) for part in (plan.calibration, plan.held_out)
+    )
+
+    def aligned(values: FloatArray, items: LabelledItems) -> Alignment:
+        return align(values[items.positions], items, measure, resamples=settings.resamples, seed=[settings.seed, 9])
+
+    def minus_final(values: FloatArray) -> Difference:
+        new, old = (row[on_held_out.positions] for row in (values, scores.values[0]))
+        seed = [settings.seed, 10]
+        return paired_difference(new, old, on_held_out, measure, resamples=settings.resamples, seed=seed)
+
+    rows = [
+        AblationRow(
+            variant.key,
+            variant.what,
+            tuple(criteria.criteria_id for criteria in variant.members),
+            aligned(values, on_calibration),
+            aligned(values, on_held_out),
+            first_look=variant.key == "without refinement" or variant.stepped,
+        )
+        for variant, values in zip(variants, scores.values, strict=True)
+    ]
+    differences = [minus_final(values) for values in scores.values[1:]]
+    p_values = holm([np.nan if difference.p is None else difference.p for difference in differences])
+    return rows[0], *(
+        replace(
+            row,
+            difference=difference.value,
+            interval=difference.interval,
+            p=difference.p,
+            p_holm=None if np.isnan(p_holm) else float(p_holm),
+            n=difference.n,
+            reason=difference.reason,
+        )
+        for row, difference, p_holm in zip(rows[1:], differences, p_values, strict=True)
     )

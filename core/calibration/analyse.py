@@ -31,6 +31,7 @@ from core.records import (
     Level,
     Measure,
     Origin,
+    Scale,
     ScoreMatrix,
     Statistic,
 )
@@ -73,7 +74,7 @@ class Pool:
     @property
     def values(self) -> FloatArray:
         """(n_places,) alignments."""
-        return np.array([one.value for one in self.places], dtype=np.float64)
+        return np.array([place.value for place in self.places], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +88,6 @@ class Trend:
     p: float | None
     n: int
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SizeGroup:
-    """Drafts from `size` exemplars: how their alignments spread (median and quartiles)."""
-
-    size: int
-    n: int
-    median: float
-    low_quartile: float
-    high_quartile: float
-
-
-@dataclass(frozen=True)
-class BySize:
-    groups: tuple[SizeGroup, ...]
-    trend: Trend
 
 
 @dataclass(frozen=True)
@@ -147,7 +131,7 @@ class Analyses:
     """The analyses of one pool."""
 
     pool: Pool
-    by_size: BySize
+    by_size: Trend
     by_length: Line
     by_pattern: ByPattern
 
@@ -166,49 +150,44 @@ def analyse(calibration: Calibration, scope: Scope = "complete") -> Analyses:
 
 def pool(calibration: Calibration, scope: Scope = "complete") -> Pool:
     """Candidates with a text, measured on the same calibration items (module docstring), best first."""
-    listed = [one for one in calibration.candidates if one.criteria.text]
+    listed = [candidate for candidate in calibration.candidates if candidate.criteria.text]
     if scope == "complete":
         n_items = len(calibration.split.calibration)
-        inside = [(one, one.alignment.value) for one in listed if one.alignment and one.calls == n_items]
+        inside = [(each, each.alignment.value) for each in listed if each.alignment and each.calls == n_items]
     else:
-        scored = [one for one in listed if one.trace]
-        shared = set.intersection(*({point.items for point in one.trace} for one in scored)) if scored else set()
+        scored = [candidate for candidate in listed if candidate.trace]
+        shared = set.intersection(*({point.items for point in each.trace} for each in scored)) if scored else set()
         n_items = max(shared, default=0)
-        inside = [(one, point.value) for one in scored for point in one.trace if point.items == n_items]
-    scale = calibration.task.scale
-    places = [_place(one, pattern_of(one.criteria.text, scale), value) for one, value in inside if value is not None]
+        inside = [(each, point.value) for each in scored for point in each.trace if point.items == n_items]
+    places = [_place(each.criteria, calibration.task.scale, value) for each, value in inside if value is not None]
     return Pool(
         scope,
         calibration.calibration.statistic,
         calibration.calibration.level,
         n_items,
         len(listed),
-        tuple(sorted(places, key=lambda one: -one.value)),
+        tuple(sorted(places, key=lambda place: -place.value)),
         len(inside) - len(places),
     )
 
 
-def _place(one: Candidate, pattern: Pattern, value: float) -> Place:
-    origin = one.criteria.provenance
+def _place(criteria: Criteria, scale: Scale, value: float) -> Place:
+    origin = criteria.provenance
     exemplars = origin.size if origin.origin == "draft" else 0
-    words = len(one.criteria.text.split())
-    return Place(one.criteria.criteria_id, origin.origin, origin.round, exemplars, words, pattern, value)
+    words, pattern = len(criteria.text.split()), pattern_of(criteria.text, scale)
+    return Place(criteria.criteria_id, origin.origin, origin.round, exemplars, words, pattern, value)
 
 
 # ── by exemplar size, by length, by pattern ──────────────────────────────────────────────────────────────────
 
 
-def by_size(places: Sequence[Place], generator: np.random.Generator) -> BySize:
-    """Drafts grouped by how many exemplars they were drawn from (001 Figure 3 A); refinements are no part."""
-    drafts = [one for one in places if one.origin == "draft"]
-    sizes = np.array([one.exemplars for one in drafts], dtype=np.float64)
-    values = np.array([one.value for one in drafts], dtype=np.float64)
-    groups = []
-    for size in np.unique(sizes):
-        own = values[sizes == size]
-        low, median, high = (float(q) for q in np.percentile(own, [25, 50, 75]))
-        groups.append(SizeGroup(int(size), own.size, median, low, high))
-    return BySize(tuple(groups), trend_of(sizes, values, generator))
+def by_size(places: Sequence[Place], generator: np.random.Generator) -> Trend:
+    """Whether drafts from more exemplars align better (001 Figure 3 A); refinements are no part."""
+    drafts = [place for place in places if place.origin == "draft"]
+    sizes, values = (
+        np.array([getattr(draft, name) for draft in drafts], dtype=np.float64) for name in ("exemplars", "value")
+    )
+    return trend_of(sizes, values, generator)
 
 
 def trend_of(x: FloatArray, values: FloatArray, generator: np.random.Generator) -> Trend:
@@ -262,7 +241,7 @@ def by_pattern(places: Sequence[Place]) -> ByPattern:
 
     The difference has Welch's (1947) interval: each kind its own variance, Satterthwaite's degrees of freedom.
     """
-    values = {p: np.array([one.value for one in places if one.pattern == p], dtype=np.float64) for p in PATTERNS}
+    values = {p: np.array([each.value for each in places if each.pattern == p], dtype=np.float64) for p in PATTERNS}
     groups = tuple(
         PatternGroup(p, own.size, float(own.mean()) if own.size else None, _t_interval(own))
         for p, own in values.items()
@@ -313,13 +292,15 @@ class CaseStudy:
 def refinements(calibration: Calibration) -> tuple[Candidate, ...]:
     """Refinements scored on all calibration items whose parent is a candidate too, largest inner gain first."""
     n_items = len(calibration.split.calibration)
-    complete = {one.criteria.criteria_id: one for one in calibration.candidates if one.calls == n_items}
+    complete = {each.criteria.criteria_id: each for each in calibration.candidates if each.calls == n_items}
     refined = [
-        one
-        for one in complete.values()
-        if one.criteria.provenance.origin == "refine" and one.criteria.provenance.parents[0] in complete
+        each
+        for each in complete.values()
+        if each.criteria.provenance.origin == "refine" and each.criteria.provenance.parents[0] in complete
     ]
-    return tuple(sorted(refined, key=lambda one: -np.inf if one.inner_gain is None else one.inner_gain, reverse=True))
+    return tuple(
+        sorted(refined, key=lambda each: -np.inf if each.inner_gain is None else each.inner_gain, reverse=True)
+    )
 
 
 def case_study(
@@ -330,13 +311,13 @@ def case_study(
     `scores` are the run's over all items of `golden`.  None where nothing was refined; NotFoundError for criteria
     that are no refinement on all calibration items.
     """
-    listed = {one.criteria.criteria_id: one for one in refinements(calibration)}
+    listed = {each.criteria.criteria_id: each for each in refinements(calibration)}
     if not listed and criteria_id is None:
         return None
     child = listed.get(criteria_id or next(iter(listed)))
     if child is None:
         raise NotFoundError(f"Criteria {criteria_id} are no refinement that was scored on all calibration items.")
-    parents = {one.criteria.criteria_id: one.criteria for one in calibration.candidates}
+    parents = {each.criteria.criteria_id: each.criteria for each in calibration.candidates}
     parent = parents[child.criteria.provenance.parents[0]]
     items = LabelledItems.of(golden, calibration.task.aspect, calibration.split.calibration)
     rows = {name: scores.values[k, items.positions] for k, name in enumerate(scores.criteria_ids)}

@@ -2,7 +2,7 @@
 
 What chooses and what reports never share items: drafts see calibration items only, candidates are ranked on
 calibration, refinements pass a gate on an inner fold of calibration, and held-out is scored once, at the end, with
-the final judge, the best single criteria and the judge without criteria.
+the final judge, the best of its criteria alone and the judge without criteria.
 """
 
 from __future__ import annotations
@@ -15,17 +15,27 @@ from typing import Any
 import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread
-from core.calibration.draft import distinct, draft_requests
-from core.calibration.pool import AskedJudge, CallBudget, CandidatePool, ensemble_scores
+from core.calibration.pool import AskedJudge, CallBudget, CandidatePool, ScoreTable
+from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.records import Calibration, Phase, WorkDone
-from core.calibration.refine import Folds, gate, refine_requests
 from core.calibration.revisit import STEP_CALLS, Order, revisit
 from core.calibration.settings import CalibrationSettings
 from core.data.labels_needed import few_held_out, few_labels
 from core.data.texts import KnownTexts
 from core.judging.base import DraftBatch
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, Provenance, ScoreMatrix, Split, Task, Unscored
-from core.stats import Difference, LabelledItems, claim, fit_isotonic, gain_words
+from core.records import (
+    Alignment,
+    Criteria,
+    FloatArray,
+    GoldenSet,
+    IntArray,
+    Provenance,
+    ScoreMatrix,
+    Split,
+    Task,
+    Unscored,
+)
+from core.stats import LabelledItems, claim, fit_isotonic, gain_words
 
 
 @dataclass
@@ -56,7 +66,7 @@ class _Run:
         return self.pool.settings
 
     def publish(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> None:
-        self.asked.progress.publish(self.pool.standing(phase, round_, message, final=final))
+        self.asked.progress.publish(self.pool.snapshot(phase, round_, message, final=final))
 
     def out_of_budget(self, where: str) -> None:
         self.cut.append(f"The budget of {self.settings.budget:,} calls was used up {where}.")
@@ -94,7 +104,8 @@ def _start(asked: AskedJudge, split: Split, settings: CalibrationSettings) -> _R
     require_usable(golden, task, items)
     level = settings.level or items.usual_level
     plan = plan_work(settings, items, held_out.n)
-    pool = CandidatePool(items, settings, level, CallBudget(settings.budget, plan.reserve))
+    table = ScoreTable(golden.item_ids, CallBudget(settings.budget, plan.reserve))
+    pool = CandidatePool(items, settings, level, table)
     pool.calls_expected = plan.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
@@ -102,7 +113,7 @@ def _start(asked: AskedJudge, split: Split, settings: CalibrationSettings) -> _R
     if cut := cut_words(plan, settings, items, held_out.n):
         run.cut.append(cut)
     few = (few_labels(items.n, refining=plan.rounds > 0), few_held_out(held_out.n))
-    run.warnings += [one for one in few if one]
+    run.warnings += [warning for warning in few if warning]
     if split.dropped:
         run.warnings.append(f"{split.dropped} items fall away because their system is held out on the other side.")
     return run
@@ -156,42 +167,47 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
     if not ranked:
         run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
     pool.mark(ranked, "chosen")
-    criteria = tuple({one.criteria_id: one for one in (*chosen, baseline)}.values())
-    held_out = HeldOut(affordable_held_out(pool, run.held_out, len(criteria)), criteria)
-    if held_out.items.n < run.held_out.n:
-        run.out_of_budget(f"when {held_out.items.n:,} of {run.held_out.n:,} held-out items were scored")
-    held_out.collect(run.asked, pool)
+    criteria = tuple({each.criteria_id: each for each in (*chosen, baseline)}.values())
+    held_out = affordable_held_out(pool, run.held_out, len(criteria))
+    if held_out.n < run.held_out.n:
+        run.out_of_budget(f"when {held_out.n:,} of {run.held_out.n:,} held-out items were scored")
+    size = max(1, STEP_CALLS // len(criteria))
+    for start in range(0, held_out.n, size):
+        positions = tuple(int(p) for p in held_out.positions[start : start + size])
+        pool.table.ask(run.asked, criteria, positions)
+        done = start + len(positions)
+        run.publish("held-out", pool.rounds_done, f"{done} of {held_out.n} held-out items scored")
     result = _result(run, chosen, baseline, held_out, judge_state)
     run.publish("done", pool.rounds_done, "done", final=True)
     return result
 
 
 def _result(
-    run: _Run, chosen: tuple[Criteria, ...], baseline: Criteria, held_out: HeldOut, judge_state: Mapping[str, Any]
+    run: _Run,
+    chosen: tuple[Criteria, ...],
+    baseline: Criteria,
+    held_out: LabelledItems,
+    judge_state: Mapping[str, Any],
 ) -> Calibration:
-    pool = run.pool
-    columns = {
-        one.criteria_id: (pool.entries[one.criteria_id].values, held_out.scores[one.criteria_id])
-        for one in (*chosen, baseline)
-    }
-    members = {one.criteria_id: np.concatenate(columns[one.criteria_id]) for one in chosen}
-    positions = np.concatenate([pool.items.positions, held_out.items.positions])
-    item_ids = tuple(run.golden.items[int(p)].item_id for p in positions)
-    scores = final_scores(item_ids, members, pool.reasons(members))
+    pool, table = run.pool, run.pool.table
+    members = [each.criteria_id for each in chosen]
     # with a budget, fewer than all calibration items may have been scored
-    asked = np.logical_and.reduce([pool.entries[criteria_id].asked for criteria_id in columns])
+    asked = np.logical_and.reduce([pool.asked(criteria_id) for criteria_id in (*members, baseline.criteria_id)])
+    on_both = np.concatenate([pool.items.positions, held_out.positions])
+    final = table.mean(members)
+    scores = final_scores(run.golden, table, members, final, on_both)
 
-    def aligned(on_calibration: FloatArray, on_held_out: FloatArray) -> dict[str, Alignment]:
-        return {
-            "calibration": pool.align(on_calibration[None, asked], pool.items.take(asked))[0],
-            "held_out": pool.align(on_held_out[None, :], held_out.items)[0],
-        }
+    def aligned(values: FloatArray) -> dict[str, Alignment]:
+        sides = {"calibration": pool.items.take(asked), "held_out": held_out}
+        return {side: pool.align(values[None, items.positions], items)[0] for side, items in sides.items()}
 
-    on_calibration, on_held_out = scores.values[0, : pool.items.n], scores.values[0, pool.items.n :]
-    final = aligned(on_calibration, on_held_out)
-    gain = gain_over_none(pool, held_out.items, on_held_out, held_out.scores[baseline.criteria_id], chosen[0])
-    to_people = fit_isotonic(on_calibration, pool.items.labels, run.task.scale)
-    run.problems.update(f"unread: {one.reason}" for reasons in pool.unscored.values() for one in reasons.values())
+    of_final, bare = aligned(final), table.values(baseline.criteria_id)
+    gain = pool.difference(final[held_out.positions], bare[held_out.positions], held_out)
+    if not chosen[0].text:
+        undefined = "the final judge is the one without criteria"
+        gain = replace(gain, value=None, interval=None, p=None, reason=undefined)
+    to_people = fit_isotonic(final[pool.items.positions], pool.items.labels, run.task.scale)
+    run.problems.update(f"unread: {lost.reason}" for reasons in table.unscored.values() for lost in reasons.values())
     remarks = [
         *([] if claim(gain.value, gain.interval, gain.p) == "higher" else [gain_words(gain)]),
         *unread_warning(scores),
@@ -206,17 +222,17 @@ def _result(
         texts=KnownTexts.of(run.golden, run.split.calibration, run.split.held_out),
         chosen=chosen,
         candidates=pool.candidates(),
-        calibration=final["calibration"],
-        held_out=final["held_out"],
-        best_single=aligned(*columns[chosen[0].criteria_id]),
-        no_criteria=aligned(*columns[baseline.criteria_id]),
+        calibration=of_final["calibration"],
+        held_out=of_final["held_out"],
+        best_single=aligned(table.values(members[0])),
+        no_criteria=aligned(bare),
         gain=gain,
         scores=scores,
         isotonic=None if to_people.map is None else to_people.map.as_json(),
         curve=tuple(pool.curve),
         calls=pool.budget.calls,
         usage=pool.budget.usage,
-        work=_work_done(run, held_out.items.n),
+        work=_work_done(run, held_out.n),
         judge_state=judge_state,
         warnings=(*run.warnings, *remarks),
         stopped_early=" ".join(run.cut),
@@ -233,7 +249,7 @@ def _work_done(run: _Run, n_held_out: int) -> WorkDone:
     return WorkDone(
         drafts_asked=settings.plan.n_drafts,
         drafts_made=len(drafts),
-        drafts_ranked=sum(bool(draft.asked.any()) for draft in drafts),
+        drafts_ranked=sum(draft.calls > 0 for draft in drafts),
         rounds_asked=settings.rounds,
         rounds_done=pool.rounds_done,
         refined_asked=settings.rounds * settings.refinements,
@@ -258,63 +274,27 @@ def affordable_held_out(pool: CandidatePool, items: LabelledItems, n_criteria: i
     return items.take(np.sort(order.items[:n_items]))
 
 
-class HeldOut:
-    """Scores of a few criteria on the held-out items, gathered batch by batch."""
-
-    def __init__(self, items: LabelledItems, criteria: Sequence[Criteria]) -> None:
-        self.items, self.criteria = items, tuple(criteria)
-        self.scores = {one.criteria_id: np.full(items.n, np.nan) for one in self.criteria}
-
-    def collect(self, asked: AskedJudge, pool: CandidatePool) -> None:
-        size = max(1, STEP_CALLS // max(len(self.criteria), 1))
-        for start in range(0, self.items.n, size):
-            positions = tuple(int(p) for p in self.items.positions[start : start + size])
-            matrix = asked.score(self.criteria, positions)
-            for criteria_id, row in zip(matrix.criteria_ids, matrix.values, strict=True):
-                self.scores[criteria_id][start : start + len(positions)] = row
-            pool.take(matrix)
-            done = start + len(positions)
-            message = f"{done} of {self.items.n} held-out items scored"
-            asked.progress.publish(pool.standing("held-out", pool.rounds_done, message))
-
-
 def final_scores(
-    item_ids: tuple[str, ...], members: Mapping[str, FloatArray], reasons: Mapping[str, Unscored]
+    golden: GoldenSet, table: ScoreTable, members: Sequence[str], final: FloatArray, positions: IntArray
 ) -> ScoreMatrix:
-    """The final judge's scores as the first row ("final"), those of its members (criteria id → (n_items,)) below.
-
-    `reasons` (item id → Unscored) tell why the final judge has no score for some items.
-    """
-    rows = np.stack(list(members.values()))
-    joined = ensemble_scores(rows)
+    """The final judge's scores at `positions` as the first row ("final"), those of its members below."""
+    item_ids, reasons = tuple(golden.items[int(p)].item_id for p in positions), table.reasons(members)
     missing = tuple(
         reasons.get(item_id, Unscored(item_id, "budget", "not asked for: the budget was used up"))
-        for item_id, value in zip(item_ids, joined, strict=True)
+        for item_id, value in zip(item_ids, final[positions], strict=True)
         if np.isnan(value)
     )
-    return ScoreMatrix(("final", *members), item_ids, np.vstack([joined, rows]), {"final": missing} if missing else {})
+    rows = np.stack([final, *(table.values(criteria_id) for criteria_id in members)])
+    return ScoreMatrix(("final", *members), item_ids, rows[:, positions], {"final": missing} if missing else {})
 
 
 def unread_warning(scores: ScoreMatrix) -> list[str]:
     """A sentence when the final judge could not score items it was asked for; nothing otherwise."""
-    missing = [one for one in scores.unscored.get("final", ()) if one.reason != "budget"]
+    missing = [lost for lost in scores.unscored.get("final", ()) if lost.reason != "budget"]
     if not missing:
         return []
-    reasons = ", ".join(sorted({one.reason for one in missing}))
+    reasons = ", ".join(sorted({lost.reason for lost in missing}))
     return [
         f"{len(missing)} of {len(scores.item_ids)} items have no score ({reasons}). They are counted, never guessed; "
         "the replies stand in the verdicts."
     ]
-
-
-def gain_over_none(
-    pool: CandidatePool, items: LabelledItems, final: FloatArray, bare: FloatArray, best: Criteria
-) -> Difference:
-    """The final judge minus the one without criteria on the held-out items (n,) that both scored.
-
-    Undefined where the final judge has no criteria itself (`best` is its first).
-    """
-    gain = pool.difference(final, bare, items)
-    if best.text:
-        return gain
-    return replace(gain, value=None, interval=None, p=None, reason="the final judge is the one without criteria")

@@ -1,4 +1,4 @@
-"""Holistic or specific: which of the two patterns a criteria text follows (001 §5, Table 6 and Figure 4).
+"""Holistic or specific: which of the two patterns a text of criteria follows (001 §5, Table 6 and Figure 4).
 
 Holistic criteria say what good and bad items have in common; specific ones hold a rubric, a line for each number of the
 scale.  001 sorted its criteria by reading them.  Here a rule decides, so that the same text always falls on the same
@@ -46,7 +46,7 @@ _FORMS = tuple(
 
 
 def pattern_of(text: str, scale: Scale) -> Pattern:
-    """The pattern of a criteria text on `scale`; a text without rubric lines, the empty one too, is holistic.
+    """The pattern of a text of criteria on `scale`; a text without rubric lines, the empty one too, is holistic.
 
     A rubric line opens with a number or a range within the scale ("5:", "Score 3 -", "A rating of 2", "4-5:"), on a
     line or in a sentence of its own.  A range over the whole scale only names the scale; a bare "3." numbers a list.

@@ -14,6 +14,7 @@ from core.progress import SILENT, Progress
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Level, Measure, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align_each, paired_difference
 
+BoolArray = np.ndarray[tuple[int], np.dtype[np.bool_]]
 INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 
 
@@ -60,68 +61,44 @@ class CallBudget:
         return max(0, self.limit - self.calls - (0 if with_reserve else self.reserve))
 
 
-@dataclass
-class Entry:
-    """A candidate: `values` (n_calibration,), NaN = no score, and in `asked` which items were scored."""
+class ScoreTable:
+    """What criteria scored so far over all items of a golden set, filled batch by batch, and why scores are missing."""
 
-    criteria: Criteria
-    values: FloatArray
-    asked: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    status: Status = "waiting"
-    inner_gain: float | None = None
-    alignment: Alignment | None = None
-    stale: bool = False
-    interim: bool = False
-    trace: list[TracePoint] = field(default_factory=list)
-
-    def as_candidate(self) -> Candidate:
-        calls = int(self.asked.sum())
-        return Candidate(self.criteria, self.status, self.alignment, calls, self.inner_gain, tuple(self.trace))
-
-    def follow(self) -> None:
-        """Add its alignment now to its trace, once for every number of items scored."""
-        items = int(self.asked.sum())
-        if self.alignment is not None and (not self.trace or self.trace[-1].items < items):
-            self.trace.append(TracePoint(items, self.alignment.value))
-
-
-class CandidatePool:
-    """Mutable state of one calibration; everything that leaves it is a frozen record."""
-
-    def __init__(self, items: LabelledItems, settings: CalibrationSettings, level: Level, budget: CallBudget) -> None:
-        self.items, self.settings, self.level, self.budget = items, settings, level, budget
-        self.measure = Measure(settings.statistic, level)
-        self.entries: dict[str, Entry] = {}
-        self.curve: list[BestSoFar] = []
+    def __init__(self, item_ids: Sequence[str], budget: CallBudget | None = None) -> None:
+        self.places = {item_id: k for k, item_id in enumerate(item_ids)}
+        self.budget = CallBudget() if budget is None else budget
         self.unscored: dict[str, dict[str, Unscored]] = {}
-        self.calls_expected = 0
-        self.rounds_done = 0
-        self._place = {int(position): i for i, position in enumerate(items.positions)}
+        self._rows: dict[str, tuple[FloatArray, BoolArray]] = {}
 
-    def add(self, criteria: Iterable[Criteria], status: Status = "waiting") -> None:
-        n = self.items.n
-        for one in criteria:
-            self.entries.setdefault(
-                one.criteria_id, Entry(one, np.full(n, np.nan), np.zeros(n, dtype=np.bool_), status)
-            )
-
-    def record(self, positions: Sequence[int], matrix: ScoreMatrix) -> None:
-        """Enter a batch's scores; unscored items are asked-for items without a value."""
-        places = [self._place[p] for p in positions]
-        for criteria_id, row in zip(matrix.criteria_ids, matrix.values, strict=True):
-            entry = self.entries[criteria_id]
-            entry.values[places] = row
-            entry.asked[places] = True
-            entry.stale = True
-            if entry.status == "waiting":
-                entry.status = "running"
-        self.take(matrix)
-
-    def take(self, matrix: ScoreMatrix) -> None:
-        """Count a batch's calls, and keep why scores are missing (criteria id → item id → Unscored)."""
+    def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
+        """Have items scored, count the calls, and enter what comes."""
+        matrix = judge.score(criteria, positions)
         self.budget.spend(matrix.calls, matrix.usage)
-        for criteria_id, rows in matrix.unscored.items():
-            self.unscored.setdefault(criteria_id, {}).update({one.item_id: one for one in rows})
+        self.enter(matrix)
+
+    def enter(self, matrix: ScoreMatrix, *, kept: bool = False) -> None:
+        """Enter scores.  Of `kept` ones an item counts as asked for where it has a value or a reason."""
+        places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
+        for criteria_id, row in zip(matrix.criteria_ids, matrix.values, strict=True):
+            values, asked = self._row(criteria_id)
+            reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(criteria_id, ())}
+            self.unscored.setdefault(criteria_id, {}).update(reasons)
+            there = ~np.isnan(row) if kept else np.ones(len(row), dtype=np.bool_)
+            values[places[there]] = row[there]
+            asked[places[there]] = True
+            asked[[self.places[item_id] for item_id in reasons]] = True
+
+    def values(self, criteria_id: str) -> FloatArray:
+        """(n_items,), NaN where there is no score."""
+        return self._row(criteria_id)[0]
+
+    def asked(self, criteria_id: str) -> BoolArray:
+        """(n_items,), whether a score was asked for."""
+        return self._row(criteria_id)[1]
+
+    def mean(self, ids: Sequence[str]) -> FloatArray:
+        """(n_items,) mean of the scores that are there."""
+        return ensemble_scores(np.stack([self.values(criteria_id) for criteria_id in ids]))
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
         """Item id → why there is no score, from the first of `ids` that has a reason."""
@@ -130,6 +107,64 @@ class CandidatePool:
             reasons = self.unscored.get(criteria_id, {}) | reasons
         return reasons
 
+    def _row(self, criteria_id: str) -> tuple[FloatArray, BoolArray]:
+        n = len(self.places)
+        return self._rows.setdefault(criteria_id, (np.full(n, np.nan), np.zeros(n, dtype=np.bool_)))
+
+
+@dataclass
+class Entry:
+    """A candidate of the pool; `calls` are the calibration items that it was scored on."""
+
+    criteria: Criteria
+    status: Status
+    calls: int = 0
+    inner_gain: float | None = None
+    alignment: Alignment | None = None
+    stale: bool = False
+    interim: bool = False
+    trace: list[TracePoint] = field(default_factory=list)
+
+    def as_candidate(self) -> Candidate:
+        return Candidate(self.criteria, self.status, self.alignment, self.calls, self.inner_gain, tuple(self.trace))
+
+
+class CandidatePool:
+    """Mutable state of one calibration; everything that leaves it is a frozen record.
+
+    `items` are the calibration items; the table goes over all items of the golden set.
+    """
+
+    def __init__(self, items: LabelledItems, settings: CalibrationSettings, level: Level, table: ScoreTable) -> None:
+        self.items, self.settings, self.level, self.table = items, settings, level, table
+        self.budget = table.budget
+        self.measure = Measure(settings.statistic, level)
+        self.entries: dict[str, Entry] = {}
+        self.curve: list[BestSoFar] = []
+        self.calls_expected = 0
+        self.rounds_done = 0
+
+    def add(self, criteria: Iterable[Criteria], status: Status = "waiting") -> None:
+        for each in criteria:
+            self.entries.setdefault(each.criteria_id, Entry(each, status))
+
+    def score(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
+        """Have calibration items scored with candidates."""
+        self.table.ask(judge, criteria, positions)
+        for each in criteria:
+            entry = self.entries[each.criteria_id]
+            entry.stale, entry.calls = True, int(self.asked(each.criteria_id).sum())
+            if entry.status == "waiting":
+                entry.status = "running"
+
+    def values(self, criteria_id: str) -> FloatArray:
+        """(n_calibration,) scores of a candidate."""
+        return self.table.values(criteria_id)[self.items.positions]
+
+    def asked(self, criteria_id: str) -> BoolArray:
+        """(n_calibration,), which items a candidate was scored on."""
+        return self.table.asked(criteria_id)[self.items.positions]
+
     def mark(self, ids: Iterable[str], status: Status) -> None:
         for criteria_id in ids:
             if self.entries[criteria_id].status != "baseline":
@@ -137,17 +172,19 @@ class CandidatePool:
 
     def refresh(self, *, final: bool = False) -> None:
         """Bring alignments up to date, batching the candidates that were scored on the same items."""
-        groups: dict[bytes, list[Entry]] = {}
-        for entry in self.entries.values():
-            if entry.asked.any() and (entry.stale or (final and entry.interim)):
-                groups.setdefault(entry.asked.tobytes(), []).append(entry)
+        groups: dict[bytes, list[str]] = {}
+        for criteria_id, entry in self.entries.items():
+            if entry.calls and (entry.stale or (final and entry.interim)):
+                groups.setdefault(self.asked(criteria_id).tobytes(), []).append(criteria_id)
         resamples = self.settings.resamples if final else min(self.settings.resamples, INTERIM_RESAMPLES)
-        for entries in groups.values():
-            asked = entries[0].asked
-            aligned = self.align(np.stack([e.values[asked] for e in entries]), self.items.take(asked), resamples)
-            for entry, alignment in zip(entries, aligned, strict=True):
+        for ids in groups.values():
+            asked = self.asked(ids[0])
+            scores = np.stack([self.values(criteria_id)[asked] for criteria_id in ids])
+            for criteria_id, alignment in zip(ids, self.align(scores, self.items.take(asked), resamples), strict=True):
+                entry = self.entries[criteria_id]
                 entry.alignment, entry.stale, entry.interim = alignment, False, not final
-                entry.follow()
+                if not entry.trace or entry.trace[-1].items < entry.calls:
+                    entry.trace.append(TracePoint(entry.calls, alignment.value))
 
     def align(self, scores: FloatArray, items: LabelledItems, resamples: int | None = None) -> list[Alignment]:
         """Alignments of `scores` (k, n) with people on `items`, with intervals when `resamples` > 0."""
@@ -189,7 +226,8 @@ class CandidatePool:
         entries = sorted(self.entries.items(), key=lambda pair: (tier[pair[1].status], -self.value(pair[0])))
         return tuple(entry.as_candidate() for _, entry in entries)
 
-    def standing(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> LeaderboardSnapshot:
+    def snapshot(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> LeaderboardSnapshot:
+        """The leaderboard as it is now."""
         self.refresh(final=final)
         return LeaderboardSnapshot(
             phase=phase,

@@ -70,8 +70,8 @@ class WorkDone:
 
     Drafts and refinements are asked for by the settings, made (usable and no repetition), and ranked or accepted into
     the pool.  A round is done when its refinements were made and scored to the end.  Calls are one per draft,
-    refinement, and item under one criteria, whether the reply came from the judge or a cache: planned is the most that
-    could be needed.  `budget` None is no limit.
+    refinement, and item with each set of criteria, whether the reply came from the judge or a cache: planned is the
+    most that could be needed.  `budget` None is no limit.
     """
 
     drafts_asked: int

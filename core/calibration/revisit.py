@@ -118,8 +118,8 @@ def revisit(
     The baseline, while it is not scored everywhere, runs along without being ranked.  Before each rung the budget
     is asked: as many of the best arms go on as it covers; when it covers none, the rung before is the last.
     """
-    baseline = [e.criteria for e in pool.entries.values() if e.status == "baseline" and not e.asked.all()]
-    by_id = {one.criteria_id: one for one in (*arms, *baseline)}
+    baseline = [e.criteria for e in pool.entries.values() if e.status == "baseline" and e.calls < pool.items.n]
+    by_id = {each.criteria_id: each for each in (*arms, *baseline)}
     alive, done, cut = list(by_id)[: len(arms)], 0, False
     for rung in schedule(pool.settings, len(arms), order, share):
         wanted = (pool.ranked(alive) if done else alive)[: rung.arms]
@@ -129,13 +129,13 @@ def revisit(
             break
         pool.mark([i for i in alive if i not in survivors], "stopped")
         alive = survivors
-        running = tuple(by_id[i] for i in [*alive, *(one.criteria_id for one in baseline)])
+        running = (*(by_id[i] for i in alive), *baseline)
         for batch in order.batches(done, rung.items, len(running)):
             positions = tuple(int(p) for p in pool.items.positions[batch])
-            pool.record(positions, asked.score(running, positions))
+            pool.score(asked, running, positions)
             done += len(positions)
             message = f"{len(alive)} of {len(arms)} criteria scored on {done} items each"
-            asked.progress.publish(pool.standing(phase, round_, message))
+            asked.progress.publish(pool.snapshot(phase, round_, message))
     return Revisited(tuple(pool.ranked(alive)) if done else (), done, cut)
 
 

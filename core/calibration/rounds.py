@@ -1,9 +1,8 @@
 """One refinement round asked for by a person: chosen parents, chosen (or sampled) misaligned items, proposals back.
 
-Nothing is decided here: every proposal comes back beside
-its parent, with how both stand on calibration and on the inner fold, and a person accepts, edits or rejects it.  The
-inner fold leaves out the sources of the items that were picked by hand: a proposal that saw an item is not tested on
-that item's source.  Held-out items are not touched.
+Nothing is decided here: every proposal comes back beside its parent, with how both stand on calibration and on the
+inner fold, and a person accepts, edits or rejects it.  The inner fold leaves out the sources of the items that were
+picked by hand: a proposal that saw an item is not tested on that item's source.  Held-out items are not touched.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.calibration.draft import distinct
-from core.calibration.pool import AskedJudge, CallBudget
-from core.calibration.refine import Folds, Refiner, most_misaligned
+from core.calibration.pool import AskedJudge, CallBudget, ScoreTable
+from core.calibration.proposals import Folds, Refiner, distinct, most_misaligned
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.errors import UsageError
 from core.judging.base import RefineRequest
@@ -28,7 +26,7 @@ SCORE_BATCH = 40
 
 @dataclass(frozen=True)
 class Proposal:
-    """A refined criteria beside its parent.
+    """Refined criteria beside their parent.
 
     `calibration` compares both on all calibration items (`a` the proposal, `b` the parent), `inner` on the inner fold,
     whose items no refiner was shown.  Both carry their own test; a round has several proposals, so correct for them.
@@ -76,21 +74,16 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
         raise UsageError("A round needs at least one set of criteria to refine.")
     require_affordable(len(split.calibration), len(parents), asked.settings)
     work = _Round(judge, split, chosen, asked)
-    scored = work.score(parents, "scoring the parents")
-    requests = [
-        request
-        for rank, parent in enumerate(parents)
-        for request in work.requests(parent, scored[parent.criteria_id], rank)
-    ]
-    requests = work.affordable(requests)
+    work.score(parents, "scoring the parents")
+    requests = work.affordable([each for rank, parent in enumerate(parents) for each in work.requests(parent, rank)])
     if not requests:
         return work.result((), {"no item on which judge and people part": len(parents)})
     work.publish("refine", f"asking for {len(requests)} proposals")
     batch = judge.refine(requests)
     work.budget.spend(batch.calls, batch.usage)
     new = distinct(batch, known=tuple(parent.criteria_id for parent in parents))
-    children = work.score(new.criteria, "scoring the proposals")
-    proposals = [work.proposal(child, scored, children) for child in new.criteria]
+    work.score(new.criteria, "scoring the proposals")
+    proposals = [work.proposal(child) for child in new.criteria]
     work.publish("done", "done")
     return work.result(proposals, new.problems)
 
@@ -107,6 +100,7 @@ class _Round:
         self.picks = self._places(asked.picks)
         self.folds = self._folds()
         self.budget = CallBudget(asked.settings.budget)
+        self.table = ScoreTable(judge.golden.item_ids, self.budget)
         self.notes: list[str] = []
 
     def _places(self, picks: Sequence[int]) -> IntArray:
@@ -132,30 +126,27 @@ class _Round:
             )
         return Folds(np.union1d(folds.train, folds.inner[shown]), folds.inner[~shown])
 
-    def score(self, criteria: tuple[Criteria, ...], message: str) -> dict[str, FloatArray]:
-        """Criteria id → (n_calibration,) scores, gathered batch by batch."""
-        values = {one.criteria_id: np.full(self.items.n, np.nan) for one in criteria}
+    def score(self, criteria: Sequence[Criteria], message: str) -> None:
+        """Have all calibration items scored, batch by batch."""
         for start in range(0, self.items.n if criteria else 0, SCORE_BATCH):
             positions = tuple(int(p) for p in self.items.positions[start : start + SCORE_BATCH])
             self.publish("revisit", f"{message}: {start} of {self.items.n} items")
-            matrix = self.judge.score(criteria, positions)
-            self.budget.spend(matrix.calls, matrix.usage)
-            for name, row in zip(matrix.criteria_ids, matrix.values, strict=True):
-                values[name][start : start + len(positions)] = row
-        return values
+            self.table.ask(self.judge, criteria, positions)
 
-    def requests(self, parent: Criteria, scores: FloatArray, rank: int) -> list[RefineRequest]:
+    def values(self, criteria_id: str) -> FloatArray:
+        """(n_calibration,) scores."""
+        return self.table.values(criteria_id)[self.items.positions]
+
+    def requests(self, parent: Criteria, rank: int) -> list[RefineRequest]:
         """Refinements of one parent: the picks, or a sample of its most misaligned items outside the inner fold."""
+        scores = self.values(parent.criteria_id)
         pool, asked = self.picks, self.settings
         if not pool.size:
             train = self.folds.train
             pool = train[most_misaligned(scores[train], self.items.labels[train], self.chosen)]
         pool = pool[~np.isnan(scores[pool])]
         sizes = tuple(dict.fromkeys(min(size, len(pool)) for size in asked.sizes))
-        refiner = Refiner(
-            *(self.golden, self.items, asked.seed, 5, self.number, asked.samples, asked.temperature, asked.max_tokens),
-            operations=asked.operations,
-        )
+        refiner = Refiner(self.golden, self.items, asked, 5, self.number)
         return [
             request
             for trial in range(asked.trials)
@@ -173,11 +164,9 @@ class _Round:
         order = sorted(range(len(requests)), key=lambda k: (requests[k].provenance.trial, requests[k].provenance.size))
         return [requests[k] for k in sorted(order[:n])]
 
-    def proposal(
-        self, child: Criteria, parents: Mapping[str, FloatArray], children: Mapping[str, FloatArray]
-    ) -> Proposal:
+    def proposal(self, child: Criteria) -> Proposal:
         parent_id = child.provenance.parents[0]
-        new, old = children[child.criteria_id], parents[parent_id]
+        new, old = self.values(child.criteria_id), self.values(parent_id)
         whole, inner = (
             paired_difference(
                 new[places],

@@ -59,7 +59,7 @@ PRESETS: Mapping[str, Preset] = {
 class CalibrationSettings:
     """What a person chooses before the start.  `level` None takes what the golden set allows.
 
-    `keep` is 001's K.  `budget` bounds the calls (one per criteria and item, draft or refinement); `ensemble`
+    `keep` is 001's K.  `budget` bounds the calls (one per set of criteria and item, draft or refinement); `ensemble`
     averages that many of the best criteria (1 = the paper's argmax).  `misaligned` is how many of a parent's
     most misaligned calibration items a refinement may be shown; `min_gap` the least standardised gap among them.
     """

@@ -14,12 +14,12 @@ from core.calibration.pool import ensemble_scores
 from core.errors import AuthError, GoldenError
 from core.export.judge_reading import judge_document
 from core.export.loaded import LoadedJudge, Metrics
-from core.judging.base import Judge, OnProgress, Scores
+from core.judging.base import Judge, OnProgress
 from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
 from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scored, Task, Unscored, Verdict
 from core.stats import IsotonicMap
-from core.verdicts import Verdicts
+from core.verdicts import Scores, Verdicts
 
 NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "single": (),

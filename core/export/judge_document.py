@@ -64,7 +64,7 @@ class SamplingEntry(Part):
 
     def as_sampling(self) -> Sampling:
         """How the judge is asked.  UsageError or JudgeError for settings that do not go together."""
-        return Sampling(**self.model_dump(exclude_unset=True))
+        return Sampling.from_state(self.model_dump(exclude_unset=True))
 
 
 class ScalingEntry(Part):

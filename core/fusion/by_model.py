@@ -11,8 +11,7 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.fusion.llm import FusionJudge
 from core.fusion.plan import FusionPlan, plan_messages, read_plan
-from core.judging.llm import LLMJudge
-from core.judging.verdicts import total_usage
+from core.judging.llm import LLMJudge, total_usage
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import Completion, Reply, Request
 from core.records import FloatArray, Item, JudgeScores, Scored, Task, Unscored, Usage, Verdict

@@ -7,13 +7,11 @@ answer with one matrix product and a remote one can order its requests for the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
 
-import numpy as np
-
-from core.records import Criteria, Item, Provenance, Scored, ScoreMatrix, Task, Usage, Verdict
-from core.verdicts import Verdicts
+from core.records import Criteria, Item, Provenance, Task, Usage
+from core.verdicts import Scores
 
 Operation = Literal["modify", "paraphrase", "add", "calibrate"]
 OPERATIONS: tuple[Operation, ...] = ("modify", "paraphrase", "add", "calibrate")
@@ -91,43 +89,6 @@ class CallEstimate:
     cost: float | None
 
 
-@dataclass(frozen=True)
-class Scores(ScoreMatrix):
-    """What a judge answers; `explained` holds each item's verdict with its reasons and replies, where asked for.
-
-    It is that under the first of the criteria that could be read, Unscored where none could.
-    """
-
-    explained: Verdicts = field(default_factory=Verdicts)
-
-    @classmethod
-    def of(
-        cls,
-        items: Sequence[Item],
-        criteria: Sequence[Criteria],
-        verdicts: Sequence[Sequence[Verdict]],
-        usage: Usage,
-        *,
-        explain: bool,
-    ) -> Scores:
-        """The answer of a judge that gives `verdicts`, a row a criterion, in the order of the items."""
-        rows = [Verdicts(row) for row in verdicts]
-        first_read = (
-            next((verdict for verdict in of_item if isinstance(verdict, Scored)), of_item[0])
-            for of_item in (zip(*rows, strict=True) if explain else ())
-        )
-        keys = tuple(each.criteria_id for each in criteria)
-        return cls(
-            keys,
-            tuple(item.item_id for item in items),
-            np.array([row.values for row in rows]).reshape(len(criteria), len(items)),
-            {key: row.unscored for key, row in zip(keys, rows, strict=True) if row.unscored},
-            len(criteria) * len(items),
-            usage,
-            Verdicts(first_read),
-        )
-
-
 class Judge(Protocol):
     """Scores, drafts and refines.  Instances are immutable once prepared; `spec` is DESIGN §3's SPEC."""
 
@@ -143,8 +104,8 @@ class Judge(Protocol):
         ...
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """Learn what needs no labels (feature scaling, endpoint capabilities) from calibration items."""
-        ...
+        """Learn what needs no labels (feature scaling) from calibration items; most judges learn nothing."""
+        return self
 
     def score(
         self,
@@ -166,13 +127,13 @@ class Judge(Protocol):
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch: ...
 
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """Cost of scoring `items` once each with criteria of about that many words."""
-        ...
+        """Cost of scoring `items` once each with criteria of about that many words; free where nobody is asked."""
+        return CallEstimate(len(items), 0, 0, 0.0)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Everything but the key that `judging.registry.restore` needs to build this judge again (JSON-able)."""
-        ...
+        """Everything but the key that `judging.registry.restore_judge` needs to build this judge again (JSON-able)."""
+        return {"spec": self.spec}
 
     def close(self) -> None:
-        """Release connections.  Safe to call twice."""
-        ...
+        """Release connections, where there are any.  Safe to call twice."""
+        return

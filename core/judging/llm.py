@@ -1,15 +1,20 @@
-"""The LLM judge: prompts out (`render`), readings in (`verdicts`), over any provider."""
+"""The LLM judge, from prompt to score: one request a sample, each reply read into a rating, their mean the verdict.
+
+The words of the prompts are made in `render`, a rating is read out of a reply in `parse`.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 from core.errors import UsageError
-from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest, Scores
+from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.parse import read_rating
 from core.judging.render import (
     ScoreFrame,
     draft_messages,
@@ -19,11 +24,10 @@ from core.judging.render import (
     steps_messages,
 )
 from core.judging.styles import MOST_STEPS, REPLY_TOKENS, Sampling
-from core.judging.verdicts import LOGPROBS, require_weightable, total_usage, verdict_of
-from core.providers.base import AsyncProvider, Failure, Message, Provider, Reply, Request
+from core.judging.weighted import LOGPROBS, require_weightable, weighted_rating, weights_in_words
+from core.providers.base import AsyncProvider, Completion, Failure, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Provenance, Scored, Task, Unscored, Usage, Verdict
-
-__all__ = ["LLMJudge", "Sampling"]
+from core.verdicts import Reading, Scores, mean_verdict
 
 CHARACTERS_PER_TOKEN = 4
 CHARACTERS_PER_WORD = 6
@@ -37,12 +41,23 @@ CostOf = Callable[[int, int], float]
 """(prompt tokens, completion tokens) → dollars."""
 
 
-class LLMJudge:
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """An item beside one of the criteria (its position), and how many samples are asked for."""
+
+    column: int
+    item: Item
+    n_requests: int
+
+
+class LLMJudge(Judge):
     """Judges with the model `model` behind `provider`.  `spec` is what `make_judge` made it from.
 
     `n_unweighted` counts, over all calls of `score`, the replies of a weighted style that came without usable
     probabilities, so that the stated rating counts instead.
     """
+
+    spec: str = ""
 
     def __init__(
         self,
@@ -70,10 +85,6 @@ class LLMJudge:
             return "This is the scripted stand-in for tests and demos: no language model, its scores mean nothing."
         return f"Scores come from the language model {self.model} at {self.provider.endpoint}."
 
-    def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """An LLM judge learns nothing beforehand: what the endpoint can do shows with the first request."""
-        return self
-
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def score(
@@ -100,8 +111,7 @@ class LLMJudge:
             if on_progress is not None and n_replies % samples == 0:
                 on_progress(n_replies // samples, len(items) * len(criteria))
 
-        for cells in self._chunks(task, items, criteria):
-            requests = _requests_of(cells)
+        for cells, requests in self._chunks(task, items, criteria):
             replies = self.provider.complete(requests, on_reply=arrived)
             usage += self._read(task, cells, replies, verdicts)
             for _ in range(len(cells) * samples - len(requests)):  # for items that cannot be asked about
@@ -122,26 +132,28 @@ class LLMJudge:
             raise UsageError(f"The replies of {self.spec} cannot be awaited; score in a thread.")
         verdicts: list[list[Verdict]] = [[] for _ in criteria]
         usage = Usage()
-        for cells in self._chunks(task, items, criteria):
-            usage += self._read(task, cells, await provider.complete_async(_requests_of(cells)), verdicts)
+        for cells, requests in self._chunks(task, items, criteria):
+            usage += self._read(task, cells, await provider.complete_async(requests), verdicts)
         return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
-    def _chunks(self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]) -> Iterator[list[_Cell]]:
-        """Every item with all criteria, item by item, each cell with its requests; nothing is asked about no text."""
+    def _chunks(
+        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria]
+    ) -> Iterator[tuple[list[_Cell], list[Request]]]:
+        """Every item with all criteria, item by item, and what is asked for them; nothing is asked about no text."""
         self._check(task)
         cells: list[_Cell] = []
-        n_requests = 0
+        requests: list[Request] = []
         for item in items:
             frames = {prompt: self._frame(task, item, prompt) for prompt in self.sampling.prompts}
             for column, each in enumerate(criteria):
-                requests = self._requests(frames, each.text) if item.target.strip() else []
-                cells.append(_Cell(column, item, requests))
-                n_requests += len(requests)
-            if n_requests >= CALLS_PER_CHUNK:
-                yield cells
-                cells, n_requests = [], 0
+                samples = self._samples(frames, each.text) if item.target.strip() else []
+                cells.append(_Cell(column, item, len(samples)))
+                requests += samples
+            if len(requests) >= CALLS_PER_CHUNK:
+                yield cells, requests
+                cells, requests = [], []
         if cells:
-            yield cells
+            yield cells, requests
 
     def _check(self, task: Task) -> None:
         if self.sampling.weighted:
@@ -150,7 +162,7 @@ class LLMJudge:
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
         return score_frame(task, item, prompt, steps=self.sampling.steps, persona=self.sampling.persona)
 
-    def _requests(self, frames: Mapping[str, ScoreFrame], criteria: str) -> list[Request]:
+    def _samples(self, frames: Mapping[str, ScoreFrame], criteria: str) -> list[Request]:
         """The samples of one score."""
         how = self.sampling
         messages = {prompt: frame.messages(criteria) for prompt, frame in frames.items()}
@@ -174,16 +186,14 @@ class LLMJudge:
         """Add each cell's verdict, out of its own replies, to those of its criteria; what the replies cost."""
         left = iter(replies)
         for cell in cells:
-            verdict = self._verdict(task, cell.item, list(islice(left, len(cell.requests))))
+            own, item_id = list(islice(left, cell.n_requests)), cell.item.item_id
+            verdict: Verdict = Unscored(item_id, "missing input", "The text to rate is empty.")
+            if own:
+                notes = shortened_parts(cell.item)
+                verdict = verdict_of(item_id, own, task, weighted=self.sampling.weighted, notes=notes)
             verdicts[cell.column].append(verdict)
             self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
         return total_usage(replies)
-
-    def _verdict(self, task: Task, item: Item, replies: Sequence[Reply]) -> Verdict:
-        if not replies:
-            return Unscored(item.item_id, "missing input", "The text to rate is empty.")
-        notes = shortened_parts(item)
-        return verdict_of(item.item_id, replies, task, weighted=self.sampling.weighted, notes=notes)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -263,26 +273,65 @@ class LLMJudge:
 
     def as_state(self) -> Mapping[str, Any]:
         """What `judging.registry.restore_judge` needs; the key is not among it."""
-        return {"spec": self.spec, "model": self.model, "sampling": asdict(self.sampling)}
+        return {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
 
     def close(self) -> None:
         self.provider.close()
 
 
-# ── scoring in chunks ────────────────────────────────────────────────────────────────────────────────────────
+# ── replies → verdict ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """An item beside one of the criteria (its position), and the samples to ask for."""
+def verdict_of(
+    item_id: str, replies: Sequence[Reply], task: Task, *, weighted: bool = False, notes: Sequence[str] = ()
+) -> Verdict:
+    """The mean of the readable replies, or Unscored with the reason of the first that was not.
 
-    column: int
-    item: Item
-    requests: list[Request]
+    With `weighted` each readable reply counts with its probability-weighted score, and with its read rating where it
+    came without probabilities; the explanation says which.  `notes` are put after it.
+    """
+    readings = [_read(reply, task) for reply in replies]
+    raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
+    read = [
+        (reply, reading)
+        for reply, reading in zip(replies, readings, strict=True)
+        if isinstance(reply, Completion) and reading.value is not None
+    ]
+    unread = [reading for reading in readings if reading.value is None]
+    weights = [weighted_rating(reply, reading, task.scale) if weighted else None for reply, reading in read]
+    counted = [Reading(w.value) if w else reading for w, (_, reading) in zip(weights, read, strict=True)]
+    lines = [_reasons(reply.text) for reply, _ in read[:1]]
+    if weighted:
+        stated = [reading.value for _, reading in read if reading.value is not None]
+        lines += weights_in_words(weights, stated, task.scale)
+    verdict = mean_verdict(item_id, [*counted, *unread], explanation="\n".join([*lines, *notes]), raw=raw)
+    if weighted and isinstance(verdict, Scored):
+        return replace(verdict, n_unweighted=weights.count(None))
+    return verdict
 
 
-def _requests_of(cells: Sequence[_Cell]) -> list[Request]:
-    return [request for cell in cells for request in cell.requests]
+def _read(reply: Reply, task: Task) -> Reading:
+    if isinstance(reply, Failure):
+        return Reading(None, "provider error", detail=reply.message)
+    reading = read_rating(reply.text, task.scale, task.aspect, reply.finish)
+    if reading.reason == "out of range":
+        return replace(reading, detail=f"The reply states a number outside {task.scale}.")
+    return reading
+
+
+def _reasons(reply: str) -> str:
+    """What a reply gives for its rating: the words of a JSON reply's reasons, else the whole of it."""
+    try:
+        fields = json.loads(reply)
+    except (ValueError, RecursionError):
+        return reply.strip()
+    said = [fields.get(name) for name in ("reasons", "analysis")] if isinstance(fields, dict) else []
+    return next((words.strip() for words in said if isinstance(words, str) and words.strip()), reply.strip())
+
+
+def total_usage(replies: Sequence[Reply]) -> Usage:
+    """The usage of all completions among `replies`."""
+    return sum((reply.usage for reply in replies if isinstance(reply, Completion)), Usage())
 
 
 # ── what a model writes ──────────────────────────────────────────────────────────────────────────────────────

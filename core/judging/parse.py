@@ -12,40 +12,51 @@ So an explanation that follows "Rating: 3" cannot outvote it with "a 5 would nee
 
 Left out: scales quoted from the prompt ("1-5"), counts ("3 errors"), years, and suppositions ("would be a 5 if").
 English, German, Spanish, French and Chinese wordings are known; digits may be full-width, decimals have point or comma.
+All looks back go over windows of bounded length, so that a reply of one endless line is read in linear time.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
-from core.judging.patterns import REFUSAL, Grammar, cased, grammar, levelled, plain
-from core.judging.stated import (
-    ALONE,
-    LABELLED,
-    PROSE,
-    STRUCTURED,
-    Statement,
-    from_any_name,
-    from_chinese,
-    from_labels,
-    from_marks,
-    from_prose,
-    standing_alone,
-)
+from core.judging import patterns
+from core.judging.patterns import Grammar, cased, grammar, levelled, matched_value, out_of, plain
 from core.records import Scale, UnscoredReason
 from core.verdicts import Reading
 
 PARSER = "concord.v1"
 """Name and version of this reader, as judge files state it: one that reads some reply otherwise gets a new number."""
 
+STRUCTURED, ALONE, LABELLED, PROSE, QUOTED = 4, 3, 2, 1, 0
+"""The ranks (above)."""
+
+_SENTENCE, _LINE, _BULLET = 120, 1_000, 40
+_TAIL, _CLOSING, _BEFORE = 120, 48, 24
+"""Characters looked back over."""
+
+_MOST = 500
+"""Matches that are looked at in one reply, the last ones: a verdict has few, an attack has a hundred thousand."""
+
 _CUT_OFF_FROM = 80
 """A reply at least this long that states nothing and stops in the middle of a sentence was cut off."""
 
 _CLOSES = tuple(".!?:;)]}\"'*>`…。！？」")
+_LONGEST_LONE_LETTER = 12
+
+
+class Statement(NamedTuple):
+    """A value (None: the reply says that there is none) stated at [start, end) of the reply."""
+
+    rank: int
+    start: int
+    end: int
+    value: float | None
 
 
 def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop", *, letters: bool = False) -> Reading:
@@ -62,17 +73,15 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
         return Reading(None, "truncated" if finish == "length" else "empty")
     if finish == "length":
         return Reading(None, "truncated")
-    chosen = _choose(reply.rstrip(), scale, aspect, letters=letters)
+    text = reply.rstrip()
+    if letters:
+        chosen = _firmest(from_letters(text, scale) or _numbers(text, scale, aspect))
+    else:
+        chosen = _firmest(_numbers(text, scale, aspect) or from_letters(text, scale))
     if chosen is None or chosen.value is None:
         return Reading(None, _silence(reply, scale, aspect) if chosen is None else "no verdict")
     span = (chosen.start, chosen.end)
     return Reading(chosen.value, None, span) if scale.holds(chosen.value) else Reading(None, "out of range", span)
-
-
-def _choose(reply: str, scale: Scale, aspect: str, *, letters: bool) -> Statement | None:
-    if letters:
-        return _firmest(from_letters(reply, scale) or _numbers(reply, scale, aspect))
-    return _firmest(_numbers(reply, scale, aspect) or from_letters(reply, scale))
 
 
 def _firmest(stated: Sequence[Statement]) -> Statement | None:
@@ -80,33 +89,27 @@ def _firmest(stated: Sequence[Statement]) -> Statement | None:
 
 
 def _numbers(reply: str, scale: Scale, aspect: str) -> list[Statement]:
-    if "{" in reply and (fields := from_json(reply, scale, aspect, lambda text: _value(text, scale))):
+    if "{" in reply and (fields := from_json(reply, scale, aspect)):
         return fields
-    patterns = grammar(scale.low, scale.high, aspect)
-    return _in_text(levelled(reply, patterns), scale, patterns)
+    return _in_text(reply, scale, aspect)
 
 
-def _in_text(text: str, scale: Scale, patterns: Grammar) -> list[Statement]:
-    stated = [*from_labels(text, patterns, scale), *from_marks(text, patterns, scale)]
+def _in_text(reply: str, scale: Scale, aspect: str) -> list[Statement]:
+    forms = grammar(scale.low, scale.high, aspect)
+    text = levelled(reply, forms)
+    stated = [*from_labels(text, forms, scale), *from_marks(text, forms, scale)]
     stated += [*standing_alone(text, scale), *from_chinese(text, scale)]
     if not any(statement.rank > LABELLED for statement in stated):
         stated += from_any_name(text, scale)
     if not any(statement.rank > PROSE for statement in stated):
-        stated += from_prose(text, patterns, scale)
+        stated += from_prose(text, forms, scale)
     return stated
-
-
-def _value(text: str, scale: Scale) -> float | None:
-    """What a JSON field's words state ("4/5", "four stars")."""
-    patterns = grammar(scale.low, scale.high, "")
-    chosen = _firmest(_in_text(levelled(text, patterns), scale, patterns) or from_letters(text, scale))
-    return None if chosen is None else chosen.value
 
 
 def _silence(reply: str, scale: Scale, aspect: str) -> UnscoredReason:
     """Why a reply that states nothing does so."""
     text = levelled(reply, grammar(scale.low, scale.high, aspect))
-    if REFUSAL.search(text):
+    if patterns.REFUSAL.search(text):
         return "refused"
     cut_off = len(reply) >= _CUT_OFF_FROM and not reply.rstrip().endswith(_CLOSES)
     return "truncated" if cut_off else "no verdict"
@@ -129,8 +132,6 @@ def read_rating_as_paper(reply: str) -> Reading:
 
 # ── fields of JSON: the whole reply, a code fence, or what stands between the outermost braces, to any depth ──
 
-ReadText = Callable[[str], float | None]
-
 _NAMES = frozenset(
     "rating score verdict grade mark label answer evaluation assessment stars points result value choice "
     "bewertung note punktzahl wertung puntuacion calificacion valoracion nota puntaje notation "
@@ -141,14 +142,8 @@ _PARTS = re.compile(r"[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    strength: int
-    value: Any
-
-
-def from_json(reply: str, scale: Scale, aspect: str, read_text: ReadText) -> list[Statement]:
-    """The rating field of the reply's JSON object, if it has one; `read_text` reads fields that hold words.
+def from_json(reply: str, scale: Scale, aspect: str) -> list[Statement]:
+    """The rating field of the reply's JSON object, if it has one; words in it ("4/5") are read as a reply's.
 
     A field named after the aspect is taken before "final" or "overall", that before "rating", "score" and the like;
     of equals the last.  A field of null states that there is no rating.
@@ -156,94 +151,63 @@ def from_json(reply: str, scale: Scale, aspect: str, read_text: ReadText) -> lis
     start, end = reply.find("{"), reply.rfind("}") + 1
     if start < 0 or end <= start or '"' not in reply:
         return []
-    body = _parsed(reply[start:end])
-    if body is None:
+    try:
+        fields = list(_fields(json.loads(reply[start:end]), frozenset(_words(aspect))))
+    except (ValueError, RecursionError):  # prose with braces, cut off, nested past the parser's depth
         return []
-    fields = list(_fields(body, frozenset(_words(aspect)), named=False))
     if not fields:
         return []
-    best = max(field.strength for field in fields)
-    value = [field.value for field in fields if field.strength == best][-1]
-    return _statement(value, start, end, scale, read_text)
-
-
-def _parsed(text: str) -> Any | None:
-    """The JSON object, or None when it is none (prose with braces, cut off, nested past the parser's depth)."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    best = max(strength for strength, _ in fields)
+    value = [value for strength, value in fields if strength == best][-1]
+    if isinstance(value, bool):
+        if (scale.low, scale.high) != (0, 1):
+            return []
+        value = float(value)
+    elif isinstance(value, (int, float)):
+        value = float(value) if abs(value) < 1e15 else math.inf
+    elif value is not None:
+        words = str(value)
+        stated = _firmest(_in_text(words, scale, "") or from_letters(words, scale))
+        if stated is None or stated.value is None:
+            return []
+        value = stated.value
+    return [Statement(STRUCTURED, start, end, value)]
 
 
 def _words(name: str) -> list[str]:
     return _PARTS.findall(plain(_HUMP.sub(" ", name)))
 
 
-def _fields(body: Any, own: frozenset[str], *, named: bool) -> Iterator[_Field]:
-    """Fields that may hold the rating, in document order; walked with a stack, so depth is no danger."""
-    stack: list[tuple[str, Any, bool]] = [("", body, named)]
+def _fields(body: Any, own: frozenset[str]) -> Iterator[tuple[int, Any]]:
+    """How surely a field holds the rating, and its value, in document order; a stack, so that depth is no danger."""
+    stack: list[tuple[str, Any, bool]] = [("", body, False)]
     while stack:
         name, value, inside = stack.pop()
         words = frozenset(_words(name))
-        strength = _strength(words, own)
+        named = bool(own) and own <= words
         if isinstance(value, dict):
-            stack += [(str(key), part, inside or bool(strength == 3)) for key, part in reversed(value.items())]
+            stack += [(str(key), part, inside or named) for key, part in reversed(value.items())]
         elif isinstance(value, list):
-            stack += [(name, part, inside) for part in (reversed(value) if len(value) == 1 or _records(value) else ())]
-        elif strength:
-            yield _Field(strength + (2 if inside else 0), value)
-
-
-def _records(values: list[Any]) -> bool:
-    return any(isinstance(value, dict) for value in values)
-
-
-def _strength(words: frozenset[str], own: frozenset[str]) -> int:
-    if own and own <= words:
-        return 3
-    if not words & _NAMES:
-        return 0
-    return 2 if words & _FINAL else 1
-
-
-def _statement(value: Any, start: int, end: int, scale: Scale, read_text: ReadText) -> list[Statement]:
-    if value is None:
-        return [Statement(STRUCTURED, start, end, None)]
-    if isinstance(value, bool):
-        return [Statement(STRUCTURED, start, end, float(value))] if (scale.low, scale.high) == (0, 1) else []
-    if isinstance(value, (int, float)):
-        return [Statement(STRUCTURED, start, end, float(value) if abs(value) < 1e15 else float("inf"))]
-    read = read_text(str(value))
-    return [] if read is None else [Statement(STRUCTURED, start, end, read)]
+            if len(value) == 1 or any(isinstance(part, dict) for part in value):
+                stack += [(name, part, inside) for part in reversed(value)]
+        elif named or words & _NAMES:
+            yield (3 if named else 2 if words & _FINAL else 1) + (2 if inside else 0), value
 
 
 # ── letters of multiple choice: A is the low end of the scale, B the next, and so on ───────────────────────────
 
-_LETTER = r"[(\[\"'<{]{0,2}\s?(?P<letter>[A-J])(?![\w'’])"
-_ALONE = re.compile(rf"(?m)^[\s\"'(\[]{{0,4}}(?:[Oo]ption\s)?{_LETTER}[\s\"').:\]>}}]{{0,4}}$")
-_START = re.compile(rf"[\s\"'(\[]{{0,4}}(?:[Oo]ption\s)?{_LETTER}\s?[).:\],>\n-]")
-_LABEL = re.compile(
-    r"(?i:\b(?:answer|option|choice|verdict|rating|score|grade|antwort|respuesta|opcion|reponse|choix|"
-    r"choose|chose|select|selected|pick|picked)\b|答案|选项|選項|选择|選擇|我选|評分|评分)"
-    rf"(?:\s{{0,3}}(?::|=|-|\b(?i:is|would be|option|answer|ist|es|est|la|die|der)\b|是|为)){{0,3}}\s{{0,3}}{_LETTER}"
-    r"(?=\s{0,2}(?:[.,;:!?)\]}\"'>\n。，-]|$|because\b|since\b|as\b|for\b))"
-)
-_BRACKETS = re.compile(r"\((?P<letter>[A-J])\)")
-_LOWER = re.compile(r"\s{0,4}[(\[\"']?(?P<letter>[a-jA-J])[)\]\"'.:]?\s{0,4}")
-_LONGEST_LONE = 12
-
 
 def from_letters(reply: str, scale: Scale) -> list[Statement]:
     """Options stated in `reply`; letters beyond the scale's last option are none."""
-    if len(reply) < _LONGEST_LONE and (lone := _LOWER.fullmatch(cased(reply))):
-        return [*_option(lone, ALONE, scale)]
     text = cased(reply)
-    options = [option for match in _LABEL.finditer(text) for option in _option(match, LABELLED, scale)]
-    options += [option for match in _ALONE.finditer(text) for option in _option(match, LABELLED, scale)]
-    first = _START.match(text)
+    if len(reply) < _LONGEST_LONE_LETTER and (lone := patterns.LETTER_ONLY.fullmatch(text)):
+        return _options([lone], ALONE, scale)
+    options = _options(patterns.LETTER_LABELLED.finditer(text), LABELLED, scale)
+    options += _options(patterns.LETTER_ALONE.finditer(text), LABELLED, scale)
+    first = patterns.LETTER_AT_START.match(text)
     if first and not _is_list(text, first):
-        options += _option(first, LABELLED, scale)
-    return options or [option for match in _BRACKETS.finditer(text) for option in _option(match, PROSE, scale)]
+        options += _options([first], LABELLED, scale)
+    return options or _options(patterns.LETTER_IN_BRACKETS.finditer(text), PROSE, scale)
 
 
 def _is_list(text: str, match: re.Match[str]) -> bool:
@@ -252,7 +216,184 @@ def _is_list(text: str, match: re.Match[str]) -> bool:
     return any(f"\n{follower}{mark}" in text for mark in ").:")
 
 
-def _option(match: re.Match[str], rank: int, scale: Scale) -> Iterator[Statement]:
-    value = scale.low + ord(match["letter"].upper()) - ord("A")
-    if value <= scale.high:
-        yield Statement(rank, *match.span(), float(value))
+def _options(matches: Iterable[re.Match[str]], rank: int, scale: Scale) -> list[Statement]:
+    stated = [Statement(rank, *m.span(), float(scale.low + ord(m["letter"].upper()) - ord("A"))) for m in matches]
+    return [option for option in stated if option.value is not None and option.value <= scale.high]
+
+
+# ── numbers and words: labelled, alone, in prose ─────────────────────────────────────────────────────────────
+
+
+def _last_matches(pattern: re.Pattern[str], text: str) -> deque[re.Match[str]]:
+    return deque(pattern.finditer(text), _MOST)
+
+
+def _valued(match: re.Match[str], rank: int, scale: Scale) -> Iterator[Statement]:
+    """The statement of a match with a value in it."""
+    if (value := matched_value(match, scale)) is not None:
+        yield Statement(rank, *match.span(), value)
+
+
+def from_labels(text: str, grammar: Grammar, scale: Scale) -> Iterator[Statement]:
+    """Labels with a value behind them; "n/a" there is a statement that there is none."""
+    for match in _last_matches(grammar.label, text):
+        if match["name"] in patterns.SHY_NAMES and not patterns.VERDICT_ENDS.match(text, match.end()):
+            continue
+        if match["inside"] is not None:
+            value: float | None = out_of(match["inside"], None, match["inside_top"], scale)
+        else:
+            value = matched_value(match, scale)
+            if value is None and match["nothing"] is None:
+                continue
+        head = text[max(0, match.start() - _BEFORE) : match.start()]
+        before = patterns.BEFORE_LABEL.search(head)
+        start = match.start() - (len(before[0]) if before else 0)
+        if (before and before["final"]) or leads_its_line(text, start):
+            yield Statement(ALONE, start, match.end(), value)
+        elif _is_quoted(text, start):
+            yield Statement(QUOTED, start, match.end(), value)
+        elif not _is_supposed(text, start, match.end()):
+            yield Statement(LABELLED, start, match.end(), value)
+
+
+def from_marks(text: str, grammar: Grammar, scale: Scale) -> Iterator[Statement]:
+    """Values in tags and in TeX boxes; on a scale from 0 to 1 also "the answer is no"."""
+    marks: list[tuple[re.Pattern[str], int]] = []
+    if "<" in text or "[" in text:
+        marks.append((grammar.tag, ALONE))
+    if "\\boxed" in text:
+        marks.append((patterns.BOXED, ALONE))
+    if (scale.low, scale.high) == (0, 1):
+        marks.append((patterns.ANSWERS, LABELLED))
+    for pattern, rank in marks:
+        for match in _last_matches(pattern, text):
+            yield from _valued(match, rank, scale)
+
+
+def from_any_name(text: str, scale: Scale) -> Iterator[Statement]:
+    """Lines "Engagingness: 2" under a name that is no count; none where several different names have values."""
+    matches = _named(text)
+    if len({match["name"].strip() for match in matches}) == 1:
+        for match in matches:
+            yield from _valued(match, LABELLED, scale)
+
+
+def _named(text: str) -> list[re.Match[str]]:
+    return [
+        match
+        for match in _last_matches(patterns.ANY_NAME, text)
+        if match["name"].strip() not in patterns.RUBRICS and not patterns.COUNTED.search(match["name"])
+    ]
+
+
+def standing_alone(text: str, scale: Scale) -> Iterator[Statement]:
+    """The reply's first words, lines that hold nothing but a value, and a value that closes the reply."""
+    first = patterns.START.match(text)
+    if first and _opens_reply(text, first):
+        yield from _valued(first, ALONE, scale)
+    for line in _last_matches(patterns.LINE, text):
+        yield from _valued(line, ALONE, scale)
+    last = patterns.CLOSING.search(text, max(0, len(text) - _CLOSING))
+    if last and not _is_of_another_name(text, last.start()):
+        yield from _valued(last, PROSE, scale)
+
+
+def _opens_reply(text: str, match: re.Match[str]) -> bool:
+    """Whether the reply starts with its verdict: "4. The text ...", "Three stars.", "yes, ...", but no list."""
+    bare = match["number"] is not None and match["top"] is None
+    if bare and (patterns.LIST_GOES_ON.search(text, match.end()) or patterns.NUMBERED_NAME.match(text, match.end())):
+        return False
+    return bool(patterns.STAR_WORD.match(text, match.end()) or patterns.VERDICT_ENDS.match(text, match.end()))
+
+
+def _is_of_another_name(text: str, start: int) -> bool:
+    """Whether a label stands before `start` that counts something, or is one of several ("Fluency: 4, Style: 2")."""
+    line = text[max(0, start - _TAIL) : start]
+    if not line.endswith(":"):
+        return False
+    counts = patterns.COUNTED.search(line[line.rfind("\n") + 1 :])
+    return bool(counts) or len({match["name"] for match in _named(text)}) > 1
+
+
+def from_prose(text: str, grammar: Grammar, scale: Scale) -> list[Statement]:
+    """ "A score of 4", "4 von 5", "una nota de 4", "three stars".
+
+    Statements in English; in German, Spanish and French where English finds none; at last a number in brackets.
+    """
+    english = [*_in_prose(text, grammar.prose, scale), *_in_prose(text, grammar.ratio, scale)]
+    return english or [*_in_prose(text, grammar.other_prose, scale)] or [*_in_brackets(text, scale)]
+
+
+def _in_prose(text: str, pattern: re.Pattern[str], scale: Scale) -> Iterator[Statement]:
+    """What counts something is no verdict, nor what lies beyond ten times the scale: that is a year or a count."""
+    for match in _last_matches(pattern, text):
+        value = matched_value(match, scale)
+        if value is None or not patterns.NO_COUNT.match(text, match.end()):
+            continue
+        fits = value <= 10 * max(scale.high, 1) or match.groupdict().get("top") is not None
+        if fits and not _is_supposed(text, match.start(), match.end()):
+            yield Statement(QUOTED if _is_quoted(text, match.start()) else PROSE, *match.span(), value)
+
+
+def _in_brackets(text: str, scale: Scale) -> Iterator[Statement]:
+    """ "somewhat interesting (2)." where it is the only such number; and the one under an empty "Rating:" line."""
+    for pattern in (patterns.IN_BRACKETS, patterns.AFTER_EMPTY_LABEL):
+        matches = list(islice(pattern.finditer(text), 2))
+        if len(matches) == 1:
+            value = matched_value(matches[0], scale)
+            if value is not None and scale.holds(value):
+                yield Statement(QUOTED, *matches[0].span(), value)
+
+
+def from_chinese(text: str, scale: Scale) -> list[Statement]:
+    """Statements in `text`, none when it holds no such character; 是 and 否 count at the start, on 0 to 1."""
+    if text.isascii() or not patterns.CHINESE.search(text):
+        return []
+
+    def defines(match: re.Match[str]) -> bool:
+        return patterns.CHINESE_DEFINES.match(text, match.end()) is not None
+
+    stated: list[Statement] = []
+    for match in patterns.CHINESE_LABEL.finditer(text):
+        if not defines(match):
+            first = bool(match["final"]) or leads_its_line(text, match.start())
+            stated += _valued(match, ALONE if first else LABELLED, scale)
+    if answer := patterns.CHINESE_ANSWER.match(text):
+        stated += _valued(answer, ALONE, scale)
+    if not stated:
+        for pattern in (patterns.CHINESE_PROSE, patterns.CHINESE_ENDING):
+            for match in pattern.finditer(text):
+                stated += _valued(match, PROSE, scale) if not defines(match) else ()
+    return stated
+
+
+# ── what stands around a value ───────────────────────────────────────────────────────────────────────────────
+
+
+def _is_supposed(text: str, start: int, end: int) -> bool:
+    """Whether [start, end) is a supposition ("a 5 would need ...", "would be a 5 if ...", "rather than a 5")."""
+    floor = max(0, start - _SENTENCE)
+    sentence = max(text.rfind(mark, floor, start) for mark in (". ", "\n", "! ", "? ")) + 1
+    before = text[max(sentence, floor) : start]
+    if patterns.SUPPOSED_AFTER.match(text, end):
+        return True
+    if patterns.MILD_WOULD.search(before) and " if " not in before:
+        return False
+    return bool(patterns.SUPPOSED_BEFORE.search(before))
+
+
+def _is_quoted(text: str, start: int) -> bool:
+    """Whether an odd number of double quotes opens before `start` on its line, or a quote stands right before it."""
+    floor = max(0, start - _LINE)
+    line = text[max(floor, text.rfind("\n", floor, start) + 1) : start]
+    return line.count('"') % 2 == 1 or line.endswith((' "', " '", "('", '("'))
+
+
+def leads_its_line(text: str, start: int) -> bool:
+    """Whether nothing but a bullet, a number, or the quote and brace of a JSON field stand before `start`."""
+    floor = max(0, start - _BULLET)
+    head = text.rfind("\n", floor, start) + 1
+    if head == 0 and floor > 0:
+        return False
+    before = text[head:start].strip("{,[|-+>•()0123456789. \t")
+    return not before or (before in ('"', "'") and bool(patterns.JSON_NAME.match(text, start)))

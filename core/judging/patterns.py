@@ -1,7 +1,8 @@
 """Vocabularies and patterns of the reader, the plain form of a reply they work on, and the numbers they match.
 
-The words are English, German, Spanish and French without accents (`levelled` takes them off); Chinese has a module of
-its own.  Patterns are written for lower-cased text of the reply's own length, so that spans stay true.
+The words are English, German, Spanish and French without accents (`levelled` takes them off); Chinese has patterns of
+its own.  Patterns are written for lower-cased text of the reply's own length, so that spans stay true; all are bounded,
+so that a reply of one endless line is read in linear time.
 """
 
 from __future__ import annotations
@@ -146,6 +147,62 @@ REFUSAL = re.compile(
     r"\bdesolee?\b|\bje ne peux pas (?:evaluer|noter|aider)|"
     r"抱歉|对不起|對不起|无法(?:评|打分|提供|给出)|無法(?:評|打分|提供)"
 )
+
+# What stands around a value that is only supposed ("a 5 would need ...", "rather than a 5")
+SUPPOSED_BEFORE = re.compile(
+    r"(?:\bnot(?: quite)?|n't|\brather than|\binstead of|\bthan|\bshort of|\bbelow|\babove|"
+    r"\bto (?:reach|get|earn|merit|deserve|achieve|receive|be)|"
+    r"\b(?:would|could|might) (?:have|be|need|require|merit|deserve|earn|get|reach)[\w\s]{0,12}|"
+    r"\bif\b[^.,!?\n]{0,60}|\bfor|\b(?:keine?|statt|als|fur|no|pas|pour|para|que)) ?(?:a|an|the|eine?|una?|une?)? ?"
+    r"(?:score of|rating of|score|rating)? ?$"
+)
+MILD_WOULD = re.compile(r"\b(?:would|could|might) be ?(?:a|an)? ?$")
+SUPPOSED_AFTER = re.compile(
+    r"[^.!?\n]{0,12}?\b(?:would (?:require|need|mean|be (?:given|reserved|for))|requires?|needs?|means|represents|"
+    r"is (?:reserved|for|given|defined)|indicates|corresponds|if (?:it|the|this|there|they)\b|"
+    r"(?:wurde|ware|brauchte|hiesse|bedeutet)\b|(?:requeriria|necesitaria|significa|seria para)\b|"
+    r"(?:exigerait|demanderait|signifie|serait pour)\b)"
+)
+JSON_NAME = re.compile(r"[\w ]{1,40}[\"']\s{0,3}:")
+
+# Letters of multiple choice: A is the low end of the scale, B the next, and so on
+_LETTER = r"[(\[\"'<{]{0,2}\s?(?P<letter>[A-J])(?![\w'’])"
+LETTER_ALONE = re.compile(rf"(?m)^[\s\"'(\[]{{0,4}}(?:[Oo]ption\s)?{_LETTER}[\s\"').:\]>}}]{{0,4}}$")
+LETTER_AT_START = re.compile(rf"[\s\"'(\[]{{0,4}}(?:[Oo]ption\s)?{_LETTER}\s?[).:\],>\n-]")
+LETTER_LABELLED = re.compile(
+    r"(?i:\b(?:answer|option|choice|verdict|rating|score|grade|antwort|respuesta|opcion|reponse|choix|"
+    r"choose|chose|select|selected|pick|picked)\b|答案|选项|選項|选择|選擇|我选|評分|评分)"
+    rf"(?:\s{{0,3}}(?::|=|-|\b(?i:is|would be|option|answer|ist|es|est|la|die|der)\b|是|为)){{0,3}}\s{{0,3}}{_LETTER}"
+    r"(?=\s{0,2}(?:[.,;:!?)\]}\"'>\n。，-]|$|because\b|since\b|as\b|for\b))"
+)
+LETTER_IN_BRACKETS = re.compile(r"\((?P<letter>[A-J])\)")
+LETTER_ONLY = re.compile(r"\s{0,4}[(\[\"']?(?P<letter>[a-jA-J])[)\]\"'.:]?\s{0,4}")
+
+# Chinese, with the commonest Japanese and Korean labels: there are no spaces between words
+_CHARACTER = "零一二两兩三四五六七八九十"
+_CHINESE_NUMBER = rf"(?P<number>-?{DIGITS}|[{_CHARACTER}])(?P<half>分半)?"
+_CHINESE_TOP = rf"(?:\s{{0,2}}分?\s{{0,2}}/\s{{0,2}}(?P<top>{DIGITS}))?"
+_CHINESE_NAMES = (
+    "评分|評分|得分|分数|分數|评级|評級|打分|给分|給分|评价|評價|评估|評估|成绩|成績|总分|總分|等级|等級|结论|答案|"
+    "評価|スコア|点数|點數|점수|평점"
+)
+_CHINESE_UNIT = r"(?:\s?(?:分|点|點|颗星|顆星|星|점))?"
+_NO_CHINESE_RANGE = r"(?!\d|[.,]\d|\s{0,2}分?\s{0,2}(?:-|~|到|至|或)\s{0,2}\d)"
+CHINESE_LABEL = re.compile(
+    rf"(?P<final>最终|最終|最后|最後|综合|綜合|总体|總體|总|總)?的?(?:{_CHINESE_NAMES})(?:[(\[][^()\[\]\n]{{0,40}}[)\]])?\]?"
+    rf"(?:\s{{0,3}}(?:[:=]|应该是|應該是|应为|應為|是|为|為|は|는|은)){{1,2}}[\s\"'(\[]{{0,4}}"
+    rf"(?:{_CHINESE_NUMBER}{_CHINESE_UNIT}{_CHINESE_TOP}{_NO_CHINESE_RANGE}|(?P<answer>是|对|不是|否))"
+)
+CHINESE_PROSE = re.compile(
+    rf"(?:给|給|打|评|評|得|获|獲|为|為|是|:|,|^)[^\d\n,。.;{_CHARACTER}]{{0,8}}{_CHINESE_NUMBER}\s?(?:分|颗星|顆星|星|点){_CHINESE_TOP}{_NO_CHINESE_RANGE}"
+)
+CHINESE_ENDING = re.compile(
+    rf"(?<![\d.,]){_CHINESE_NUMBER}\s?(?:分|颗星|顆星|星)?(?=\s{{0,3}}(?:[.。!,，;]|$)){_NO_CHINESE_RANGE}\Z"
+)
+CHINESE_ANSWER = re.compile(r"(?m)^\s{0,4}(?P<answer>是|否|对|不是)\s?[。.,!]?")
+CHINESE_DEFINES = re.compile(r"\s?分?[^。.\n\d]{0,4}(?:表示|代表|意味|指的是|是最|为最|為最|最高|最低|需要)")
+CHINESE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
 _QUOTED_SCALE = re.compile(
     r"\b(?:scale|range|skala|escala|echelle)\b\s{1,3}(?:(?:of|from|von|de)\s{1,3})?"

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from core.data.verdict_files import Entry, ImportChoices, Use, entries, load_recording, propose_columns
 from core.data.verdict_files.columns import OWN_NAMES
 from core.data.verdict_files.match import Reader, number_in
 from core.data.verdict_files.recording import doubled_rows
 from core.errors import GoldenError, JudgeError, UsageError
-from core.judging.base import CallEstimate, DraftBatch, DraftRequest, OnProgress, RefineRequest, Scores
+from core.judging.base import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
 from core.judging.parse import read_rating
 from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
+from core.verdicts import Scores
 
 _MOST_MB = 4096
 
 
-class RecordedJudge:
+class RecordedJudge(Judge):
     """Replays the file at `path`; made by `from_file`."""
 
     is_llm = False
@@ -62,10 +63,6 @@ class RecordedJudge:
         taken_as = f" Columns were taken: {taken}." if taken else ""
         return f"Scores are replayed from {self.path.name}; criteria do not change them.{taken_as}"
 
-    def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        """Nothing to learn."""
-        return self
-
     def score(
         self,
         task: Task,
@@ -75,7 +72,7 @@ class RecordedJudge:
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """The recorded scores, the same for every criteria; items the file does not hold are unscored."""
+        """The recorded scores, the same whatever the criteria; items the file does not hold are unscored."""
         verdicts = [self._verdict(task, item) for item in items]
         calls = len(items) * len(criteria)
         if on_progress is not None:
@@ -89,15 +86,6 @@ class RecordedJudge:
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         """JudgeError: a recording cannot write criteria."""
         raise self._mute("refine")
-
-    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        return CallEstimate(len(items), 0, 0, 0.0)
-
-    def as_state(self) -> Mapping[str, Any]:
-        return {"spec": self.spec}
-
-    def close(self) -> None:
-        """Nothing to release."""
 
     def _mute(self, what: str) -> JudgeError:
         return JudgeError(

@@ -23,8 +23,9 @@ from typing import Any, Literal
 
 from core.errors import AuthError, ConsentError, JudgeError, UsageError
 from core.judging.base import Judge
-from core.judging.llm import LLMJudge, Sampling
+from core.judging.llm import LLMJudge
 from core.judging.recorded import RecordedJudge
+from core.judging.styles import Sampling
 from core.providers.base import OnReply, Provider, Reply, ReplyStore, Request
 from core.providers.cached import with_cache
 from core.providers.endpoints import OPENAI_URL, checked_base_url, trusted_with_the_key
@@ -107,11 +108,9 @@ def _openai_spec(rest: str) -> JudgeSpec:
     places = [match.start() for match in _URL.finditer(rest)]
     if len(places) > 1 or 0 in places:
         raise _bad("After openai: comes a model's name and at most one '@http', where the endpoint's URL begins.")
-    if not places:
-        if "@" in rest[1:]:
-            raise _bad("What follows the model's name and '@' must be a URL that starts with http:// or https://.")
+    if not places and "@" not in rest[1:]:
         return JudgeSpec("openai", rest)
-    model, url = rest[: places[0]], rest[places[0] + 1 :]
+    model, url = (rest[: places[0]], rest[places[0] + 1 :]) if places else ("", "")
     if not url.lower().startswith(("http://", "https://")):
         raise _bad("What follows the model's name and '@' must be a URL that starts with http:// or https://.")
     return JudgeSpec("openai", model, url)
@@ -206,9 +205,9 @@ def restore_judge(
 
         return OfflineJudge.from_state(state)
     try:
-        sampling = Sampling(**state["sampling"]) if "sampling" in state else None
-    except TypeError as error:
-        raise JudgeError(f"The kept judge {shown(spec)} has sampling settings this version does not know.") from error
+        sampling = Sampling.from_state(state.get("sampling", {}))
+    except UsageError as error:
+        raise JudgeError(f"The kept judge {shown(spec)}: {error}") from error
     return make_judge(spec, settings, replies, sampling=sampling, gate=gate)
 
 

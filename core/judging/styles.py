@@ -2,7 +2,7 @@
 
 The forms are those of A Closer Look (002, section 3.2) and their mix; steps and the weighted score are G-Eval's, the
 personas are 002's robustness check (appendix F.3).  A `Style` says how to ask, never what for: it goes with any
-criteria, with or without calibration.  `Sampling` is what a judge keeps in its state and what a judge file pins.
+criteria, with or without calibration.  `Sampling` is a style with its prompts pinned, as a judge file keeps it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from core.errors import JudgeError, UsageError
 from core.judging.render import DRAFT_PROMPT, PERSONAS, REFINE_PROMPT, OutputForm, Persona, score_prompt
 
+MOST_SAMPLES = 200
+MOST_TOKENS = 32_768
+USUAL_TOKENS = 512
 MOST_STEPS = 8_000
 """Longest evaluation steps that may be put into force, in characters."""
 
@@ -48,6 +51,92 @@ SCHEMAS: Mapping[OutputForm, str] = {
 """What a structured reply holds, in the order in which it is to be written."""
 
 
+@dataclass(frozen=True)
+class Style:
+    """One way to ask for a score; the mean of `samples` replies.  UsageError for values out of range.
+
+    `steps` are the evaluation steps in force, shown after the criteria (see `LLMJudge.write_steps`), `weighted` takes
+    the probability-weighted score where the endpoint gives logprobs (score_only alone), `structured` asks for JSON
+    where the endpoint takes a schema.
+    """
+
+    form: StyleForm = "rate_explain"
+    samples: int = 1
+    temperature: float = 0.0
+    top_p: float = 1.0
+    persona: Persona = "none"
+    steps: str = ""
+    weighted: bool = False
+    max_tokens: int = USUAL_TOKENS
+    structured: bool = False
+
+    most_steps: ClassVar[int] = MOST_STEPS
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("form", STYLE_FORMS), ("persona", PERSONAS)):
+            if (value := getattr(self, name)) not in allowed:
+                raise UsageError(f"A style's {name} must be one of {', '.join(allowed)}, not {value!r}.")
+        for name, most in (("samples", MOST_SAMPLES), ("max_tokens", MOST_TOKENS)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                raise UsageError(f"A style's {name} must be a whole number from 1 to {most:,}, not {value!r}.")
+        for name, high in (("temperature", 2.0), ("top_p", 1.0)):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if not number or not 0 <= value <= high:
+                raise UsageError(f"A style's {name} must be a number from 0 to {high:g}, not {value!r}.")
+            object.__setattr__(self, name, float(value))  # 1 and 1.0 are one style and one reply in the cache
+        if self.top_p == 0.0:
+            raise UsageError("A style's top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens.")
+        for name in ("weighted", "structured"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise UsageError(f"A style's {name} must be true or false, not {value!r}.")
+        if not isinstance(self.steps, str) or len(self.steps) > self.most_steps:
+            raise UsageError(f"A style's steps must be a text of at most {self.most_steps:,} characters.")
+        if problem := self._misfit():
+            raise UsageError(problem)
+
+    def _misfit(self) -> str:
+        """Why these settings do not go together, in words; empty when they do."""
+        if self.form == "mix" and self.samples < 2:
+            return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; 1 came."
+        if self.weighted and self.form != "score_only":
+            return f"The probability-weighted score needs the form score_only, not {self.form}: a bare number to weigh."
+        if self.structured and (self.weighted or self.form == "free_text"):
+            return "JSON is asked for with score_only, rate_explain, analyze_rate and mix, and without weighting."
+        return ""
+
+    @property
+    def name(self) -> str:
+        """Short, for people: "analyze-rate · 5 samples at t=1 · steps · annotator"; what is usual is left out."""
+        samples = "1 sample" if self.samples == 1 else f"{self.samples} samples"
+        parts = [self.form.replace("_", "-"), f"{samples} at t={self.temperature:g}"]
+        parts += [f"top-p {self.top_p:g}"] * (self.top_p < 1.0)
+        parts += ["steps"] * bool(self.steps.strip())
+        parts += ["weighted"] * self.weighted
+        parts += ["JSON"] * self.structured
+        parts += [self.persona] * (self.persona != "none")
+        parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != USUAL_TOKENS)
+        return " · ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields by name, JSON-able; `from_json` takes them back."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Self:
+        """The style that `body` describes; what it leaves out is as usual.
+
+        UsageError for an unknown name or a value out of range.
+        """
+        if not isinstance(body, Mapping):
+            raise UsageError(f"A style is an object with fields such as form and samples, not {body!r}.")
+        names = [field.name for field in fields(cls)]
+        if unknown := [str(name) for name in body if name not in names]:
+            raise UsageError(f"A style has no field {unknown[0]!r}; there are {', '.join(names)}.")
+        return cls(**body)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One sample of a score: the prompt it is asked for with, its form, its number there, the JSON schema or ""."""
@@ -59,40 +148,30 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How a score is asked for.  `samples` replies are averaged; more than one makes sense above temperature 0.
+class Sampling(Style):
+    """A style with the versions of its prompts; the newest where none are named.
 
-    `prompt` names the scoring prompt (several, joined by "+", take turns: sample 0 the first, sample 1 the second).
-    `steps` are evaluation steps shown after the criteria, `weighted` takes the probability-weighted score from the
-    endpoint's logprobs, `structured` asks for JSON.
+    `prompt` is the scoring prompt (several, joined by "+", take turns: sample 0 the first, sample 1 the second).
+    JudgeError for as many prompts as the form does not take.
     """
 
-    output: StyleForm = "rate_explain"
-    samples: int = 1
-    temperature: float = 0.0
-    top_p: float = 1.0
-    max_tokens: int = 512
     prompt: str = ""
     draft_prompt: str = DRAFT_PROMPT
     refine_prompt: str = REFINE_PROMPT
-    persona: Persona = "none"
-    steps: str = ""
-    weighted: bool = False
-    structured: bool = False
+
+    most_steps: ClassVar[int] = 100_000  # as long as a judge file may have them
 
     def __post_init__(self) -> None:
-        if self.output not in STYLE_FORMS:
-            raise JudgeError(f"The output form must be one of {', '.join(STYLE_FORMS)}, not {self.output!r}.")
-        if self.persona not in PERSONAS:
-            raise JudgeError(f"The persona must be one of {', '.join(PERSONAS)}, not {self.persona!r}.")
-        if self.samples < 1:
-            raise JudgeError(f"A score needs at least 1 sample, not {self.samples}.")
-        if problem := misfit(self.output, self.samples, weighted=self.weighted, structured=self.structured):
-            raise UsageError(problem)
+        super().__post_init__()
         if not self.prompt:
-            object.__setattr__(self, "prompt", "+".join(_prompts(self)))
-        if len(self.prompt.split("+")) != len(_forms(self.output)):
-            raise JudgeError(f"The form {self.output} takes {len(_forms(self.output))} prompts, not {self.prompt!r}.")
+            names = [score_prompt(form, structured=self.structured) for form in self._forms]
+            object.__setattr__(self, "prompt", WEIGHTED_PROMPT if self.weighted else "+".join(names))
+        if len(self.prompt.split("+")) != len(self._forms):
+            raise JudgeError(f"The form {self.form} takes {len(self._forms)} prompts, not {self.prompt!r}.")
+
+    @property
+    def _forms(self) -> tuple[OutputForm, ...]:
+        return MIXED if self.form == "mix" else (self.form,)
 
     @property
     def prompts(self) -> tuple[str, ...]:
@@ -105,12 +184,14 @@ class Sampling:
 
         A sample keeps its place when more are asked for, and the mix shares its samples with both of its forms.
         """
-        prompts, forms = self.prompt.split("+"), _forms(self.output)
-        turns = len(prompts)
-        schema = {form: SCHEMAS.get(form, "") if self.structured else "" for form in forms}
+        turns = [
+            (prompt, form, SCHEMAS.get(form, "") if self.structured else "")
+            for prompt, form in zip(self.prompt.split("+"), self._forms, strict=True)
+        ]
         return tuple(
-            Place(prompts[k % turns], forms[k % turns], k // turns, schema[forms[k % turns]])
+            Place(prompt, form, k // len(turns), schema)
             for k in range(self.samples)
+            for prompt, form, schema in [turns[k % len(turns)]]
         )
 
     def shares(self) -> list[tuple[str, OutputForm, int]]:
@@ -118,126 +199,27 @@ class Sampling:
         counts = Counter((place.prompt, place.form) for place in self.places)
         return [(prompt, form, n) for (prompt, form), n in counts.items()]
 
-
-def misfit(form: StyleForm, samples: int, *, weighted: bool, structured: bool) -> str:
-    """Why these do not go together, in words; empty when they do."""
-    if form == "mix" and samples < 2:
-        return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; 1 came."
-    if weighted and form != "score_only":
-        return f"The probability-weighted score needs the form score_only, not {form}: a bare number to weigh."
-    if structured and (weighted or form == "free_text"):
-        return "JSON is asked for with score_only, rate_explain, analyze_rate and mix, and without weighting."
-    return ""
-
-
-def _forms(output: StyleForm) -> tuple[OutputForm, ...]:
-    return MIXED if output == "mix" else (output,)
-
-
-def _prompts(sampling: Sampling) -> list[str]:
-    if sampling.weighted:
-        return [WEIGHTED_PROMPT]
-    return [score_prompt(form, structured=sampling.structured) for form in _forms(sampling.output)]
-
-
-MOST_SAMPLES = 200
-MOST_TOKENS = 32_768
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """One way to ask for a score; the mean of `samples` replies.  UsageError for values out of range.
-
-    `steps` are the evaluation steps in force (see `LLMJudge.write_steps`), `weighted` takes the probability-weighted
-    score where the endpoint gives logprobs (score_only alone), `structured` asks for JSON where the endpoint takes a
-    schema.
-    """
-
-    form: StyleForm = "rate_explain"
-    samples: int = 1
-    temperature: float = 0.0
-    top_p: float = 1.0
-    persona: Persona = "none"
-    steps: str = ""
-    weighted: bool = False
-    max_tokens: int = 512
-    structured: bool = False
-
-    def __post_init__(self) -> None:
-        _one_of("form", self.form, STYLE_FORMS)
-        _one_of("persona", self.persona, PERSONAS)
-        _whole("samples", self.samples, MOST_SAMPLES)
-        _whole("max_tokens", self.max_tokens, MOST_TOKENS)
-        _number("temperature", self.temperature, 0.0, 2.0)
-        _number("top_p", self.top_p, 0.0, 1.0)
-        if self.top_p == 0.0:
-            raise UsageError("A style's top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens.")
-        for name in ("temperature", "top_p"):  # 1 and 1.0 are one style and one reply in the cache
-            object.__setattr__(self, name, float(getattr(self, name)))
-        for name in ("weighted", "structured"):
-            if not isinstance(getattr(self, name), bool):
-                raise UsageError(f"A style's {name} must be true or false, not {getattr(self, name)!r}.")
-        if not isinstance(self.steps, str) or len(self.steps) > MOST_STEPS:
-            raise UsageError(f"A style's steps must be a text of at most {MOST_STEPS:,} characters.")
-        if problem := misfit(self.form, self.samples, weighted=self.weighted, structured=self.structured):
-            raise UsageError(problem)
-
-    @property
-    def name(self) -> str:
-        """Short, for people: "analyze-rate · 5 samples at t=1 · steps · annotator"; what is usual is left out."""
-        samples = "1 sample" if self.samples == 1 else f"{self.samples} samples"
-        parts = [self.form.replace("_", "-"), f"{samples} at t={self.temperature:g}"]
-        parts += [f"top-p {self.top_p:g}"] * (self.top_p < 1.0)
-        parts += ["steps"] * bool(self.steps.strip())
-        parts += ["weighted"] * self.weighted
-        parts += ["JSON"] * self.structured
-        parts += [self.persona] * (self.persona != "none")
-        parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != _USUAL_TOKENS)
-        return " · ".join(parts)
-
-    def as_json(self) -> dict[str, Any]:
-        """All fields by name, JSON-able; `from_json` takes them back."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def as_state(self) -> dict[str, Any]:
+        """As a judge's state and a judge file hold it: the form is called `output` there."""
+        return {"output" if name == "form" else name: getattr(self, name) for name in _STATE}
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """The style that `given` describes; what it leaves out is as usual.
-
-        UsageError for an unknown name or a value out of range.
-        """
-        if not isinstance(given, Mapping):
-            raise UsageError(f"A style is an object with fields such as form and samples, not {given!r}.")
-        known = [field.name for field in fields(cls)]
-        if unknown := [str(name) for name in given if name not in known]:
-            raise UsageError(f"A style has no field {unknown[0]!r}; there are {', '.join(known)}.")
-        return cls(**given)
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """What `as_state` gave, or a part of it; UsageError as `from_json`."""
+        return cls.from_json({"form" if name == "output" else name: value for name, value in state.items()})
 
 
-_USUAL_TOKENS = 512
+_STATE = (
+    *("form", "samples", "temperature", "top_p", "max_tokens", "prompt", "draft_prompt", "refine_prompt"),
+    *("persona", "steps", "weighted", "structured"),
+)
 
 
 def sampling_of(style: Style) -> Sampling:
     """What an `LLMJudge` needs to judge in this style (prompts at their newest version)."""
-    chosen = style.as_json()
-    return Sampling(output=chosen.pop("form"), **chosen)
+    return Sampling(**style.as_json())
 
 
 def calls_per_item(style: Style) -> int:
     """Replies that one score of one item takes."""
     return style.samples
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise UsageError(f"A style's {name} must be one of {', '.join(allowed)}, not {value!r}.")
-
-
-def _whole(name: str, value: object, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise UsageError(f"A style's {name} must be a whole number from 1 to {most:,}, not {value!r}.")
-
-
-def _number(name: str, value: object, low: float, high: float) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not low <= value <= high:  # type: ignore[operator]  # a number by now
-        raise UsageError(f"A style's {name} must be a number from {low:g} to {high:g}, not {value!r}.")

@@ -14,7 +14,7 @@ from datetime import datetime
 import numpy as np
 
 from core.calibration.ablate import Ablation, AblationRow
-from core.calibration.analyse import Analyses, ByPattern, BySize, CaseStudy, Line, Place, Scope, Trend
+from core.calibration.analyse import Analyses, ByPattern, CaseStudy, Line, Place, Scope, Trend
 from core.calibration.records import Candidate, Estimate
 from core.drift.outcome import Recheck
 from core.errors import JobError, UsageError
@@ -35,7 +35,6 @@ __all__ = [  # with the records that screens, which do not reach into the algori
     "AblationRow",
     "Analyses",
     "ByPattern",
-    "BySize",
     "CaseStudy",
     "Line",
     "Place",
@@ -94,7 +93,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     Raises what the start would.
     """
     from core.calibration.ablate import steps_in_force
-    from core.calibration.variants import Known, plan_of
+    from core.calibration.variants import known_scores, plan_of
     from core.judging.registry import restore_judge
 
     _require_calibration(store, request)
@@ -103,11 +102,8 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     gate = gate_of(store, store.runs.get(request.run_id), sends=False)
     state = require_judge(store, request.run_id)
     with closing(restore_judge(state, settings, store.replies, gate=gate)) as judge:
-        steps = steps_in_force(judge)
-        plan = plan_of(
-            calibration, golden, writes_steps=steps is not None, has_steps=bool(steps), with_steps=request.with_steps
-        )
-        calls = Known(golden, calibration, load_scores(store, request.run_id)).calls(plan)
+        plan = plan_of(calibration, golden, steps_in_force(judge), with_steps=request.with_steps)
+        calls = plan.calls(known_scores(golden, calibration, load_scores(store, request.run_id)))
         words = sum(len(criteria.text.split()) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
         once = judge.estimate(calibration.task, [golden.items[p] for p in plan.positions], words)
     share = calls / max(1, once.calls)

@@ -57,7 +57,7 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> tuple[ItemScore,
     Held-out items are left out on purpose: looking at them one by one would end their being held out.  NotFoundError
     for an unknown run, or criteria that it did not score.
     """
-    from core.calibration.refine import rank_gap, standardised_gap
+    from core.calibration.proposals import rank_gap, standardised_gap
 
     request = scored_as(store, run_id)
     golden = store.goldens.load(request.golden_id)

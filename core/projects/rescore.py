@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from core.calibration.refine import standardised_gap
+from core.calibration.proposals import standardised_gap
 from core.kept import Side
 from core.progress import Stage
 from core.projects.access import requires
@@ -20,6 +20,7 @@ from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.stats import Difference
+
 
 MOST_CHANGED = 200
 """Items that crossed the line and are kept of a re-scoring."""

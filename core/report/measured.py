@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
-from core.calibration.refine import standardised_gap
 from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table
 from core.errors import UsageError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Item, JudgeScores, Measure

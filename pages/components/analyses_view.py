@@ -177,7 +177,7 @@ def scope_words(found: Analyses) -> str:
 
 def trend_words(found: Analyses) -> str:
     """Whether alignment goes with exemplar size, in words."""
-    trend = found.by_size.trend
+    trend = found.by_size
     if trend.rho is None or trend.p is None:
         return f"No trend can be told: {trend.reason}."
     told = f"Spearman rho of size with alignment {trend.rho:+.2f}, {_p(trend.p)} (permutation), {trend.n} drafts"

@@ -12,9 +12,8 @@ from core.comparison.styles.grid import Column, StyleGrid
 from core.comparison.styles.records import FORECAST_AT, ForecastPoint, StyleCell, StyleForecast
 from core.errors import JudgeError
 from core.judging.base import OnProgress
-from core.judging.llm import LLMJudge
+from core.judging.llm import LLMJudge, verdict_of
 from core.judging.styles import Style, calls_per_item, sampling_of
-from core.judging.verdicts import verdict_of
 from core.progress import SILENT, Progress
 from core.providers.base import Completion, OnReply, Provider, Reply, Request
 from core.records import Criteria, FloatArray, Item, JudgeScores, Measure, Scored, Task, Unscored, Usage

@@ -76,7 +76,7 @@ def shared_constants(facts: JudgeFacts) -> dict[str, Constant]:
             "top_p": float(how.top_p),
             "max_tokens": how.max_tokens,
             "weighted": how.weighted,
-            "reasons_first": how.output in ("analyze_rate", "mix"),
+            "reasons_first": how.form in ("analyze_rate", "mix"),
         },
         "ISOTONIC": None
         if score_map is None

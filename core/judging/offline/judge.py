@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import JudgeError
-from core.judging.base import CallEstimate, DraftBatch, Drafted, DraftRequest, OnProgress, RefineRequest, Scores
+from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
 from core.judging.offline import exchange, grounding, induce
 from core.judging.offline.criteria import Reading, read
 from core.judging.offline.features import (
@@ -32,17 +32,8 @@ from core.judging.offline.features import (
 )
 from core.judging.offline.language import doubled
 from core.judging.offline.text import Text, cut
-from core.records import (
-    Criteria,
-    FloatArray,
-    Item,
-    Scale,
-    Scored,
-    Task,
-    Unscored,
-    Usage,
-)
-from core.verdicts import Verdicts
+from core.records import Criteria, FloatArray, Item, Scale, Scored, Task, Unscored, Usage
+from core.verdicts import Scores, Verdicts
 
 PROGRESS_EVERY = 200
 """Items measured between two calls of `on_progress`."""
@@ -55,7 +46,7 @@ class _Measured(NamedTuple):
     written: NDArray[np.bool_]
 
 
-class OfflineJudge:
+class OfflineJudge(Judge):
     """Transparent text features weighed by what the criteria say.  Immutable; `prepare` returns a new judge."""
 
     spec = "offline"
@@ -176,10 +167,6 @@ class OfflineJudge:
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
-    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """One call an item, no tokens, no price."""
-        return CallEstimate(len(items), 0, 0, 0.0)
-
     def as_state(self) -> Mapping[str, Any]:
         """``{"spec": "offline", "scaling": …}``, JSON-able."""
         return {"spec": self.spec, "scaling": self.scaling.as_state()}
@@ -190,9 +177,6 @@ class OfflineJudge:
         if state.get("spec") != cls.spec:
             raise JudgeError(f"This is the state of {state.get('spec')!r}, not of the offline judge.")
         return cls(Scaling.from_state(state.get("scaling", {})))
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 _AIMLESS = "the items shown do not point in any direction"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,27 +9,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.calibration.ablate import (
-    Ablation,
-    AblationRow,
-    ablate,
-    ablation,
-    scored_by_steps,
-    steps_in_force,
-    written_steps,
-)
-from core.calibration.pool import AskedJudge
+from core.calibration.ablate import Ablation, AblationRow, ablate, ablation
+from core.calibration.pool import AskedJudge, ScoreTable
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
-from core.calibration.variants import Known, plan_of
-from core.errors import JudgeError, UsageError
-from core.judging.llm import LLMJudge, Sampling, WrittenSteps
+from core.calibration.variants import known_scores, plan_of
+from core.errors import UsageError
+from core.judging.llm import LLMJudge, WrittenSteps
+from core.judging.styles import Sampling
 from core.progress import Shown, Stage
-from core.progress import Silent as Silence
 from core.providers.scripted import ScriptedProvider
-from core.records import Criteria, GoldenSet, ScoreMatrix, Task, Usage
+from core.records import GoldenSet, Item, ScoreMatrix, Task, Unscored, Usage
+from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, planted_golden, run_whole
 
-Run = Callable[..., tuple[Calibration, ScoreMatrix]]
 SETTINGS = CalibrationSettings(preset="quick", rounds=1, resamples=60)
 
 
@@ -50,20 +41,32 @@ def scripted(**how: Any) -> LLMJudge:
     return LLMJudge(ScriptedProvider(), "scripted", spec="scripted", sampling=Sampling(**how))
 
 
-@pytest.fixture
-def llm_golden(golden: GoldenSet) -> GoldenSet:
-    """The planted golden set with words for targets, which the scripted model can read."""
+def in_words(item: Item, k: int) -> Item:
+    """An item with words for a target, which the scripted model can read."""
     words = ["alpha beta gamma.", "beta delta and more.", "one two three four.", "short.", "a b c d e f g."]
-    items = tuple(replace(item, target=f"{words[k % 5]} {item.item_id}") for k, item in enumerate(golden.items))
-    return replace(golden, items=items)
+    return replace(item, target=f"{words[k % 5]} {item.item_id}")
+
+
+WORDED = replace(GOLDEN, items=tuple(in_words(item, k) for k, item in enumerate(GOLDEN.items)))
+
+
+@pytest.fixture(scope="module")
+def refined() -> tuple[Calibration, ScoreMatrix]:
+    """A calibration with a refinement in its final judge, and what it scored."""
+    return run_whole(GOLDEN, PlantedJudge(), SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def found(refined: tuple[Calibration, ScoreMatrix]) -> Ablation:
+    return ablate(refined[0], GOLDEN, PlantedJudge(), scores=refined[1])
 
 
 # ── the rows ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_rows_known_from_the_calibration_are_its_own(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
-    result, scores = run(golden, make_judge(), SETTINGS)
-    rows = rows_of(ablate(result, golden, make_judge(), scores=scores))
+def test_rows_known_from_the_calibration_are_its_own(refined: tuple[Calibration, ScoreMatrix]) -> None:
+    result, scores = refined
+    rows = rows_of(ablate(result, GOLDEN, PlantedJudge(), scores=scores))
     assert list(rows) == ["final", "without criteria", "without refinement", "single best"]
     for key, calibration, held_out in (
         ("final", result.calibration, result.held_out),
@@ -77,16 +80,15 @@ def test_rows_known_from_the_calibration_are_its_own(golden: GoldenSet, make_jud
 
 
 def test_without_refinement_takes_the_best_drafts_of_calibration(
-    golden: GoldenSet, make_judge: type[Any], run: Run
+    refined: tuple[Calibration, ScoreMatrix], found: Ablation
 ) -> None:
-    result, scores = run(golden, make_judge(), SETTINGS)
+    result, scores = refined
     assert any(one.provenance.origin == "refine" for one in result.chosen)
-    found = ablate(result, golden, make_judge(), scores=scores)
     row = rows_of(found)["without refinement"]
     on = list(result.split.calibration)
     ranked = sorted(
         (
-            (by_source(values, golden, on), name)
+            (by_source(values, GOLDEN, on), name)
             for name, values in zip(scores.criteria_ids, scores.values, strict=True)
             if name in {c.criteria.criteria_id for c in result.candidates if c.criteria.provenance.origin == "draft"}
             and np.isfinite(values[on]).all()
@@ -95,16 +97,16 @@ def test_without_refinement_takes_the_best_drafts_of_calibration(
     )
     assert row.criteria_ids == tuple(name for _, name in ranked[: len(result.chosen)])
     drafts = {c.criteria.criteria_id: c.criteria for c in result.candidates}
-    task = Task("quality", "single", golden.aspects["quality"].scale)
     members = [drafts[name] for name in row.criteria_ids]
-    mean = make_judge().score(task, golden.items, members).values.mean(axis=0)
-    assert row.calibration.value == pytest.approx(by_source(mean, golden, on))
-    assert row.held_out.value == pytest.approx(by_source(mean, golden, result.split.held_out))
+    mean = PlantedJudge().score(TASK, GOLDEN.items, members).values.mean(axis=0)
+    assert row.calibration.value == pytest.approx(by_source(mean, GOLDEN, on))
+    assert row.held_out.value == pytest.approx(by_source(mean, GOLDEN, result.split.held_out))
 
 
-def test_differences_are_variant_minus_final_on_held_out(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
-    result, scores = run(golden, make_judge(), SETTINGS)
-    found = ablate(result, golden, make_judge(), scores=scores)
+def test_differences_are_variant_minus_final_on_held_out(
+    refined: tuple[Calibration, ScoreMatrix], found: Ablation
+) -> None:
+    result, _ = refined
     rows = rows_of(found)
     final = rows["final"].held_out.value
     assert final is not None
@@ -127,57 +129,57 @@ def test_differences_are_variant_minus_final_on_held_out(golden: GoldenSet, make
     assert [row.p_holm for row in ordered] == pytest.approx(expected)
 
 
-def test_only_what_nobody_scored_is_asked_for(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+def test_only_what_nobody_scored_is_asked_for() -> None:
     """The judge of these tests fails when an item comes twice with the same criteria."""
-    judge = make_judge()
-    result, scores = run(golden, judge, SETTINGS)
-    found = ablate(result, golden, judge, scores=scores)
+    judge = PlantedJudge()
+    result, scores = run_whole(GOLDEN, judge, SETTINGS)
+    found = ablate(result, GOLDEN, judge, scores=scores)
     chosen = {one.criteria_id for one in result.chosen}
     new = [name for name in rows_of(found)["without refinement"].criteria_ids if name not in chosen]
     assert found.calls == len(new) * len(result.split.held_out)
     assert found.usage.requests == found.calls
-    plan = plan_of(result, golden, writes_steps=False, has_steps=False)
-    assert Known(golden, result, scores).calls(plan) == found.calls
+    assert plan_of(result, GOLDEN, None).calls(known_scores(GOLDEN, result, scores)) == found.calls
 
 
-def test_without_stored_scores_a_notebook_gets_the_same_table(
-    golden: GoldenSet, make_judge: type[Any], run: Run
-) -> None:
-    result, scores = run(golden, make_judge(), SETTINGS)
-    bare, stored = ablate(result, golden, make_judge()), ablate(result, golden, make_judge(), scores=scores)
+def test_what_was_kept_was_asked_for_where_it_has_a_value_or_a_reason() -> None:
+    table, unread = ScoreTable(("a", "b", "c")), Unscored("b", "refused")
+    table.enter(ScoreMatrix(("x",), ("a", "b", "c"), np.array([[2.0, np.nan, np.nan]]), {"x": (unread,)}), kept=True)
+    assert table.asked("x").tolist() == [True, True, False]
+    assert table.reasons(["x"]) == {"b": unread}
+
+
+def test_without_stored_scores_a_notebook_gets_the_same_table(refined: tuple[Calibration, ScoreMatrix]) -> None:
+    result, scores = refined
+    bare, stored = ablate(result, GOLDEN, PlantedJudge()), ablate(result, GOLDEN, PlantedJudge(), scores=scores)
     assert bare.rows == stored.rows
     assert bare.calls > stored.calls
     np.testing.assert_array_equal(bare.scores.values, stored.scores.values)
 
 
-def test_the_table_says_what_it_opened(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
-    result, scores = run(golden, make_judge(), SETTINGS)
-    found = ablate(result, golden, make_judge(), scores=scores)
+def test_the_table_says_what_it_opened(found: Ablation) -> None:
     assert [row.key for row in found.first_looks] == ["without refinement"]
     assert "120 held-out items were opened" in found.opening
-    plain, _ = run(golden, make_judge(), replace(SETTINGS, rounds=0))
-    assert "nothing new was opened" in ablate(plain, golden, make_judge()).opening
+    plain, _ = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, rounds=0))
+    assert "nothing new was opened" in ablate(plain, GOLDEN, PlantedJudge()).opening
 
 
-def test_variants_that_are_the_same_judge_are_left_out_with_the_reason(
-    golden: GoldenSet, make_judge: type[Any], run: Run
-) -> None:
-    result, _ = run(golden, make_judge(), replace(SETTINGS, rounds=0, ensemble=1))
-    found = ablate(result, golden, make_judge())
+def test_variants_that_are_the_same_judge_are_left_out_with_the_reason() -> None:
+    result, _ = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, rounds=0, ensemble=1))
+    found = ablate(result, GOLDEN, PlantedJudge())
     assert list(rows_of(found)) == ["final", "without criteria"]
     assert "No refined criteria" in found.left_out["without refinement"]
-    assert "single criteria" in found.left_out["single best"]
+    assert "single set of criteria" in found.left_out["single best"]
     assert "no language model" in found.left_out["with evaluation steps"]
 
 
-def test_unread_items_are_counted_in_every_row(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
+def test_unread_items_are_counted_in_every_row() -> None:
     lost = {"i0-0", "i7-3", "i21-2", "i33-5"}
 
     def unread(item_id: str) -> bool:
         return item_id in lost
 
-    result, scores = run(golden, make_judge(unread), SETTINGS)
-    found = ablate(result, golden, make_judge(unread), scores=scores)
+    result, scores = run_whole(GOLDEN, PlantedJudge(unread), SETTINGS)
+    found = ablate(result, GOLDEN, PlantedJudge(unread), scores=scores)
     for row in found.rows:
         assert row.calibration.n_unscored + row.held_out.n_unscored == len(lost)
         assert {one.item_id for one in found.scores.unscored[row.key]} == lost
@@ -185,33 +187,31 @@ def test_unread_items_are_counted_in_every_row(golden: GoldenSet, make_judge: ty
     assert found.rows[1].n == len(result.split.held_out) - found.rows[1].held_out.n_unscored
 
 
-def test_a_budget_restricts_the_table_to_what_was_reported(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
-    result, scores = run(golden, make_judge(), replace(SETTINGS, budget=200))
+def test_a_budget_restricts_the_table_to_what_was_reported() -> None:
+    result, scores = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, budget=200))
     assert result.stopped_early
     assert result.held_out.n < len(result.split.held_out)
-    found = ablate(result, golden, make_judge(), scores=scores)
+    found = ablate(result, GOLDEN, PlantedJudge(), scores=scores)
     final = found.rows[0]
     assert final.held_out == result.held_out
     for row in found.rows:
         assert row.held_out.n == final.held_out.n
 
 
-def test_another_golden_set_or_judge_is_refused(
-    golden: GoldenSet, make_golden: Callable[..., GoldenSet], make_judge: type[Any], run: Run
-) -> None:
-    result, _ = run(golden, make_judge(), replace(SETTINGS, rounds=0))
+def test_another_golden_set_or_judge_is_refused() -> None:
+    result, _ = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, rounds=0))
     with pytest.raises(UsageError, match="another golden set"):
-        ablate(result, make_golden(seed=1), make_judge())
+        ablate(result, planted_golden(seed=1), PlantedJudge())
     with pytest.raises(UsageError, match="made with the judge planted, and scripted came"):
-        ablate(result, golden, scripted())
+        ablate(result, GOLDEN, scripted())
 
 
-def test_the_same_answers_publish_the_same_snapshots(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
-    result, scores = run(golden, make_judge(), SETTINGS)
+def test_the_same_answers_publish_the_same_snapshots(refined: tuple[Calibration, ScoreMatrix]) -> None:
+    result, scores = refined
 
     def snapshots() -> list[Stage]:
         seen: list[Stage] = []
-        ablation(AskedJudge(make_judge(), golden, result.task, Shown(seen.append)), result, scores)
+        ablation(AskedJudge(PlantedJudge(), GOLDEN, result.task, Shown(seen.append)), result, scores)
         return seen
 
     first, second = snapshots(), snapshots()
@@ -224,9 +224,9 @@ def test_the_same_answers_publish_the_same_snapshots(golden: GoldenSet, make_jud
 # ── evaluation steps ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_model_writes_steps_and_scores_with_them(llm_golden: GoldenSet, run: Run) -> None:
-    result, scores = run(llm_golden, scripted(), SETTINGS)
-    found = ablate(result, llm_golden, scripted(), scores=scores)
+def test_a_model_writes_steps_and_scores_with_them() -> None:
+    result, scores = run_whole(WORDED, scripted(), SETTINGS)
+    found = ablate(result, WORDED, scripted(), scores=scores)
     row = rows_of(found)["with evaluation steps"]
     assert row.criteria_ids == tuple(one.criteria_id for one in result.chosen)
     assert row.first_look
@@ -235,23 +235,21 @@ def test_a_model_writes_steps_and_scores_with_them(llm_golden: GoldenSet, run: R
     for one in result.chosen:
         assert found.steps[one.criteria_id] == judge.write_steps(task, one.text).text
         members.append(
-            scripted(steps=found.steps[one.criteria_id]).score(task, llm_golden.items, [one]).values[0],
+            scripted(steps=found.steps[one.criteria_id]).score(task, WORDED.items, [one]).values[0],
         )
     at = list(result.split.held_out)
     own = found.scores.values[found.scores.criteria_ids.index(row.key)]
     np.testing.assert_allclose(own[at], np.mean(members, axis=0)[at], equal_nan=True)
-    plan = plan_of(result, llm_golden, writes_steps=True, has_steps=False)
-    assert Known(llm_golden, result, scores).calls(plan) == found.calls
+    assert plan_of(result, WORDED, "").calls(known_scores(WORDED, result, scores)) == found.calls
 
 
-def test_a_judge_with_steps_is_measured_without_them(llm_golden: GoldenSet, run: Run) -> None:
+def test_a_judge_with_steps_is_measured_without_them() -> None:
     judge = scripted(steps="1. Read it.\n2. Look for gaps.\n3. Choose the number.")
-    assert steps_in_force(judge)
-    result, scores = run(llm_golden, judge, replace(SETTINGS, rounds=0, ensemble=1))
-    found = ablate(result, llm_golden, judge, scores=scores)
+    result, scores = run_whole(WORDED, judge, replace(SETTINGS, rounds=0, ensemble=1))
+    found = ablate(result, WORDED, judge, scores=scores)
     assert "with evaluation steps" not in rows_of(found)
     assert rows_of(found)["without evaluation steps"].first_look
-    plain = scripted().score(result.task, llm_golden.items, result.chosen).values[0]
+    plain = scripted().score(result.task, WORDED.items, result.chosen).values[0]
     own = found.scores.values[found.scores.criteria_ids.index("without evaluation steps")]
     at = list(result.split.held_out)
     np.testing.assert_allclose(own[at], plain[at], equal_nan=True)
@@ -264,38 +262,13 @@ class Silent(LLMJudge):
         return WrittenSteps("", "The model refused.", Usage(requests=1))
 
 
-def test_steps_that_were_not_written_leave_their_row_out(llm_golden: GoldenSet, run: Run) -> None:
+def test_steps_that_were_not_written_leave_their_row_out() -> None:
     judge = Silent(ScriptedProvider(), "scripted", spec="scripted")
-    result, scores = run(llm_golden, judge, replace(SETTINGS, rounds=0))
-    found = ablate(result, llm_golden, judge, scores=scores)
+    result, scores = run_whole(WORDED, judge, replace(SETTINGS, rounds=0))
+    found = ablate(result, WORDED, judge, scores=scores)
     assert "with evaluation steps" not in rows_of(found)
     assert "The model refused." in found.left_out["with evaluation steps"]
     assert found.usage.requests == len(result.chosen)
-    not_wanted = ablate(result, llm_golden, judge, scores=scores, with_steps=False)
+    not_wanted = ablate(result, WORDED, judge, scores=scores, with_steps=False)
     assert "not asked for" in not_wanted.left_out["with evaluation steps"]
     assert not_wanted.calls == 0
-
-
-def test_steps_are_no_work_for_a_judge_that_is_no_llm(golden: GoldenSet, make_judge: type[Any], task: Task) -> None:
-    assert steps_in_force(make_judge()) is None
-    one, asked = Criteria("Reward order.", "quality"), AskedJudge(make_judge(), golden, task)
-    with pytest.raises(JudgeError, match="no LLM judge"):
-        written_steps(asked, [one])
-    with pytest.raises(JudgeError, match="no LLM judge"):
-        scored_by_steps(asked, [one], ["1. Read."], [0])
-
-
-def test_progress_runs_over_all_members(llm_golden: GoldenSet, task: Task, run: Run) -> None:
-    result, _ = run(llm_golden, scripted(), replace(SETTINGS, rounds=0))
-    seen: list[tuple[int, int]] = []
-
-    class Noted(Silence):
-        def advance(self, done: int, of: int) -> None:
-            seen.append((done, of))
-
-    asked = AskedJudge(scripted(), llm_golden, task, Noted())
-    matrix = scored_by_steps(asked, result.chosen, ("1. Read.",) * len(result.chosen), range(10))
-    total = 10 * len(result.chosen)
-    assert seen[-1] == (total, total)
-    assert matrix.values.shape == (len(result.chosen), 10)
-    assert matrix.calls == total

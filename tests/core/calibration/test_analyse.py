@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -25,15 +25,15 @@ from core.calibration.analyse import (
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.errors import NotFoundError
-from core.records import GoldenSet, ScoreMatrix
+from core.records import ScoreMatrix
+from tests.core.calibration.planted import GOLDEN, PlantedJudge, run_whole
 
-Run = Callable[..., tuple[Calibration, ScoreMatrix]]
 SETTINGS = CalibrationSettings(preset="quick", rounds=1, resamples=60)
 
 
-@pytest.fixture
-def ran(golden: GoldenSet, make_judge: type[Any], run: Run) -> tuple[Calibration, ScoreMatrix, GoldenSet]:
-    return *run(golden, make_judge(), SETTINGS), golden
+@pytest.fixture(scope="module")
+def ran() -> tuple[Calibration, ScoreMatrix]:
+    return run_whole(GOLDEN, PlantedJudge(), SETTINGS)
 
 
 def place(value: float, *, exemplars: int = 4, words: int = 10, pattern: Any = "holistic") -> Place:
@@ -43,8 +43,8 @@ def place(value: float, *, exemplars: int = 4, words: int = 10, pattern: Any = "
 # ── who is compared ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_only_candidates_on_all_items_are_complete(ran: tuple[Calibration, ScoreMatrix, GoldenSet]) -> None:
-    result, scores, _ = ran
+def test_only_candidates_on_all_items_are_complete(ran: tuple[Calibration, ScoreMatrix]) -> None:
+    result, scores = ran
     found = pool(result)
     n_items = len(result.split.calibration)
     at = list(result.split.calibration)
@@ -63,16 +63,16 @@ def baseline(result: Calibration) -> str:
     return next(one.criteria.criteria_id for one in result.candidates if one.status == "baseline")
 
 
-def test_common_compares_all_on_the_same_few_items(ran: tuple[Calibration, ScoreMatrix, GoldenSet]) -> None:
+def test_common_compares_all_on_the_same_few_items(ran: tuple[Calibration, ScoreMatrix]) -> None:
     """Every candidate's value is its Spearman rho per source, averaged, over the items that all of them share."""
-    result, scores, golden = ran
+    result, scores = ran
     found = pool(result, "common")
     assert len(found.places) == found.n_candidates
     assert found.n_items < len(result.split.calibration)
     rows = dict(zip(scores.criteria_ids, scores.values, strict=True))
     shared = np.flatnonzero(np.isfinite(np.stack([rows[one.criteria_id] for one in found.places])).all(axis=0))
     assert len(shared) == found.n_items
-    labels, sources = golden.labels("quality"), golden.source_codes
+    labels, sources = GOLDEN.labels("quality"), GOLDEN.source_codes
     for one in (found.places[0], found.places[-1]):
         own = [
             stats.spearmanr(rows[one.criteria_id][group], labels[group]).statistic
@@ -82,35 +82,29 @@ def test_common_compares_all_on_the_same_few_items(ran: tuple[Calibration, Score
         assert one.value == pytest.approx(np.mean(own), abs=1e-12)
 
 
-def test_a_budget_that_ends_the_race_leaves_no_complete_candidate(
-    golden: GoldenSet, make_judge: type[Any], run: Run
-) -> None:
-    result, _ = run(golden, make_judge(), replace(SETTINGS, budget=150))
+def test_a_budget_that_ends_the_race_leaves_no_complete_candidate() -> None:
+    result, _ = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, budget=150))
     assert result.stopped_early
     found = analyse(result)
     assert found.pool.places == ()
     assert found.pool.n_candidates > 0
-    assert found.by_size.groups == ()
-    assert (found.by_size.trend.rho, found.by_length.slope, found.by_pattern.difference) == (None, None, None)
-    assert "fewer than" in found.by_size.trend.reason
+    assert (found.by_size.rho, found.by_length.slope, found.by_pattern.difference) == (None, None, None)
+    assert "fewer than" in found.by_size.reason
     assert refinements(result) == ()
 
 
-def test_analysing_twice_gives_the_same(ran: tuple[Calibration, ScoreMatrix, GoldenSet]) -> None:
+def test_analysing_twice_gives_the_same(ran: tuple[Calibration, ScoreMatrix]) -> None:
     assert analyse(ran[0], "common") == analyse(ran[0], "common")
 
 
 # ── by size ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_drafts_are_grouped_by_exemplars() -> None:
-    """Quartiles of .1 .2 .3 .4 are .175 and .325 (linear interpolation); one draft is its own quartiles."""
-    places = [place(v, exemplars=4) for v in (0.1, 0.2, 0.3, 0.4)] + [place(0.9, exemplars=8)]
+def test_the_trend_is_over_drafts_alone() -> None:
+    places = [place(v, exemplars=n) for v, n in ((0.1, 4), (0.2, 6), (0.3, 8), (0.25, 10))]
     refined = Place("r", "refine", 1, 0, 10, "holistic", 0.99)
-    four, eight = by_size([*places, refined], np.random.default_rng(0)).groups
-    assert (four.size, four.n, four.median) == (4, 4, pytest.approx(0.25))
-    assert (four.low_quartile, four.high_quartile) == (pytest.approx(0.175), pytest.approx(0.325))
-    assert (eight.n, eight.median, eight.low_quartile) == (1, 0.9, 0.9)
+    found = by_size([*places, refined], np.random.default_rng(0))
+    assert (found.n, found.rho) == (4, pytest.approx(0.8))  # ranks 1 2 4 3: 1 − 6·2/60
 
 
 def test_the_permutation_p_is_the_share_of_all_orders() -> None:
@@ -205,14 +199,14 @@ def test_one_pattern_alone_has_nothing_to_compare_with() -> None:
 
 
 def test_the_case_is_the_refinement_with_the_largest_inner_gain(
-    ran: tuple[Calibration, ScoreMatrix, GoldenSet],
+    ran: tuple[Calibration, ScoreMatrix],
 ) -> None:
-    result, scores, golden = ran
+    result, scores = ran
     gains = [one.inner_gain for one in refinements(result)]
     assert len(gains) > 1
     assert None not in gains
     assert gains == sorted(gains, reverse=True)
-    case = case_study(result, golden, scores)
+    case = case_study(result, GOLDEN, scores)
     assert case is not None
     assert case.child == refinements(result)[0].criteria
     assert case.inner_gain == gains[0]
@@ -226,7 +220,7 @@ def test_the_case_is_the_refinement_with_the_largest_inner_gain(
     assert case.n == len(result.split.calibration)
     rows = dict(zip(scores.criteria_ids, scores.values, strict=True))
     at = np.array(result.split.calibration)
-    labels, sources = golden.labels("quality")[at], golden.source_codes[at]
+    labels, sources = GOLDEN.labels("quality")[at], GOLDEN.source_codes[at]
     taus = [
         stats.kendalltau(rows[case.child.criteria_id][at][sources == s], labels[sources == s]).statistic
         for s in np.unique(sources)
@@ -237,16 +231,16 @@ def test_the_case_is_the_refinement_with_the_largest_inner_gain(
         assert found.interval is not None
 
 
-def test_another_refinement_can_be_chosen(ran: tuple[Calibration, ScoreMatrix, GoldenSet]) -> None:
-    result, scores, golden = ran
+def test_another_refinement_can_be_chosen(ran: tuple[Calibration, ScoreMatrix]) -> None:
+    result, scores = ran
     last = refinements(result)[-1].criteria
-    case = case_study(result, golden, scores, last.criteria_id)
+    case = case_study(result, GOLDEN, scores, last.criteria_id)
     assert case is not None
     assert case.child == last
     with pytest.raises(NotFoundError, match="no refinement"):
-        case_study(result, golden, scores, baseline(result))
+        case_study(result, GOLDEN, scores, baseline(result))
 
 
-def test_no_case_without_refinement(golden: GoldenSet, make_judge: type[Any], run: Run) -> None:
-    result, scores = run(golden, make_judge(), replace(SETTINGS, rounds=0))
-    assert case_study(result, golden, scores) is None
+def test_no_case_without_refinement() -> None:
+    result, scores = run_whole(GOLDEN, PlantedJudge(), replace(SETTINGS, rounds=0))
+    assert case_study(result, GOLDEN, scores) is None

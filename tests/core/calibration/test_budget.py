@@ -16,8 +16,9 @@ from core.calibration.pool import AskedJudge
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
 from core.judging.base import DraftRequest
-from core.records import GoldenSet, Provenance, Task
+from core.records import Provenance
 from core.stats import LabelledItems
+from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge
 
 
 def a_side(n_sources: int, each: int) -> LabelledItems:
@@ -74,18 +75,19 @@ def test_calls_by_hand() -> None:
     )
 
 
-@pytest.mark.parametrize("budget", [40, 290, 500, 900, 1700, 2400, 3300])
+@pytest.mark.parametrize("budget", [1, 40, 290, 500, 900, 1700, 2400, 3300])
 @pytest.mark.parametrize("revisit", ["racing", "full"])
-def test_a_run_does_what_was_planned(golden: GoldenSet, make_judge: type[Any], budget: int, revisit: Any) -> None:
+def test_a_run_does_what_was_planned(budget: int, revisit: Any) -> None:
     settings = CalibrationSettings(preset="quick", revisit=revisit, budget=budget, rounds=2, resamples=0)
-    task = Task("quality", "single", golden.aspects["quality"].scale)
-    split = split_sources(golden, aspect="quality", fraction=0.5, seed=0)
-    judge = make_judge()
-    result = calibration(AskedJudge(judge, golden, task), split, settings)
-    side = LabelledItems.of(golden, "quality", split.calibration)
+    split = split_sources(GOLDEN, aspect="quality", fraction=0.5, seed=0)
+    judge = PlantedJudge()
+    result = calibration(AskedJudge(judge, GOLDEN, TASK), split, settings)
+    side = LabelledItems.of(GOLDEN, "quality", split.calibration)
     plan = plan_work(settings, side, len(split.held_out))
     work = result.work
     assert work.calls_used == result.calls <= plan.calls <= budget
+    assert sum(criteria * items for criteria, items in judge.scored) <= result.calls
+    assert result.chosen  # the best found until then, or the judge without criteria
     assert (work.drafts_made, work.rounds_done) == (plan.drafts, plan.rounds)
     assert work.refined_made == plan.rounds * plan.refined
     assert len(result.chosen) <= plan.ensemble
@@ -93,6 +95,7 @@ def test_a_run_does_what_was_planned(golden: GoldenSet, make_judge: type[Any], b
         assert work.held_out_scored == len(split.held_out)
     said = cut_words(plan, settings, side, len(split.held_out))
     assert said in (*work.left_out, "")
+    assert said in result.stopped_early
     assert bool(said) == bool(work.left_out)
 
 

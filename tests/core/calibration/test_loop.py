@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,26 +15,31 @@ from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
 from core.errors import AspectError
 from core.progress import SILENT, Shown
-from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale, Task
+from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
+from core.stats import LabelledItems
+from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, planted_golden
 
 QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=50)
 
 
 def calibrate(
-    golden: GoldenSet, judge: Any, settings: CalibrationSettings, seen: list[LeaderboardSnapshot] | None = None
+    judge: PlantedJudge,
+    settings: CalibrationSettings,
+    *,
+    golden: GoldenSet = GOLDEN,
+    seen: list[LeaderboardSnapshot] | None = None,
 ) -> Calibration:
-    task = Task("quality", "single", golden.aspects["quality"].scale)
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
     progress = SILENT if seen is None else Shown(seen.append)
-    return calibration(AskedJudge(judge, golden, task, progress), split, settings, judge_state=judge.as_state())
+    return calibration(AskedJudge(judge, golden, TASK, progress), split, settings, judge_state=judge.as_state())
 
 
 def skill(text: str) -> float:
     return float(text.split("=")[1].split(maxsplit=1)[0])
 
 
-def test_it_finds_the_skilful_criteria(golden: GoldenSet, make_judge: type[Any]) -> None:
-    result = calibrate(golden, make_judge(), CalibrationSettings(rounds=0, revisit="full", resamples=50))
+def test_it_finds_the_skilful_criteria() -> None:
+    result = calibrate(PlantedJudge(), CalibrationSettings(rounds=0, revisit="full", resamples=50))
     drafted = sorted((skill(c.criteria.text) for c in result.candidates if c.criteria.text), reverse=True)
     assert skill(result.chosen[0].text) >= drafted[4]  # among the best five of sixty by construction
     assert result.held_out.value is not None
@@ -46,28 +49,28 @@ def test_it_finds_the_skilful_criteria(golden: GoldenSet, make_judge: type[Any])
     assert result.optimism == result.calibration.value - result.held_out.value
 
 
-def test_held_out_chooses_nothing(golden: GoldenSet, make_judge: type[Any]) -> None:
-    judge = make_judge()
-    result = calibrate(golden, judge, QUICK)
-    held_out = {golden.items[p].item_id for p in result.split.held_out}
+def test_held_out_chooses_nothing() -> None:
+    judge = PlantedJudge()
+    result = calibrate(judge, QUICK)
+    held_out = {GOLDEN.items[p].item_id for p in result.split.held_out}
     assert not judge.drafted_from & held_out
     asked = {criteria_id for criteria_id, item_id in judge.seen if item_id in held_out}
     baseline = [c.criteria.criteria_id for c in result.candidates if c.status == "baseline"]
     assert asked == {*(one.criteria_id for one in result.chosen), *baseline}
-    sources = golden.source_codes
+    sources = GOLDEN.source_codes
     assert not set(sources[list(result.split.calibration)]) & set(sources[list(result.split.held_out)])
 
 
-def test_same_seed_same_result(golden: GoldenSet, make_judge: type[Any]) -> None:
-    first, second = (calibrate(golden, make_judge(), QUICK) for _ in range(2))
+def test_same_seed_same_result() -> None:
+    first, second = (calibrate(PlantedJudge(), QUICK) for _ in range(2))
     assert [one.text for one in first.chosen] == [one.text for one in second.chosen]
     assert first.held_out == second.held_out
     assert first.curve == second.curve
     np.testing.assert_array_equal(first.scores.values, second.scores.values)
 
 
-def test_refinement_gains_only_through_the_gate(golden: GoldenSet, make_judge: type[Any]) -> None:
-    result = calibrate(golden, make_judge(), QUICK)
+def test_refinement_gains_only_through_the_gate() -> None:
+    result = calibrate(PlantedJudge(), QUICK)
     refined = [c for c in result.candidates if c.criteria.provenance.origin == "refine"]
     assert {c.status for c in refined} <= {"kept", "chosen", "rejected", "stopped"}
     by_id = {c.criteria.criteria_id: c for c in result.candidates}
@@ -80,98 +83,86 @@ def test_refinement_gains_only_through_the_gate(golden: GoldenSet, make_judge: t
     assert any(one.status in ("kept", "chosen") for one in refined)
 
 
-def test_racing_saves_calls_and_loses_little(golden: GoldenSet, make_judge: type[Any]) -> None:
+def test_racing_saves_calls_and_loses_little() -> None:
     settings = CalibrationSettings(rounds=0, resamples=0)
-    full = calibrate(golden, make_judge(), CalibrationSettings(rounds=0, resamples=0, revisit="full"))
-    raced = calibrate(golden, make_judge(), settings)
+    full = calibrate(PlantedJudge(), CalibrationSettings(rounds=0, resamples=0, revisit="full"))
+    raced = calibrate(PlantedJudge(), settings)
     assert raced.calls < 0.5 * full.calls
     assert skill(raced.chosen[0].text) >= skill(full.chosen[0].text) - 0.15
 
 
-def test_ensemble_is_the_mean_of_its_members(golden: GoldenSet, make_judge: type[Any]) -> None:
-    judge = make_judge()
-    result = calibrate(golden, judge, QUICK)
+def test_ensemble_is_the_mean_of_its_members() -> None:
+    judge = PlantedJudge()
+    result = calibrate(judge, QUICK)
     assert len(result.chosen) == 3
-    items = {item.item_id: item for item in golden.items}
+    items = {item.item_id: item for item in GOLDEN.items}
     for i in (0, 7, -1):
         item = items[result.scores.item_ids[i]]
         by_hand = sum(judge._value(one, item) for one in result.chosen) / 3
         assert result.scores.values[0, i] == pytest.approx(by_hand, abs=1e-12)
 
 
-@pytest.mark.parametrize("budget", [1, 30, 200, 700, 1500])
-def test_budget_is_never_passed_and_ends_in_order(golden: GoldenSet, make_judge: type[Any], budget: int) -> None:
-    judge = make_judge()
-    result = calibrate(golden, judge, CalibrationSettings(budget=budget, rounds=2, resamples=0))
-    assert result.calls <= budget
-    assert sum(a * b for a, b in judge.scored) <= budget
-    assert f"{budget:,}" in result.stopped_early
-    assert result.chosen  # the best found until then, or the judge without criteria
-
-
-def test_expected_calls_match_what_happens(golden: GoldenSet, make_judge: type[Any]) -> None:
+def test_expected_calls_match_what_happens() -> None:
     settings = CalibrationSettings(preset="quick", rounds=0, resamples=0)
     seen: list[LeaderboardSnapshot] = []
-    result = calibrate(golden, make_judge(), settings, seen)
+    result = calibrate(PlantedJudge(), settings, seen=seen)
     assert {standing.calls_expected for standing in seen} == {result.calls}
     assert [s.calls for s in seen] == sorted(s.calls for s in seen)
 
 
-def test_expected_calls_bound_a_run_with_refinement(golden: GoldenSet, make_judge: type[Any]) -> None:
-    from core.stats import LabelledItems
-
-    result = calibrate(golden, make_judge(), QUICK)
-    side = LabelledItems.of(golden, "quality", result.split.calibration)
+def test_expected_calls_bound_a_run_with_refinement() -> None:
+    result = calibrate(PlantedJudge(), QUICK)
+    side = LabelledItems.of(GOLDEN, "quality", result.split.calibration)
     assert result.calls <= plan_work(QUICK, side, len(result.split.held_out)).calls
 
 
-def test_unread_replies_are_counted_never_scored(golden: GoldenSet, make_judge: type[Any]) -> None:
-    result = calibrate(golden, make_judge(lambda item_id: item_id.endswith("-0")), QUICK)
+def test_unread_replies_are_counted_never_scored() -> None:
+    result = calibrate(PlantedJudge(lambda item_id: item_id.endswith("-0")), QUICK)
     unread = sum(item_id.endswith("-0") for item_id in result.scores.item_ids)
     assert len(result.scores.unscored["final"]) == unread == 40
     assert np.isnan(result.scores.values[0]).sum() == unread
     assert {one.reason for one in result.scores.unscored["final"]} == {"no verdict"}  # on both sides of the split
     assert result.problems["unread: no verdict"] >= unread
     assert any(f"{unread} of 240 items have no score (no verdict)" in warning for warning in result.warnings)
-    assert result.held_out.n_unscored == sum(golden.items[p].item_id.endswith("-0") for p in result.split.held_out)
+    assert result.held_out.n_unscored == sum(GOLDEN.items[p].item_id.endswith("-0") for p in result.split.held_out)
 
 
-def test_empty_drafts_are_counted(golden: GoldenSet, make_judge: type[Any]) -> None:
-    result = calibrate(golden, make_judge(duplicates=True), QUICK)
+def test_empty_drafts_are_counted() -> None:
+    result = calibrate(PlantedJudge(duplicates=True), QUICK)
     assert result.problems["empty reply"] == 6  # every second of the 12 drafts of the quick preset
 
 
-def test_constant_calibration_labels_are_refused_with_the_way_out(golden: GoldenSet, make_judge: type[Any]) -> None:
-    split = split_sources(golden, aspect="quality", fraction=0.5, seed=0)
-    labels = list(golden.aspects["quality"].values)
+def test_constant_calibration_labels_are_refused_with_the_way_out() -> None:
+    split = split_sources(GOLDEN, aspect="quality", fraction=0.5, seed=0)
+    labels = list(GOLDEN.aspects["quality"].values)
     for position in split.calibration:
         labels[position] = 3.0
     scale = Scale(1, 5)
-    flat = GoldenSet("flat", "single", golden.items, {"quality": AspectLabels("quality", scale, tuple(labels))})
+    flat = GoldenSet("flat", "single", GOLDEN.items, {"quality": AspectLabels("quality", scale, tuple(labels))})
     with pytest.raises(AspectError, match=r"all 120 calibration labels .* equal 3"):
-        calibrate(flat, make_judge(), QUICK)
+        calibrate(PlantedJudge(), QUICK, golden=flat)
 
 
-def test_few_labels_are_refused(make_golden: Callable[..., GoldenSet], make_judge: type[Any]) -> None:
+def test_few_labels_are_refused() -> None:
     with pytest.raises(AspectError, match="at least 8"):
-        calibrate(make_golden(n_sources=2, n_systems=3), make_judge(), QUICK)
+        calibrate(PlantedJudge(), QUICK, golden=planted_golden(n_sources=2, n_systems=3))
 
 
-def test_few_labels_warn(make_golden: Callable[..., GoldenSet], make_judge: type[Any]) -> None:
-    result = calibrate(make_golden(n_sources=12), make_judge(), QUICK)
+def test_few_labels_warn() -> None:
+    result = calibrate(PlantedJudge(), QUICK, golden=planted_golden(n_sources=12))
     assert any("36 calibration labels: 100 are advised" in warning for warning in result.warnings)
     assert any("Do not refine" in warning for warning in result.warnings)
 
 
-def test_the_gain_is_measured_on_the_items_that_both_scored(golden: GoldenSet, make_judge: type[Any]) -> None:
+def test_the_gain_is_measured_on_the_items_that_both_scored() -> None:
     """Two alignments on different items make no difference: the two judges here miss a fifth each, not the same."""
 
-    class Gappy(make_judge):  # type: ignore[misc]
+    class Gappy(PlantedJudge):
         def _value(self, one: Criteria, item: Item) -> float:
             missed = ("-0",) if one.text else ("-1",)
             return float("nan") if item.item_id.endswith(missed) else float(super()._value(one, item))
 
-    result = calibrate(golden, Gappy(), QUICK)
+    result = calibrate(Gappy(), QUICK)
     n = len(result.split.held_out)
     assert (result.held_out.n, result.no_criteria["held_out"].n) == (n * 5 // 6, n * 5 // 6)
     gain = result.gain
@@ -179,18 +170,18 @@ def test_the_gain_is_measured_on_the_items_that_both_scored(golden: GoldenSet, m
     assert gain.value != result.held_out.value - result.no_criteria["held_out"].value
     assert (gain.a.n, gain.b.n) == (gain.n, gain.n)
     ours = dict(zip(result.scores.item_ids, result.scores.values[0], strict=True))
-    assert sum(not np.isnan(ours[golden.items[p].item_id]) for p in result.split.held_out) == n * 5 // 6
+    assert sum(not np.isnan(ours[GOLDEN.items[p].item_id]) for p in result.split.held_out) == n * 5 // 6
 
 
-def test_the_gain_of_a_judge_without_criteria_is_undefined(golden: GoldenSet, make_judge: type[Any]) -> None:
-    result = calibrate(golden, make_judge(duplicates=True), replace(QUICK, budget=1))
+def test_the_gain_of_a_judge_without_criteria_is_undefined() -> None:
+    result = calibrate(PlantedJudge(duplicates=True), replace(QUICK, budget=1))
     assert not result.chosen[0].text
     assert (result.gain.value, result.gain.p) == (None, None)
     assert any("undefined on held-out items: the final judge is the one without" in one for one in result.warnings)
 
 
-def test_traces_follow_each_candidate_to_where_it_stands(golden: GoldenSet, make_judge: type[Any]) -> None:
-    result = calibrate(golden, make_judge(), CalibrationSettings(rounds=1, resamples=0))
+def test_traces_follow_each_candidate_to_where_it_stands() -> None:
+    result = calibrate(PlantedJudge(), CalibrationSettings(rounds=1, resamples=0))
     for one in result.candidates:
         items = [point.items for point in one.trace]
         assert items == sorted(set(items))
@@ -202,10 +193,8 @@ def test_traces_follow_each_candidate_to_where_it_stands(golden: GoldenSet, make
 
 
 @pytest.mark.parametrize("budget", [300, 700, 1500, 3000])
-def test_a_budget_buys_criteria_that_are_ranked_on_the_same_items(
-    golden: GoldenSet, make_judge: type[Any], budget: int
-) -> None:
-    result = calibrate(golden, make_judge(), CalibrationSettings(budget=budget, rounds=1, resamples=0))
+def test_a_budget_buys_criteria_that_are_ranked_on_the_same_items(budget: int) -> None:
+    result = calibrate(PlantedJudge(), CalibrationSettings(budget=budget, rounds=1, resamples=0))
     ranked = [one for one in result.candidates if one.status in ("chosen", "kept")]
     assert ranked
     assert len({one.calls for one in ranked}) == 1
@@ -213,9 +202,9 @@ def test_a_budget_buys_criteria_that_are_ranked_on_the_same_items(
     assert not any("no score" in warning for warning in result.warnings)  # not asked for is not unread
 
 
-def test_a_larger_budget_buys_more(golden: GoldenSet, make_judge: type[Any]) -> None:
+def test_a_larger_budget_buys_more() -> None:
     def bought(budget: int) -> int:
-        result = calibrate(golden, make_judge(), CalibrationSettings(budget=budget, rounds=0, resamples=0))
+        result = calibrate(PlantedJudge(), CalibrationSettings(budget=budget, rounds=0, resamples=0))
         return sum(one.calls for one in result.candidates)
 
     sizes = [bought(budget) for budget in (200, 800, 2000, 4000)]

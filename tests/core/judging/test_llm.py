@@ -1,18 +1,21 @@
-"""The LLM judge over the scripted provider: order, counting, unreadable replies, drafting, state."""
+"""The LLM judge over the scripted provider: what it asks in every style, and what it makes of the replies."""
 
 from __future__ import annotations
 
 import json
+import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 
-from core.errors import CancelledRunError, JudgeError
+from core.errors import CancelledRunError, UsageError
 from core.judging.base import DraftRequest, Exemplar, Misaligned, RefineRequest
-from core.judging.llm import LLMJudge, Sampling, drafted_from, unwrapped
-from core.judging.render import score_prompt
-from core.providers.base import Completion, Failure, Reply, Request
+from core.judging.llm import STEPS_TOKENS, LLMJudge, drafted_from, unwrapped
+from core.judging.styles import SCHEMAS, STYLE_FORMS, Sampling, StyleForm
+from core.judging.weighted import LOGPROBS
+from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored, Usage
@@ -26,10 +29,17 @@ CRITERIA = [
     Criteria("Shorter is better.", "coherence"),
     Criteria("", "coherence"),
 ]
+STEPS = "1. Read the source.\n2. Compare.\n3. Choose."
 
 
-def judge_of(provider: ScriptedProvider | CachedProvider, **sampling: object) -> LLMJudge:
-    return LLMJudge(provider, "m", spec="openai:m", sampling=Sampling(**sampling))  # type: ignore[arg-type]
+def judge_of(
+    provider: ScriptedProvider | CachedProvider | None = None, form: StyleForm = "rate_explain", *how: Any, **more: Any
+) -> LLMJudge:
+    return LLMJudge(provider or ScriptedProvider(), "m", spec="openai:m", sampling=Sampling(form, *how, **more))
+
+
+def prompt_of(request: Request) -> str:
+    return request.messages[-1].content
 
 
 def test_scores_are_on_the_scale_and_depend_on_the_criteria() -> None:
@@ -54,17 +64,16 @@ def test_items_are_outer_and_criteria_inner() -> None:
     assert all((request.temperature, request.model, request.seed) == (0.0, "m", None) for request in provider.asked)
 
 
-def test_samples_are_averaged_over_the_readable_ones() -> None:
-    replies = ["Score: 2", "Score: 5", "no idea"]
+def test_samples_are_averaged_over_the_readable_ones_and_decimals_kept() -> None:
+    replies = ["Score: 2.25", "Score: 5", "no idea"]
     provider = Listening(lambda request: said(replies[request.sample]))
     judge = judge_of(provider, samples=3, temperature=1.0)
-    matrix = judge.score(TASK, ITEMS[:2], CRITERIA[:1])
-    assert matrix.values.tolist() == [[3.5, 3.5]]  # (2 + 5) / 2; the third says nothing
+    matrix = judge.score(TASK, ITEMS[:2], CRITERIA[:1], explain=True)
+    assert matrix.values.tolist() == [[3.625, 3.625]]  # (2.25 + 5) / 2; the third says nothing
     assert matrix.calls == 2
     assert matrix.usage == Usage(requests=6, prompt_tokens=60, completion_tokens=12, cost=1.5)
     assert [request.sample for request in provider.asked[:3]] == [0, 1, 2]
-    verdict = judge.score(TASK, ITEMS[:1], [CRITERIA[0]], explain=True).explained[0]
-    assert verdict == Scored("i0", 3.5, "Score: 2", tuple(replies), n_read=2, n_unread=1)
+    assert matrix.explained[0] == Scored("i0", 3.625, "Score: 2.25", tuple(replies), n_read=2, n_unread=1)
 
 
 @pytest.mark.parametrize(
@@ -144,18 +153,96 @@ def test_progress_may_cancel() -> None:
     assert len(kept.replies) >= 5
 
 
-@pytest.mark.parametrize("form", ["rate_explain", "analyze_rate", "score_only"])
-def test_every_output_form_is_read(form: str) -> None:
-    matrix = judge_of(ScriptedProvider(), output=form).score(TASK, ITEMS, CRITERIA)
+# ── styles ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("structured", [False, True])
+@pytest.mark.parametrize("form", STYLE_FORMS)
+def test_every_form_is_read_with_and_without_json(form: StyleForm, structured: bool) -> None:
+    if structured and form == "free_text":
+        return
+    judge = judge_of(None, form, 4, 1.0, structured=structured, persona="helpful", steps=STEPS)
+    matrix = judge.score(TASK, ITEMS, CRITERIA)
     assert not matrix.unscored
-    assert judge_of(ScriptedProvider(), output=form).sampling.prompt == score_prompt(form)  # type: ignore[arg-type]
+    assert ((matrix.values >= 1) & (matrix.values <= 5)).all()
+    assert (matrix.calls, matrix.usage.requests) == (36, 144)
 
 
-def test_bad_sampling_is_refused() -> None:
-    with pytest.raises(JudgeError, match="rate_explain"):
-        Sampling(output="haiku")  # type: ignore[arg-type]
-    with pytest.raises(JudgeError, match="at least 1"):
-        Sampling(samples=0)
+def test_the_mix_averages_both_forms() -> None:
+    provider = Listening(
+        lambda request: said("Score: 2" if "number first" in prompt_of(request) else "Analysis.\nScore: 5")
+    )
+    (verdict,) = judge_of(provider, "mix", 5, 1.0).score(TASK, ITEMS[:1], CRITERIA[:1], explain=True).explained
+    assert isinstance(verdict, Scored)
+    assert (verdict.value, verdict.n_read) == (3.8, 5)  # three times analyze-rate, twice rate-explain: (3·5 + 2·2) / 5
+
+
+def test_the_mix_costs_nothing_where_both_forms_were_asked_and_more_samples_pay_for_what_is_missing() -> None:
+    provider = CachedProvider(ScriptedProvider(), MemoryReplies())
+    for form in ("analyze_rate", "rate_explain"):
+        judge_of(provider, form, 3, 1.0).score(TASK, ITEMS, CRITERIA)
+    assert judge_of(provider, "mix", 6, 1.0).score(TASK, ITEMS, CRITERIA).usage == Usage(cached=3 * 12 * 6, cost=0.0)
+    usage = judge_of(provider, "mix", 9, 1.0).score(TASK, ITEMS, CRITERIA).usage
+    assert (usage.requests, usage.cached) == (3 * 36, 6 * 36)
+
+
+def test_what_a_style_asks_for() -> None:
+    provider = Listening()
+    how = {"persona": "annotator", "steps": STEPS, "max_tokens": 99, "structured": True}
+    judge_of(provider, "analyze_rate", 2, 0.7, 0.9, **how).score(TASK, ITEMS[:1], CRITERIA[:1])
+    first, second = provider.asked
+    assert (first.temperature, first.top_p, first.max_tokens, first.logprobs) == (0.7, 0.9, 99, 0)
+    assert first.json_schema == SCHEMAS["analyze_rate"]
+    assert first.prompt == second.prompt, "one prompt, asked twice"
+    assert (first.sample, second.sample) == (0, 1)
+    assert [message.role for message in first.messages] == ["system", "user"]
+    assert "annotate texts" in first.messages[0].content
+    shown = f"## Evaluation steps\nGo through these steps before you settle on the number:\n{STEPS}"
+    assert shown in prompt_of(first)
+
+
+def test_a_json_reply_is_explained_by_its_reasons() -> None:
+    reply = json.dumps({"score": 4, "reasons": " It hangs together. "})
+    judge = judge_of(Listening(lambda _request: said(reply)), structured=True)
+    (verdict,) = judge.score(TASK, ITEMS[:1], CRITERIA[:1], explain=True).explained
+    assert verdict == Scored("i0", 4.0, "It hangs together.", (reply,), n_read=1)
+
+
+# ── weights ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+UNSURE = said("4", logprobs=[TokenLogprobs("4", (("4", math.log(0.6)), ("5", math.log(0.4))))])
+
+
+def test_weights_spread_what_one_reply_says_and_without_them_it_is_read_and_counted() -> None:
+    replies = [UNSURE, said("4"), said("none"), said("2")]
+    provider = Listening(lambda request: replies[int(prompt_of(request).split("mend bridge ")[1][0])])
+    judge = judge_of(provider, "score_only", weighted=True)
+    matrix = judge.score(TASK, ITEMS[:4], CRITERIA[:1], explain=True)
+    assert matrix.values[0] == pytest.approx([4.4, 4.0, np.nan, 2.0], nan_ok=True)  # .6·4 + .4·5
+    assert judge.n_unweighted == 2
+    assert all(request.logprobs == LOGPROBS for request in provider.asked)
+    assert "one of 1, 2, 3, 4, 5" in prompt_of(provider.asked[0])
+    explained = [isinstance(verdict, Scored) and verdict.explanation for verdict in matrix.explained]
+    assert ["Without usable probabilities: 1 of 1" in (words or "") for words in explained] == [0, 1, 0, 1]
+
+
+def test_weighted_scores_of_the_stand_in_are_finer_than_its_numbers() -> None:
+    weighted = judge_of(None, "score_only", weighted=True).score(TASK, ITEMS, CRITERIA[:1]).values
+    assert ((weighted >= 1) & (weighted <= 5)).all()
+    assert (np.abs(weighted - np.rint(weighted)) > 1e-6).all()
+
+
+@pytest.mark.parametrize("scale", [Scale(0, 100), Scale(1, 5, 0.5)])
+def test_a_scale_without_whole_digits_is_refused_before_anything_is_asked(scale: Scale) -> None:
+    provider, task = Listening(), Task("coherence", "single", scale)
+    judge = judge_of(provider, "score_only", weighted=True)
+    for ask in (lambda: judge.score(task, ITEMS, CRITERIA), lambda: judge.estimate(task, ITEMS, 10)):
+        with pytest.raises(UsageError, match="whole numbers from 0 to 9"):
+            ask()
+    assert not provider.asked
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _drafts(n: int, seed: int = 0) -> list[DraftRequest]:
@@ -187,6 +274,20 @@ def test_refining_returns_changed_criteria() -> None:
     assert drafted.criteria.provenance.parents == ("c",)
 
 
+def test_steps_are_written_once_from_the_task_and_the_criteria() -> None:
+    provider = Listening()
+    judge = judge_of(provider, samples=9, temperature=1.0, persona="helpful")
+    written = judge.write_steps(TASK, "Every statement must be supported by the source.")
+    (request,) = provider.asked
+    assert (request.temperature, request.max_tokens, request.sample) == (0.0, STEPS_TOKENS, 0)
+    assert "supported by the source" in prompt_of(request)
+    assert written.problem == ""
+    assert written.text.startswith("1. ")
+    assert "support" in written.text
+    assert written.usage.requests == 1
+    assert not judge_of(steps=written.text).score(TASK, ITEMS, CRITERIA).unscored
+
+
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
@@ -197,10 +298,19 @@ def test_refining_returns_changed_criteria() -> None:
         (said("<think>hm</think>"), "empty"),
     ],
 )
-def test_a_draft_that_cannot_be_used_says_why(reply: Reply, problem: str) -> None:
+def test_a_draft_or_steps_that_cannot_be_used_say_why(reply: Reply, problem: str) -> None:
     drafted = drafted_from(reply, "coherence", Provenance("draft"))
-    assert drafted.criteria is None
+    written = judge_of(Listening(lambda _request: reply)).write_steps(TASK)
+    assert (drafted.criteria, written.text) == (None, "")
     assert problem in drafted.problem
+    assert problem in written.problem
+    assert written.usage.requests == (0 if isinstance(reply, Failure) else 1)
+
+
+def test_steps_that_are_too_long_are_not_used() -> None:
+    written = judge_of(Listening(lambda _request: said("1. Read. " * 1000))).write_steps(TASK)
+    assert written.text == ""
+    assert "8,000 are the most" in written.problem
 
 
 @pytest.mark.parametrize(
@@ -212,6 +322,7 @@ def test_a_draft_that_cannot_be_used_says_why(reply: Reply, problem: str) -> Non
         ("## Criteria for Coherence\n- One rule", "- One rule"),
         ("**Scoring criteria:**\n- One rule", "- One rule"),
         ("<think>First: hm</think>\n- One rule", "- One rule"),
+        ("<think>hm</think>Here are the evaluation steps:\n\n1. Read.\n2. Rate.", "1. Read.\n2. Rate."),
         ("Score high if:\n- it is clear", "Score high if:\n- it is clear"),
         ("Criteria:", "Criteria:"),
     ],
@@ -220,18 +331,40 @@ def test_wrapping_around_criteria_is_taken_off(text: str, criteria: str) -> None
     assert unwrapped(text, "coherence") == criteria
 
 
-def test_an_estimate_is_near_what_comes() -> None:
-    judge = LLMJudge(ScriptedProvider(), "m", spec="openai:m", cost_of=lambda prompt, _completion: prompt * 2.0)
-    words = len(CRITERIA[0].text.split())
-    estimate = judge.estimate(TASK, ITEMS, words)
-    usage = judge.score(TASK, ITEMS, CRITERIA[:1]).usage
+# ── estimates and state ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"form": "analyze_rate", "samples": 3, "persona": "annotator", "steps": STEPS},
+        {"form": "mix", "samples": 5},
+        {"form": "free_text", "samples": 2},
+        {"form": "score_only", "weighted": True},
+        {"form": "score_only", "structured": True},
+    ],
+    ids=lambda how: how.get("form", "usual"),
+)
+def test_an_estimate_is_near_what_comes(how: dict[str, Any]) -> None:
+    priced = LLMJudge(
+        ScriptedProvider(), "m", spec="openai:m", sampling=Sampling(**how), cost_of=lambda prompt, _: prompt * 2.0
+    )
+    estimate = priced.estimate(TASK, ITEMS, len(CRITERIA[0].text.split()))
+    usage = priced.score(TASK, ITEMS, CRITERIA[:1]).usage
     assert estimate.calls == 12
     assert estimate.prompt_tokens == pytest.approx(usage.prompt_tokens, rel=0.05)
+    assert estimate.prompt_tokens is not None
     assert estimate.cost == estimate.prompt_tokens * 2.0
-    assert judge_of(ScriptedProvider()).estimate(TASK, ITEMS, words).cost is None
-    assert judge_of(ScriptedProvider(), samples=3).estimate(TASK, ITEMS, words).prompt_tokens == pytest.approx(
-        3 * estimate.prompt_tokens, rel=0.01
-    )
+    assert judge_of().estimate(TASK, ITEMS, 10).cost is None
+
+
+def test_longer_forms_cost_more() -> None:
+    def tokens(form: StyleForm) -> int:
+        return judge_of(None, form, 2, 1.0).estimate(TASK, ITEMS, 30).completion_tokens or 0
+
+    assert tokens("score_only") < tokens("free_text") < tokens("rate_explain") < tokens("analyze_rate")
+    assert tokens("mix") == (tokens("rate_explain") + tokens("analyze_rate")) / 2
 
 
 def test_the_state_is_json_and_closing_twice_is_safe() -> None:

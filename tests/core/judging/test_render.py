@@ -62,13 +62,6 @@ def test_forms_ask_for_the_number_where_they_say() -> None:
     assert "a number from 1 (lowest) to 5 (highest)" in _text(form="free_text")
 
 
-def test_criteria_of_one_item_share_everything_before_them() -> None:
-    first, second = _text(criteria="Alpha"), _text(criteria="Beta")
-    start = first.index("Alpha")
-    assert first[:start] == second[:start]
-    assert len(first[:start]) > 0.6 * len(first)
-
-
 def test_empty_parts_leave_no_empty_sections() -> None:
     text = _text(Task("fluency", "single", Scale(1, 5)), Item("i", "Text."), criteria=" \n")
     assert re.findall(r"(?m)^## (\w+)", text) == ["Instructions", "Item", "Answer"]
@@ -251,12 +244,6 @@ def test_steps_are_asked_for_from_the_task_and_the_criteria() -> None:
 def test_the_whole_ratings_of_a_scale(scale: Scale, ratings: tuple[int, ...]) -> None:
     assert whole_ratings(scale) == ratings
     assert bool(whole_words(scale)) == bool(ratings)
-
-
-def test_whole_ratings_are_listed_where_weights_are_wanted() -> None:
-    text = score_frame(TASK, ITEM, WEIGHTED_PROMPT).messages("")[0].content
-    assert "a number from 1 (lowest) to 5 (highest): one of 1, 2, 3, 4, 5." in text
-    assert "decimals" not in text
 
 
 def test_a_long_text_loses_its_middle_and_says_how_much() -> None:

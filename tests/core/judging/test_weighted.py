@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import UsageError
+from core.judging.llm import verdict_of
 from core.judging.parse import read_rating
-from core.judging.verdicts import Weighted, require_weightable, verdict_of, weighted_rating
+from core.judging.weighted import Weighted, weighted_rating
 from core.providers.base import Completion, Failure, TokenLogprobs
 from core.records import Scale, Scored, Task, Usage
 
@@ -28,8 +28,8 @@ def said(text: str, *places: TokenLogprobs) -> Completion:
     return Completion(text, "stop", Usage(requests=1), logprobs=places)
 
 
-def weigh(reply: Completion, scale: Scale = SCALE) -> Weighted | None:
-    return weighted_rating(reply, read_rating(reply.text, scale), scale)
+def weigh(reply: Completion) -> Weighted | None:
+    return weighted_rating(reply, read_rating(reply.text, SCALE), SCALE)
 
 
 def test_the_mean_over_what_lies_on_the_scale() -> None:
@@ -91,18 +91,6 @@ def test_it_lies_between_the_ratings_that_have_a_share(mass: dict[str, float]) -
         assert 0 < weighted.on_scale <= 1
     else:
         assert weighted is None
-
-
-@pytest.mark.parametrize(("scale", "fits"), [(Scale(1, 5), True), (Scale(0, 1, 1), True), (Scale(1, 9, 2), True)])
-def test_scales_of_single_digits_fit(scale: Scale, fits: bool) -> None:
-    require_weightable(scale)
-    assert fits
-
-
-@pytest.mark.parametrize("scale", [Scale(1, 10), Scale(0, 100), Scale(-1, 1), Scale(0.5, 5), Scale(1, 5, 0.5)])
-def test_others_are_refused(scale: Scale) -> None:
-    with pytest.raises(UsageError, match="whole numbers from 0 to 9"):
-        require_weightable(scale)
 
 
 def test_replies_without_probabilities_count_as_read_and_are_told() -> None:

@@ -80,7 +80,7 @@ def card() -> Card:
                 "definition": "How well it holds together.",
                 "needs": ["target", "source"],
             },
-            "judge": {"spec": spec, "model": model, "sampling": asdict(Sampling(**(sampling or {})))},
+            "judge": {"spec": spec, "model": model, "sampling": Sampling.from_state(sampling or {}).as_state()},
             "prompts": {},
             "parser": None,
             "join": "mean",

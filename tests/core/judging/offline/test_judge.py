@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 from core.errors import JudgeError
 from core.judging.base import DraftRequest, Exemplar, Judge, Misaligned, Operation, RefineRequest
 from core.judging.offline.criteria import read
-from core.judging.offline.features import KEYS, NEUTRAL, POSITION, feature_matrix, prior, product
+from core.judging.offline.features import NEUTRAL, POSITION, feature_matrix, prior
 from core.judging.offline.judge import OfflineJudge, shares, squash
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
 from tests.replies import rows_of
@@ -227,9 +227,9 @@ def test_constant_labels_fall_back_on_the_aspect_and_no_exemplars_are_a_problem(
     assert constant is not None
     expected = prior(TASK)
     assert all(expected[POSITION[clause.key]] > 0 for clause in read(constant.text).clauses)
-    none = judge.draft(TASK, [DraftRequest((), 1.0, 768, 1, Provenance())]).drafted[0]
-    assert none.criteria is None
-    assert none.problem
+    nothing = judge.draft(TASK, [DraftRequest((), 1.0, 768, 1, Provenance())]).drafted
+    nothing += judge.refine(TASK, [refine_request("Reward short texts.", {}, 1, 1.0)]).drafted
+    assert all(drafted.criteria is None and drafted.problem for drafted in nothing)
 
 
 # ── refining ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -314,12 +314,6 @@ def test_this_judge_cannot_paraphrase_and_says_so(judge: OfflineJudge) -> None:
     assert both is not None
 
 
-def test_nothing_misaligned_is_a_problem_in_words(judge: OfflineJudge) -> None:
-    drafted = judge.refine(TASK, [refine_request("Reward short texts.", {}, 1, 1.0)]).drafted[0]
-    assert drafted.criteria is None
-    assert drafted.problem
-
-
 # ── explaining ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -372,18 +366,6 @@ def test_few_items_keep_the_shipped_scaling_and_constant_features_do_no_harm() -
     same = OfflineJudge().prepare(TASK, items((GOOD,) * 20))
     scores = same.score(TASK, items(), [criteria("")]).values
     assert np.isfinite(scores).all()
-
-
-def test_product_is_the_matrix_product() -> None:
-    rng = np.random.default_rng(3)
-    left, right = rng.normal(size=(5, 7)), rng.normal(size=(7, 4))
-    assert product(left, right) == pytest.approx(left @ right)
-
-
-def test_shipped_scaling_is_finite() -> None:
-    assert np.isfinite(NEUTRAL.centre).all()
-    assert (NEUTRAL.spread > 0).all()
-    assert len(NEUTRAL.middle) == len(KEYS)
 
 
 # ── on real data ─────────────────────────────────────────────────────────────────────────────────────────────────

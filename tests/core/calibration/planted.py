@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
 
 import numpy as np
-import pytest
 
 from core.calibration.loop import calibration
 from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
-from core.judging.base import (
-    CallEstimate,
-    DraftBatch,
-    Drafted,
-    DraftRequest,
-    OnProgress,
-    RefineRequest,
-)
+from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
 from core.records import (
     AspectLabels,
     Criteria,
@@ -36,6 +27,7 @@ from core.records import (
     Unscored,
     Usage,
 )
+from core.verdicts import Scores
 
 
 def _noise(*parts: object) -> float:
@@ -44,7 +36,7 @@ def _noise(*parts: object) -> float:
     return int.from_bytes(digest[:8], "big") / 2**63 - 1
 
 
-class PlantedJudge:
+class PlantedJudge(Judge):
     """Criteria "skill=0.80 #n" score an item as skill · truth + (1 − skill) · noise; without text skill is 0.2.
 
     Item targets hold the truth as text.  Refinements gain or lose skill by the request's seed.
@@ -58,9 +50,6 @@ class PlantedJudge:
         self.seen: set[tuple[str, str]] = set()
         self.drafted_from: set[str] = set()
 
-    def prepare(self, task: Task, items: Sequence[Item]) -> Self:
-        return self
-
     def score(
         self,
         task: Task,
@@ -69,7 +58,7 @@ class PlantedJudge:
         *,
         explain: bool = False,
         on_progress: OnProgress | None = None,
-    ) -> ScoreMatrix:
+    ) -> Scores:
         self.scored.append((len(criteria), len(items)))
         pairs = {(one.criteria_id, item.item_id) for one in criteria for item in items}
         assert not pairs & self.seen, "an item was scored twice with the same criteria"
@@ -79,7 +68,7 @@ class PlantedJudge:
             one.criteria_id: tuple(Unscored(item.item_id, "no verdict") for item in items if self.unread(item.item_id))
             for one in criteria
         }
-        return ScoreMatrix(
+        return Scores(
             tuple(one.criteria_id for one in criteria),
             tuple(item.item_id for item in items),
             values,
@@ -115,15 +104,6 @@ class PlantedJudge:
             drafts.append(Drafted(Criteria(f"skill={skill:.2f} #r{request.seed}", task.aspect, request.provenance)))
         return DraftBatch(tuple(drafts), len(requests), Usage(requests=len(requests)))
 
-    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        return CallEstimate(len(items), None, None, 0.0)
-
-    def as_state(self) -> Mapping[str, Any]:
-        return {"spec": self.spec}
-
-    def close(self) -> None:
-        pass
-
 
 def planted_golden(n_sources: int = 40, n_systems: int = 6, seed: int = 0) -> GoldenSet:
     """Truth is uniform in (-1, 1); labels are the truth on 1-5, rounded to half points."""
@@ -139,7 +119,7 @@ def planted_golden(n_sources: int = 40, n_systems: int = 6, seed: int = 0) -> Go
     return GoldenSet("planted", "single", items, {"quality": AspectLabels("quality", scale, labels)})
 
 
-def run_whole(golden: GoldenSet, judge: Any, settings: CalibrationSettings) -> tuple[Calibration, ScoreMatrix]:
+def run_whole(golden: GoldenSet, judge: Judge, settings: CalibrationSettings) -> tuple[Calibration, ScoreMatrix]:
     """A calibration with every score that it made, as a run stores them: (n_criteria, n_items), NaN elsewhere."""
     task = Task("quality", "single", golden.aspects["quality"].scale)
     split = split_sources(golden, aspect="quality", fraction=0.5, seed=settings.seed)
@@ -159,26 +139,5 @@ class _Noting(AskedJudge):
         return matrix
 
 
-@pytest.fixture
-def run() -> Callable[..., tuple[Calibration, ScoreMatrix]]:
-    return run_whole
-
-
-@pytest.fixture
-def golden() -> GoldenSet:
-    return planted_golden()
-
-
-@pytest.fixture
-def make_golden() -> Callable[..., GoldenSet]:
-    return planted_golden
-
-
-@pytest.fixture
-def make_judge() -> type[PlantedJudge]:
-    return PlantedJudge
-
-
-@pytest.fixture
-def task(golden: GoldenSet) -> Task:
-    return Task("quality", "single", golden.aspects["quality"].scale)
+GOLDEN = planted_golden()
+TASK = Task("quality", "single", GOLDEN.aspects["quality"].scale)

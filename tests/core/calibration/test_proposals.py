@@ -1,4 +1,4 @@
-"""Drafting: stratified exemplars, seeds, deduplication."""
+"""Drafts: stratified exemplars, seeds, deduplication."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.draft import distinct, draft_requests, stratified_sample
+from core.calibration.proposals import distinct, draft_requests, stratified_sample
 from core.calibration.settings import PRESETS, CalibrationSettings
 from core.judging.base import DraftBatch, Drafted
-from core.records import Criteria, GoldenSet, Usage
+from core.records import Criteria, Usage
+from tests.core.calibration.planted import GOLDEN
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=60), st.integers(1, 20), st.integers(0, 99))
@@ -27,10 +28,10 @@ def test_sample_covers_the_label_range() -> None:
         assert (labels[picks] < 5).sum() == 1
 
 
-def test_requests_follow_the_preset(golden: GoldenSet) -> None:
+def test_requests_follow_the_preset() -> None:
     settings = CalibrationSettings(seed=3)
     positions = np.arange(100)
-    requests = draft_requests(golden, golden.labels("quality")[:100], positions, settings)
+    requests = draft_requests(GOLDEN, GOLDEN.labels("quality")[:100], positions, settings)
     assert len(requests) == PRESETS["summarisation"].n_drafts == 60  # 5 sizes x 4 trials x 3 samples (001, Table 9)
     assert len({r.seed for r in requests}) == 60
     assert {len(r.exemplars) for r in requests} == {4, 6, 8, 10, 12}
@@ -40,10 +41,10 @@ def test_requests_follow_the_preset(golden: GoldenSet) -> None:
     assert first.provenance.item_ids == tuple(e.item.item_id for e in first.exemplars)
 
 
-def test_requests_depend_on_the_seed_alone(golden: GoldenSet) -> None:
-    labels, positions = golden.labels("quality"), np.arange(len(golden.items))
+def test_requests_depend_on_the_seed_alone() -> None:
+    labels, positions = GOLDEN.labels("quality"), np.arange(len(GOLDEN.items))
     once, again, other = (
-        draft_requests(golden, labels, positions, CalibrationSettings(seed=seed)) for seed in (1, 1, 2)
+        draft_requests(GOLDEN, labels, positions, CalibrationSettings(seed=seed)) for seed in (1, 1, 2)
     )
     assert once == again
     assert once != other
