@@ -185,7 +185,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
-        ("core.repeval.states", "core.providers.transformers_local", "core.metrics"),
+        ("core.repeval.states", "core.metrics"),
     ),
     "ray": ("core.repeval.states.machines",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),

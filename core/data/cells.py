@@ -78,24 +78,19 @@ def _number_in_text(cell: str, comma: Comma | None) -> float | None:
 
 def _without_comma(text: str, comma: Comma | None) -> str:
     """A number with a point for its decimal comma, or without the commas between its thousands; else `text`."""
-    decimal, thousands = _COMMA.fullmatch(text), _THOUSANDS.fullmatch(text)
-    if comma is None and decimal and thousands:
+    meanings = comma_meanings(text)
+    if comma is None and len(meanings) == 2:
         raise AmbiguousCommaError(f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}")
-    if thousands and comma == "thousands":
+    if comma == "thousands" and comma in meanings:
         return text.replace(",", "")
-    return text.replace(",", ".") if decimal and comma != "thousands" else text
+    return text.replace(",", ".") if "decimal" in meanings and comma != "thousands" else text
 
 
-def has_decimal_comma(cell: Any) -> bool:
-    """Whether `cell` is text like "3,5", whose comma can only stand before decimals."""
-    text = cell.strip() if isinstance(cell, str) and len(cell) < 400 else ""
-    return _COMMA.fullmatch(text) is not None and _THOUSANDS.fullmatch(text) is None
-
-
-def is_ambiguous(cell: str) -> bool:
-    """Whether `cell` is text like "1,234", which can mean 1.234 or 1234."""
-    text = cell.strip() if len(cell) < 400 else ""
-    return _COMMA.fullmatch(text) is not None and _THOUSANDS.fullmatch(text) is not None
+def comma_meanings(cell: Any) -> tuple[Comma, ...]:
+    """What the comma in a number may stand for: decimals in "3,5", both in "1,234"; nothing in what is no such text."""
+    text = cell.strip() if isinstance(cell, str) and "," in cell and len(cell) < 400 else ""
+    forms: dict[Comma, re.Pattern[str]] = {"decimal": _COMMA, "thousands": _THOUSANDS}
+    return tuple(comma for comma, form in forms.items() if form.fullmatch(text))
 
 
 def comma_in(cells: abc.Iterable[Any]) -> Comma | None:
@@ -104,7 +99,7 @@ def comma_in(cells: abc.Iterable[Any]) -> Comma | None:
     "2,5" shows decimals, "2.5" and "1,234.5" show that commas are none.
     """
     texts = [cell.strip() for cell in cells if isinstance(cell, str) and len(cell) < 400]
-    decimal = any(has_decimal_comma(text) for text in texts)
+    decimal = any(comma_meanings(text) == ("decimal",) for text in texts)
     point = any("." in text and (_NUMBER.fullmatch(text) or _THOUSANDS.fullmatch(text)) for text in texts)
     if decimal == point:
         return None

@@ -51,8 +51,8 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
     AspectError, with the way out, when the aspect is absent, has fewer than 2 labels, or all its labels are equal.
     """
     if aspect not in golden.aspects:
-        known = ", ".join(golden.aspects) or "none"
-        raise AspectError(f"There is no aspect {aspect[:100]!r}; aspects with labels: {known}.", file=golden.name)
+        names = ", ".join(golden.aspects) or "none"
+        raise AspectError(f"There is no aspect {aspect[:100]!r}; aspects with labels: {names}.", file=golden.name)
     labels = golden.aspects[aspect]
     values = {value for value in labels.values if value is not None}
     if labels.n_labelled < 2:

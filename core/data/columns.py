@@ -143,12 +143,15 @@ class Mapping(ColumnRoles):
     @property
     def gold_columns(self) -> dict[str, str]:
         """Aspect → column of its gold labels (wide layout)."""
-        return {role[len(HUMAN) :]: column for role, column in self.roles.items() if role.startswith(HUMAN)}
+        return self._behind(HUMAN)
 
     @property
     def metric_columns(self) -> dict[str, str]:
         """Metric name → column."""
-        return {role[len(METRIC) :]: column for role, column in self.roles.items() if role.startswith(METRIC)}
+        return self._behind(METRIC)
+
+    def _behind(self, prefix: str) -> dict[str, str]:
+        return {role.removeprefix(prefix): column for role, column in self.roles.items() if role.startswith(prefix)}
 
     @property
     def rating_columns(self) -> tuple[RatingColumn, ...]:

@@ -11,11 +11,10 @@ import zlib
 from collections import abc
 from typing import IO, Any
 
-from core.confined.serving import Job
+from core.confined import Job
 from core.errors import GoldenError
 
 PARQUET_ROWS = 64
-_DAMAGED = "The workbook cannot be read: {problem}."
 
 
 def _bound_rows(n_rows: int, options: abc.Mapping[str, Any]) -> None:
@@ -87,31 +86,26 @@ def _cells(batch: Any, place: int, done: int) -> list[Any]:
     import pyarrow as arrow
     from pyarrow import compute, types
 
-    column, kind, name = batch.column(place), batch.schema.field(place).type, batch.schema.names[place]
+    column, kind = batch.column(place), batch.schema.field(place).type
     if types.is_dictionary(kind):
         column = column.dictionary_decode()
-    elif types.is_timestamp(kind) and kind.unit == "ns":
-        column = compute.cast(column, arrow.timestamp("us", kind.tz), safe=False)
-    elif types.is_duration(kind) and kind.unit == "ns":
-        column = compute.cast(column, arrow.duration("us"), safe=False)
-    elif types.is_time64(kind) and kind.unit == "ns":
-        column = compute.cast(column, arrow.time64("us"), safe=False)
+    elif getattr(kind, "unit", "") == "ns":  # Python's dates and times end at microseconds
+        like = {types.is_duration: arrow.duration("us"), types.is_time64: arrow.time64("us")}
+        coarser = next((other for holds, other in like.items() if holds(kind)), None)
+        column = compute.cast(column, coarser or arrow.timestamp("us", kind.tz), safe=False)
+    faults = (arrow.ArrowException, ValueError, OverflowError, KeyError)
     try:
         return [plain_cell(cell) for cell in column.to_pylist()]
-    except (arrow.ArrowException, ValueError, OverflowError, KeyError):
-        return [_one_cell(cell, name, done + k) for k, cell in enumerate(column, start=1)]
-
-
-def _one_cell(cell: Any, column: str, row: int) -> Any:
-    import pyarrow as arrow
-
-    try:
-        return plain_cell(cell.as_py())
-    except (arrow.ArrowException, ValueError, OverflowError, KeyError) as problem:
-        came = f"a {cell.type} that no date, time or text can be"
-        raise GoldenError(
-            f"The cell cannot be read: {came} ({str(problem)[:120]}).", row=row, column=column
-        ) from problem
+    except faults:
+        cells: list[Any] = []
+        for row, cell in enumerate(column, start=done + 1):
+            try:
+                cells.append(plain_cell(cell.as_py()))
+            except faults as problem:
+                came = f"a {cell.type} that no date, time or text can be ({str(problem)[:120]})"
+                name = batch.schema.names[place]
+                raise GoldenError(f"The cell cannot be read: {came}.", row=row, column=name) from problem
+        return cells
 
 
 def plain_cell(cell: Any) -> Any:
@@ -154,7 +148,7 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
     except (GoldenError, MemoryError):
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
-        raise GoldenError(_DAMAGED.format(problem=str(problem)[:200])) from problem
+        raise GoldenError(f"The workbook cannot be read: {str(problem)[:200]}.") from problem
 
 
 def _filled_rows(lines: abc.Iterable[abc.Sequence[Any]], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
@@ -177,15 +171,7 @@ def _bound_workbook(file: IO[bytes], limit: int) -> None:
                 raise GoldenError("This is not an XLSX workbook.")
             if any(_declares_entities(packed, entry) for entry in packed.infolist()):
                 raise GoldenError("The workbook declares XML entities, which no spreadsheet program writes.")
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        ValueError,
-        OSError,
-        NotImplementedError,
-        RuntimeError,
-    ) as problem:
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as problem:
         raise GoldenError("This is not an XLSX workbook (old .xls files must be saved as .xlsx).") from problem
 
 
@@ -230,4 +216,4 @@ JOBS: abc.Mapping[str, Job] = {
     "xlsx": Job(xlsx_rows, _prepare_xlsx),
     "table": Job(table_rows),
 }
-"""For `core.confined.serving`."""
+"""For `core.confined.Reader`."""

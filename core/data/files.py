@@ -68,7 +68,7 @@ class Source:
     @property
     def longest_line(self) -> int:
         """How many characters a line may have."""
-        return LONGEST_LINE if self.limit is None else max(self.limit, 1)
+        return self.limit or LONGEST_LINE
 
     def bound_values(self, n_values: int, *, row: int | None = None) -> None:
         """GoldenError when there are more values than are read."""
@@ -83,20 +83,15 @@ class Source:
     def reading(self) -> abc.Iterator[IO[bytes]]:
         """The unpacked bytes from their beginning."""
         try:
-            with self._opened() as file:
-                yield file
+            place = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb")
+            with place, gzip.GzipFile(fileobj=place) if self.packed else place as file:
+                yield cast(IO[bytes], file)
         except FileNotFoundError:
             raise GoldenError("There is no such file.", file=str(self.content)) from None
         except (OSError, EOFError, zlib.error) as problem:
             if self.packed and not getattr(problem, "errno", None):
                 raise self.refuse(f"The gzip data is broken or cut off ({problem}).") from problem
             raise _unopened(problem, self.content if isinstance(self.content, Path) else self.name) from problem
-
-    def _opened(self) -> IO[bytes]:
-        if isinstance(self.content, bytes):
-            plain = io.BytesIO(self.content)
-            return cast(IO[bytes], gzip.GzipFile(fileobj=plain)) if self.packed else plain
-        return cast(IO[bytes], gzip.GzipFile(self.content)) if self.packed else self.content.open("rb")
 
     def encoding(self) -> tuple[str, int | None]:
         """How the text is to be decoded, and the first line that is not UTF-8 where it is taken for Windows-1252.

@@ -28,10 +28,6 @@ class FindingLog:
                 return
         self.kept.append(Finding(severity, message, row, column))
 
-    def keep(self, finding: Finding) -> None:
-        """Keep a finding that was made elsewhere; those of one column beyond the tenth are counted only."""
-        self.add(finding.severity, finding.message, row=finding.row, column=finding.column, kind="row")
-
     def once(self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None) -> None:
         """Keep a finding unless the same message stands for that column already."""
         key = (message, column, severity)

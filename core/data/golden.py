@@ -60,18 +60,12 @@ def load_items(
     return _usable(build_golden(_table(path, max_mb), mapping, name=name, labels_needed=False), path)
 
 
-def check_file(
-    path: str | Path,
-    *,
-    mapping: Mapping | None = None,
-    scales: abc.Mapping[str, Scale] | None = None,
-    max_mb: float = USUAL_MB,
-) -> dict[str, Any]:
+def check_file(path: str | Path) -> dict[str, Any]:
     """`as_check_json` of a file.  GoldenError only when it cannot be read at all; the rest are findings."""
-    return as_check_json(build_golden(_table(path, max_mb), mapping, scales))
+    return as_check_json(build_golden(_table(path)))
 
 
-def _table(path: str | Path, max_mb: float) -> Table:
+def _table(path: str | Path, max_mb: float = USUAL_MB) -> Table:
     return read_table(path, max_mb=max_mb, max_rows=MAX_GOLDEN_ROWS)
 
 
@@ -145,13 +139,13 @@ def _all_labels(
     return usable
 
 
-def _labels(cells: AspectCells, given: Scale | None, rows: ItemRows, log: FindingLog) -> AspectLabels | None:
+def _labels(cells: AspectCells, confirmed: Scale | None, rows: ItemRows, log: FindingLog) -> AspectLabels | None:
     """Labels with their scale, checked; None (with a finding) when the aspect has no label at all."""
     gold = [label.value for label in cells.gold if label is not None]
     if not gold:
         log.add("warning", f"{cells.aspect} has no labels and is left out.")
         return None
-    scale = given
+    scale = confirmed
     if scale is None:
         scale = find_scale(gold if cells.gold_given else (), [label.value for label in cells.ratings])
         if not is_usual(scale):

@@ -79,10 +79,10 @@ class RowReader:
     def name(self, number: int, role: str, cell: Any) -> str:
         name = "" if cell is None else read_id(cell)
         if len(name) > LONGEST_NAME:
-            message = (
-                f"The {role} has {len(name)} characters; at most {LONGEST_NAME} are allowed: is this the right column?"
+            came = f"The {role} has {len(name)} characters; at most {LONGEST_NAME} are allowed"
+            self.log.add(
+                "error", f"{came}: is this the right column?", row=number, column=self.roles[role], kind="name"
             )
-            self.log.add("error", message, row=number, column=self.roles[role], kind="name")
         return name[:LONGEST_NAME]
 
     def references(self, number: int, cell: Any) -> tuple[str, ...]:
@@ -99,13 +99,8 @@ class RowReader:
         if item_id:
             return item_id
         if self.long:
-            self.log.add(
-                "error",
-                "An item id is needed in every row of a long file: it tells which rows belong together.",
-                row=number,
-                column=self.roles.get("item_id"),
-                kind="id",
-            )
+            message = "An item id is needed in every row of a long file: it tells which rows belong together."
+            self.log.add("error", message, row=number, column=self.roles.get("item_id"), kind="id")
         elif "item_id" not in self.roles:
             self.log.once("note", "There is no item_id column; ids were made from row numbers (row-1, row-2, …).")
         else:
@@ -146,65 +141,51 @@ class _Builder(RowReader):
         self.done = ItemRows()
 
     def add(self, number: int, row: abc.Mapping[str, Any]) -> None:
-        item = self.read(number, row)
-        known = self.done.positions.get(item.item_id)
-        if known is None:
-            self.done.positions[item.item_id] = known = len(self.done.items)
-            self.done.items.append(item)
-            self.done.row_of_item.append(number)
-            self.done.given_split.append(read_id(row.get(self.roles.get("split", ""))))
+        item, done = self.read(number, row), self.done
+        position = done.positions.setdefault(item.item_id, len(done.items))
+        if position == len(done.items):
+            done.items.append(item)
+            done.row_of_item.append(number)
+            done.given_split.append(read_id(row.get(self.roles.get("split", ""))))
         elif self.long:
-            self.join(number, known, item)
+            self.join(number, position, item)
         else:
-            self.report_duplicate(number, known, item)
-        self.done.item_of_row.append(known)
+            message = repeated_id(item.item_id, done.row_of_item[position], number)
+            self.log.add("error", message, row=number, column=self.roles.get("item_id"), kind="duplicate")
+        done.item_of_row.append(position)
 
-    def report_duplicate(self, number: int, known: int, item: Item) -> None:
-        message = repeated_id(item.item_id, self.done.row_of_item[known], number)
-        self.log.add("error", message, row=number, column=self.roles.get("item_id"), kind="duplicate")
-
-    def join(self, number: int, known: int, item: Item) -> None:
+    def join(self, number: int, position: int, item: Item) -> None:
         """Fill what earlier rows of the item left empty; two different texts for one id are an error."""
-        first = self.done.items[known]
+        first = self.done.items[position]
         changes: dict[str, Any] = {}
         for role in ("target", "source", "context", "source_id", "system_id", "references"):
             ours, theirs = getattr(first, role), getattr(item, role)
             if theirs and not ours:
                 changes[role] = theirs
             elif theirs and theirs != ours:
-                row = self.done.row_of_item[known]
+                row = self.done.row_of_item[position]
                 message = f"Item {shown(item.item_id)} has another {role} in row {number} than in row {row}."
                 self.log.add("error", message, row=number, column=self.roles[role], kind="conflict")
         if changes:
-            self.done.items[known] = replace(first, **changes)
+            self.done.items[position] = replace(first, **changes)
 
     def name_groups(self) -> None:
         """Give every item a source_id: equal sources are one group where no column says so."""
-        items = self.done.items
-        if "source_id" in self.roles:
-            for position, item in enumerate(items):
-                if not item.source_id:
-                    items[position] = replace(item, source_id=item.item_id)
-                    self.log.add(
-                        "warning",
-                        "The source_id is missing; the item is a group of its own.",
-                        row=self.done.row_of_item[position],
-                        column=self.roles["source_id"],
-                        kind="group",
-                    )
-            return
-        self.group_by_text()
-
-    def group_by_text(self) -> None:
-        items = self.done.items
+        items, column = self.done.items, self.roles.get("source_id")
         names: dict[tuple[str, str], str] = {}
         for position, item in enumerate(items):
-            name = names.setdefault((item.source, item.context), item.item_id) if item.source else item.item_id
-            items[position] = replace(item, source_id=name)
-        n_groups = len({item.source_id for item in items})
-        how = (
-            "each item is a group of its own, so only dataset and system level apply."
-            if n_groups == len(items)
-            else f"items with equal sources form the {n_groups} groups."
-        )
-        self.log.once("note", f"There is no source_id column: {how}")
+            if column is None:
+                name = names.setdefault((item.source, item.context), item.item_id) if item.source else item.item_id
+                items[position] = replace(item, source_id=name)
+            elif not item.source_id:
+                items[position] = replace(item, source_id=item.item_id)
+                message = "The source_id is missing; the item is a group of its own."
+                self.log.add("warning", message, row=self.done.row_of_item[position], column=column, kind="group")
+        if column is None:
+            n_groups = len({item.source_id for item in items})
+            how = (
+                "each item is a group of its own, so only dataset and system level apply."
+                if n_groups == len(items)
+                else f"items with equal sources form the {n_groups} groups."
+            )
+            self.log.once("note", f"There is no source_id column: {how}")

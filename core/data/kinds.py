@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections import abc
-from dataclasses import dataclass
 from typing import Any
 
 from core.data.cells import clean_text, folded, parse_json, read_list
@@ -32,42 +31,34 @@ _TURN = re.compile(
 _SAMPLE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn of a conversation."""
-
-    speaker: str
-    text: str
-
-
-def read_turns(value: Any) -> list[Turn] | None:
-    """The turns of a list of messages (``{"role" | "speaker", "content" | "text"}``), or None if it is not one."""
+def read_turns(value: Any) -> list[str] | None:
+    """A list of messages (``{"role" | "speaker", "content" | "text"}``) as ``speaker: text``; None if it is not one."""
     if not isinstance(value, (list, tuple)) or not value:
         return None
     turns = [_turn(message) for message in value]
-    return [turn for turn in turns if turn is not None] if all(turns) else None
+    return None if None in turns else [turn for turn in turns if turn is not None]
 
 
-def _turn(message: Any) -> Turn | None:
+def _turn(message: Any) -> str | None:
     if not isinstance(message, abc.Mapping):
         return None
     text = next((message[key] for key in _TEXT_KEYS if message.get(key) is not None), None)
     speaker = next((message[key] for key in _SPEAKER_KEYS if message.get(key) is not None), None)
     if speaker is None or not isinstance(text, (str, list)):
         return None
-    return Turn(_scalar(speaker), text if isinstance(text, str) else _content_parts(text))
+    return f"{_scalar(speaker)}: {text if isinstance(text, str) else _content_parts(text)}"
 
 
 def _content_parts(parts: abc.Sequence[Any]) -> str:
     """Chat messages may hold a list of parts: their texts, one a line."""
-    return "\n".join(str(part.get("text", "")) if isinstance(part, abc.Mapping) else str(part) for part in parts)
+    return "\n".join(_scalar(part.get("text") if isinstance(part, abc.Mapping) else part) for part in parts)
 
 
 def source_text(cell: Any) -> str:
     """The text of a source or context cell: text as it is, messages as turns, objects as ``key: value`` lines."""
     value = _unpacked(cell)
     turns = read_turns(value)
-    return clean_text("\n".join(f"{turn.speaker}: {turn.text}" for turn in turns) if turns else readable(value))
+    return clean_text("\n".join(turns) if turns else readable(value))
 
 
 def target_text(cell: Any) -> str:

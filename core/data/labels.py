@@ -12,8 +12,7 @@ from core.data.cells import (
     CellError,
     Comma,
     comma_in,
-    has_decimal_comma,
-    is_ambiguous,
+    comma_meanings,
     read_id,
     read_list,
     read_number,
@@ -107,7 +106,7 @@ def asks_about_commas(table: Table, mapping: Mapping) -> bool:
     if "value" in mapping.roles:
         labels.add(mapping.roles["value"])
     return any(
-        comma_in(texts) is None and any(map(is_ambiguous, texts))
+        comma_in(texts) is None and any(len(comma_meanings(text)) == 2 for text in texts)
         for texts in (_texts(table, column) for column in labels)
     )
 
@@ -169,7 +168,7 @@ class _Reader:
             return None
         if comma == "thousands":
             self.log.once("note", "Commas between thousands were left out.", row=row, column=column)
-        elif comma == "decimal" or (isinstance(cell, str) and has_decimal_comma(cell)):
+        elif comma == "decimal" or "decimal" in comma_meanings(cell):
             self.log.once("note", "Decimal commas were read as decimal points.", row=row, column=column)
         return value
 

@@ -46,20 +46,20 @@ def few_labels(n: int, *, refining: bool = False) -> str:
         return ""
     least, some, enough, _ = MEASURED
     if n < TO_STACK:
-        known = (
+        measured = (
             f"In measured runs, calibrating on {least.n} labels did no better than using no criteria "
             f"({_coefficient(least.calibrated)} and {_coefficient(NO_CRITERIA)})."
         )
     else:
-        known = (
+        measured = (
             f"In measured runs, calibrating did worse than using no criteria in {some.share_below:.0%} of runs on "
             f"{some.n} labels, in {enough.share_below:.0%} on {enough.n}."
         )
     advice = f"{n} calibration labels: {ENOUGH} are advised ({ENOUGH_IN_ALL} in all with half of the sources held out)."
     if not refining:
-        return f"{advice} {known}"
+        return f"{advice} {measured}"
     return (
-        f"{advice} {known} Do not refine with fewer: on {least.n} labels refining lowered the mean from "
+        f"{advice} {measured} Do not refine with fewer: on {least.n} labels refining lowered the mean from "
         f"{_coefficient(UNREFINED)} to {_coefficient(least.calibrated)}."
     )
 

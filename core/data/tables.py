@@ -12,19 +12,23 @@ Every failure is a `GoldenError` that names the file, and the row and column or 
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
+import json
+import re
 from collections import abc
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.confined.asking import Allowance, Reader, RefusedError
+from core.confined import Allowance, Reader, RefusedError
 from core.data import files
-from core.data.cells import MAX_DEPTH, n_values
+from core.data.cells import MAX_DEPTH, clean_text, folded, n_values
+from core.data.columns import is_role
 from core.data.files import USUAL_MB, Source, check_names, open_source
 from core.data.findings import FindingLog
-from core.data.text_rows import column_names, csv_rows, json_rows, jsonl_rows, sniff_delimiter
 from core.records import Finding
 
 SMALL = 1 << 20
@@ -33,6 +37,9 @@ SMALL = 1 << 20
 MAX_CELLS = 5_000_000
 _UNPACKED_USUALLY = 10
 _BINARY = (".parquet", ".xlsx")
+_DELIMITERS = (",", ";", "\t", "|")
+_ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 READER = Reader("core.data.decoding")
 """One process for all files of this one; it starts with the first."""
@@ -83,8 +90,7 @@ class Rows:
 
     def __init__(self, file: TableFile, start: int = 0, log: FindingLog | None = None) -> None:
         self.file, self.start = file, start
-        self._columns: dict[str, None] = dict.fromkeys(file.columns)
-        self._blank: set[str] = set()
+        self._take(file.columns)
         self._log = FindingLog() if log is None else log
 
     @property
@@ -122,39 +128,44 @@ class Rows:
         return count
 
     def _plain_rows(self) -> abc.Generator[Row, None, None]:
-        source = self.file.source
+        source, start = self.file.source, self.start
         if self.file.document is not None:
-            self._take_header(self.file.columns)
-            yield from itertools.islice(self.file.document, self.start, None)
+            yield from itertools.islice(self.file.document, start, None)
         elif source.suffix == ".parquet":
-            yield from self._parquet_rows()
+            most = self.file.most_rows
+            allowance = Allowance.of(source.size, streaming=most is None)
+            unpacked = 0 if most is None else source.unpacked
+            with closing(_decoded("parquet", source, {"rows": most, "start": start}, allowance, unpacked)) as cells:
+                yield from self._under_header(cells)
         elif self.file.delimiter:
             with closing(self.file.lines()) as lines:
-                columns, rows = csv_rows(lines, self.file.delimiter, source, self._log.keep)
-                self._take_header(columns)
-                yield from itertools.islice(rows, self.start, None)
+                yield from itertools.islice(
+                    self._under_header(csv_cells(lines, self.file.delimiter, source)), start, None
+                )
         else:
             with closing(self.file.lines()) as lines:
-                for row in jsonl_rows(lines, source, self.start):
+                for row in jsonl_rows(lines, source, start):
                     if not row.keys() <= self._columns.keys():
                         self._columns |= dict.fromkeys(row)
                         check_names(self._columns, source)
                     yield row
 
-    def _take_header(self, columns: tuple[str, ...]) -> None:
+    def _under_header(self, lines: abc.Iterator[list[Any]]) -> abc.Iterator[Row]:
+        """The rows after the first, which holds the names of their columns."""
+        columns = column_names(next(lines, []), self.file.source)
+        self._take(columns)
+        for number, cells in enumerate(lines, start=1):
+            if len(cells) != len(columns):
+                came = f"{len(cells)} cells came where the header names {len(columns)};"
+                if len(cells) > len(columns):
+                    raise self.file.source.refuse(f"{came} a text with the delimiter must be quoted.", row=number)
+                message = f"{came} the rest is read as empty."
+                self._log.add("warning", message, row=number, column=columns[len(cells)], kind="row")
+            yield dict(zip(columns, cells, strict=False))
+
+    def _take(self, columns: tuple[str, ...]) -> None:
         self._columns = dict.fromkeys(columns)
         self._blank = {name for name in columns if name.startswith("(column ")}
-
-    def _parquet_rows(self) -> abc.Iterator[Row]:
-        source, most = self.file.source, self.file.most_rows
-        allowance = Allowance.of(source.size, streaming=most is None)
-        unpacked = 0 if most is None else source.unpacked
-        lines = _decoded("parquet", source, {"rows": most, "start": self.start}, allowance, unpacked)
-        with closing(lines):
-            columns = column_names(next(lines), source)
-            self._columns = dict.fromkeys(columns)
-            for cells in lines:
-                yield dict(zip(columns, cells, strict=True))
 
 
 def open_table(
@@ -185,11 +196,14 @@ def open_table(
             f"The file is not UTF-8 (first at line {damaged}); it was read as Windows-1252. Check accented letters."
         )
         findings = (Finding("warning", message, row=max(damaged - is_csv, 1)),)
-    if source.suffix == ".json" and (document := _document(source, encoding)) is not None:
+    if source.suffix == ".json" and (document := json_rows(source, encoding)) is not None:
         columns = tuple(dict.fromkeys(itertools.chain.from_iterable(document)))
         check_names(columns, source)
         return TableFile(source, most, encoding, columns=columns, document=tuple(document), findings=findings)
-    delimiter = sniff_delimiter(_head(source, encoding)) if is_csv else ""
+    if not is_csv:
+        return TableFile(source, most, encoding, findings=findings)
+    with source.reading() as text:
+        delimiter = sniff_delimiter(text.read(files.HEAD).decode(encoding, "replace"))
     return TableFile(source, most, encoding, delimiter, findings=findings)
 
 
@@ -208,8 +222,8 @@ def read_table(
     anything that cannot be read.
     """
     rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows).rows()
-    kept = tuple(rows)
-    return Table(rows.file.source.name, rows.columns, kept, rows.findings)
+    read = tuple(rows)
+    return Table(rows.file.source.name, rows.columns, read, rows.findings)
 
 
 def read_upload(
@@ -261,12 +275,122 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
     return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=(note,) if n_sheets > 1 else ())
 
 
-def _head(source: Source, encoding: str) -> str:
-    with source.reading() as file:
-        return file.read(files.HEAD).decode(encoding, "replace")
+# ── text: nothing is evaluated, everything is bounded ───────────────────────────────────────────────────────────
 
 
-def _document(source: Source, encoding: str) -> list[dict[str, Any]] | None:
-    """The rows of a JSON document; None where the file holds JSON lines."""
+def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
+    """Column names of a header, trimmed; a blank one becomes "(column 3)".  GoldenError for none or a repeated one."""
+    names = [
+        clean_text("" if cell is None else str(cell)).strip() or f"(column {place})"
+        for place, cell in enumerate(cells, start=1)
+    ]
+    if not names:
+        raise source.refuse("The file is empty: there is not even a header line.")
+    check_names(names, source)
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise source.refuse("Two columns have this name; rename one.", column=twice)
+    return tuple(names)
+
+
+def csv_cells(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[list[str]]:
+    """The header of CSV text, then the cells of each row that is not blank.  GoldenError for a broken row."""
+    csv.field_size_limit(max(csv.field_size_limit(), source.longest_line))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    width = row = 0
+    try:
+        for cells in reader:
+            if width and cells and (len(cells) > 1 or cells[0].strip() or width == 1):
+                row += 1
+                yield cells
+            elif not width and any(cell.strip() for cell in cells):
+                width = len(cells)
+                yield cells
+    except csv.Error as problem:
+        message = f"The CSV is broken at line {reader.line_num}: {problem}. A quotation mark may be missing."
+        raise source.refuse(message, row=row + 1) from problem
+
+
+def sniff_delimiter(text: str) -> str:
+    """The delimiter that gives the most known column names, then the most even rows, then the most columns."""
+
+    def fitness(delimiter: str) -> tuple[int, bool, int]:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        try:
+            head = [cells for cells in itertools.islice(reader, 20) if cells]
+        except csv.Error:
+            head = []
+        known = sum(is_role(folded(cell)) for cell in head[0]) if head else 0
+        even = len(head) > 1 and len({len(cells) for cells in head[:-1]}) == 1
+        width = len(head[0]) if head else 0
+        return known, even and width > 1, width
+
+    return max(_DELIMITERS, key=fitness)
+
+
+def jsonl_rows(lines: abc.Iterable[str], source: Source, start: int = 0) -> abc.Iterator[dict[str, Any]]:
+    """The object on each line that is not blank, after the first `start`.  GoldenError with line and row."""
+    row = 0
+    for number, line in enumerate(lines, start=1):
+        if line.isspace():
+            continue
+        row += 1
+        if row <= start:
+            continue
+        source.bound_values(_values_in(line), row=row)
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            raise source.refuse(f"Line {number} is not JSON: {_reason(problem)}.", row=row) from problem
+        if not isinstance(value, dict):
+            raise source.refuse(f"Line {number} must be a JSON object, a {type(value).__name__} came.", row=row)
+        yield _with_plain_names(value, row, source)
+
+
+def json_rows(source: Source, encoding: str) -> list[dict[str, Any]] | None:
+    """The objects of a JSON array, alone or as the ``data`` of one page of an API's list; None for JSON lines."""
     with source.reading() as file:
-        return json_rows(file.read().decode(encoding, "replace"), source)
+        text = file.read().decode(encoding, "replace")
+    lone = text.lstrip()[:1] == "{"
+    source.bound_values(_values_in(text))
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        if lone:
+            return None
+        where = f" at line {problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
+        raise source.refuse(f"The file is not JSON{where}: {_reason(problem)}.") from problem
+    if isinstance(value, dict):
+        value = value["data"] if isinstance(value.get("data"), list) else [value]
+    if not isinstance(value, list):
+        raise source.refuse(f"A JSON array of objects was expected, a {type(value).__name__} came.")
+    for row, entry in enumerate(value, start=1):
+        if not isinstance(entry, dict):
+            raise source.refuse(f"A JSON object was expected, a {type(entry).__name__} came.", row=row)
+    return [_with_plain_names(entry, row, source) for row, entry in enumerate(value, start=1)]
+
+
+def _with_plain_names(value: dict[str, Any], row: int, source: Source) -> dict[str, Any]:
+    """The row under column names as every format has them: trimmed, without halves of characters."""
+    if not any(map(_ODD_NAME, value)):
+        return value
+    named = {clean_text(name).strip() or "(no name)": cell for name, cell in value.items()}
+    if len(named) < len(value):
+        raise source.refuse("Two columns have the same name but for spaces or damaged characters.", row=row)
+    return named
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, json.JSONDecodeError):
+        return f"{problem.msg} at character {problem.colno}"
+    return "it is nested too deeply" if isinstance(problem, RecursionError) else "a number in it is too long"
+
+
+def _values_in(text: str) -> int:
+    """How many values JSON text holds at most, known before it is read; exact only where there are too many."""
+    count = _commas_and_brackets(text)
+    return count if count <= files.MAX_VALUES else _commas_and_brackets(_JSON_TEXT.sub("", text))
+
+
+def _commas_and_brackets(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{") + 1

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from core.data import read_table
 from core.data.cells import AmbiguousCommaError, CellError, parse_json, read_id, read_number, shown
 from core.data.tables import open_table
+from core.data.verdict_files.recording import text_of
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper
@@ -85,7 +86,7 @@ def _verdict(
         cell = parse_json(cell) if isinstance(cell, str) and cell.lstrip().startswith("[") else cell
         if scale is None:
             raise _no_texts(name, row)
-        texts = tuple(str(reply) for reply in _reply_list(cell, name, row))
+        texts = tuple(text_of(reply) for reply in _reply_list(cell, name, row))
         return mean_verdict(item_id, [read_rating(text, scale, aspect=aspect) for text in texts], raw=texts)
     if "score" not in cells:
         raise GoldenError("neither a 'score' nor 'responses' column is there", file=name, row=row)

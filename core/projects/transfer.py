@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from core.confined.asking import Allowance, Reader, RefusedError
-from core.confined.serving import Job
+from core.confined import Allowance, Job, Reader, RefusedError
 from core.errors import ArchiveError, UsageError
 from core.export.archive.checking import Contents, Shapes, check_archive
 from core.export.archive.container import Archive, Limits, Manifest, Writer
@@ -302,4 +301,4 @@ def _free_name(wanted: str, taken: set[str]) -> str:
 
 
 JOBS = {"project": Job(_preview_job)}
-"""For `core.confined.serving`."""
+"""For `core.confined.Reader`."""

@@ -91,12 +91,8 @@ class CachedProvider:
         """Deliver what the run was answered already and what the store holds; the keys of the rest."""
         keys = list(batch.places)
         if isinstance(self.store, RunAnswers):
-            own = self.store.answered(keys)
-            counted = self.store.counted
-            self._deliver(
-                batch,
-                ((key, _as_it_counted(*own[key], again=key in counted)) for key in keys if key in own),
-            )
+            own, counted = self.store.answered(keys), self.store.counted
+            self._deliver(batch, ((k, _as_it_counted(*own[k], again=k in counted)) for k in keys if k in own))
             keys = [key for key in keys if key not in own]
         stored = self.store.get_replies(keys) if keys else {}
         self._deliver(batch, ((key, as_cached(reply_from_json(stored[key]))) for key in keys if key in stored))
@@ -152,10 +148,10 @@ class _Writer:
         self._queue.put((key, reply))
 
     def take_kept(self) -> list[tuple[str, Reply]]:
-        kept = []
+        committed = []
         while not self._kept.empty():
-            kept.append(self._kept.get())
-        return kept
+            committed.append(self._kept.get())
+        return committed
 
     def finish(self) -> None:
         """Commit the rest and end the thread; raises what the store raised."""
@@ -167,12 +163,13 @@ class _Writer:
     def _run(self) -> None:
         while (group := self._next_group()) is not None:
             try:
-                self._store.put_replies(
-                    [(key, reply_to_json(reply)) for key, reply in group if isinstance(reply, Completion)]
-                )
-                failures = [(key, reply.message) for key, reply in group if not isinstance(reply, Completion)]
+                completions = [(key, reply_to_json(reply)) for key, reply in group if isinstance(reply, Completion)]
+                self._store.put_replies(completions)
+                failures = [
+                    (key, json.dumps({"failure": reply.message})) for key, reply in group if isinstance(reply, Failure)
+                ]
                 if failures and isinstance(self._store, RunAnswers):
-                    self._store.put_failures([(key, json.dumps({"failure": message})) for key, message in failures])
+                    self._store.put_failures(failures)
             except Exception as error:  # handed to the calling thread, which raises it
                 self._error = error
                 return

@@ -26,7 +26,6 @@ MAX_REDIRECTS: Final = 5
 _CHUNK = 64 * 1024
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MOVED = frozenset({301, 302, 303, 307, 308})
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class _PassingError(DownloadError):
@@ -53,26 +52,18 @@ def download(
     attempts: int = 3,
     pause: float = 0.5,
     progress: Progress | None = None,
-    loopback_http: bool = False,
 ) -> Download:
     """Fetch `address` to `path` (replaced if it exists).
 
     `timeout` seconds bound the connection and each wait for more bytes, `max_seconds` a whole attempt.  `attempts`
-    are made, `pause` · 2^k seconds apart, after faults that may pass.  `loopback_http` also allows plain http to this
-    machine, for tests.  DownloadError otherwise; its `offline` is True when no server could be reached at all.
+    are made, `pause` · 2^k seconds apart, after faults that may pass.  DownloadError otherwise; its `offline` is True
+    when no server could be reached at all.
     """
     for attempt in range(1, attempts + 1):
         try:
             with replacing(path) as part:
-                size_and_digest = _fetch(
-                    address,
-                    part,
-                    max_bytes=max_bytes,
-                    timeout=timeout,
-                    deadline=time.monotonic() + max_seconds,
-                    progress=progress,
-                    loopback_http=loopback_http,
-                )
+                fetch = _Fetch(address, part, max_bytes, timeout, time.monotonic() + max_seconds, progress)
+                size_and_digest = fetch.run()
             return Download(address, path, *size_and_digest)
         except _PassingError as error:
             if attempt == attempts:
@@ -83,83 +74,95 @@ def download(
     raise ValueError(f"attempts must be at least 1, not {attempts}")
 
 
-def _fetch(
-    address: str,
-    part: Path,
-    *,
-    max_bytes: int,
-    timeout: float,
-    deadline: float,
-    progress: Progress | None,
-    loopback_http: bool,
-) -> tuple[int, str]:
-    """Size and sha256 of what came."""
-    headers = {"Accept-Encoding": "identity", "User-Agent": "concord"}
-    try:
-        with httpx2.Client(timeout=timeout, follow_redirects=False, headers=headers) as client:
-            where = address
-            for _ in range(MAX_REDIRECTS + 1):
-                url = _allowed(where, address, loopback_http)
-                with client.stream("GET", url) as response:
-                    if response.status_code in _MOVED and "location" in response.headers:
-                        where = str(url.join(response.headers["location"]))
-                        continue
-                    _refuse_status(response.status_code, address)
-                    return _keep(response, part, address, max_bytes=max_bytes, deadline=deadline, progress=progress)
-    except httpx2.InvalidURL as error:
-        raise DownloadError(f"{address} is no usable address: {error}.", address=address) from error
-    except httpx2.RequestError as error:
-        raise _as_passing(error, address) from error
-    raise DownloadError(f"{address} was redirected more than {MAX_REDIRECTS} times.", address=address)
+@dataclass(frozen=True)
+class _Fetch:
+    """One attempt to bring `address` into the file `part`; `deadline` is on the monotonic clock."""
 
+    address: str
+    part: Path
+    max_bytes: int
+    timeout: float
+    deadline: float
+    progress: Progress | None
 
-def _allowed(where: str, address: str, loopback_http: bool) -> httpx2.URL:
-    """`where` as a URL if it may be asked; a redirect's target is named as such."""
-    url = httpx2.URL(where)
-    if url.scheme == "https" and url.host:
-        return url
-    if loopback_http and url.scheme == "http" and url.host in _LOOPBACK:
-        return url
-    led = f"{address} leads to {where}" if where != address else address
-    raise DownloadError(f"{led}, which is not https; only https addresses are fetched.", address=address)
+    def run(self) -> tuple[int, str]:
+        """Size and sha256 of what came."""
+        headers = {"Accept-Encoding": "identity", "User-Agent": "concord"}
+        try:
+            with httpx2.Client(timeout=self.timeout, follow_redirects=False, headers=headers) as client:
+                where = self.address
+                for _ in range(MAX_REDIRECTS + 1):
+                    url = self.allowed(where)
+                    with client.stream("GET", url) as response:
+                        if response.status_code in _MOVED and "location" in response.headers:
+                            where = str(url.join(response.headers["location"]))
+                            continue
+                        self.refuse_status(response.status_code)
+                        return self.keep(response)
+        except httpx2.InvalidURL as error:
+            raise self.error(f"is no usable address: {error}.") from error
+        except httpx2.RequestError as error:
+            raise self.passing(error) from error
+        raise self.error(f"was redirected more than {MAX_REDIRECTS} times.")
 
+    def error(self, words: str) -> DownloadError:
+        return DownloadError(f"{self.address} {words}", address=self.address)
 
-def _refuse_status(status: int, address: str) -> None:
-    if status == 200:
-        return
-    if status in _PASSING:
-        raise _PassingError(f"{address} still answered {status} after the retries.", address=address)
-    if status in (404, 410):
-        raise DownloadError(f"{address} answered {status}: the file is no longer there.", address=address)
-    raise DownloadError(f"{address} answered {status} instead of sending the file.", address=address)
+    def allowed(self, where: str) -> httpx2.URL:
+        """`where` as a URL if it may be asked; a redirect's target is named as such."""
+        url = httpx2.URL(where)
+        if url.scheme == "https" and url.host:
+            return url
+        led = self.address if where == self.address else f"{self.address} leads to {where}"
+        message = f"{led}, which is not https; only https addresses are fetched."
+        raise DownloadError(message, address=self.address)
 
+    def refuse_status(self, status: int) -> None:
+        if status in _PASSING:
+            raise _PassingError(f"{self.address} still answered {status} after the retries.", address=self.address)
+        if status in (404, 410):
+            raise self.error(f"answered {status}: the file is no longer there.")
+        if status != 200:
+            raise self.error(f"answered {status} instead of sending the file.")
 
-def _keep(
-    response: httpx2.Response, part: Path, address: str, *, max_bytes: int, deadline: float, progress: Progress | None
-) -> tuple[int, str]:
-    """Stream the body into `part`; refuse what is too large or a web page, notice what is cut off."""
-    expected = _length(response)
-    if expected is not None and expected > max_bytes:
-        raise _too_large(address, max_bytes)
-    digest, n_bytes = hashlib.sha256(), 0
-    with part.open("wb") as file:
-        for chunk in response.iter_bytes(_CHUNK):
-            if not n_bytes and _is_page(response, chunk):
-                raise DownloadError(f"{address} sent a web page (HTML) in the place of a data file.", address=address)
-            n_bytes += len(chunk)
-            if n_bytes > max_bytes:
-                raise _too_large(address, max_bytes)
-            if time.monotonic() > deadline:
-                raise DownloadError(f"{address} sends too slowly; it was given up.", address=address)
-            digest.update(chunk)
-            file.write(chunk)
-            if progress:
-                progress(n_bytes, expected)
-    if expected is not None and n_bytes != expected:
-        raise _PassingError(f"{address} was cut off: {n_bytes:,} of {expected:,} bytes came.", address=address)
-    if not n_bytes:
-        raise DownloadError(f"{address} sent an empty file.", address=address)
-    return n_bytes, digest.hexdigest()
+    def keep(self, response: httpx2.Response) -> tuple[int, str]:
+        """Stream the body into `part`; refuse what is too large or a web page, notice what is cut off."""
+        expected = _length(response)
+        self.bound(expected or 0)
+        digest, n_bytes = hashlib.sha256(), 0
+        with self.part.open("wb") as file:
+            for chunk in response.iter_bytes(_CHUNK):
+                if not n_bytes and _is_page(response, chunk):
+                    raise self.error("sent a web page (HTML) in the place of a data file.")
+                n_bytes += len(chunk)
+                self.bound(n_bytes)
+                if time.monotonic() > self.deadline:
+                    raise self.error("sends too slowly; it was given up.")
+                digest.update(chunk)
+                file.write(chunk)
+                if self.progress:
+                    self.progress(n_bytes, expected)
+        if expected is not None and n_bytes != expected:
+            came = f"{self.address} was cut off: {n_bytes:,} of {expected:,} bytes came."
+            raise _PassingError(came, address=self.address)
+        if not n_bytes:
+            raise self.error("sent an empty file.")
+        return n_bytes, digest.hexdigest()
+
+    def bound(self, n_bytes: int) -> None:
+        if n_bytes > self.max_bytes:
+            most = f"{self.max_bytes / 1e6:,.0f} MB"
+            raise self.error(f"is larger than the {most} that this file may have; nothing was kept.")
+
+    def passing(self, error: httpx2.RequestError) -> _PassingError:
+        reason, offline = str(error) or type(error).__name__, False
+        if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)):
+            words, offline = f"cannot be reached ({reason})", True
+        elif isinstance(error, httpx2.TimeoutException):
+            words = "stopped sending; no more bytes came in time"
+        else:
+            words = f"was cut off ({reason})"
+        return _PassingError(f"{self.address} {words}.", address=self.address, offline=offline)
 
 
 def _length(response: httpx2.Response) -> int | None:
@@ -173,19 +176,3 @@ def _is_page(response: httpx2.Response, chunk: bytes) -> bool:
     if response.headers.get("content-type", "").lower().startswith("text/html"):
         return True
     return chunk[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html"))
-
-
-def _too_large(address: str, max_bytes: int) -> DownloadError:
-    return DownloadError(
-        f"{address} is larger than the {max_bytes / 1e6:,.0f} MB that this file may have; nothing was kept.",
-        address=address,
-    )
-
-
-def _as_passing(error: httpx2.RequestError, address: str) -> _PassingError:
-    reason = str(error) or type(error).__name__
-    if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)):
-        return _PassingError(f"{address} cannot be reached ({reason}).", address=address, offline=True)
-    if isinstance(error, httpx2.TimeoutException):
-        return _PassingError(f"{address} stopped sending; no more bytes came in time.", address=address)
-    return _PassingError(f"{address} was cut off ({reason}).", address=address)

@@ -67,7 +67,7 @@ class OpenAIProvider:
         max_retries: int = 5,
         prices: Mapping[str, Price] | None = None,
     ) -> None:
-        self._endpoint = base_url.rstrip("/")
+        self.endpoint = base_url.rstrip("/")
         self._api_key = api_key
         self.concurrency = concurrency
         self.timeout = timeout
@@ -77,12 +77,8 @@ class OpenAIProvider:
         self._loop = _LoopThread("concord-openai")
         self._session: _Session | None = None
 
-    @property
-    def endpoint(self) -> str:
-        return self._endpoint
-
     def __repr__(self) -> str:
-        return f"OpenAIProvider({self._endpoint!r})"
+        return f"OpenAIProvider({self.endpoint!r})"
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """Replies in the order of `requests`; `on_reply` runs in the calling thread as each arrives.
@@ -145,14 +141,12 @@ class OpenAIProvider:
         timeout = httpx2.Timeout(self.timeout, connect=min(_CONNECT_SECONDS, self.timeout))
         client = AsyncOpenAI(
             api_key=self._api_key or _NO_KEY,
-            base_url=self._endpoint,
+            base_url=self.endpoint,
             timeout=timeout,
             max_retries=self.max_retries,
             http_client=DefaultAioHttpClient(timeout=timeout),
         )
-        client.organization = client.project = (
-            None  # the SDK takes them from the environment, which only Settings reads
-        )
+        client.organization = client.project = None  # taken from the environment, which only Settings reads
         return client
 
     async def _work(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[_Prompt], batch: _Batch) -> None:
@@ -196,7 +190,7 @@ class OpenAIProvider:
             replies = await self._send(session.client, prompt)
         except (openai.OpenAIError, NotACompletionError) as error:
             mapped = as_provider_error(
-                error, endpoint=self._endpoint, request=prompt.request, has_key=self._api_key is not None
+                error, endpoint=self.endpoint, request=prompt.request, has_key=self._api_key is not None
             )
             if session.is_fatal(error):
                 batch.over = True
@@ -212,16 +206,16 @@ class OpenAIProvider:
             try:
                 return await self._post(client, body)
             except openai.APIStatusError as error:
-                if refuses_parameter(error) and self.capabilities.learn(error.message, error.param, body):
-                    self._tell_refused(self.capabilities.refused or {"so many logprobs"})
+                named = refuses_parameter(error) and self.capabilities.named_in(error.message, error.param, body)
+                if named:
+                    self._go_on_without({named})
                     continue
                 if not may_be_about_extras(error) or not self.capabilities.unproven(body):
                     raise
             except openai.APITimeoutError:
                 if "n" not in body:
                     raise
-                self.capabilities.refuse({"n"})  # a slow server may do one at a time in time
-                self._tell_refused({"n"})
+                self._go_on_without({"n"})  # a slow server may do one at a time in time
                 continue
             except NotACompletionError:
                 if not self.capabilities.unproven(body):
@@ -230,19 +224,17 @@ class OpenAIProvider:
 
     async def _with_less(self, client: AsyncOpenAI, body: dict[str, Any]) -> list[Reply]:
         """Ask again without what the endpoint has not shown to do; what an answer comes without was the trouble."""
-        *first, (everything, plainest) = self.capabilities.lesser(body)
-        for missing, lesser in first:
+        tries = self.capabilities.lesser(body)
+        for missing, lesser in tries:
             try:
                 replies = await self._post(client, lesser)
             except (openai.APIStatusError, NotACompletionError):
+                if missing == tries[-1][0]:
+                    raise
                 continue
-            self.capabilities.refuse(missing)
-            self._tell_refused(missing)
+            self._go_on_without(missing)
             return replies
-        replies = await self._post(client, plainest)
-        self.capabilities.refuse(everything)
-        self._tell_refused(everything)
-        return replies
+        raise AssertionError("there is an extra to leave out")
 
     async def _post(self, client: AsyncOpenAI, body: dict[str, Any]) -> list[Reply]:
         response = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
@@ -250,8 +242,9 @@ class OpenAIProvider:
         self.capabilities.learn_from_answer(body, replies)
         return replies[: body.get("n", 1)]
 
-    def _tell_refused(self, names: set[str]) -> None:
-        log.warning("%s does not take %s; going on without", self._endpoint, ", ".join(sorted(names)))
+    def _go_on_without(self, names: set[str]) -> None:
+        self.capabilities.refuse(names)
+        log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,44 +317,36 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 class _LoopThread:
     """One event loop in a thread of its own, so that synchronous callers share long-lived connections.
 
-    Starts its thread on first use; `submit` may be called from any thread.
+    The thread starts with the first `submit`, which may come from any thread.
     """
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self._name = name
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._running: tuple[asyncio.AbstractEventLoop, threading.Thread] | None = None
 
     @property
     def started(self) -> bool:
-        return self._loop is not None
+        return self._running is not None
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Run `coroutine` in the loop; cancelling the future cancels the coroutine."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        with self._lock:
+            if self._running is None:
+                loop = asyncio.new_event_loop()
+                self._running = loop, threading.Thread(target=_run_forever, args=(loop,), name=self._name, daemon=True)
+                self._running[1].start()
+            return asyncio.run_coroutine_threadsafe(coroutine, self._running[0])
 
     def stop(self) -> None:
         """End the loop and its thread; what still runs there is cancelled.  A later `submit` starts a fresh one."""
         with self._lock:
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
+            running, self._running = self._running, None
+        if running is not None:
+            running[0].call_soon_threadsafe(running[0].stop)
+            running[1].join()
 
-    def _running(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                ready = threading.Event()
-                self._thread = threading.Thread(target=self._run, args=(ready,), name=self.name, daemon=True)
-                self._thread.start()
-                ready.wait()
-            assert self._loop is not None
-            return self._loop
 
-    def _run(self, ready: threading.Event) -> None:
-        with asyncio.Runner() as runner:
-            loop = self._loop = runner.get_loop()
-            loop.call_soon(ready.set)
-            loop.run_forever()
+def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.get_loop().run_forever()

@@ -22,7 +22,7 @@ _LONGEST_PAUSE = 1.0
 
 @dataclass(frozen=True)
 class Recording:
-    """What a recording holds; `replies` are key → stored JSON text, `pace` the replies a second (0 = at once)."""
+    """A recorded session; `replies` are key → stored JSON text, `pace` the replies a second (0 = at once)."""
 
     endpoint: str
     model: str

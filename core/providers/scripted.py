@@ -230,13 +230,13 @@ def _called_for(rules: str) -> list[Property]:
 def _rate(sections: Sections, chance: random.Random, n_logprobs: int) -> tuple[str, tuple[TokenLogprobs, ...]]:
     """The reply, and the `n_logprobs` likeliest tokens in each of its places where any are asked for."""
     texts = _texts(sections)
-    asked = _called_for(f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}")
-    share = sum(prop.measure(texts) for prop in asked) / len(asked) if asked else 0.5
-    share += chance.gauss(0.0, 0.06 if asked else 0.3)
+    called_for = _called_for(f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}")
+    share = sum(prop.measure(texts) for prop in called_for) / len(called_for) if called_for else 0.5
+    share += chance.gauss(0.0, 0.06 if called_for else 0.3)
     scale = _scale(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
     value = scale.at(share)
     number = scale.written(value)
-    reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in asked)
+    reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in called_for)
     reasons = reasons or "Without criteria this is little more than a guess."
     text = _in_form(sections.get("Answer", ""), number, reasons)
     return text, _logprobs(text, text.index(number), value, scale, n_logprobs) if n_logprobs else ()
@@ -304,12 +304,12 @@ def _fuse(sections: Sections, chance: random.Random) -> str:
     """A block for each aspect that the form of a fusion's prompt asks for; the aspect's name chooses what counts."""
     texts, blocks = _texts(sections), []
     for match in _FORM.finditer(sections.get("Answer", "")):
-        asked = _called_for(match["name"]) or PROPERTIES
-        share = sum(prop.measure(texts) for prop in asked) / len(asked) + chance.gauss(0.0, 0.06)
+        called_for = _called_for(match["name"]) or PROPERTIES
+        share = sum(prop.measure(texts) for prop in called_for) / len(called_for) + chance.gauss(0.0, 0.06)
         scale = _scale(match["form"])
-        said = " and ".join(prop.name for prop in asked[:2])
+        looked_at = " and ".join(prop.name for prop in called_for[:2])
         number = scale.written(scale.at(share))
-        blocks.append(f"Aspect: {match['name']}\nExplanation: This looks at {said}.\nScore: {number}")
+        blocks.append(f"Aspect: {match['name']}\nExplanation: This looks at {looked_at}.\nScore: {number}")
     return "\n\n".join(blocks)
 
 

@@ -28,7 +28,7 @@ MOST_LOGPROBS = 20
 FEWER_LOGPROBS = 5
 """Where an endpoint does not take the one, the other is tried."""
 
-_MANY_LOGPROBS = "so many logprobs"
+MANY_LOGPROBS = "so many logprobs"
 
 LOGPROB_PLACES = 16
 """Tokens of a reply whose logprobs are kept: a bare rating stands near the start."""
@@ -57,26 +57,22 @@ class Capabilities:
         """The extras in `body` of which it is not known yet whether the endpoint does them."""
         return {name for name in EXTRAS if name in body} - self.proven
 
-    def learn(self, message: str, param: str | None, body: Mapping[str, Any]) -> bool:
-        """Note the optional parameter that an error about `body` names; whether sending again makes sense."""
+    def named_in(self, message: str, param: str | None, body: Mapping[str, Any]) -> str | None:
+        """The optional part of `body` that an error about it names; None where sending less makes no sense."""
         sent = [name for name in OPTIONAL if name in body]
         if any(part["role"] == "system" for part in body.get("messages", ())):
             sent.insert(0, "system")
         param = "logprobs" if param == "top_logprobs" else param
-        named = next((name for name in sent if name == param), None) or next(
-            (name for name in sent if re.search(_MENTION.get(name, rf"(?<!\w){name}(?!\w)"), message)), None
-        )
-        if named == "logprobs" and body["top_logprobs"] > FEWER_LOGPROBS:
-            named = _MANY_LOGPROBS
-        if named is not None:
-            self.refuse({named})
-        return named is not None
+        mentioned = (name for name in sent if re.search(_MENTION.get(name, rf"(?<!\w){name}(?!\w)"), message))
+        named = param if param in sent else next(mentioned, None)
+        many = named == "logprobs" and body["top_logprobs"] > FEWER_LOGPROBS
+        return MANY_LOGPROBS if many else named
 
     def refuse(self, names: set[str]) -> None:
         """Note that the endpoint does not do `names`."""
-        if _MANY_LOGPROBS in names:
+        if MANY_LOGPROBS in names:
             self.most_logprobs = FEWER_LOGPROBS
-        self.refused |= names - {_MANY_LOGPROBS}
+        self.refused |= names - {MANY_LOGPROBS}
 
     def lesser(self, body: Mapping[str, Any]) -> list[tuple[set[str], dict[str, Any]]]:
         """(what is missing, the body without it): to try when `body` failed and some of its extras are unproven.
@@ -86,13 +82,9 @@ class Capabilities:
         extras = sorted(self.unproven(body))
         tries = []
         if "logprobs" in extras and body["top_logprobs"] > FEWER_LOGPROBS:
-            tries.append(({_MANY_LOGPROBS}, {**body, "top_logprobs": FEWER_LOGPROBS}))
-        for names in [{name} for name in extras] + ([set(extras)] if len(extras) > 1 else []):
-            plain = dict(body)
-            for name in names:
-                without(plain, name)
-            tries.append((names, plain))
-        return tries
+            tries.append(({MANY_LOGPROBS}, {**body, "top_logprobs": FEWER_LOGPROBS}))
+        tries += [({name}, without(body, {name})) for name in extras]
+        return tries if len(extras) == 1 else [*tries, (set(extras), without(body, set(extras)))]
 
     def learn_from_answer(self, body: Mapping[str, Any], replies: Sequence[Reply]) -> None:
         """Note which extras of `body` the endpoint did, and which it left aside without a word."""
@@ -135,21 +127,18 @@ def request_body(request: Request, capabilities: Capabilities, samples: int = 1)
         body["top_logprobs"] = min(request.logprobs, capabilities.most_logprobs)
     if samples > 1:
         body["n"] = samples
-    for name in capabilities.refused:
-        without(body, name)
-    return body
+    return without(body, capabilities.refused)
 
 
-def without(body: dict[str, Any], name: str) -> None:
-    """Take an optional part out of `body`, or put what stands for it in its place."""
-    if name == "system":
-        body["messages"] = _without_system(body["messages"])
-        return
-    taken = body.pop(name, None)
-    if name == "max_tokens" and taken is not None:
-        body["max_completion_tokens"] = taken
-    if name == "logprobs":
-        body.pop("top_logprobs", None)
+def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """`body` without these optional parts, or with what stands for them in their place."""
+    dropped = names | {"top_logprobs"} if "logprobs" in names else names
+    left = {name: value for name, value in body.items() if name not in dropped}
+    if "max_tokens" in names and "max_tokens" in body:
+        left["max_completion_tokens"] = body["max_tokens"]
+    if "system" in names:
+        left["messages"] = _without_system(body["messages"])
+    return left
 
 
 def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

@@ -10,16 +10,13 @@ checked reading that all use.
 JSON, JSONL and CSV only; what comes is never executed.
 """
 
-from core.data.public_sets.catalogue import CATALOGUE, Benchmark, Part, find_benchmark, is_pinned
-from core.data.public_sets.fetch import FetchedSet, Origin, fetch_benchmark
+from core.data.public_sets.fetch import CATALOGUE, Benchmark, FetchedSet, Part, fetch_benchmark, find_benchmark
 
 __all__ = [
     "CATALOGUE",
     "Benchmark",
     "FetchedSet",
-    "Origin",
     "Part",
     "fetch_benchmark",
     "find_benchmark",
-    "is_pinned",
 ]

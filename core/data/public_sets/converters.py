@@ -26,20 +26,20 @@ def summeval(parts: Parts, aspects: Rated, *, panels: Mapping[str, str]) -> Conv
     The annotation file of its home (``ratings``, JSONL) comes without the articles, so the texts are taken from
     UniEval's release of the same items (``texts``, JSON) and the ratings joined to them by document and system.
     """
-    known = {(row.name("id"), row.name("model_id")): row for row in parts.get("ratings", ())}
+    rated_by_item = {(row.name("id"), row.name("model_id")): row for row in parts.get("ratings", ())}
     ids, rows, n_other = Ids("se"), [], 0
-    for given in parts["texts"]:
-        document, system = given.name("doc_id"), given.name("system_id")
+    for record in parts["texts"]:
+        document, system = record.name("doc_id"), record.name("system_id")
         row = ids.row(document, slug(system)) | {
             "doc_id": document,
-            "source": given.text("source"),
-            "target": given.text("system_output"),
-            "references": [given.text("reference")],
-            **{f"human_{a}": round(given.number(field, low, high), 10) for a, (field, low, high) in aspects.items()},
+            "source": record.text("source"),
+            "target": record.text("system_output"),
+            "references": [record.text("reference")],
+            **{f"human_{a}": round(record.number(field, low, high), 10) for a, (field, low, high) in aspects.items()},
         }
-        if known:
-            if (ratings := known.get((document, system))) is None:
-                raise given.error(f"no ratings are there for document {document!r} by {system!r}.", "system_id")
+        if rated_by_item:
+            if (ratings := rated_by_item.get((document, system))) is None:
+                raise record.error(f"no ratings are there for document {document!r} by {system!r}.", "system_id")
             row["references"] = ratings.texts("references")
             several = [aspect for aspect in aspects if aspect != "overall"]
             for panel, field in panels.items():
@@ -47,7 +47,7 @@ def summeval(parts: Parts, aspects: Rated, *, panels: Mapping[str, str]) -> Conv
                     row[f"ann_{panel}_{aspect}"] = [rating.number(aspect, 1, 5) for rating in ratings.each(field)]
             n_other += any(abs(mean(row[f"ann_expert_{a}"]) - row[f"human_{a}"]) > _ROUNDING for a in several)
         rows.append(row)
-    notes = [] if known else ["Only the texts were given: labels are there, individual ratings are not."]
+    notes = [] if rated_by_item else ["Only the texts were given: labels are there, individual ratings are not."]
     if n_other:
         notes.append(f"{n_other} items have a label that is not the mean of their expert ratings.")
     return Converted(rows, tuple(notes))
@@ -61,11 +61,11 @@ def newsroom(parts: Parts, aspects: Rated) -> Converted:
     ids, rows = Ids("nr"), []
     texts = {"title": "ArticleTitle", "source": "ArticleText", "target": "SystemSummary"}
     same = (texts["source"], texts["target"])
-    for given in grouped(parts["ratings"], ("ArticleID", "System"), same, "article and system").values():
-        article = given[0].name("ArticleID")
-        ratings = {a: [row.number(field, low, high) for row in given] for a, (field, low, high) in aspects.items()}
-        row = ids.row(article, slug(given[0].name("System"))) | {"doc_id": article}
-        row |= {column: _without_marks(given[0].text(field)) for column, field in texts.items()}
+    for records in grouped(parts["ratings"], ("ArticleID", "System"), same, "article and system").values():
+        article = records[0].name("ArticleID")
+        ratings = {a: [row.number(field, low, high) for row in records] for a, (field, low, high) in aspects.items()}
+        row = ids.row(article, slug(records[0].name("System"))) | {"doc_id": article}
+        row |= {column: _without_marks(records[0].text(field)) for column, field in texts.items()}
         rows.append(row | rated(ratings))
     return Converted(rows)
 
@@ -83,12 +83,12 @@ def qags(parts: Parts, aspects: Rated, *, prefix: str, system: str) -> Converted
     on all.  `system` is from the paper, the file does not name it.
     """
     ids, rows = Ids(prefix), []
-    for given in parts["votes"]:
-        sentences = given.each("summary_sentences")
+    for record in parts["votes"]:
+        sentences = record.each("summary_sentences")
         ballots = [{vote.name("worker_id"): _vote(vote) for vote in each.each("responses")} for each in sentences]
-        row = ids.row(str(given.row)) | {
+        row = ids.row(str(record.row)) | {
             "system_id": system,
-            "source": given.text("article"),
+            "source": record.text("article"),
             "target": " ".join(sentence.text("sentence") for sentence in sentences),
             "human_consistency": mean([int(2 * sum(ballot.values()) > len(ballot)) for ballot in ballots]),
         }
@@ -121,26 +121,26 @@ def data_to_text(parts: Parts, aspects: Rated, *, prefix: str, dataset: str, met
     (``metrics``, CSV) names the systems and stores 23 metric scores.  The two are joined by meaning representation,
     text and labels; where a text occurs several times with the same labels, in the order of the files.
     """
-    known: dict[tuple[object, ...], deque[Fields]] = defaultdict(deque)
+    scored_by_text: dict[tuple[object, ...], deque[Fields]] = defaultdict(deque)
     for scored in parts.get("metrics", ()):
         if scored.text("dataset") == dataset:
             labels = tuple(scored.number(aspect, low, high) for aspect, (_, low, high) in aspects.items())
-            known[_squeezed(scored.text("mr")), _squeezed(scored.text("sys_ref")), labels].append(scored)
+            scored_by_text[_squeezed(scored.text("mr")), _squeezed(scored.text("sys_ref")), labels].append(scored)
     ids, rows, n_unknown = Ids(prefix), [], 0
-    for given in parts["texts"]:
-        source, target = given.text("source"), given.text("system_output")
-        labels = tuple(given.number(*field) for field in aspects.values())
-        same = known.get((_squeezed(source), _squeezed(target), labels))
+    for record in parts["texts"]:
+        source, target = record.text("source"), record.text("system_output")
+        labels = tuple(record.number(*field) for field in aspects.values())
+        same = scored_by_text.get((_squeezed(source), _squeezed(target), labels))
         n_unknown += not same
         row = ids.row(source, slug(same[0].name("system")) if same else None)
-        row |= {"source": source, "target": target, "references": [given.text("reference")]}
+        row |= {"source": source, "target": target, "references": [record.text("reference")]}
         row |= {f"human_{aspect}": label for aspect, label in zip(aspects, labels, strict=True)}
         if same:
             scored = same.popleft()
             row |= {f"metric_{name.lower().replace('.', '_')}": scored.number_or_none(name) for name in metrics}
         rows.append(row)
     notes = ["Labels are medians; the ratings behind them are not in these files."]
-    if not known:
+    if not scored_by_text:
         notes.append("Only the texts were given: systems are not named and no metric scores are there.")
     elif n_unknown:
         notes.append(f"{n_unknown} of {len(rows)} texts are not in the table of systems and metrics: left empty there.")
@@ -177,10 +177,10 @@ def webnlg(parts: Parts, aspects: Rated, *, metrics: list[str]) -> Converted:
     (always 1) stand for no measurement, so they are left out.
     """
     groups = grouped(parts["ratings"], ("mr", "team"), ("text",), "data and team")
-    gold = {data: given[0].text("text") for (data, team), given in groups.items() if team == _WEBNLG_GOLD}
+    gold = {data: records[0].text("text") for (data, team), records in groups.items() if team == _WEBNLG_GOLD}
     ids, rows = Ids("wn", raters="W"), []
-    for (data, team), given in groups.items():
-        first, is_gold = given[0], team == _WEBNLG_GOLD
+    for (data, team), records in groups.items():
+        first, is_gold = records[0], team == _WEBNLG_GOLD
         text = first.text("text")
         row = ids.row(data, slug(team)) | {
             "source": re.sub(r"\s*<br>\s*", "\n", data),
@@ -189,8 +189,8 @@ def webnlg(parts: Parts, aspects: Rated, *, metrics: list[str]) -> Converted:
             "seen": first.text("type"),
             "system_type": first.text("systemtype"),
         }
-        ratings = {aspect: [rating.number_or_none(*field) for rating in given] for aspect, field in aspects.items()}
-        row |= rated(ratings, [ids.rater(rating.name("X_worker_id")) for rating in given])
+        ratings = {aspect: [rating.number_or_none(*field) for rating in records] for aspect, field in aspects.items()}
+        row |= rated(ratings, [ids.rater(rating.name("X_worker_id")) for rating in records])
         row |= {f"metric_{name}": None if is_gold else first.number_or_none(name) for name in metrics}
         if data in gold and not is_gold:
             row["references"] = [gold[data]]
@@ -209,23 +209,23 @@ def asset(parts: Parts, aspects: Rated) -> Converted:
 
     Raters come in the order of their numbers.
     """
-    for given in parts["ratings"]:
-        if (aspect := given.text("aspect")) not in aspects:
-            raise given.wrong("aspect", f"one of {', '.join(aspects)}", aspect)
+    for rating in parts["ratings"]:
+        if (aspect := rating.text("aspect")) not in aspects:
+            raise rating.wrong("aspect", f"one of {', '.join(aspects)}", aspect)
     sentences = grouped(parts["ratings"], ("original_sentence_id",), ("original", "simplification"), "sentence id")
     ids = Ids("as")
-    rows = [_asset_row(sentence, given, aspects, ids) for (sentence,), given in sentences.items()]
+    rows = [_asset_row(sentence, records, aspects, ids) for (sentence,), records in sentences.items()]
     note = "The systems are not named, and the references of the corpus are not in this file."
     return Converted(rows, (note,))
 
 
-def _asset_row(sentence: str, given: list[Fields], aspects: Rated, ids: Ids) -> Row:
-    texts = {"source": given[0].text("original"), "target": given[0].text("simplification")}
+def _asset_row(sentence: str, records: list[Fields], aspects: Rated, ids: Ids) -> Row:
+    texts = {"source": records[0].text("original"), "target": records[0].text("simplification")}
     row = ids.row(sentence) | {"sentence_id": sentence} | texts
     for aspect, field in aspects.items():
-        ratings = [rating for rating in given if rating.text("aspect") == aspect]
+        ratings = [rating for rating in records if rating.text("aspect") == aspect]
         if not ratings:
-            raise given[0].error(f"the sentence has no rating of {aspect}.", "aspect")
+            raise records[0].error(f"the sentence has no rating of {aspect}.", "aspect")
         ratings.sort(key=lambda rating: rating.number("worker_id"))
         values = [rating.number(*field) for rating in ratings]
         row[f"human_{aspect}"] = mean(values)

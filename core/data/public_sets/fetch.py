@@ -1,4 +1,4 @@
-"""A public set → a golden file on this machine: download, check, convert, check again, write.
+"""The public sets of ``catalogue.yaml``; one of them → a golden file: download, check, convert, check again, write.
 
 What can be checked is checked and said: a sha256 of the catalogue where there is one, else that of an earlier fetch,
 which is kept in a small record.  The golden file appears only when it is whole and loads without an error.
@@ -8,22 +8,112 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+import yaml
 
 from core.data import check_file
-from core.data.public_sets.catalogue import Benchmark, Part, is_pinned
-from core.data.public_sets.records import Converted, Row, read_fields
+from core.data.public_sets.converters import CONVERTERS
+from core.data.public_sets.records import Converted, Format, Parts, Row, read_fields
 from core.errors import DownloadError, GoldenError, UsageError
 from core.files import saving
 from core.providers.downloads import download
 
+_COMMIT = re.compile(r"/[0-9a-f]{40}/")
 Checked = Literal["catalogue", "earlier fetch", "nothing"]
 FileProgress = Callable[[str, int, int | None], None]
 """Called with the name of a file, the bytes that have come and the bytes expected (None: unknown)."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of a set: what it is for (`role`), its name, its addresses in the order to try, and its shape."""
+
+    role: str
+    file: str
+    addresses: tuple[str, ...]
+    kind: Format
+    columns: tuple[str, ...]
+    max_mb: int
+    sha256: str | None = None
+    optional: bool = False  # a file given by hand may come without this one
+
+    @property
+    def max_bytes(self) -> int:
+        """The largest size accepted."""
+        return self.max_mb * 1_000_000
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``fetch --list --json`` shows it."""
+        body = asdict(self) | {"format": self.kind, "pinned": [is_pinned(address) for address in self.addresses]}
+        return {key: body[key] for key in "file addresses format columns sha256 pinned optional".split()}
+
+
+def is_pinned(address: str) -> bool:
+    """Whether the address names a commit, so that its content cannot change under it."""
+    return bool(_COMMIT.search(address))
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A public set of texts that people rated; `n_items` and `n_sources` are what the whole set gives."""
+
+    name: str
+    title: str
+    task: str
+    aspects: tuple[str, ...]
+    scale: str
+    n_items: int
+    n_sources: int
+    home: str
+    licence: str
+    citation: str
+    parts: tuple[Part, ...]
+    convert: Callable[[Parts], Converted]
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``fetch --list --json`` shows it."""
+        body = {name: value for name, value in vars(self).items() if name not in ("parts", "convert")}
+        return body | {"files": [part.as_json() for part in self.parts]}
+
+
+def find_benchmark(name: str) -> Benchmark:
+    """The set called `name` (case, ``-`` and ``_`` do not matter); UsageError names the known ones."""
+    wanted = name.strip().lower().replace("_", "-")
+    for benchmark in CATALOGUE:
+        if benchmark.name == wanted:
+            return benchmark
+    names = ", ".join(benchmark.name for benchmark in CATALOGUE)
+    raise UsageError(f"There is no benchmark {name!r}; known are {names}.")
+
+
+def _read_catalogue() -> tuple[Benchmark, ...]:
+    entries = yaml.safe_load(Path(__file__).with_name("catalogue.yaml").read_text("utf-8"))
+    return tuple(_benchmark(**entry) for entry in entries)
+
+
+def _benchmark(
+    *, aspects: dict[str, Sequence[Any]], converter: dict[str, Any], parts: Sequence[Any], **rest: Any
+) -> Benchmark:
+    options = dict(converter)
+    convert = partial(CONVERTERS[options.pop("name")], aspects=aspects, **options)
+    return Benchmark(aspects=tuple(aspects), convert=convert, parts=tuple(_part(**part) for part in parts), **rest)
+
+
+def _part(*, addresses: Sequence[str], columns: Sequence[str], **rest: Any) -> Part:
+    return Part(addresses=tuple(addresses), columns=tuple(columns), **rest)
+
+
+CATALOGUE: Final[tuple[Benchmark, ...]] = _read_catalogue()
+
+
+# ── fetching ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -78,7 +168,6 @@ def fetch_benchmark(
     files: Sequence[Path] = (),
     force: bool = False,
     progress: FileProgress | None = None,
-    loopback_http: bool = False,
 ) -> FetchedSet:
     """Write the golden file of `benchmark` to `out` (.jsonl), from the web or from `files` downloaded by hand.
 
@@ -92,17 +181,16 @@ def fetch_benchmark(
         raise UsageError(f"{out} is there already: name another file with --out, or overwrite it with --force.")
     with tempfile.TemporaryDirectory(prefix="concord-fetch-") as folder:
         if files:
-            given = _given(benchmark, files)
-            origins = [_from_hand(part, path) for part, path in given]
+            part_files = _files_by_hand(benchmark, files)
+            origins = [_from_hand(part, path) for part, path in part_files]
         else:
             earlier = {} if force else _read_record(record)
-            given = [(part, Path(folder) / part.file) for part in benchmark.parts]
+            part_files = [(part, Path(folder) / part.file) for part in benchmark.parts]
             origins = [
-                _from_web(benchmark, part, path, earlier=earlier, progress=progress, loopback_http=loopback_http)
-                for part, path in given
+                _from_web(benchmark, part, path, earlier=earlier, progress=progress) for part, path in part_files
             ]
         converted = benchmark.convert(
-            {part.role: read_fields(path, part.kind, part.columns, part.max_bytes) for part, path in given}
+            {part.role: read_fields(path, part.kind, part.columns, part.max_bytes) for part, path in part_files}
         )
     notes = [*converted.notes, *_size_notes(benchmark, converted, refuse=not files and not force)]
     report = _write_golden(out, converted.rows)
@@ -121,7 +209,6 @@ def _from_web(
     *,
     earlier: Mapping[str, str],
     progress: FileProgress | None,
-    loopback_http: bool,
 ) -> Origin:
     """The part from the first of its addresses that gives it."""
     failures: list[DownloadError] = []
@@ -132,7 +219,6 @@ def _from_web(
                 path,
                 max_bytes=part.max_bytes,
                 progress=(lambda done, total: progress(part.file, done, total)) if progress else None,
-                loopback_http=loopback_http,
             )
         except DownloadError as error:
             failures.append(error)
@@ -152,26 +238,22 @@ def _from_web(
 
 
 def _check_hash(part: Part, address: str, sha256: str, earlier: str | None) -> Checked:
-    if part.sha256 is not None:
-        if sha256 != part.sha256:
-            raise DownloadError(
-                f"{address} is not the file that the catalogue knows: sha256 {part.sha256} was expected, {sha256} "
-                "came. Nothing was written.",
-                address=address,
-            )
-        return "catalogue"
-    if earlier is None:
+    expected = part.sha256 or earlier
+    if expected is None:
         return "nothing"
-    if sha256 != earlier:
-        raise DownloadError(
-            f"{address} is not what it was at the earlier fetch: sha256 {earlier} then, {sha256} now. Nothing was "
-            "written; --force takes the new file.",
-            address=address,
-        )
-    return "earlier fetch"
+    if sha256 == expected:
+        return "catalogue" if part.sha256 else "earlier fetch"
+    message = (
+        f"{address} is not the file that the catalogue knows: sha256 {expected} was expected, {sha256} came. Nothing "
+        "was written."
+        if part.sha256
+        else f"{address} is not what it was at the earlier fetch: sha256 {expected} then, {sha256} now. Nothing was "
+        "written; --force takes the new file."
+    )
+    raise DownloadError(message, address=address)
 
 
-def _given(benchmark: Benchmark, files: Sequence[Path]) -> list[tuple[Part, Path]]:
+def _files_by_hand(benchmark: Benchmark, files: Sequence[Path]) -> list[tuple[Part, Path]]:
     """Files from hand with the parts they are: by name, else in the catalogue's order."""
     if len(files) > len(benchmark.parts):
         names = ", ".join(part.file for part in benchmark.parts)
@@ -181,24 +263,23 @@ def _given(benchmark: Benchmark, files: Sequence[Path]) -> list[tuple[Part, Path
             raise UsageError(f"--from {path}: there is no such file.")
     by_name = {path.name: path for path in files}
     others = [path for path in files if path.name not in {part.file for part in benchmark.parts}]
-    given: list[tuple[Part, Path]] = []
+    part_files: list[tuple[Part, Path]] = []
     for part in benchmark.parts:
         named = by_name.get(part.file) or (others.pop(0) if others else None)
         if named is not None:
-            given.append((part, named))
+            part_files.append((part, named))
         elif not part.optional:
             raise UsageError(
                 f"{benchmark.title} needs {part.file} as well (from {part.addresses[0]}): --from {part.file}"
             )
-    return given
+    return part_files
 
 
 def _from_hand(part: Part, path: Path) -> Origin:
-    if (n_bytes := path.stat().st_size) > part.max_bytes:
-        raise GoldenError(f"the file is larger than the {part.max_mb} MB it may have.", file=path.name)
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     checked: Checked = "catalogue" if sha256 == part.sha256 else "nothing"
-    return Origin(path.name, str(path), n_bytes, sha256, False, checked)
+    return Origin(path.name, str(path), path.stat().st_size, sha256, False, checked)
 
 
 # ── what comes out ───────────────────────────────────────────────────────────────────────────────────────────
@@ -238,7 +319,7 @@ def _read_record(record: Path) -> dict[str, str]:
 
 
 def _write_record(record: Path, benchmark: Benchmark, origins: Sequence[Origin]) -> None:
-    kept = {key: getattr(benchmark, key) for key in ("name", "home", "licence", "citation")}
+    about = {key: getattr(benchmark, key) for key in ("name", "home", "licence", "citation")}
     files = [{"file": o.file, "address": o.address, "n_bytes": o.n_bytes, "sha256": o.sha256} for o in origins]
     with saving(record) as part:
-        part.write_text(json.dumps({**kept, "files": files}, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        part.write_text(json.dumps({**about, "files": files}, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

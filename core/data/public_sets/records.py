@@ -88,8 +88,8 @@ class Fields:
         head, _, rest = name.partition(".")
         if rest and head in self.values:
             return self._inside(head, self.values[head]).require(rest)
-        known = ", ".join(map(repr, list(self.values)[:12])) or "none"
-        raise self.error(f"the field is missing; there are: {known}.", name)
+        names = ", ".join(map(repr, list(self.values)[:12])) or "none"
+        raise self.error(f"the field is missing; there are: {names}.", name)
 
     def _inside(self, name: str, value: Any) -> Fields:
         if not isinstance(value, dict):
@@ -109,14 +109,14 @@ class Fields:
 
     def _number(self, name: str, value: object, low: float, high: float) -> Number:
         try:
-            given = None if isinstance(value, bool) else read_number(value)
+            number = None if isinstance(value, bool) else read_number(value)
         except CellError:
-            given = None
-        if given is None:
+            number = None
+        if number is None:
             raise self.wrong(name, "a number", value)
-        if not low <= given <= high:
+        if not low <= number <= high:
             raise self.wrong(name, f"a number from {low:g} to {high:g}", value)
-        return int(given) if given.is_integer() else given
+        return int(number) if number.is_integer() else number
 
 
 def read_fields(path: Path, kind: Format, columns: Sequence[str], max_bytes: int) -> list[Fields]:
@@ -211,8 +211,8 @@ class Ids:
 
 def rated(ratings: Mapping[str, Sequence[Number | None]], annotators: Sequence[str] | None = None) -> Row:
     """The columns of labels, each the mean of its ratings (null without any), and of the ratings by their raters."""
-    given = {aspect: [value for value in values if value is not None] for aspect, values in ratings.items()}
-    row: Row = {f"human_{aspect}": mean(values) if values else None for aspect, values in given.items()}
+    ratings_of = {aspect: [value for value in values if value is not None] for aspect, values in ratings.items()}
+    row: Row = {f"human_{aspect}": mean(values) if values else None for aspect, values in ratings_of.items()}
     if annotators is not None:
         row["annotators"] = annotators
     return row | {f"ann_{aspect}": values for aspect, values in ratings.items()}

@@ -95,11 +95,11 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
         roles["reason"] = own
     if "replies" in roles and "score" not in roles and "reason" in roles:
         del roles["reason"]  # a reason explains a score; without one it may be the reply itself
-    found: dict[str, How] = {
+    how_named: dict[str, How] = {
         role: "exact" if column.lower() == OWN_NAMES[role] else "alias" for role, column in roles.items()
     }
     also = {role: tuple(c for c in candidates[role] if c != roles.get(role)) for role in ROLES}
-    return Columns(roles, names, found, {role: rest for role, rest in also.items() if rest}, of_aspect)
+    return Columns(roles, names, how_named, {role: rest for role, rest in also.items() if rest}, of_aspect)
 
 
 def _plain(column: str) -> bool:
@@ -135,15 +135,15 @@ def _score_columns(columns: Sequence[str], aspects: Sequence[str]) -> dict[str, 
     Of two aspects that differ in spelling only, the later one counts.
     """
     wanted = {folded(aspect): aspect for aspect in aspects if folded(aspect)}
-    found: dict[str, str] = {}
+    column_of: dict[str, str] = {}
     for column in columns:
         if column.startswith(GRADER):
             stem = _grader_aspect(column, wanted) if _is_grader(column) else ""
         else:
             stem = "" if _holds_replies(column) else _without_score_words(_last(column))
         if stem in wanted:
-            found.setdefault(wanted[stem], column)
-    return found
+            column_of.setdefault(wanted[stem], column)
+    return column_of
 
 
 def _holds_replies(column: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -11,13 +12,16 @@ import numpy as np
 
 from core.data.cells import folded
 from core.data.verdict_files.columns import OWN_NAMES, Columns, Role
-from core.data.verdict_files.recording import Recording, Shape
+from core.data.verdict_files.recording import Entry, Recording, Shape
 from core.errors import UsageError
 from core.records import Finding, FloatArray, JudgeScores, Scale, UnscoredReason
 from core.verdicts import Verdicts
 
 Use = Literal["replies", "scores"]
 Take = Literal["map", "own"]
+
+_EXAMPLES, _EXAMPLE_TEXT = 3, 200
+_MANY = 0.05
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class ImportChoices:
     letters: bool = False
     higher_is_better: bool = True
 
+    @property
+    def any_number(self) -> bool:
+        """Whether scores are taken as they are, whatever their scale."""
+        return self.take == "own" and self.scale is None
+
 
 @dataclass(frozen=True, slots=True)
 class Unread:
@@ -47,38 +56,69 @@ class Unread:
     text: str
 
 
+@dataclass
+class Tally:
+    """What was read: `n` replies or scores, the numbers before any mapping, Good and Bad words, the unread by reason.
+
+    "out of range" is one of the reasons.
+    """
+
+    n: int = 0
+    numbers: list[float] = field(default_factory=list)
+    n_words: int = 0
+    unread: Counter[UnscoredReason] = field(default_factory=Counter)
+    examples: dict[UnscoredReason, list[Unread]] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The smallest and the largest number; None where there is none."""
+        return (min(self.numbers), max(self.numbers)) if self.numbers else None
+
+    @property
+    def mostly_on_another_scale(self) -> bool:
+        """Whether so much lies out of range that the scale is in question, and not a few slips."""
+        return self.unread["out of range"] >= _MANY * self.n > 0
+
+    def miss(self, reason: UnscoredReason, entry: Entry, text: str) -> None:
+        """Count one that gave no number."""
+        self.unread[reason] += 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < _EXAMPLES:
+            examples.append(Unread(entry.item_id, entry.row, text[:_EXAMPLE_TEXT]))
+
+
 @dataclass(frozen=True)
 class ImportPreview:
     """How a recording fits a golden set on one aspect.
 
-    `unknown` are the file's ids that no item has, `without_row` the items that no row tells of, `doubled` the rows of
-    items with several that no sample number tells apart.  `n_rows` counts the rows read (those of the aspect, where a
-    column names it), `n_matched` the items of the golden set that have one.  `unread` counts replies (or rows of
-    scores) without a number, by reason; "out of range" is one of the reasons.  `observed` are the ends of the numbers
-    found before any mapping; `suggested` is a usual scale that holds them where the aspect's does not.  `verdicts` are
-    those of the items that have a row, with the judge's words; `item_ids` are all of the golden set.
+    `n_rows` counts the rows read (those of the aspect, where a column names it).  `unknown` are the file's ids that no
+    item has, `doubled` the rows of items with several that no sample number tells apart.  `suggested` is a usual scale
+    that holds the numbers where the stated one does not.  `verdicts` are those of the items that have a row, with the
+    judge's words; `item_ids` are all of the golden set.
     """
 
-    file: str
-    shape: Shape
-    columns: Columns
+    recording: Recording
     golden_id: str
+    item_ids: tuple[str, ...]
     aspect: str
     scale: Scale
     choices: ImportChoices
+    columns: Columns
     use: Use
     n_rows: int
-    item_ids: tuple[str, ...]
     unknown: tuple[str, ...]
     doubled: Mapping[str, tuple[int, ...]]
-    n_replies: int
-    unread: Mapping[UnscoredReason, int]
-    examples: Mapping[UnscoredReason, tuple[Unread, ...]]
-    observed: tuple[float, float] | None
+    tally: Tally
     suggested: Scale | None
-    aspects: tuple[str, ...]
-    findings: tuple[Finding, ...]
     verdicts: Verdicts
+
+    @property
+    def file(self) -> str:
+        return self.recording.name
+
+    @property
+    def shape(self) -> Shape:
+        return self.recording.shape
 
     @cached_property
     def values(self) -> FloatArray:
@@ -92,15 +132,12 @@ class ImportPreview:
 
     @cached_property
     def without_row(self) -> tuple[str, ...]:
+        """Items that no row tells of."""
         return tuple(item_id for item_id in self.item_ids if item_id not in self.verdicts.by_id)
 
     @property
     def n_items(self) -> int:
         return len(self.item_ids)
-
-    @property
-    def n_matched(self) -> int:
-        return len(self.verdicts)
 
     @property
     def n_unknown(self) -> int:
@@ -111,33 +148,64 @@ class ImportPreview:
         return len(self.without_row)
 
     @property
+    def n_matched(self) -> int:
+        """How many items have a row."""
+        return len(self.verdicts)
+
+    @property
     def n_scored(self) -> int:
         return len(self.verdicts) - len(self.verdicts.unscored)
 
     @property
+    def n_replies(self) -> int:
+        return self.tally.n
+
+    @property
     def n_unread(self) -> int:
-        return sum(self.unread.values())
+        return self.tally.unread.total()
+
+    @property
+    def examples(self) -> Mapping[UnscoredReason, Sequence[Unread]]:
+        return self.tally.examples
+
+    @property
+    def stated_scale(self) -> Scale:
+        """The scale that the judge was given."""
+        return self.choices.scale or self.scale
 
     @property
     def on_scale(self) -> bool:
         """Whether `values` lie on the aspect's scale, as given or mapped."""
-        if self.choices.scale is None:
-            return self.choices.take == "map" or self.use == "replies"
-        return self.choices.take == "map" or same_ends(self.choices.scale, self.scale)
+        if self.choices.any_number:
+            return self.use == "replies"
+        return self.choices.take == "map" or same_ends(self.stated_scale, self.scale)
 
     @property
     def note(self) -> str:
         """One sentence on what the judge is; the same file with the same choices gives the same."""
-        stated = self.choices.scale
+        stated = self.stated_scale
         if not self.on_scale:
-            how = "as they are, on a scale of their own" if stated is None else f"on their own scale {stated}"
-        elif stated is not None and not same_ends(stated, self.scale):
-            how = f"on {stated}, mapped linearly to {self.scale}"
+            how = "as they are, on a scale of their own" if self.choices.any_number else f"on their own scale {stated}"
         else:
-            how = f"on {self.scale}"
+            how = f"on {stated}" + ("" if same_ends(stated, self.scale) else f", mapped linearly to {self.scale}")
         letters = ", letters with A for the low end" if self.choices.letters else ""
         lower = "" if self.choices.higher_is_better else "; lower is better"
         return f"{self.use.capitalize()} recorded in {self.file[:80]}, {how}{letters}{lower}."
+
+    @cached_property
+    def aspects(self) -> tuple[str, ...]:
+        """Aspects that the file holds scores of, each in a column or in rows of its own."""
+        column = self.columns.roles.get("aspect")
+        if column is None:
+            return tuple(self.columns.of_aspect)
+        return tuple(dict.fromkeys(str(row[column])[:80] for row in self.recording.rows if row.get(column)))[:50]
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Errors forbid the import, warnings and notes do not."""
+        if problem := _nothing_to_read(self):
+            return (*self.recording.findings, Finding("error", problem))
+        return (*self.recording.findings, *_matching(self), *_columns(self), *_numbers(self))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -165,77 +233,71 @@ class ImportPreview:
         return judge, self.replies
 
 
+def same_ends(scale: Scale, other: Scale) -> bool:
+    """Whether both run between the same ends, whatever their steps."""
+    return (scale.low, scale.high) == (other.low, other.high)
+
+
 # ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def findings_of(preview: ImportPreview, recording: Recording, *, words: int) -> ImportPreview:
-    """`preview` with its findings: errors forbid the import, warnings and notes do not."""
-    nothing = _nothing_to_read(preview)
-    findings = [*recording.findings, *nothing]
-    if not nothing:
-        findings += [*_matching(preview), *_columns(preview), *_numbers(preview, words)]
-    return replace(preview, findings=tuple(findings))
-
-
-def _nothing_to_read(preview: ImportPreview) -> list[Finding]:
-    """Errors about what the file is, before any matching."""
-    roles, aspect = preview.columns.roles, preview.aspect
-    role: Role = "replies" if preview.use == "replies" else "score"
+def _nothing_to_read(preview: ImportPreview) -> str:
+    """What is wrong with the file before any matching; "" when nothing is."""
+    roles, aspect, role = preview.columns.roles, preview.aspect, _judged_role(preview)
     if role not in roles:
-        others = preview.aspects if preview.use == "scores" or "score" not in roles else ()
-        if others:
-            return [
-                _error(
-                    f"The file holds scores of {_listed(others)}, and none under the name {aspect}. Choose the column "
-                    "of scores that belongs to it."
-                )
-            ]
+        if preview.aspects and (preview.use == "scores" or "score" not in roles):
+            return (
+                f"The file holds scores of {_listed(preview.aspects)}, and none under the name {aspect}. Choose the "
+                "column of scores that belongs to it."
+            )
         wanted = "replies (responses, reply, output …)" if role == "replies" else "scores (score, rating, value …)"
-        return [_error(f"No column holds {wanted}. Choose one; the file has {_listed(preview.columns.columns)}.")]
+        return f"No column holds {wanted}. Choose one; the file has {_listed(preview.columns.columns)}."
     graders = preview.columns.also.get("score", ())
     chosen = preview.columns.found[role] == "corrected" or aspect in preview.columns.of_aspect
     if preview.shape == "eval output items" and role == "score" and graders and not chosen:
-        names = [roles["score"], *graders]
-        return [_error(f"The file holds the scores of {len(names)} graders and none is named {aspect}; choose one.")]
-    if not preview.n_rows:
-        return [_error(f"The file holds rows about {_listed(preview.aspects)}, and none about {aspect}.")]
-    return []
+        return f"The file holds the scores of {1 + len(graders)} graders and none is named {aspect}; choose one."
+    return "" if preview.n_rows else f"The file holds rows about {_listed(preview.aspects)}, and none about {aspect}."
+
+
+def _judged_role(preview: ImportPreview) -> Role:
+    return "replies" if preview.use == "replies" else "score"
 
 
 def _matching(preview: ImportPreview) -> Iterator[Finding]:
     if not preview.n_matched:
-        yield _error(
+        yield Finding(
+            "error",
             f"None of the {preview.n_unknown:,} item ids in the file is in the golden set. The file has "
             f"{_listed(preview.unknown[:3])}; the golden set has {_listed(preview.without_row[:3])}. Choose the column "
-            "that holds the golden set's ids."
+            "that holds the golden set's ids.",
         )
         return
     if preview.doubled:
         item_id, rows = next(iter(preview.doubled.items()))
-        named = " and ".join(map(str, rows[:4]))
         yield Finding(
             "error",
             f"{_count(len(preview.doubled), 'item stands', 'items stand')} more than once: {item_id!r} in rows "
-            f"{named}. Keep one row an item, or choose the column that numbers its samples.",
+            f"{' and '.join(map(str, rows[:4]))}. Keep one row an item, or choose the column that numbers its samples.",
             row=rows[-1],
         )
-    if preview.n_unknown:
-        yield _warning(
+    if preview.unknown:
+        yield Finding(
+            "warning",
             f"{_count(preview.n_unknown, 'item id of the file is', 'item ids of the file are')} not in the golden set "
-            f"and {'plays' if preview.n_unknown == 1 else 'play'} no part: "
-            f"{_first(preview.unknown)}"
+            f"and {'plays' if preview.n_unknown == 1 else 'play'} no part: {_first(preview.unknown)}",
         )
-    if preview.n_without_row:
-        yield _warning(
+    if preview.without_row:
+        yield Finding(
+            "warning",
             f"{preview.n_without_row:,} of the {preview.n_items:,} items of the golden set have no row and stay "
-            f"unscored: {_first(preview.without_row)}"
+            f"unscored: {_first(preview.without_row)}",
         )
 
 
 def _columns(preview: ImportPreview) -> Iterator[Finding]:
-    used: tuple[Role, ...] = ("item_id", "replies" if preview.use == "replies" else "score")
     for role in (role for role, how in preview.columns.found.items() if how == "alias"):
         yield Finding("note", f"is taken for the {OWN_NAMES[role]}", column=preview.columns.roles[role])
+    used: tuple[Role, ...] = ("item_id", _judged_role(preview))
     for role in (role for role in used if preview.columns.found.get(role) != "corrected"):
         if rest := preview.columns.also.get(role):
             yield Finding("note", f"{_listed(rest[:5])} could hold the {role} too; it can be chosen instead.")
@@ -244,28 +306,29 @@ def _columns(preview: ImportPreview) -> Iterator[Finding]:
         yield Finding("note", f"The file also holds {_listed(others[:8])}; import it once for each aspect.")
 
 
-def _numbers(preview: ImportPreview, words: int) -> Iterator[Finding]:
-    stated = preview.choices.scale or preview.scale
-    if words:
-        raw = preview.choices.take == "own" and preview.choices.scale is None
-        low, high = ("0", "1") if raw else (f"{stated.low:g}", f"{stated.high:g}")
-        taken = _count(words, "word of judgement was taken as a number", "words of judgement were taken as numbers")
+def _numbers(preview: ImportPreview) -> Iterator[Finding]:
+    stated, tally = preview.stated_scale, preview.tally
+    if tally.n_words:
+        low, high = ("0", "1") if preview.choices.any_number else (f"{stated.low:g}", f"{stated.high:g}")
+        taken = _count(
+            tally.n_words, "word of judgement was taken as a number", "words of judgement were taken as numbers"
+        )
         yield Finding("note", f"{taken}: Good and its like {high}, Bad {low}.")
-    if beyond := preview.unread.get("out of range"):
-        yield _warning(_out_of_range(preview, beyond))
-    rest = {reason: n for reason, n in preview.unread.items() if reason != "out of range"}
+    if tally.unread["out of range"]:
+        yield Finding("warning", _out_of_range(preview))
+    rest = {reason: n for reason, n in tally.unread.most_common() if reason != "out of range"}
     if rest:
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in rest.items())
-        yield _warning(
-            f"No number was found in {sum(rest.values()):,} of {preview.n_replies:,} {preview.use}: {reasons}."
-        )
+        message = f"No number was found in {sum(rest.values()):,} of {tally.n:,} {preview.use}: {reasons}."
+        yield Finding("warning", message)
     scored = preview.values[~np.isnan(preview.values)]
     if not scored.size and preview.n_matched:
-        yield _error("No item got a score, so there is nothing to compare. See the reasons and examples.")
+        yield Finding("error", "No item got a score, so there is nothing to compare. See the reasons and examples.")
     elif scored.size > 1 and scored.min() == scored.max():
-        yield _warning(
+        yield Finding(
+            "warning",
             f"All {scored.size:,} scores are {scored[0]:g}: a judge that gives everything the same number has no "
-            "correlation with anybody."
+            "correlation with anybody.",
         )
     if preview.on_scale and not same_ends(stated, preview.scale):
         yield Finding("note", f"Numbers on {stated} are mapped linearly to {preview.scale}.")
@@ -273,19 +336,20 @@ def _numbers(preview: ImportPreview, words: int) -> Iterator[Finding]:
         yield Finding("note", "The scores stay on a scale of their own: correlations hold, errors and bias do not.")
 
 
-def _out_of_range(preview: ImportPreview, beyond: int) -> str:
-    stated = preview.choices.scale or preview.scale
-    seen = preview.observed
-    range_of = f", which run from {seen[0]:g} to {seen[1]:g}," if seen is not None and preview.use == "scores" else ""
+def _out_of_range(preview: ImportPreview) -> str:
+    tally = preview.tally
+    range_of = ""
+    if tally.ends is not None and preview.use == "scores":
+        range_of = f", which run from {tally.ends[0]:g} to {tally.ends[1]:g},"
     hint = f" They would fit {preview.suggested}." if preview.suggested is not None else ""
     return (
-        f"{beyond:,} of {preview.n_replies:,} {preview.use}{range_of} lie outside {stated} and are not used.{hint} "
-        "If the judge was given another scale, say which, or take the numbers as they are."
+        f"{tally.unread['out of range']:,} of {tally.n:,} {preview.use}{range_of} lie outside {preview.stated_scale} "
+        f"and are not used.{hint} If the judge was given another scale, say which, or take the numbers as they are."
     )
 
 
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"
+def _count(n: int, singular: str, plural: str) -> str:
+    return f"{n:,} {singular if n == 1 else plural}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -294,16 +358,3 @@ def _listed(names: Sequence[str]) -> str:
 
 def _first(names: Sequence[str]) -> str:
     return f"{_listed(names[:10])}{' …' if len(names) > 10 else '.'}"
-
-
-def _error(message: str) -> Finding:
-    return Finding("error", message)
-
-
-def _warning(message: str) -> Finding:
-    return Finding("warning", message)
-
-
-def same_ends(scale: Scale | None, other: Scale) -> bool:
-    """Whether both run between the same ends, whatever their steps."""
-    return scale is not None and (scale.low, scale.high) == (other.low, other.high)

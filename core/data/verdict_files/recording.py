@@ -62,7 +62,7 @@ def replies_in(cell: Any) -> tuple[Reply, ...]:
 
     An empty list holds none.
     """
-    if isinstance(cell, tuple):  # made by `flat_row`
+    if isinstance(cell, tuple):  # made from a batch or an eval
         return cell
     if cell is None or cell == "":
         return (Reply(""),)
@@ -99,15 +99,6 @@ def shape_of(columns: Sequence[str], first: Row) -> Shape:
     if any(folded(column.rsplit(".", 1)[-1]) == "output_feedback" for column in columns):
         return "eval dataset"
     return "table"
-
-
-def flat_row(shape: Shape, row: Row) -> dict[str, Any]:
-    """The row with one level of columns, the parts of `shape` under fixed names."""
-    if shape == "batch output":
-        return _batch_row(row)
-    if shape == "eval output items":
-        return _output_item(row)
-    return flattened(row)
 
 
 def flattened(row: Row, prefix: str = "", depth: int = 0) -> dict[str, Any]:
@@ -244,7 +235,8 @@ def load_recording(
     data = file if isinstance(file, bytes) else open_source(file, suffix=suffix, max_mb=max_mb).data()
     table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=MAX_ROWS)
     shape = shape_of(table.columns, table.rows[0])
-    rows = tuple(flat_row(shape, row) for row in table.rows)
+    flat = {"batch output": _batch_row, "eval output items": _output_item}.get(shape, flattened)
+    rows = tuple(flat(row) for row in table.rows)
     columns = tuple(dict.fromkeys(column for row in rows for column in row))
     if len(columns) > MAX_COLUMNS:
         raise GoldenError(f"{len(columns)} columns came; at most {MAX_COLUMNS} are read", file=label)
@@ -265,7 +257,6 @@ class Entry:
     has_score: bool
     reason: str = ""
     sample: str = ""
-    aspect: str = ""
 
 
 def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterator[Entry]:
@@ -286,8 +277,7 @@ def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterato
     reason, sample, rated = roles.get("reason", ""), roles.get("sample", ""), roles.get("aspect", "")
     wanted = folded(aspect)
     for row, cells in enumerate(recording.rows, start=1):
-        row_aspect = text_of(cells.get(rated)) if rated else ""
-        if rated and wanted and folded(row_aspect) != wanted:
+        if rated and wanted and folded(text_of(cells.get(rated))) != wanted:
             continue
         yield Entry(
             row,
@@ -297,7 +287,6 @@ def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterato
             score_column in cells,
             text_of(cells.get(reason)) if reason else "",
             read_id(cells.get(sample)) if sample else "",
-            row_aspect,
         )
 
 

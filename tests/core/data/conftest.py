@@ -52,7 +52,6 @@ def as_xlsx(rows: Rows) -> bytes:
 
     book = openpyxl.Workbook()
     sheet = book.active
-    assert sheet is not None
     sheet.append(_columns(rows))
     for row in rows:
         sheet.append([_cell(row.get(column)) for column in _columns(rows)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.data import propose_mapping
 from core.data.cells import folded
-from core.data.columns import ALIASES, PLAIN_ROLES, RatingColumn, is_role
+from core.data.columns import ALIASES, PLAIN_ROLES, RatingColumn
 from core.errors import UsageError
 
 
@@ -72,25 +72,17 @@ def test_rating_columns_find_aspect_panel_and_raters() -> None:
         RatingColumn("ann_style", "style", "", "annotators_style"),
     )
     assert mapping.aspects == ("coherence", "style")
-
-
-def test_a_panel_needs_an_aspect_of_the_rest_of_its_name() -> None:
-    mapping = propose_mapping(["target", "ann_expert_coherence"], [{"ann_expert_coherence": [1, 2]}])
-    assert mapping.rating_columns == (RatingColumn("ann_expert_coherence", "expert_coherence"),)
+    (alone,) = propose_mapping(["target", "ann_expert_coherence"], [{"ann_expert_coherence": [1, 2]}]).rating_columns
+    assert alone == RatingColumn("ann_expert_coherence", "expert_coherence"), "no aspect is the rest of its name"
 
 
 @pytest.mark.parametrize("cell", [[[1, 0], [1, 1]], "[[1, 0], [1, 1]]", ["yes"], {"a": 1}, "good"])
-def test_ann_columns_without_ratings_are_unused_and_noted(cell: object) -> None:
-    mapping = propose_mapping(["target", "human_x", "ann_votes"], [{"ann_votes": None}, {"ann_votes": cell}])
-    assert mapping.unused == ("ann_votes",)
-    assert len(mapping.notes) == 1
-    assert "ann_votes" in mapping.notes[0]
-
-
-def test_annotators_without_ratings_are_noted() -> None:
-    mapping = propose_mapping(["target", "human_x", "annotators"], [{"annotators": ["a"]}])
-    assert mapping.unused == ("annotators",)
-    assert "annotators" in mapping.notes[0]
+@pytest.mark.parametrize("column", ["ann_votes", "annotators"])
+def test_ann_columns_without_ratings_and_raters_without_them_are_unused_and_noted(column: str, cell: object) -> None:
+    mapping = propose_mapping(["target", "human_x", column], [{column: None}, {column: cell}])
+    assert mapping.unused == (column,)
+    (note,) = mapping.notes
+    assert column in note
 
 
 @pytest.mark.parametrize(
@@ -128,10 +120,7 @@ def test_a_rated_conversation_without_response_is_the_target() -> None:
     assert mapping.roles["target"] == "messages"
     assert "source" not in mapping.roles
     assert mapping.kind == "conversation"
-
-
-def test_an_exact_source_never_turns_into_the_target() -> None:
-    assert "target" not in propose_mapping(["source", "human_x"], []).roles
+    assert "target" not in propose_mapping(["source", "human_x"], []).roles, "a source by its own name stays one"
 
 
 def test_with_role_moves_a_column_and_marks_it_as_corrected() -> None:
@@ -147,23 +136,14 @@ def test_with_role_moves_a_column_and_marks_it_as_corrected() -> None:
     assert mapping.roles["target"] == "summary", "the proposal itself is unchanged"
 
 
-def test_with_role_none_takes_a_role_away() -> None:
+def test_with_role_takes_a_role_away_and_refuses_unknown_names() -> None:
     mapping = propose_mapping(["target", "human_x", "human_y"], []).with_role("human_y", None)
-    assert mapping.aspects == ("x",)
-    assert mapping.unused == ("human_y",)
-
-
-def test_with_role_refuses_unknown_names() -> None:
-    mapping = propose_mapping(["target"], [])
+    assert (mapping.aspects, mapping.unused) == (("x",), ("human_y",))
     with pytest.raises(UsageError, match="no column 'nowhere'"):
         mapping.with_role("target", "nowhere")
-    with pytest.raises(UsageError, match="'tone' is no role"):
-        mapping.with_role("tone", "target")
-
-
-@pytest.mark.parametrize("name", ["human_", "ann_", "metric_", "annotators_", "text", ""])
-def test_prefixes_alone_are_no_roles(name: str) -> None:
-    assert not is_role(name)
+    for name in ("tone", "human_", "ann_", "metric_", "annotators_", ""):  # prefixes alone are no roles
+        with pytest.raises(UsageError, match=f"'{name}' is no role"):
+            mapping.with_role(name, "target")
 
 
 @given(

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from core.data.kinds import Turn, detect_kind, read_turns, readable, reference_texts, source_text, target_text
+from core.data.kinds import detect_kind, read_turns, readable, reference_texts, source_text, target_text
 
 MESSAGES = [{"role": "user", "content": "Hi"}, {"speaker": "bot", "text": "Hello\nyou"}]
 ROLES = {"target": "target", "source": "source", "context": "context"}
 
 
 def test_messages_become_turns() -> None:
-    assert read_turns(MESSAGES) == [Turn("user", "Hi"), Turn("bot", "Hello\nyou")]
+    assert read_turns(MESSAGES) == ["user: Hi", "bot: Hello\nyou"]
     assert source_text(MESSAGES) == "user: Hi\nbot: Hello\nyou"
     assert source_text(json.dumps(MESSAGES)) == source_text(MESSAGES)
 
@@ -22,6 +22,8 @@ def test_messages_become_turns() -> None:
 def test_parts_of_a_chat_message_are_joined() -> None:
     message = {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}
     assert source_text([message]) == "user: one\ntwo"
+    picture = {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "image", "text": None}, None]}
+    assert source_text([picture]) == "user: one\n\n", "null is no word"
 
 
 @pytest.mark.parametrize(

@@ -64,24 +64,17 @@ def test_the_order_of_columns_does_not_change_the_digest(
     columns = list(rows[0])
     random.shuffle(columns)
     both = [build_golden(tabled(r)).golden for r in (rows, [{c: row[c] for c in columns} for row in rows])]
-    assert both[0] is not None
-    assert both[1] is not None
     assert both[0].digest == both[1].digest
 
 
 def test_structured_sources_give_the_same_digest_in_every_format(formats: dict[str, Callable[[Any], bytes]]) -> None:
-    rows = [
-        {
-            "item_id": "1",
-            "source": {"name": "Fyne", "food": ["fish", "chips"], "seats": 4},
-            "target": "a",
-            "human_x": 1,
-        },
-        {"item_id": "2", "source": {"name": "Eagle", "food": ["pies"], "seats": 20}, "target": "b", "human_x": 2},
+    sources = [
+        {"name": "Fyne", "food": ["fish", "chips"], "seats": 4},
+        {"name": "Eagle", "food": ["pies"], "seats": 20},
     ]
+    rows = [{"item_id": f"{n}", "source": source, "target": "a", "human_x": n} for n, source in enumerate(sources)]
     sets = [build_golden(read_table(write(rows), "s" + ending)).golden for ending, write in formats.items()]
-    assert {golden.digest if golden else None for golden in sets} == {sets[0].digest if sets[0] else ""}
-    assert sets[0] is not None
+    assert len({golden.digest for golden in sets}) == 1
     assert sets[0].items[0].source == "name: Fyne\nfood: fish, chips\nseats: 4"
 
 
@@ -130,6 +123,5 @@ def test_load_items_needs_no_labels(csv_file: Path, tmp_path: Path) -> None:
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     heavy = "{'pandas', 'pyarrow', 'openpyxl', 'scipy', 'sklearn', 'torch'}"
-    code = f"import sys, core.data; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    code = f"import sys, core.data; assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from core.data import inner_fold, split_sources
 from core.errors import AspectError, GoldenError, UsageError
 from core.records import AspectLabels, GoldenSet, Item, Scale
+
+CODES = np.array([0, 1])
 
 
 def golden(
@@ -67,18 +69,13 @@ def test_by_source_and_system_neither_is_shared(n: int, m: int, seed: int) -> No
     assert len(split.calibration) + len(split.held_out) + split.dropped == n * m
 
 
-def test_seeds_differ_and_positions_ascend() -> None:
-    of = golden(40, 2)
-    one, other = (split_sources(of, aspect="x", seed=seed) for seed in (1, 2))
-    assert one != other
-    assert list(one.calibration) == sorted(one.calibration)
-
-
 def test_unlabelled_items_and_their_sources_take_no_part() -> None:
     of = golden(10, 4, missing=4)
     split = split_sources(of, aspect="x")
     assert sources(of, split.calibration + split.held_out) == {f"s{s}" for s in range(4, 10)}
     assert len(sources(of, split.calibration)) == 3
+    assert list(split.calibration) == sorted(split.calibration)
+    assert split_sources(of, aspect="x", seed=1) != split
 
 
 @pytest.mark.parametrize(
@@ -101,25 +98,22 @@ def test_too_few_sources_or_systems_are_refused() -> None:
     with pytest.raises(GoldenError, match="needs a system_id"):
         split_sources(golden(20, 1), aspect="x", kind="sources+systems")
     items = tuple(Item(f"i{i}", "t", source_id=f"s{i}", system_id="only") for i in range(8))
-    one_system = GoldenSet(
-        "made", "single", items, {"x": AspectLabels("x", Scale(1, 5), (1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0, 3.0))}
-    )
+    labels = AspectLabels("x", Scale(1, 5), (1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0, 3.0))
+    one_system = GoldenSet("made", "single", items, {"x": labels})
     with pytest.raises(GoldenError, match="the systems labelled on 'x', 1 came"):
         split_sources(one_system, aspect="x", kind="sources+systems")
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, float("nan")])
-def test_fractions_out_of_range_are_wrong_usage(fraction: float) -> None:
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        split_sources(golden(), aspect="x", fraction=fraction)
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        inner_fold([0, 1], np.array([0, 1]), fraction, 0)
-
-
-def test_unknown_kinds_are_wrong_usage() -> None:
-    kind: Any = "items"
+def test_fractions_out_of_range_and_unknown_kinds_are_wrong_usage(fraction: float) -> None:
+    for split in (
+        lambda: split_sources(golden(), aspect="x", fraction=fraction),
+        lambda: inner_fold([0], CODES, fraction, 0),
+    ):
+        with pytest.raises(UsageError, match="between 0 and 1"):
+            split()
     with pytest.raises(UsageError, match="'items'"):
-        split_sources(golden(), aspect="x", kind=kind)
+        split_sources(golden(), aspect="x", kind="items")
 
 
 def test_the_split_column_is_followed_when_asked_for() -> None:

@@ -49,6 +49,19 @@ def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.jsonl", '{"item_id": "a", "responses": [null, "Score: 4", {"content": "Score: 2"}]}\n'),
+        ("r.csv", 'item_id,responses\na,"[null, ""Score: 4"", {""content"": ""Score: 2""}]"\n'),
+    ],
+)
+def test_a_null_reply_is_an_empty_one_in_every_format(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (verdict,) = read_verdicts(tmp_path / name, Scale(1, 5))
+    assert verdict == Scored("a", 3.0, raw=("", "Score: 4", "Score: 2"), n_read=2, n_unread=1)
+
+
+@pytest.mark.parametrize(
     ("rows", "words"),
     [
         ([{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}], "row 2: item 'a' stands twice"),

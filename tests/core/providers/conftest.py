@@ -1,11 +1,8 @@
-"""Providers of the local endpoint, two small reply stores, and requests to ask for."""
+"""Providers of the local endpoint, a small reply store, and requests to ask for."""
 
 from __future__ import annotations
 
-import sqlite3
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -33,39 +30,9 @@ def make(server: RunningServer) -> Iterator[Make]:
         provider.close()
 
 
-class SqliteReplies:
-    """A `ReplyStore` in a SQLite file, committed when `put_replies` returns."""
-
-    def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
-        self._connection = sqlite3.connect(path, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, body TEXT)")
-
-    def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        with self._lock:
-            rows = self._connection.execute("SELECT key, body FROM replies").fetchall()
-        wanted = set(keys)
-        return {key: body for key, body in rows if key in wanted}
-
-    def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
-        with self._lock, self._connection:
-            self._connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", replies)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 @pytest.fixture
 def memory() -> MemoryReplies:
     return MemoryReplies()
-
-
-@pytest.fixture
-def sqlite_replies(tmp_path: Path) -> Iterator[SqliteReplies]:
-    store = SqliteReplies(tmp_path / "replies.sqlite")
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -48,17 +48,10 @@ def request(number: int) -> Request:
     return Request("m", (Message("user", f"item {number}"),), 0.0, 10)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as opened:
-        yield opened
-
-
-@pytest.fixture
-def new_run(store: Store) -> Callable[[], tuple[str, str]]:
+def new_run(store: Store) -> tuple[str, str]:
     project = store.projects.add("p")
     golden_id = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-    return lambda: (store.runs.add(project, golden_id, "calibration", "t", "a", "s", "{}"), project)
+    return store.runs.add(project, golden_id, "calibration", "t", "a", "s", "{}"), project
 
 
 def work(store: Store, run: tuple[str, str], endpoint: Endpoint) -> tuple[list[str], Usage]:
@@ -73,15 +66,10 @@ def work(store: Store, run: tuple[str, str], endpoint: Endpoint) -> tuple[list[s
 
 
 @pytest.mark.parametrize("lives", [1, 4, 5, 14, 17, 29])
-def test_taken_up_again_it_goes_the_same_way(
-    store: Store, new_run: Callable[[], tuple[str, str]], tmp_path: Path, lives: int
-) -> None:
+def test_taken_up_again_it_goes_the_same_way(store: Store, tmp_path: Path, lives: int) -> None:
     with Store(f"sqlite:///{tmp_path / 'undisturbed.sqlite'}") as other:
-        project = other.projects.add("p")
-        golden_id = other.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-        run_id = other.runs.add(project, golden_id, "calibration", "t", "a", "s", "{}")
-        undisturbed = work(other, (run_id, project), Endpoint(Counter()))
-    asked, run = Counter[str](), new_run()
+        undisturbed = work(other, new_run(other), Endpoint(Counter()))
+    asked, run = Counter[str](), new_run(store)
     with pytest.raises(KeyboardInterrupt):
         work(store, run, Endpoint(asked, lives))
     assert work(store, run, Endpoint(asked)) == undisturbed
@@ -90,11 +78,11 @@ def test_taken_up_again_it_goes_the_same_way(
     assert undisturbed[1].cost == pytest.approx(0.01 * sum(n for n in range(30) if n % 10 != 3))
 
 
-def test_a_new_run_asks_anew_what_failed_or_was_cut_off(store: Store, new_run: Callable[[], tuple[str, str]]) -> None:
+def test_a_new_run_asks_anew_what_failed_or_was_cut_off(store: Store) -> None:
     asked = Counter[str]()
-    first = work(store, new_run(), Endpoint(asked))
+    first = work(store, new_run(store), Endpoint(asked))
     asked.clear()
-    second = work(store, new_run(), Endpoint(asked))
+    second = work(store, new_run(store), Endpoint(asked))
     assert second[0] == first[0]
     assert set(asked) == {f"item {n}" for n in range(30) if n % 10 in (3, 4)}
     assert second[1].cached > first[1].cached

@@ -58,19 +58,28 @@ def test_many_samples_go_in_requests_of_a_bounded_size(make: Make, server: Runni
     assert sorted(body.get("n", 1) for body in server.fake.bodies) == [1, MOST_AT_ONCE, MOST_AT_ONCE]
 
 
+EXTRAS: dict[str, dict[str, Any]] = {
+    "n": {},
+    "logprobs": {"prompt": NUMBER.format(0), "logprobs": 20},
+    "response_format": {"json_schema": SCHEMA},
+}
+
+
 @pytest.mark.parametrize("how", ["refuse", "ignore", "choke"])
-def test_where_n_is_not_done_every_sample_is_a_request(make: Make, server: RunningServer, how: str) -> None:
-    setattr(server.fake, how, frozenset({"n"}))
-    provider = make()
-    asked = [request for number in range(4) for request in samples(5, RATE.format(number))]
-    replies = provider.complete(asked)
-    assert len(texts(replies)) == 20
-    assert "n" in provider.capabilities.refused
-    lost = 0 if how == "ignore" else 1  # an ignored n still brings the first sample
-    assert server.fake.requests == 20 + lost
-    assert sum("n" in body for body in server.fake.bodies) == 1, "found out with the first request alone"
-    provider.complete(samples(3, "One more."))
-    assert sum("n" in body for body in server.fake.bodies) == 1, "and kept"
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_where_an_extra_is_not_done_replies_come_without_it(
+    make: Make, server: RunningServer, how: str, extra: str
+) -> None:
+    setattr(server.fake, how, frozenset({extra}))
+    provider, n = make(), 5 if extra == "n" else 1
+    replies = [reply for _ in range(4) for reply in provider.complete(samples(n, **EXTRAS[extra]))]
+    assert len(texts(replies)) == 4 * n
+    assert extra in provider.capabilities.refused
+    assert not any(reply.logprobs for reply in replies if isinstance(reply, Completion))
+    asked = [extra in body for body in server.fake.bodies]
+    most = 2 if extra == "logprobs" and how != "ignore" else 1  # fewer of them were tried first
+    assert asked == [True] * most + [False] * (len(asked) - most), "found out with the first request alone, and kept"
+    assert len(asked) == 4 * n + (how != "ignore") * most
 
 
 def test_at_temperature_0_nothing_is_asked_for_together(make: Make, server: RunningServer) -> None:
@@ -137,17 +146,6 @@ def test_logprobs_come_with_the_reply_and_through_the_cache(make: Make, memory: 
     assert math.fsum(math.exp(logprob) for _, logprob in live.logprobs[0].top) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("how", ["refuse", "ignore", "choke"])
-def test_where_logprobs_are_not_done_the_reply_still_comes(make: Make, server: RunningServer, how: str) -> None:
-    setattr(server.fake, how, frozenset({"logprobs"}))
-    provider = make()
-    replies = provider.complete([r for n in range(6) for r in samples(1, NUMBER.format(n), logprobs=20)])
-    assert len(texts(replies)) == 6
-    assert not any(reply.logprobs for reply in replies if isinstance(reply, Completion))
-    assert "logprobs" in provider.capabilities.refused
-    assert not any("logprobs" in body for body in server.fake.bodies[4:]), "not asked for once known"
-
-
 def test_fewer_logprobs_are_asked_for_before_none(make: Make, server: RunningServer) -> None:
     server.fake.most_logprobs = FEWER_LOGPROBS
     provider = make()
@@ -155,25 +153,6 @@ def test_fewer_logprobs_are_asked_for_before_none(make: Make, server: RunningSer
     assert all(isinstance(reply, Completion) for reply in replies)
     assert provider.capabilities.most_logprobs == FEWER_LOGPROBS
     assert all(isinstance(reply, Completion) and reply.logprobs for reply in replies)
-
-
-@pytest.mark.parametrize("how", ["refuse", "choke"])
-def test_where_a_schema_is_not_taken_the_free_text_comes(make: Make, server: RunningServer, how: str) -> None:
-    setattr(server.fake, how, frozenset({"response_format"}))
-    provider = make()
-    assert (
-        len(texts(provider.complete([r for n in range(4) for r in samples(1, RATE.format(n), json_schema=SCHEMA)])))
-        == 4
-    )
-    assert provider.capabilities.refused == {"response_format"}
-    assert server.fake.requests == 5
-
-
-def test_a_schema_left_aside_is_noticed(make: Make, server: RunningServer) -> None:
-    server.fake.ignore = frozenset({"response_format"})
-    provider = make()
-    provider.complete([r for n in range(4) for r in samples(1, RATE.format(n), json_schema=SCHEMA)])
-    assert sum("response_format" in body for body in server.fake.bodies) == 1
 
 
 def test_one_extra_that_chokes_the_server_does_not_take_the_others_along(make: Make, server: RunningServer) -> None:
@@ -227,27 +206,27 @@ def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: Runnin
     server.fake.refuse = frozenset({"n", "logprobs"})
     with caplog.at_level(logging.WARNING):
         make().complete(samples(2, logprobs=20))
-    assert "does not take logprobs, n" in caplog.text
+    assert "does not take logprobs;" in caplog.text
+    assert "does not take n;" in caplog.text
     assert "Text 0" not in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("message", "param", "learnt"),
+    ("message", "param", "named"),
     [
-        ("Unsupported value: 'n' does not support 2", "n", {"n"}),
-        ("This model doesn't support n > 1.", None, {"n"}),
-        ("Unknown field `top_logprobs`", None, {"logprobs"}),
-        ("logprobs are not supported with this model", "top_logprobs", {"logprobs"}),
-        ("System role not supported", None, {"system"}),
-        ("Unsupported content in line 3", None, set()),
-        ("Unsupported content: 'one\\n\\ntwo'", None, set()),
+        ("Unsupported value: 'n' does not support 2", "n", "n"),
+        ("This model doesn't support n > 1.", None, "n"),
+        ("Unknown field `top_logprobs`", None, "logprobs"),
+        ("logprobs are not supported with this model", "top_logprobs", "logprobs"),
+        ("System role not supported", None, "system"),
+        ("Unsupported content in line 3", None, None),
+        ("Unsupported content: 'one\\n\\ntwo'", None, None),
     ],
 )
-def test_refusals_in_the_words_of_real_servers(message: str, param: str | None, learnt: set[str]) -> None:
+def test_refusals_in_the_words_of_real_servers(message: str, param: str | None, named: str | None) -> None:
     request = Request("m", (Message("system", "s"), Message("user", "u")), 1.0, 64, logprobs=FEWER_LOGPROBS)
     capabilities = Capabilities()
-    assert capabilities.learn(message, param, request_body(request, capabilities, 2)) == bool(learnt)
-    assert capabilities.refused == learnt
+    assert capabilities.named_in(message, param, request_body(request, capabilities, 2)) == named
 
 
 def _with_logprobs(logprobs: object) -> bytes:
@@ -263,17 +242,22 @@ def _with_logprobs(logprobs: object) -> bytes:
         ({"content": [{"token": 4}]}, ()),
         ({"content": [{"token": "4", "top_logprobs": []}]}, ()),
         ({"content": [{"token": "4", "top_logprobs": None}]}, ()),
-        (
-            {"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.5}, {"token": 5}, 6]}]},
-            (TokenLogprobs("4", (("4", -0.5),)),),
-        ),
+        ({"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -1e999}]}]}, ()),
         (
             {
                 "content": [
-                    {"token": "4", "top_logprobs": [{"token": "4", "logprob": -1}, {"token": "5", "logprob": None}]}
+                    {
+                        "token": "4",
+                        "top_logprobs": [
+                            {"token": "4", "logprob": -0.5},
+                            {"token": "5", "logprob": None},
+                            {"token": 5},
+                            6,
+                        ],
+                    }
                 ]
             },
-            (TokenLogprobs("4", (("4", -1.0),)),),
+            (TokenLogprobs("4", (("4", -0.5),)),),
         ),
     ],
 )
@@ -281,13 +265,6 @@ def test_logprobs_of_odd_shapes(logprobs: object, read: tuple[TokenLogprobs, ...
     (reply,) = read_completions(_with_logprobs(logprobs), None)
     assert isinstance(reply, Completion)
     assert reply.logprobs == read
-
-
-def test_minus_infinity_is_no_probability() -> None:
-    body = _with_logprobs({"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -1e999}]}]})
-    (reply,) = read_completions(body, None)
-    assert isinstance(reply, Completion)
-    assert reply.logprobs == ()
 
 
 def test_replies_stored_before_there_were_logprobs_are_still_read() -> None:

@@ -29,10 +29,6 @@ def test_it_answers_as_a_function_does_and_tells_of_each_reply() -> None:
     assert told == [(0, replies[0]), (1, replies[1])]
 
 
-def test_seeds_are_part_of_the_endpoint_so_that_a_cache_keeps_them_apart() -> None:
-    assert ScriptedProvider(1).endpoint != ScriptedProvider(2).endpoint
-
-
 SCALE = "## Instructions\nGive a number from 1 (lowest) to 5 (highest): one of 1, 2, 3, 4, 5.\n"
 NUMBER = SCALE + "## Item\nText to rate:\n> Text {}\n\n## Answer\nReply with that one whole number and nothing else."
 
@@ -46,11 +42,7 @@ def test_samples_differ_with_temperature_and_only_then() -> None:
     assert len({reply_to(_number(0, sample=k, temperature=0.0)).text for k in range(20)}) == 1
 
 
-def test_whole_numbers_come_where_they_are_asked_for() -> None:
-    assert {reply_to(_number(n)).text for n in range(60)} <= set("12345")
-
-
-def test_logprobs_are_a_distribution_whose_likeliest_rating_is_the_onereply_to() -> None:
+def test_logprobs_are_a_distribution_whose_likeliest_rating_is_the_reply() -> None:
     for n in range(20):
         reply = reply_to(_number(n, logprobs=20))
         (place,) = reply.logprobs

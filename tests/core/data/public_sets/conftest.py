@@ -20,24 +20,18 @@ def as_json(rows: Table) -> bytes:
     return json.dumps(rows, indent=4).encode()
 
 
+def of(columns: str, *values: Any) -> dict[str, Any]:
+    """A row of `values` under the columns."""
+    return dict(zip(columns.split(), values, strict=True))
+
+
 def summeval_texts() -> Table:
     def row(document: str, system: str, coherence: float) -> dict[str, Any]:
-        scores = {"coherence": coherence, "consistency": 5.0, "fluency": 4.0, "relevance": 3.0, "overall": 4.0}
-        return {
-            "doc_id": document,
-            "system_id": system,
-            "source": f"The harbour of {document} was closed .",
-            "reference": "Harbour closed .",
-            "system_output": f"{system} says the harbour closed .",
-            "scores": scores,
-        }
+        scores = of("coherence consistency fluency relevance overall", coherence, 5.0, 4.0, 3.0, 4.0)
+        texts = f"The harbour of {document} was closed .", "Harbour closed .", f"{system} says the harbour closed ."
+        return of("doc_id system_id source reference system_output scores", document, system, *texts, scores)
 
-    return [
-        row("dm-1", "M11", 7 / 3),
-        row("dm-1", "M0", 4.0),
-        row("dm-2", "M11", 1.0),
-        row("dm-2", "M0", 5.0),
-    ]
+    return [row("dm-1", "M11", 7 / 3), row("dm-1", "M0", 4.0), row("dm-2", "M11", 1.0), row("dm-2", "M0", 5.0)]
 
 
 def summeval_ratings() -> Table:
@@ -53,28 +47,17 @@ def summeval_ratings() -> Table:
             "filepath": f"cnndm/dailymail/stories/{document}.story",
         }
 
-    return [  # in another order than the texts
-        row("dm-2", "M0", [5, 5, 5]),
-        row("dm-1", "M11", [2, 2, 3]),
-        row("dm-1", "M0", [4, 4, 4]),
-        row("dm-2", "M11", [1, 1, 1]),
-    ]
+    order = {("dm-2", "M0"): [5, 5, 5], ("dm-1", "M11"): [2, 2, 3], ("dm-1", "M0"): [4, 4, 4], ("dm-2", "M11"): [1] * 3}
+    return [row(*item, coherence) for item, coherence in order.items()]  # in another order than the texts
 
 
 def newsroom_ratings() -> Table:
+    columns = "ArticleID System ArticleText SystemSummary ArticleTitle "
+    columns += "CoherenceRating FluencyRating InformativenessRating RelevanceRating"
+    text = "The mayor &amp; the council of {} met.</p><p>They agreed."
     return [
-        {
-            "ArticleID": article,
-            "System": system,
-            "ArticleText": f"The mayor &amp; the council of {article} met.</p><p>They agreed.",
-            "SystemSummary": f"{system}: they met",
-            "ArticleTitle": "A &quot;meeting&quot;",
-            "CoherenceRating": 1 + slot,
-            "FluencyRating": 5,
-            "InformativenessRating": 2,
-            "RelevanceRating": 3 + (slot == 2),
-        }
-        for slot in range(3)
+        of(columns, article, system, text.format(article), f"{system}: they met", "A &quot;meeting&quot;", *ratings)
+        for ratings in ((1, 5, 2, 3), (2, 5, 2, 3), (3, 5, 2, 4))
         for article in (17, 4)
         for system in ("lede3", "Pointer_C")
     ]
@@ -82,58 +65,42 @@ def newsroom_ratings() -> Table:
 
 def qags_votes() -> Table:
     def sentence(text: str, votes: dict[int, str]) -> dict[str, Any]:
-        return {"sentence": text, "responses": [{"worker_id": who, "response": said} for who, said in votes.items()]}
+        return {"sentence": text, "responses": [of("worker_id response", *vote) for vote in votes.items()]}
 
+    first = sentence("A train stopped.", {0: "yes", 3: "yes", 7: "no"})
+    second = sentence("Ten were hurt.", {7: "no", 0: "no", 3: "no"})
+    third = sentence("Rain fell.", {0: "yes", 1: "yes", 2: "yes"})
+    fourth = sentence("On the town.", {0: "yes", 1: "yes", 9: "no"})
     return [
-        {
-            "article": "A train stopped. Nobody was hurt.",
-            "summary_sentences": [
-                sentence("A train stopped.", {0: "yes", 3: "yes", 7: "no"}),
-                sentence("Ten were hurt.", {7: "no", 0: "no", 3: "no"}),
-            ],
-        },
-        {
-            "article": "Rain fell on the town.",
-            "summary_sentences": [
-                sentence("Rain fell.", {0: "yes", 1: "yes", 2: "yes"}),
-                sentence("On the town.", {0: "yes", 1: "yes", 9: "no"}),
-            ],
-        },
+        of("article summary_sentences", "A train stopped. Nobody was hurt.", [first, second]),
+        of("article summary_sentences", "Rain fell on the town.", [third, fourth]),
     ]
 
 
 def dialogues() -> Table:
-    def response(model: str, natural: list[int], overall: list[int]) -> dict[str, Any]:
-        return {
-            "response": f"{model} likes tea .\n",
-            "model": model,
-            "Understandable": [1, 1, 0],
-            "Natural": natural,
-            "Maintains Context": [3, 3, 3],
-            "Engaging": [1, 2, 3],
-            "Uses Knowledge": [0, 0, 1],
-            "Overall": overall,
-        }
+    def dialogue(
+        context: str, fact: str, raters: str, *natural_and_overall: tuple[list[int], list[int]]
+    ) -> dict[str, Any]:
+        models = ("Original Ground Truth", "LM (p = 0.3)")
+        responses = [
+            {
+                "response": f"{model} likes tea .\n",
+                "model": model,
+                "Understandable": [1, 1, 0],
+                "Natural": natural,
+                "Maintains Context": [3, 3, 3],
+                "Engaging": [1, 2, 3],
+                "Uses Knowledge": [0, 0, 1],
+                "Overall": overall,
+            }
+            for model, (natural, overall) in zip(models, natural_and_overall, strict=True)
+        ]
+        return of("context fact annotators responses", context, fact, raters.split(), responses)
 
+    ratings = ([3, 3, 3], [5, 4, 5]), ([1, 2, 1], [1, 2, 3]), ([2, 3, 3], [4, 4, 4]), ([1, 1, 1], [1, 1, 2])
     return [
-        {
-            "context": "do you like tea ?\n",
-            "fact": "tea is a plant .\n",
-            "annotators": ["Ines", "Omar", "Lena"],
-            "responses": [
-                response("Original Ground Truth", [3, 3, 3], [5, 4, 5]),
-                response("LM (p = 0.3)", [1, 2, 1], [1, 2, 3]),
-            ],
-        },
-        {
-            "context": "hello .\n",
-            "fact": "_nofact\n",
-            "annotators": ["Omar", "Pia", "Ines"],
-            "responses": [
-                response("Original Ground Truth", [2, 3, 3], [4, 4, 4]),
-                response("LM (p = 0.3)", [1, 1, 1], [1, 1, 2]),
-            ],
-        },
+        dialogue("do you like tea ?\n", "tea is a plant .\n", "Ines Omar Lena", *ratings[:2]),
+        dialogue("hello .\n", "_nofact\n", "Omar Pia Ines", *ratings[2:]),
     ]
 
 
@@ -148,24 +115,19 @@ PHRASES = [  # data, text, informativeness, naturalness, quality, system
 
 def data_to_text_texts() -> Table:
     return [
-        {
-            "doc_id": row,
-            "source": data,
-            "reference": "Any area ?",
-            "system_output": text,
-            "scores": {"informativeness": inform, "naturalness": natural, "overall": quality},
-        }
-        for row, (data, text, inform, natural, quality, _) in enumerate(PHRASES)
+        {"doc_id": row, "source": data, "reference": "Any area ?", "system_output": text}
+        | {"scores": of("informativeness naturalness overall", *labels)}
+        for row, (data, text, *labels, _) in enumerate(PHRASES)
     ]
 
 
 def data_to_text_metrics() -> Table:
     def row(dataset: str, phrase: tuple[Any, ...], bleu: float) -> dict[str, Any]:
-        data, text, inform, natural, quality, system = phrase
+        data, text, *labels, system = phrase
         metrics = dict.fromkeys(METRICS, 0.5) | {"Bleu_1": bleu, "TER": "NA"}
         spaced = text.lower().replace(" ,", ",").replace(" .", ".")
-        names = {"dataset": dataset, "system": system, "mr_type": "inform", "mr": data, "sys_ref": spaced}
-        return {**names, **metrics, "informativeness": inform, "naturalness": natural, "quality": quality}
+        names = of("dataset system mr_type mr sys_ref", dataset, system, "inform", data, spaced)
+        return names | metrics | of("informativeness naturalness quality", *labels)
 
     other = ("inform(name=x)", "x.", 3, 3, 3, "Dusek")
     return [row("BAGEL", other, 0.1)] + [
@@ -174,47 +136,25 @@ def data_to_text_metrics() -> Table:
 
 
 def webnlg_ratings() -> Table:
-    rows = []
+    names = "X_unit_id X_worker_id fluency grammaticality semantic_adequacy mr team text category type bleu meteor ter "
+    texts = {"webnlg": "lagos is in nigeria .\n", "melbourne": "lagos, nigeria.", "tilburg-pipe": ""}
+    ratings = {"webnlg": [3, 3], "melbourne": [1, 2, 3], "tilburg-pipe": [1]}
+    rows: Table = []
     for data in ("Lagos | country | Nigeria", 'Ada | born | "1815"<br>Ada | field | Logic'):
-        for team, text, ratings in (
-            ("webnlg", "lagos is in nigeria .\n", [3, 3]),
-            ("melbourne", "lagos, nigeria.", [1, 2, 3]),
-            ("tilburg-pipe", "", [1]),
-        ):
-            for slot, rating in enumerate(ratings):
-                rows.append(
-                    {
-                        "": len(rows) + 1,
-                        "X_unit_id": 900 + len(rows),
-                        "X_worker_id": 5000 + slot,
-                        "fluency": rating,
-                        "grammaticality": 3,
-                        "semantic_adequacy": "NA" if slot == 2 else 2,
-                        "mr": data,
-                        "team": team,
-                        "text": text,
-                        "category": "City",
-                        "type": "seen",
-                        "bleu": 1 if team == "webnlg" else 0.25,
-                        "meteor": 0.5,
-                        "ter": 75,
-                        "systemtype": "human" if team == "webnlg" else "neural",
-                        "triplesize": "1triple",
-                    }
-                )
+        for team, text in texts.items():
+            scores, kind = ((1, 0.5, 75), "human") if team == "webnlg" else ((0.25, 0.5, 75), "neural")
+            for slot, rating in enumerate(ratings[team]):
+                given = (rating, 3, "NA" if slot == 2 else 2)
+                cells = (900 + len(rows), 5000 + slot, *given, data, team, text, "City", "seen", *scores)
+                rows.append({"": len(rows) + 1} | of(names + "systemtype triplesize", *cells, kind, "1triple"))
     return rows
 
 
 def asset_ratings() -> Table:
+    columns = "original simplification original_sentence_id aspect worker_id rating"
+    texts = "The man, who was tall, left house {}.", "The tall man left house {}."
     return [
-        {
-            "original": f"The man, who was tall, left house {sentence}.",
-            "simplification": f"The tall man left house {sentence}.",
-            "original_sentence_id": sentence,
-            "aspect": aspect,
-            "worker_id": worker,
-            "rating": worker + sentence,
-        }
+        of(columns, *(text.format(sentence) for text in texts), sentence, aspect, worker, worker + sentence)
         for sentence in (7, 8)
         for worker in (12, 3, 5)
         for aspect in ("meaning", "fluency", "simplicity")
@@ -236,12 +176,6 @@ def raw_files(name: str) -> dict[str, bytes]:
         "asset": [as_csv(asset_ratings())],
     }
     return dict(zip((part.file for part in find_benchmark(name).parts), bodies[name], strict=True))
-
-
-@pytest.fixture
-def raw() -> Callable[[str], dict[str, bytes]]:
-    """`raw_files`."""
-    return raw_files
 
 
 @pytest.fixture

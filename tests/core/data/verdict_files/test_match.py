@@ -56,7 +56,7 @@ def test_replies_are_matched_read_and_counted() -> None:
     assert (found.use, found.n_rows, found.n_matched, found.n_scored, found.n_replies) == ("replies", 4, 3, 1, 5)
     assert (found.unknown, found.n_unknown) == (("x",), 1)
     assert (found.without_row, found.n_without_row) == (("d",), 1)
-    assert found.unread == {"no verdict": 2, "out of range": 1}
+    assert found.tally.unread == {"no verdict": 2, "out of range": 1}
     assert [(one.item_id, one.row, one.text) for one in found.examples["no verdict"]] == [
         ("a", 1, "?"),
         ("b", 3, "Nothing to say."),
@@ -79,7 +79,7 @@ def test_replies_are_matched_read_and_counted() -> None:
 def test_scores_as_they_come() -> None:
     found = preview("id,rating,explanation\nb,2,Dull.\na,4,\nc,,\nd,high,\n")
     np.testing.assert_array_equal(found.values, [4, 2, NAN, NAN])
-    assert (found.use, found.unread) == ("scores", {"no verdict": 2})
+    assert (found.use, found.tally.unread) == ("scores", {"no verdict": 2})
     assert [(one.item_id, one.detail) for one in found.verdicts.unscored] == [
         ("c", "The score is empty."),
         ("d", "'high' is no number."),
@@ -96,14 +96,14 @@ def test_scores_on_another_scale_are_counted_and_asked_about_never_clipped() -> 
     rows = scores(a=0, b=25, c=100, d=3)
     found = preview(rows)
     np.testing.assert_array_equal(found.values, [NAN, NAN, NAN, 3])
-    assert found.unread == {"out of range": 3}
-    assert (found.observed, found.suggested) == ((0.0, 100.0), Scale(0, 100))
+    assert found.tally.unread == {"out of range": 3}
+    assert (found.tally.ends, found.suggested) == ((0.0, 100.0), Scale(0, 100))
     assert "run from 0 to 100, lie outside 1-5" in words(found, "warning")
     assert "They would fit 0-100" in words(found, "warning")
     own = preview(rows, ImportChoices(take="own"))
     np.testing.assert_array_equal(own.values, [0, 25, 100, 3])
     assert not own.on_scale
-    assert not own.unread
+    assert not own.tally.unread
     assert "scale of their own" in own.note
     told = preview(rows, ImportChoices(scale=Scale(0, 100)))
     np.testing.assert_array_equal(told.values, [1, 2, 5, 1 + 4 * 0.03])  # 1 + 4 s / 100
@@ -111,13 +111,13 @@ def test_scores_on_another_scale_are_counted_and_asked_about_never_clipped() -> 
     assert "mapped linearly to 1-5" in told.note
     both = preview(rows, ImportChoices(scale=Scale(0, 50), take="own"))
     np.testing.assert_array_equal(both.values, [0, 25, NAN, 3])
-    assert (both.unread, both.on_scale) == ({"out of range": 1}, False)
+    assert (both.tally.unread, both.on_scale) == ({"out of range": 1}, False)
 
 
 def test_replies_on_another_scale() -> None:
     rows = [{"item_id": name, "reply": f"Score: {n}/10"} for name, n in zip(IDS, (10, 7, 4, 9), strict=True)]
     first = preview([{"item_id": name, "reply": f"Score: {n}"} for name, n in zip(IDS, (10, 7, 4, 9), strict=True)])
-    assert first.unread == {"out of range": 3}
+    assert first.tally.unread == {"out of range": 3}
     assert first.suggested == Scale(1, 10)
     assert "They would fit 1-10" in words(first, "warning")
     mapped = preview(rows, ImportChoices(scale=Scale(0, 10)))
@@ -132,19 +132,19 @@ def test_a_few_slips_put_no_scale_in_question() -> None:
     """By hand: 1 of 21 samples lies beyond, less than a twentieth."""
     replies = [*["Score: 2"] * 20, "Score: 9"]
     found = preview([{"item_id": "a", "responses": replies}])
-    assert (found.unread, found.suggested, found.values[0]) == ({"out of range": 1}, None, 2.0)
+    assert (found.tally.unread, found.suggested, found.values[0]) == ({"out of range": 1}, None, 2.0)
     assert "They would fit" not in words(found, "warning")
 
 
-def test_a_scale_with_the_same_ends_is_the_aspects() -> None:
-    found = preview(scores(a=1, b=2), ImportChoices(scale=Scale(1, 5), take="own"))
-    assert found.on_scale
-    assert found.note == "Scores recorded in judge.jsonl, on 1-5."
-
-
-def test_letters() -> None:
+def test_choices_are_followed_and_stand_in_the_note() -> None:
     rows = [{"item_id": name, "reply": letter} for name, letter in zip(IDS, "AECB", strict=True)]
-    np.testing.assert_array_equal(preview(rows, ImportChoices(letters=True)).values, [1, 5, 3, 2])
+    letters = preview(rows, ImportChoices(letters=True))
+    np.testing.assert_array_equal(letters.values, [1, 5, 3, 2])
+    assert letters.note == "Replies recorded in judge.jsonl, on 1-5, letters with A for the low end."
+    same_ends = preview(scores(a=1, b=2), ImportChoices(scale=Scale(1, 5), take="own", higher_is_better=False))
+    assert same_ends.on_scale
+    assert same_ends.note == "Scores recorded in judge.jsonl, on 1-5; lower is better."
+    assert same_ends.as_judge("j")[0].higher_is_better is False
 
 
 def test_good_and_bad_are_the_ends_of_the_scale() -> None:
@@ -179,13 +179,6 @@ def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
     assert same_seed.doubled["a"] == (3, 4)
 
 
-def test_scores_of_samples_are_averaged() -> None:
-    rows = [{"item_id": "a", "sample": n, "score": score} for n, score in enumerate((1, 2, None))]
-    found = preview(rows)
-    assert found.values[0] == 1.5
-    assert found.unread == {"no verdict": 1}
-
-
 def test_several_aspects_in_columns() -> None:
     rows = [{"item_id": "a", "score_coherence": 4, "fluency": 2}, {"item_id": "b", "score_coherence": 1, "fluency": 3}]
     np.testing.assert_array_equal(preview(rows).values, [4, 1, NAN, NAN])
@@ -207,8 +200,6 @@ def test_several_aspects_in_rows() -> None:
     found = preview(rows)
     assert (found.values[0], found.n_rows) == (4, 1)
     assert preview(rows, aspect="fluency").values[0] == 2
-    other = preview([{"item_id": "a", "dimension": "wit", "score": 4}])
-    assert "rows about wit, and none about coherence" in other.problems[0]
 
 
 def test_the_aspect_is_the_label_in_a_reply() -> None:
@@ -223,19 +214,18 @@ def test_graders_of_an_eval_run_must_be_chosen() -> None:
     assert preview(rows, ImportChoices(columns={"score": "results.length"})).values[0] == 2
 
 
-def test_no_common_item_is_a_problem_with_examples_of_both_sides() -> None:
-    found = preview(scores(x=1, y=2))
-    assert "The file has x, y; the golden set has a, b, c" in found.problems[0]
-    assert found.n_matched == 0
-
-
-def test_nothing_read_is_a_problem() -> None:
-    assert "No item got a score" in preview(scores(a=None, b="?")).problems[0]
-
-
-@pytest.mark.parametrize(("rows", "role"), [([{"item_id": "a", "foo": 1}], "replies"), ("item_id,x\na,1\n", "replies")])
-def test_a_file_without_replies_or_scores(rows: Any, role: str) -> None:
-    assert f"No column holds {role}" in preview(rows).problems[0]
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (scores(x=1, y=2), "The file has x, y; the golden set has a, b, c"),
+        (scores(a=None, b="?"), "No item got a score"),
+        ([{"item_id": "a", "foo": 1}], "No column holds replies"),
+        ("item_id,x\na,1\n", "No column holds replies"),
+        ([{"item_id": "a", "dimension": "wit", "score": 4}], "rows about wit, and none about coherence"),
+    ],
+)
+def test_what_cannot_be_used_is_a_problem_in_words(rows: Any, words: str) -> None:
+    assert words in preview(rows).problems[0]
 
 
 def test_a_constant_judge_is_told_but_allowed() -> None:
@@ -253,26 +243,14 @@ def test_what_is_used_can_be_chosen() -> None:
 
 
 def test_failed_refused_and_cut_off_requests_are_counted_apart() -> None:
-    def line(name: str, finish: str, message: dict[str, Any] | None) -> dict[str, Any]:
+    def line(name: str, finish: str = "stop", **message: Any) -> dict[str, Any]:
         body = {"choices": [{"message": message, "finish_reason": finish}]} if message else None
         return {"custom_id": name, "response": {"status_code": 200 if body else 500, "body": body}}
 
-    found = preview(
-        [
-            line("a", "stop", {"content": "Score: 4"}),
-            line("b", "length", {"content": "Score: 4 is what"}),
-            line("c", "stop", {"content": None, "refusal": "No."}),
-            line("d", "", None),
-        ]
-    )
+    refused, cut_off = line("c", content=None, refusal="No."), line("b", "length", content="Score: 4 is what")
+    found = preview([line("a", content="Score: 4"), cut_off, refused, line("d")])
     np.testing.assert_array_equal(found.values, [4, NAN, NAN, NAN])
-    assert found.unread == {"truncated": 1, "refused": 1, "provider error": 1}
-
-
-def test_lower_is_better_makes_another_note() -> None:
-    plain, turned = preview(scores(a=1, b=2)), preview(scores(a=1, b=2), ImportChoices(higher_is_better=False))
-    assert turned.as_judge("j")[0].higher_is_better is False
-    assert plain.note != turned.note
+    assert found.tally.unread == {"truncated": 1, "refused": 1, "provider error": 1}
 
 
 def test_an_unknown_aspect_is_refused() -> None:

@@ -100,11 +100,7 @@ def test_batch_output_of_chat_completions() -> None:
         ("e", (Reply("too late", "error"),)),
         ("f", (Reply("Score: 1"), Reply("Score: 2"))),
     ]
-
-
-def test_an_error_file_of_a_batch_is_one_too() -> None:
-    row = {"id": "1", "custom_id": "a", "response": None, "error": {"code": "batch_expired", "message": "too late"}}
-    assert told(lines([row])) == [("a", (Reply("too late", "error"),), None)]
+    assert told(lines(rows[4:5])) == [("e", (Reply("too late", "error"),), None)], "as in a batch's file of errors"
 
 
 def test_batch_output_of_the_responses_api() -> None:
@@ -191,28 +187,17 @@ def test_formats(name: str, data: bytes, tmp_path: Path) -> None:
         ([{"score": 4}], ['{"score": 4}']),
         (["\ud800"], ["\ufffd"]),
         ([{"content": {"content": "x"}}], ["x"]),
+        ([json.loads('{"content":' * 50 + "1" + "}" * 50)], ["(nested too deeply to be read)"]),
     ],
 )
 def test_replies_in_a_cell(cell: Any, texts: list[str]) -> None:
     assert [reply.text for reply in replies_in(cell)] == texts
 
 
-def test_hostile_nesting_ends_in_words() -> None:
-    deep = '{"content":' * 50 + "1" + "}" * 50
-    ((_, replies, _),) = told(f'{{"item_id": "a", "responses": [{deep}]}}\n'.encode())
-    assert replies == (Reply("(nested too deeply to be read)"),)
-
-
 @pytest.mark.parametrize(
     ("name", "data", "says"),
     [
-        ("f.jsonl", b"", "empty"),
         ("f.jsonl", b'{"item_id": "a"\n', "row 1"),
-        ("f.json", b"{", "not JSON"),
-        ("f.jsonl", b"[1]\n", "JSON object"),
-        ("f.jsonl", b'{"item_id": "a", "responses": ' + b"[" * 99 + b"]" * 99 + b"}", "nested too deeply"),
-        ("f.csv", b"<!doctype html><html>", "web page"),
-        ("f.jsonl.gz", b"\x1f\x8bbroken", "gzip"),
         ("f.jsonl", b'{"score": 4}\n', "no item_id"),
         ("f.jsonl", b'{"item_id": "a", "score": 4}\n{"item_id": "", "score": 4}\n', "row 2"),
         ("f.jsonl", b'{"item_id": ["a"], "score": 4}\n', "row 1"),
@@ -229,6 +214,3 @@ def test_a_file_beyond_the_bound_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b'{"item_id": "a", "score": 4}\n' * 100)
     with pytest.raises(GoldenError, match="too large"):
         load_recording(path, max_mb=0.001)
-    bomb = gzip.compress(b" " * 3_000_000 + b"\n", mtime=0)
-    with pytest.raises(GoldenError, match="too large"):
-        load_recording(bomb, "f.jsonl.gz", max_mb=1)
