@@ -124,7 +124,9 @@ class GoldenSet:
         body = {
             "kind": self.kind,
             "items": [_fields(item) for item in self.items],
-            "aspects": {name: _fields(one) | {"scale": _fields(one.scale)} for name, one in self.aspects.items()},
+            "aspects": {
+                name: _fields(labels) | {"scale": _fields(labels.scale)} for name, labels in self.aspects.items()
+            },
             "ratings": [_fields(rating) for rating in self.ratings],
             "metrics": dict(self.metrics),
             "given_split": self.given_split,
@@ -282,7 +284,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         cost = None if self.cost is None and other.cost is None else (self.cost or 0.0) + (other.cost or 0.0)
-        counts = [one.name for one in fields(self) if one.name != "cost"]
+        counts = [count.name for count in fields(self) if count.name != "cost"]
         return Usage(cost=cost, **{name: getattr(self, name) + getattr(other, name) for name in counts})
 
 

@@ -35,11 +35,7 @@ PREVIEWS = (
     "core.review",
     "core.repeval",
     "core.metrics",
-    "core.fusion.estimators",
-    "core.fusion.plan",
-    "core.fusion.records",
-    "core.fusion.side_by_side",
-    "core.fusion.stack",
+    *(f"core.fusion.{name}" for name in ("estimators", "items", "plan", "stack")),
     "core.stats",
     "core.wording",
     "core.quotes",
@@ -172,7 +168,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "not core.projects",
     ),  # the queue knows no domain
     "core.projects": EVERYTHING,
-    "core.jobs.worker": ("core.jobs", "core.projects", "core.repeval.states.model", "core.store", "core.settings"),
+    "core.jobs.worker": ("core.jobs", "core.projects", "core.repeval.model", "core.store", "core.settings"),
 }
 
 # Third-party modules and the only places that may import them (anywhere in the file).
@@ -185,9 +181,9 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
-        ("core.repeval.states", "core.metrics"),
+        ("core.repeval.model", "core.repeval.reader", "core.metrics"),
     ),
-    "ray": ("core.repeval.states.machines",),
+    "ray": ("core.repeval.cluster",),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }
 HEAVY = {"torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}
@@ -409,7 +405,7 @@ BREAKS: list[tuple[Rule, str, str]] = [
 KEEPS: list[tuple[Rule, str, str]] = [
     (layers, "core/projects/runs.py", "from core.store import store\nfrom core.calibration import loop\n"),
     (layers, "core/data/golden.py", "from .check import findings\nfrom core.records import Item"),
-    (third_parties, "core/repeval/states.py", "def f():\n    import torch\n"),
+    (third_parties, "core/repeval/reader.py", "def f():\n    import torch\n"),
     (heavy_late, "core/repeval/states.py", "def f():\n    import torch\n"),
     (heavy_late, "core/repeval/states.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"),
     (third_parties, "core/judging/llm.py", "from urllib.parse import urlsplit"),

@@ -22,13 +22,13 @@ from core.repeval import (
     RepEvalResult,
     RepEvalSettings,
     States,
+    TextMode,
     extract,
     run,
     scorer_of,
     split_three,
 )
 from core.repeval.fitting import pairs_for
-from core.repeval.states import TextMode
 from core.settings import Settings
 from core.verdicts import Verdicts
 

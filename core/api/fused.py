@@ -23,9 +23,10 @@ from core.export.fused_file import fused_card
 from core.export.fused_judge import FusedJudge
 from core.export.judge_writing import yaml_text
 from core.files import write_json, write_text
-from core.fusion.by_model import ModelRatings, rate_by_model
+from core.fusion.items import FusionSplit
+from core.fusion.llm import ModelRatings, rate_by_model
 from core.fusion.plan import measured_plan, read_plan
-from core.fusion.stack import Agreement, Fusion, FusionSplit, StackSettings
+from core.fusion.stack import Agreement, Fusion, StackSettings
 from core.fusion.stack import fuse as fuse_parts
 from core.judging.registry import NAMED, language_model
 from core.providers.base import ReplyStore

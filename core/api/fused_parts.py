@@ -23,8 +23,7 @@ from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
 from core.export import judge_card, read_card
 from core.export.fused_file import PartRecipe
-from core.fusion.cross_fitting import cross_fitted
-from core.fusion.stack import FusionSplit, seen_sources
+from core.fusion.items import FusionSplit, cross_fitted, seen_sources
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
 from core.metrics import Folder, as_judge, kept, make_metric, score_or_reason

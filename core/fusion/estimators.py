@@ -1,6 +1,6 @@
-"""Joining the scores of several assistants into one: three estimators in scikit-learn's manner.
+"""Joining the scores of several assistants into one: an estimator in scikit-learn's manner, by three methods.
 
-Each takes `scores` (n_assistants, n_items) turned so that more is better, NaN = missing, and learns its centre and
+It takes `scores` (n_assistants, n_items) turned so that more is better, NaN = missing, and learns its centre and
 spread per assistant on the items it is fitted on; a missing score counts as the assistant's mean.  An item that no
 assistant scored stays NaN.  Learnt values end in ``_``; `state` holds them for export.
 """
@@ -8,7 +8,7 @@ assistant scored stays NaN.  Learnt values end in ``_``; `state` holds them for 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -22,122 +22,83 @@ PENALTIES = np.logspace(-1, 3, 13)
 FOLDS = 5
 
 
-class Estimator(Protocol):
-    """Fit on labelled items, then score any."""
+class Estimator:
+    """Joins the scores of assistants by `method`; fit on labelled items, then score any.
 
-    weights_: FloatArray
-
-    def fit(self, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Self: ...
-
-    def score(self, scores: FloatArray) -> FloatArray: ...
-
-    def state(self) -> dict[str, Any]: ...
-
-
-class _Standardised:
-    """Centre and spread of each assistant, learnt once."""
+    "average" is the mean of the standardised scores that are there and uses no label.  "ridge" and "nnls" learn an
+    intercept and weights on the scale of the labels: ridge shrinks them, by the penalty with the smallest squared
+    error on left-out sources (5 folds); nnls keeps them from being negative.
+    """
 
     mean_: FloatArray
     spread_: FloatArray
+    weights_: FloatArray
+    intercept_ = 0.0
+    penalty_ = 0.0
 
-    def _learn(self, scores: FloatArray) -> FloatArray:
+    def __init__(self, method: FusionMethod) -> None:
+        self.method = method
+
+    def fit(self, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Self:
         known = ~np.isnan(scores)
         count = np.maximum(known.sum(axis=1), 1)
         self.mean_ = np.where(known, scores, 0.0).sum(axis=1) / count
         squares = np.where(known, (scores - self.mean_[:, None]) ** 2, 0.0).sum(axis=1)
         spread = np.sqrt(squares / count)
         self.spread_ = np.where(spread > 0, spread, 1.0)
-        return self._z(scores)
-
-    def _z(self, scores: FloatArray) -> FloatArray:
-        """(n_assistants, n_items) standardised, 0 where missing."""
-        z: FloatArray = (scores - self.mean_[:, None]) / self.spread_[:, None]
-        return np.nan_to_num(z, nan=0.0)
-
-
-class Average(_Standardised):
-    """The mean of the standardised scores that are there: no label is used."""
-
-    weights_: FloatArray
-
-    def fit(self, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Self:
-        self._learn(scores)
-        self.weights_ = np.full(len(scores), 1.0 / max(len(scores), 1))
-        return self
-
-    def score(self, scores: FloatArray) -> FloatArray:
-        known = ~np.isnan(scores)
-        count = known.sum(axis=0)
-        total = self._z(scores).sum(axis=0)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-    def state(self) -> dict[str, Any]:
-        return {"method": "average", "mean": self.mean_.tolist(), "spread": self.spread_.tolist()}
-
-
-class Linear(_Standardised):
-    """Intercept and weights on the scale of the labels; `ridge` shrinks them, `nnls` keeps them from being negative.
-
-    Ridge's penalty is the one with the smallest squared error on left-out sources (5 folds).
-    """
-
-    weights_: FloatArray
-
-    def __init__(self, method: Literal["ridge", "nnls"]) -> None:
-        self.method = method
-
-    def fit(self, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Self:
-        z = self._learn(scores)
+        if self.method == "average":
+            self.weights_ = _shares(len(scores))
+            return self
+        z = self._standardised(scores)
         self.intercept_ = float(labels.mean())
         centred = labels - self.intercept_
         if self.method == "nnls":
             from scipy.optimize import nnls
 
-            self.penalty_ = 0.0
             self.weights_ = np.asarray(nnls(z.T, centred)[0], dtype=np.float64)
-            return self
-        self.penalty_ = _best_penalty(z, centred, sources)
-        self.weights_ = _ridge(z, centred, np.array([self.penalty_]))[0]
+        else:
+            self.penalty_ = _best_penalty(z, centred, sources)
+            self.weights_ = _ridge(z, centred, np.array([self.penalty_]))[0]
         return self
 
     def score(self, scores: FloatArray) -> FloatArray:
-        joined = self.intercept_ + self.weights_ @ self._z(scores)
-        return np.where(np.isnan(scores).all(axis=0), np.nan, joined)
+        """(n_items,), NaN where no assistant has a score."""
+        z, count = self._standardised(scores), (~np.isnan(scores)).sum(axis=0)
+        joined = z.sum(axis=0) / np.maximum(count, 1) if self.method == "average" else self.weights_ @ z
+        return np.where(count > 0, self.intercept_ + joined, np.nan)
 
     def state(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "mean": self.mean_.tolist(),
-            "spread": self.spread_.tolist(),
-            "weights": self.weights_.tolist(),
-            "intercept": self.intercept_,
-            "penalty": self.penalty_,
-        }
+        """What was learnt, JSON-able; `restore_estimator` reads it."""
+        state = {"method": self.method, "mean": self.mean_.tolist(), "spread": self.spread_.tolist()}
+        if self.method == "average":
+            return state
+        return state | {"weights": self.weights_.tolist(), "intercept": self.intercept_, "penalty": self.penalty_}
+
+    def _standardised(self, scores: FloatArray) -> FloatArray:
+        """(n_assistants, n_items), 0 where missing."""
+        return np.nan_to_num((scores - self.mean_[:, None]) / self.spread_[:, None], nan=0.0)
 
 
 def make_estimator(method: FusionMethod) -> Estimator:
     """An unfitted estimator.  UsageError for a method that there is not."""
-    if method == "average":
-        return Average()
-    if method in ("ridge", "nnls"):
-        return Linear(method)
-    raise UsageError(f"A fusion without calls is one of {', '.join(METHODS)}, not {method!r}.")
+    if method not in METHODS:
+        raise UsageError(f"A fusion without calls is one of {', '.join(METHODS)}, not {method!r}.")
+    return Estimator(method)
 
 
 def restore_estimator(state: Mapping[str, Any]) -> Estimator:
     """The fitted estimator whose `state` was kept.  UsageError for a damaged one."""
     try:
         estimator = make_estimator(state["method"])
-        assert isinstance(estimator, Average | Linear)
-        mean, spread = _numbers(state, "mean"), _numbers(state, "spread")
-        if spread.size != mean.size or (spread <= 0).any():
+        estimator.mean_, estimator.spread_ = _numbers(state, "mean"), _numbers(state, "spread")
+        n_parts = estimator.mean_.size
+        if estimator.spread_.size != n_parts or (estimator.spread_ <= 0).any():
             raise ValueError("each mean needs a spread above 0")
-        estimator.mean_, estimator.spread_ = mean, spread
-        if isinstance(estimator, Average):
-            estimator.weights_ = np.full(mean.size, 1.0 / max(mean.size, 1))
+        if estimator.method == "average":
+            estimator.weights_ = _shares(n_parts)
             return estimator
         estimator.weights_ = _numbers(state, "weights")
-        if estimator.weights_.size != mean.size:
+        if estimator.weights_.size != n_parts:
             raise ValueError("each mean needs a weight")
         estimator.intercept_, estimator.penalty_ = float(state["intercept"]), float(state["penalty"])
         if not np.isfinite(estimator.intercept_):
@@ -145,6 +106,10 @@ def restore_estimator(state: Mapping[str, Any]) -> Estimator:
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"The kept fusion is damaged: {error}.") from error
     return estimator
+
+
+def _shares(n_parts: int) -> FloatArray:
+    return np.full(n_parts, 1.0 / max(n_parts, 1))
 
 
 def _numbers(state: Mapping[str, Any], name: str) -> FloatArray:

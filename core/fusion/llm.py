@@ -1,4 +1,4 @@
-"""LLM fusion (004 §2): one call an item rates all aspects at once, with the assistants' numbers beside the item.
+"""LLM fusion (004 §2): a model rates items by a plan, all aspects in one call, the assistants' numbers beside the item.
 
 The prompt has the paper's blocks in words of ours: the task, the assistants and their use by the plan, how to weigh
 them, a preview of the input, the output form, then the filled input.  The reply is read aspect by aspect: what is
@@ -9,25 +9,39 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.fusion.plan import FusionPlan, aspects_block, assistants_block, filled, plain_line
+from core.errors import JudgeError, UsageError
+from core.fusion.plan import (
+    FusionPlan,
+    aspects_block,
+    assistants_block,
+    filled,
+    folded,
+    plain_line,
+    plan_messages,
+    read_plan,
+)
+from core.judging.llm import LLMJudge, total_usage
 from core.judging.parse import read_rating
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words
+from core.progress import SILENT, Progress, Stage
 from core.providers.base import Completion, Failure, Message, Reply, Request
-from core.records import Item, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Verdict
-from core.verdicts import Reading
+from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, UnscoredReason, Usage, Verdict
+from core.verdicts import Reading, Verdicts
 
 EVALUATE_PROMPT = "evaluate.v1"
 OVERALL = "overall"
 TOKENS_AN_ASPECT = 160
+PLAN_TOKENS = 1_500
 CHARACTERS_PER_TOKEN = 4
+BATCH = 40
 _FENCE = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE)
 
 
@@ -39,17 +53,6 @@ class FusionJudge:
     tasks: tuple[Task, ...]
     parts: tuple[JudgeScores, ...]
     plan: FusionPlan
-
-    def __post_init__(self) -> None:
-        if not self.tasks:
-            raise UsageError("An LLM fusion needs at least one aspect.")
-        known = {part.name for part in self.parts}
-        strange = [name for name in self.plan.assistants if name not in known]
-        if strange:
-            raise UsageError(f"The plan names assistants that are not chosen: {', '.join(strange)}.")
-        if self.plan.aspects != tuple(task.aspect for task in self.tasks):
-            raise UsageError(f"The plan is about {', '.join(self.plan.aspects)}, which are not the aspects asked for.")
-        assistants_block(self.parts)  # each has a score to be introduced with
 
     @cached_property
     def _fixed(self) -> dict[str, str]:
@@ -107,6 +110,120 @@ class FusionJudge:
         )
 
 
+# ── rating by a model ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ModelRatings:
+    """What a model rated by `plan`: `verdicts` by aspect (and `OVERALL`), one for each of `positions`.
+
+    `replies` are the texts as they came, by item id.  It took `calls`, the plan's included; `usage` says how many were
+    sent and what they cost.  `n_left` items were not asked for want of budget.
+    """
+
+    plan: FusionPlan
+    positions: tuple[int, ...]
+    verdicts: Mapping[str, Verdicts]
+    replies: Mapping[str, tuple[str, ...]]
+    calls: int
+    usage: Usage
+    n_left: int
+
+    def values(self, name: str, n_items: int) -> FloatArray:
+        """(n_items,) scores on an aspect, NaN = unscored or not asked."""
+        values = np.full(n_items, np.nan)
+        values[list(self.positions)] = self.verdicts[name].values
+        return values
+
+    def unread(self, name: str) -> dict[str, int]:
+        """How many verdicts on an aspect are missing, by reason."""
+        return dict(Counter(verdict.reason for verdict in self.verdicts[name].unscored))
+
+
+def rate_by_model(
+    model: LLMJudge,
+    items: Sequence[Item],
+    tasks: Sequence[Task],
+    parts: Sequence[JudgeScores],
+    positions: Sequence[int],
+    *,
+    plan: FusionPlan | None = None,
+    budget: int | None = None,
+    progress: Progress = SILENT,
+) -> ModelRatings:
+    """Rate the items at `positions` on the aspects of all `tasks`, one call an item, with the numbers of `parts`.
+
+    Without a `plan` the model writes it first.  Items without a text to rate cost no call; of a `budget` in calls the
+    plan's is taken first.  JudgeError where the model writes no plan that can be used.
+    """
+    rateable = [k for k in positions if items[k].target.strip()]
+    calls = len(rateable) + (plan is None)
+    asking = _Asking(model, calls if budget is None else min(calls, budget), progress)
+    judge = FusionJudge(tuple(tasks), tuple(parts), plan or _written_plan(asking, tasks, parts))
+    asked = rateable[: asking.expected - asking.calls]
+    verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
+    texts: dict[str, tuple[str, ...]] = {}
+    for start in range(0, len(asked), BATCH):
+        batch = asked[start : start + BATCH]
+        asking.publish("items", f"{start:,} of {len(asked):,} items")
+        replies = asking.complete([judge.request(model.model, items[k], k) for k in batch])
+        for k, reply in zip(batch, replies, strict=True):
+            for name, verdict in judge.read(items[k].item_id, reply).items():
+                verdicts[name].append(verdict)
+            if isinstance(reply, Completion):
+                texts[items[k].item_id] = (reply.text,)
+    asking.publish("done", "done")
+    return ModelRatings(
+        judge.plan,
+        tuple(asked),
+        {name: Verdicts(rows) for name, rows in verdicts.items()},
+        texts,
+        asking.calls,
+        asking.usage,
+        len(rateable) - len(asked),
+    )
+
+
+def _written_plan(asking: _Asking, tasks: Sequence[Task], parts: Sequence[JudgeScores]) -> FusionPlan:
+    asking.publish("plan", "the model writes the plan")
+    reply = asking.complete([Request(asking.model.model, plan_messages(tasks, parts), 0.0, PLAN_TOKENS)])[0]
+    if not isinstance(reply, Completion):
+        raise JudgeError(f"The model wrote no plan: {reply.message}")
+    try:
+        return read_plan(reply.text, [task.aspect for task in tasks], [part.name for part in parts], "model")
+    except UsageError as error:
+        raise JudgeError(
+            f"The model's plan cannot be used: {error} Write the plan yourself, or let it be proposed from the "
+            "measured alignment."
+        ) from error
+
+
+@dataclass
+class _Asking:
+    """Calls to the model, counted and reported: `expected` of them in all."""
+
+    model: LLMJudge
+    expected: int
+    progress: Progress
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def publish(self, phase: str, message: str) -> None:
+        self.progress.publish(Stage(phase, message, self.calls, self.expected, self.usage))
+
+    def complete(self, requests: Sequence[Request]) -> list[Reply]:
+        arrived = 0
+
+        def count(_index: int, _reply: object) -> None:
+            nonlocal arrived
+            arrived += 1
+            self.progress.advance(arrived, len(requests))
+
+        replies = self.model.provider.complete(requests, on_reply=count)
+        self.calls, self.usage = self.calls + len(requests), self.usage + total_usage(replies)
+        return replies
+
+
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -140,17 +257,14 @@ def _silence(text: str, scales: Mapping[str, Scale]) -> UnscoredReason:
 
 def _sections(text: str, names: Sequence[str]) -> list[tuple[int, str, str]]:
     """(start, aspect, words) of each stretch that begins with a line headed by an aspect's name."""
-    by_fold = {" ".join(name.casefold().split()): name for name in names}
+    by_fold = {folded(name): name for name in names}
     either = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in sorted(by_fold, key=len, reverse=True))
     head = re.compile(
         rf"(?mi)^[ \t#>*_\-\[(\"'`]*(?:\d{{1,2}}[.)][ \t]*)?(?:aspect[ \t]*[:\-])?[ \t*_\[\"'`]*(?P<name>{either})"
         r"[ \t*_\]\"'`]*"
         r"(?=(?:score|rating)?[ \t*_]*(?:[:=\-–—(\]]|$))"
     )
-    heads = [
-        (match.start(), _words_from(text, match), " ".join(match["name"].casefold().split()))
-        for match in head.finditer(text)
-    ]
+    heads = [(match.start(), _words_from(text, match), folded(match["name"])) for match in head.finditer(text)]
     ends = [*(start for start, _, _ in heads[1:]), len(text)][: len(heads)]
     return [(start, by_fold[name], text[begin:end]) for (start, begin, name), end in zip(heads, ends, strict=True)]
 
@@ -174,21 +288,20 @@ def _json_fields(text: str) -> dict[str, Any] | None:
             continue
         if isinstance(body, dict):
             inner = body.get("scores", body.get("aspects"))
-            return _folded(inner if isinstance(inner, dict) else body)
+            return _by_folded_name(inner if isinstance(inner, dict) else body)
     return None
 
 
-def _folded(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {" ".join(str(name).casefold().replace("_", " ").split()): value for name, value in body.items()}
+def _by_folded_name(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {folded(str(name).replace("_", " ")): value for name, value in body.items()}
 
 
 def _of_field(fields: Mapping[str, Any], name: str, scale: Scale) -> tuple[Reading, str]:
-    folded = " ".join(name.casefold().split())
-    value = fields.get(folded, fields.get(f"{folded} score"))
+    value = fields.get(folded(name), fields.get(f"{folded(name)} score"))
     if isinstance(value, bool) or value is None or isinstance(value, list):
         return Reading(None, "no verdict"), ""
     if isinstance(value, dict):
-        inner = _folded(value)
+        inner = _by_folded_name(value)
         words = str(inner.get("explanation") or inner.get("reasons") or inner.get("reason") or "")
         stated = inner.get("score", inner.get("rating", inner.get("value")))
         if stated is None:

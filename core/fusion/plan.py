@@ -88,11 +88,11 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
 
 def _blocks(text: str, aspects: Sequence[str]) -> list[tuple[str, str, str]]:
     """(aspect, names, how) of each block, in the order of the text."""
-    known = {_folded(aspect): aspect for aspect in aspects}
+    known = {folded(aspect): aspect for aspect in aspects}
     blocks: list[tuple[str, str, list[str]]] = []
     for line in text.splitlines():
         head, colon, rest = line.strip(" \t*#-_").partition(":")
-        aspect = known.get(_folded(head.strip(" *_`")))
+        aspect = known.get(folded(head.strip(" *_`")))
         if colon and aspect is not None:
             blocks.append((aspect, rest, []))
         elif blocks and line.strip():
@@ -101,22 +101,23 @@ def _blocks(text: str, aspects: Sequence[str]) -> list[tuple[str, str, str]]:
 
 
 def _named(names: str, aspect: str, assistants: Sequence[str]) -> tuple[str, ...]:
-    known = {_folded(name): name for name in assistants}
+    known = {folded(name): name for name in assistants}
     given = [name.strip(" \t*_`.\"'") for name in re.split(r"[,;]", names)]
     chosen = []
     for name in given:
-        if not name or _folded(name) == NONE:
+        if not name or folded(name) == NONE:
             continue
-        if _folded(name) not in known:
+        if folded(name) not in known:
             raise UsageError(
                 f"The plan names {name[:60]!r} for {aspect}, and there is no such assistant. Those chosen are: "
                 f"{', '.join(assistants) or NONE}."
             )
-        chosen.append(known[_folded(name)])
+        chosen.append(known[folded(name)])
     return tuple(dict.fromkeys(chosen))
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """Without case and needless white space: equal names in whatever way they are written."""
     return " ".join(name.casefold().split())
 
 
@@ -209,3 +210,53 @@ def plain_line(name: str) -> str:
 def filled(prompt: str, values: Mapping[str, str]) -> str:
     """The prompt file with `values` in their places; values are never read as templates."""
     return Template((PROMPTS / f"{prompt}.txt").read_text(encoding="utf-8")).substitute(values).strip()
+
+
+# ── LLM fusion in a project: what is asked for, what it will cost, what came of it ─────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class FusionRequest:
+    """Let a language model fuse the judges `judge_ids` of the project on `aspects`, all of them in one call an item.
+
+    `plan` is the plan's text; "" lets the model write it first.  `plan_seen` are the items whose labels the plan was
+    made from (none for a person's or the model's): the fused judge has seen them.  `n_items` None rates all items,
+    else about so many, of whole sources.  `budget` is the most calls, the plan's included.
+    """
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    aspects: tuple[str, ...]
+    judge_ids: tuple[str, ...]
+    judge_spec: str
+    plan: str = ""
+    plan_seen: tuple[int, ...] = ()
+    n_items: int | None = None
+    budget: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FusionEstimate:
+    """What an LLM fusion will ask for; cost None is unknown."""
+
+    calls: int
+    n_items: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class FusionRunView:
+    """Aspect → the judge entered, the plan in force, and what could not be read: aspect → reason → count.
+
+    `overall` is the judge of the overall score, entered on the first aspect.
+    """
+
+    judges: Mapping[str, str]
+    plan: str
+    calls: int
+    unscored: Mapping[str, Mapping[str, int]]
+    stopped_early: str = ""

@@ -7,16 +7,16 @@ own calibration nor the weights ever meet an item on which an alignment is repor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from core.data.labels_needed import TO_STACK, too_few_to_stack
-from core.data.split import inner_fold
-from core.errors import AspectError, UsageError
-from core.fusion.estimators import Estimator, FusionMethod, make_estimator
+from core.errors import UsageError
+from core.fusion.estimators import METHODS, Estimator, FusionMethod, make_estimator
+from core.fusion.items import FusionSplit, unseen_split
 from core.records import (
     Alignment,
     FloatArray,
@@ -30,13 +30,11 @@ from core.records import (
     Unscored,
 )
 from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference, spearman
-from core.stats.correlation import average_ranks
 
-MIN_ITEMS = 20
-"""Fewer labelled items to fit or to report on than this, and nothing is."""
-MIN_SOURCES = 4
+SEEN = "its calibration saw labels of the items reported on"
+SHARE_SCORED = 0.9
+"""A judge beside the fusions that scored fewer of the items would be measured on other items than they are."""
 WEIGHT_RESAMPLES = 200
-Least = Literal["not opposed", "beyond chance"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,10 @@ class StackSettings:
         make_estimator(self.method)
         if not 0.1 <= self.fit_share <= 0.9:
             raise UsageError(f"fit_share must lie between 0.1 and 0.9, not {self.fit_share:g}.")
+
+    @property
+    def measure(self) -> Measure:
+        return Measure(self.statistic, self.level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Fusion:
     fit: tuple[int, ...]
     report: tuple[int, ...]
     state: Mapping[str, Any]
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON of `fuse` (DESIGN §3), with the rest beside it."""
@@ -116,16 +118,6 @@ class Fusion:
             "n_report": len(self.report),
             "notes": list(self.notes),
         }
-
-
-@dataclass(frozen=True)
-class FusionSplit:
-    """Positions to fit on and to report on (n_fit,), (n_report,), of different sources; `notes` say what was left
-    aside."""
-
-    fit: IntArray
-    report: IntArray
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,8 +146,7 @@ class Agreement:
 
     def _how(self, stream: int) -> dict[str, Any]:
         how = self.settings
-        measure = Measure(how.statistic, how.level)
-        return {"measure": measure, "resamples": how.resamples, "seed": [how.seed, stream]}
+        return {"measure": how.measure, "resamples": how.resamples, "seed": [how.seed, stream]}
 
 
 def fuse(
@@ -180,19 +171,21 @@ def fuse(
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise UsageError("Two parts have the same name; rename one, so that people can tell them apart.")
-    settings, split = _affordable(settings, split or unseen_split(golden, aspect, parts, settings))
+    settings, split = _affordable(
+        settings, split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
+    )
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     on_fit = agreement.align(matrix, split.fit)
-    left_out = _unusable(names, matrix[:, split.fit], on_fit, _least(golden, settings, split))
-    kept = [k for k, name in enumerate(names) if name not in left_out]
-    if len(kept) < 2:
+    left_out = _unusable(_Parts(parts, matrix, agreement, split), on_fit)
+    usable = [k for k, name in enumerate(names) if name not in left_out]
+    if len(usable) < 2:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UsageError(f"A fusion needs at least two usable parts; {len(kept)} came. {why}")
-    used = _Parts([parts[k] for k in kept], matrix[kept], agreement, split)
+        raise UsageError(f"A fusion needs at least two usable parts; {len(usable)} came. {why}")
+    used = _Parts([parts[k] for k in usable], matrix[usable], agreement, split)
     estimator = used.fitted()
     values = estimator.score(used.matrix)
     on_report = agreement.align(np.vstack([values, matrix]), split.report)
-    best = max(kept, key=lambda k: -np.inf if on_fit[k].value is None else float(on_fit[k].value or 0.0))
+    best = max(usable, key=lambda k: -np.inf if on_fit[k].value is None else float(on_fit[k].value or 0.0))
     return Fusion(
         method=settings.method,
         judge=used.fused(values),
@@ -209,34 +202,6 @@ def fuse(
         state=estimator.state() | {"parts": used.names},
         notes=split.notes,
     )
-
-
-def unseen_split(golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], settings: StackSettings) -> FusionSplit:
-    """Labelled items of sources that no part has seen, split by source.  AspectError where too few are left."""
-    labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
-    fresh = np.flatnonzero(labelled & ~stale)
-    notes = []
-    if stale.any():
-        notes.append(
-            f"{int((labelled & stale).sum())} labelled items are left aside because a part was calibrated or fitted on "
-            f"their sources; {fresh.size} are left."
-        )
-    n_sources = np.unique(golden.source_codes[fresh]).size
-    if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
-        raise AspectError(
-            f"only {fresh.size} labelled items of {n_sources} sources are left that no part has seen; a fusion needs "
-            f"at least {2 * MIN_ITEMS} items of {MIN_SOURCES} sources. Leave out a part that was calibrated on most of "
-            "them, or label more items.",
-            file=golden.name,
-        )
-    fold = inner_fold(fresh.tolist(), golden.source_codes, settings.fit_share, settings.seed)
-    return FusionSplit(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), tuple(notes))
-
-
-def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """(n_items,) which items are of a source of which a part has seen any item's label: none of them is fresh."""
-    seen = sorted({k for part in parts for k in part.seen})
-    return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
 
 
 def beats_chance(alignment: Alignment) -> bool:
@@ -256,30 +221,22 @@ def _affordable(settings: StackSettings, split: FusionSplit) -> tuple[StackSetti
     return replace(settings, method="average"), replace(split, notes=(*split.notes, note))
 
 
-def _least(golden: GoldenSet, settings: StackSettings, split: FusionSplit) -> Least | None:
-    """The agreement with people on the fit items that a part needs; None where weights can tell."""
-    if settings.method != "average":
-        return None
-    few = split.fit.size < TO_STACK or np.unique(golden.source_codes[split.fit]).size < LEAST_SOURCES
-    return "not opposed" if few else "beyond chance"
-
-
-def _unusable(
-    names: Sequence[str], on_fit: FloatArray, alignments: Sequence[Alignment], least: Least | None
-) -> dict[str, str]:
-    """Name → why a part cannot be used."""
+def _unusable(parts: _Parts, on_fit: Sequence[Alignment]) -> dict[str, str]:
+    """Name → why a part cannot be used; weights tell by themselves which parts disagree with people."""
+    fit, averaged = parts.split.fit, parts.agreement.settings.method == "average"
+    few = fit.size < TO_STACK or np.unique(parts.agreement.golden.source_codes[fit]).size < LEAST_SOURCES
     reasons = {}
-    for name, row, alignment in zip(names, on_fit, alignments, strict=True):
-        known = row[~np.isnan(row)]
+    for name, row, alignment in zip(parts.names, parts.matrix[:, fit], on_fit, strict=True):
+        scores, where = row[~np.isnan(row)], f"on the {alignment.n} items to fit on"
         value = "undefined" if alignment.value is None else f"{alignment.value:.2f}"
-        if not known.size:
+        if not scores.size:
             reasons[name] = "it has no score on the items to fit on"
-        elif known.min() == known.max():
+        elif scores.min() == scores.max():
             reasons[name] = "all its scores are equal on the items to fit on"
-        elif least == "not opposed" and alignment.interval is not None and alignment.interval.high < 0:
-            reasons[name] = f"it disagrees with people beyond chance on the {alignment.n} items to fit on ({value})"
-        elif least == "beyond chance" and not beats_chance(alignment):
-            reasons[name] = f"it does not beat chance on the {alignment.n} items to fit on ({value})"
+        elif averaged and few and alignment.interval is not None and alignment.interval.high < 0:
+            reasons[name] = f"it disagrees with people beyond chance {where} ({value})"
+        elif averaged and not few and not beats_chance(alignment):
+            reasons[name] = f"it does not beat chance {where} ({value})"
     return reasons
 
 
@@ -290,7 +247,7 @@ def _unusable(
 class _Parts:
     """The parts of a fusion: `matrix` (n_parts, n_items) are their scores, turned so that more is better."""
 
-    judges: list[JudgeScores]
+    judges: Sequence[JudgeScores]
     matrix: FloatArray
     agreement: Agreement
     split: FusionSplit
@@ -327,23 +284,22 @@ class _Parts:
     def weights(self, weights: FloatArray) -> tuple[Weight, ...]:
         """Weights with intervals from refitting on resampled sources; none for the average, whose shares are given."""
         settings, fit = self.agreement.settings, self.split.fit
-        if settings.method == "average":
-            return tuple(Weight(name, float(value), None) for name, value in zip(self.names, weights, strict=True))
-        rng = np.random.default_rng([settings.seed, 3])
-        codes, labels = self.agreement.golden.source_codes[fit], self.agreement.labels
-        sources = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-        drawn = np.empty((WEIGHT_RESAMPLES, len(self.names)))
-        for k in range(WEIGHT_RESAMPLES):
-            picks = rng.integers(0, len(sources), len(sources))
-            at = fit[np.concatenate([sources[pick] for pick in picks])]
-            group = np.repeat(np.arange(len(picks)), [sources[pick].size for pick in picks])  # drawn twice: two sources
-            drawn[k] = make_estimator(settings.method).fit(self.matrix[:, at], labels[at], group).weights_
-        low, high = np.quantile(drawn, [0.025, 0.975], axis=0).tolist()
-        method = f"refitted on resampled sources, {WEIGHT_RESAMPLES}"
-        return tuple(
-            Weight(name, float(weights[k]), Interval(low[k], high[k], method=method))
-            for k, name in enumerate(self.names)
-        )
+        intervals: list[Interval | None] = [None] * len(self.names)
+        if settings.method != "average":
+            rng = np.random.default_rng([settings.seed, 3])
+            codes, labels = self.agreement.golden.source_codes[fit], self.agreement.labels
+            sources = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+            drawn = np.empty((WEIGHT_RESAMPLES, len(self.names)))
+            for k in range(WEIGHT_RESAMPLES):
+                picks = rng.integers(0, len(sources), len(sources))
+                at = fit[np.concatenate([sources[pick] for pick in picks])]
+                # a source that was drawn twice counts as two
+                group = np.repeat(np.arange(len(picks)), [sources[pick].size for pick in picks])
+                drawn[k] = make_estimator(settings.method).fit(self.matrix[:, at], labels[at], group).weights_
+            method = f"refitted on resampled sources, {WEIGHT_RESAMPLES}"
+            ends = np.quantile(drawn, [0.025, 0.975], axis=0).T.tolist()
+            intervals = [Interval(low, high, method=method) for low, high in ends]
+        return tuple(map(Weight, self.names, weights.tolist(), intervals))
 
     def ablated(self, whole: FloatArray) -> tuple[Without, ...]:
         """The fusion refitted without each part, where two are left; one Holm correction over all of them."""
@@ -380,17 +336,64 @@ def _between(on_report: FloatArray) -> FloatArray:
     return between
 
 
-def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 50) -> tuple[int, ...]:
-    """Positions (of `at`) on which the parts disagree most: largest spread of their rank shares first."""
-    positions = np.asarray(at, dtype=np.intp)
-    rows = []
-    for part in parts:
-        values = part.upward[positions]
-        shares = np.full(values.size, np.nan)
-        known = ~np.isnan(values)
-        shares[known] = (average_ranks(values[known]) - 1) / max(int(known.sum()) - 1, 1)
-        rows.append(shares)
-    ranks = np.array(rows)
-    spread = np.nanmax(ranks, axis=0, initial=-np.inf) - np.nanmin(ranks, axis=0, initial=np.inf)
-    order = np.argsort(-np.where(np.isfinite(spread), spread, -1.0), kind="stable")
-    return tuple(int(positions[k]) for k in order[:most] if spread[k] > 0 and np.isfinite(spread[k]))
+# ── every method side by side ────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class FusionTable:
+    """Fusions of the same parts by method, the reason where a method gave none, and other judges on the same items.
+
+    The tests of the fusions against the best part share one Holm correction.  `beside` are judges that took no part,
+    measured on the report items; `not_beside` says of the others why they have no honest number there.
+    """
+
+    fusions: Mapping[FusionMethod, Fusion]
+    failed: Mapping[FusionMethod, str]
+    beside: Mapping[str, Alignment]
+    not_beside: Mapping[str, str]
+
+
+def fuse_all(
+    golden: GoldenSet,
+    aspect: str,
+    parts: Sequence[JudgeScores],
+    settings: StackSettings,
+    beside: Sequence[JudgeScores] = (),
+) -> FusionTable:
+    """Fuse `parts` by every method, fitted and reported on the same items.
+
+    UsageError when no method can use two parts, AspectError when too few items are unseen; see `fuse`.
+    """
+    split = unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
+    fusions: dict[FusionMethod, Fusion] = {}
+    failed: dict[FusionMethod, str] = {}
+    for method in METHODS:
+        if method != "average" and (why := too_few_to_stack(split.fit.size)):
+            failed[method] = f"{why}."
+            continue
+        try:
+            fusions[method] = fuse(golden, aspect, parts, replace(settings, method=method), split)
+        except UsageError as error:
+            failed[method] = str(error)
+    if not fusions:
+        raise UsageError(next(iter(failed.values())))
+    tests = holm_corrected([fusion.against_best for fusion in fusions.values()])
+    corrected = {m: replace(f, against_best=test) for (m, f), test in zip(fusions.items(), tests, strict=True)}
+    return FusionTable(corrected, failed, *_beside(Agreement(golden, aspect, settings), beside, split.report))
+
+
+def _beside(
+    agreement: Agreement, judges: Sequence[JudgeScores], report: IntArray
+) -> tuple[dict[str, Alignment], dict[str, str]]:
+    """Alignments of the judges on the report items by name, and why others have none."""
+    refused = {}
+    for judge in judges:
+        if set(judge.seen).intersection(report.tolist()):
+            refused[judge.name] = SEEN
+        elif (n := int((~np.isnan(judge.values[report])).sum())) < SHARE_SCORED * report.size:
+            refused[judge.name] = f"it scored only {n} of these {report.size} items"
+    clean = [judge for judge in judges if judge.name not in refused]
+    if not clean:
+        return {}, refused
+    alignments = agreement.align(np.array([judge.upward for judge in clean]), report)
+    return {judge.name: alignment for judge, alignment in zip(clean, alignments, strict=True)}, refused

@@ -59,7 +59,7 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
 
 def capability_of(settings: Settings) -> str:
     """What `settings` say this worker can do, else what its machine shows: cuda, mps, gpu or cpu."""
-    from core.repeval.states.model import find_capability
+    from core.repeval.model import find_capability
 
     return settings.capability or find_capability()
 

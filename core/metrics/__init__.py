@@ -3,22 +3,18 @@
 ::
 
     base         what a metric is, and how its numbers are put together      Metric MetricScores
-    registry     names → metrics                                             make_metric metrics_for
+    registry     names → metrics; columns, scores from elsewhere, RepEval    make_metric metrics_for
     scoring      scored or left out with a reason; numbers kept              score_or_reason kept Folder as_judge
-    words        overlap with the source; BLEU, chrF, METEOR
-    rouge        ROUGE-N and ROUGE-L, against references or source
+    words        overlap with the source; ROUGE, BLEU, chrF, METEOR
     embeddings   cosines of MiniLM; BERTScore
-    classifiers  entailment, learned regressors
-    generation   BARTScore, UniEval, SEAHORSE
+    models       entailment, learned regressors; BARTScore, UniEval, SEAHORSE
     checkpoints  safe loading, batches of like length
-    given        columns of the upload, scores from elsewhere, fitted RepEval
 
 torch, transformers, rouge_score, nltk and bert_score are imported when a metric that needs them scores.
 """
 
 from core.metrics.base import Metric, MetricScores
-from core.metrics.given import fitted_repeval, given_scores, metric_column
-from core.metrics.registry import make_metric, metrics_for
+from core.metrics.registry import fitted_repeval, given_scores, make_metric, metric_column, metrics_for
 from core.metrics.scoring import Folder, as_judge, kept, score_or_reason
 
 __all__ = [

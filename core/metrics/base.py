@@ -35,10 +35,6 @@ class MetricScores:
     unscored: tuple[Unscored, ...] = ()
     note: str = ""
 
-    @property
-    def n_scored(self) -> int:
-        return int(np.isfinite(self.values).sum())
-
 
 Scorer = Callable[[Sequence[Item], OnProgress], MetricScores]
 

@@ -7,19 +7,17 @@ a repository ships is never run.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from core.errors import JudgeError, ModelNotFoundError
+from core.errors import JudgeError
 from core.judging.base import OnProgress
 from core.metrics.base import MetricScores
 from core.records import FloatArray
-from core.repeval.states.model import token_batches
+from core.repeval.model import LONGEST, choose_device, loading, place_of, position_offset, token_batches
 
 Head = Literal["classification", "seq2seq", "encoder"]
 Row = dict[str, list[int]]
@@ -120,25 +118,20 @@ def in_batches(
 
 
 def load(name: str, head: Head) -> Checkpoint:
-    """The checkpoint of a Hugging Face id or a folder, with that head, on CUDA, MPS or the CPU, in float32.
+    """The checkpoint of a Hugging Face id, a folder or "minilm", with that head, on CUDA, MPS or the CPU, in float32.
 
     ModelNotFoundError when there is no such model, JudgeError when it is of another kind, has pickled weights only,
     lacks weights of its head (they would be random), or needs code of its own.
     """
     import transformers
 
-    from core.repeval.states.model import choose_device, looks_like_a_path, quiet
-
-    folder = Path(name).expanduser()
-    if not folder.is_dir() and looks_like_a_path(name):
-        raise ModelNotFoundError(f"There is no model folder {name}.", hint="Check the path.")
-    place = str(folder) if folder.is_dir() else name
+    place = place_of(name)
     auto = {
         "classification": transformers.AutoModelForSequenceClassification,
         "seq2seq": transformers.AutoModelForSeq2SeqLM,
         "encoder": transformers.AutoModel,
     }[head]
-    with _in_plain_words(name, head), quiet():
+    with loading(name, head):
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False)
         model, report = auto.from_pretrained(
             place, trust_remote_code=False, use_safetensors=True, dtype="float32", output_loading_info=True
@@ -158,40 +151,7 @@ def load(name: str, head: Head) -> Checkpoint:
 
 def _limit(tokenizer: Any, config: Any) -> int:
     """Tokens an input may have: the smaller of what tokenizer and model say, 1,024 where both are silent."""
-    from core.repeval.states.model import LONGEST, position_offset
-
     said = [int(tokenizer.model_max_length)]
     if positions := getattr(config, "max_position_embeddings", None):
         said.append(int(positions) - position_offset(config))
     return min((limit for limit in said if 0 < limit < LONGEST), default=DEFAULT_LIMIT)
-
-
-@contextmanager
-def _in_plain_words(name: str, head: Head) -> Iterator[None]:
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as problem:
-        raise _explained(name, head, str(problem)) from problem
-
-
-def _explained(name: str, head: Head, problem: str) -> JudgeError:
-    """The loader's error as one that says what to do.  (The loader tells its cases apart only by their wording.)"""
-    first = problem.strip().split("\n")[0][:300]
-    if "trust_remote_code" in problem or "custom code" in problem:
-        return JudgeError(
-            f"The model {name} needs Python code from its repository, which is never run; choose another."
-        )
-    if "safetensors" in problem:
-        return JudgeError(
-            f"The model {name} has no weights as safetensors. Pickled weights can run code when they are opened, so "
-            "they are not read: convert them, or choose a repository that has safetensors."
-        )
-    if "Unrecognized configuration class" in problem:
-        return JudgeError(f"The model {name} is no {head} model; choose a checkpoint of that kind.")
-    return ModelNotFoundError(
-        f"The model {name} could not be read: {first}",
-        hint="Give a Hugging Face id that exists and can be reached, or a folder with config.json, tokenizer and "
-        "safetensors.",
-    )

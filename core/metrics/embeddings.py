@@ -9,7 +9,7 @@ length limit, and with transformers 5 no longer puts the space before the first 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,10 @@ from core.judging.base import OnProgress
 from core.metrics.base import Beside, Field, Metric, MetricScores, lacking, scaled, scores_of, text_by_text, texts_of
 from core.metrics.checkpoints import Checkpoint, in_batches, load
 from core.records import FloatArray, Item
+from core.repeval.model import EMBEDDED
 
+SENTENCE_TOKENS = 256  # what this encoder was trained to read; longer texts keep their beginning
+SENTENCE_DIM = 384
 BLOCK = 64
 """Items whose texts are encoded together: bounds the memory, and texts they share are encoded once."""
 
@@ -49,10 +52,36 @@ def similarity(name: str, against: Field = "source") -> Metric:
 
 
 def _cosines(pairs: Sequence[tuple[str, str]], on_progress: OnProgress) -> FloatArray:
-    from core.repeval.states import sentence_vectors
-
-    vectors = sentence_vectors([text for pair in pairs for text in pair], on_progress=on_progress)
+    vectors = sentence_vectors([text for pair in pairs for text in pair], on_progress)
     return np.asarray((vectors[::2] * vectors[1::2]).sum(axis=1))
+
+
+def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done, of: None) -> FloatArray:
+    """(n, 384) unit-length vectors of `texts`; the dot product of two is their cosine similarity.
+
+    Mean of the last layer over the first 256 tokens, special tokens included, as the sentence-transformers model
+    all-MiniLM-L6-v2 defines it.  Equal texts are encoded once.  `on_progress(done, total)` counts distinct texts.
+    """
+    if not texts:
+        return np.empty((0, SENTENCE_DIM))
+    encoder, place = _embedded(), {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    rows = encoder.rows(list(place), limit=SENTENCE_TOKENS)
+
+    def compute(positions: list[int]) -> Any:
+        inputs = encoder.padded([rows[k] for k in positions])
+        states = encoder.model(**inputs).last_hidden_state
+        weights = inputs["attention_mask"].unsqueeze(-1).to(states.dtype)
+        return (states * weights).sum(dim=1) / weights.sum(dim=1)
+
+    vectors = in_batches(encoder, [len(row["input_ids"]) for row in rows], compute, on_progress)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors[[place[text] for text in texts]]
+
+
+@cache
+def _embedded() -> Checkpoint:
+    """The embedded encoder, kept in memory (90 MB) once loaded."""
+    return load(EMBEDDED, "encoder")
 
 
 # ── BERTScore ────────────────────────────────────────────────────────────────────────────────────────────────

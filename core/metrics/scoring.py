@@ -162,7 +162,7 @@ def _weights(metric: Metric) -> str:
     """What tells the weights of a model in a folder apart from others put there later; "" for any other."""
     if "model" not in metric.needs:
         return ""
-    from core.repeval.states.model import folder_digest
+    from core.repeval.model import folder_digest
 
     named = metric.name.removeprefix("hf:").partition(":")[2]
     places = [Path(name).expanduser() for name in (named, named.rpartition("@")[0]) if name]

@@ -1,22 +1,44 @@
-"""Words in common: shares found in the source; BLEU and chrF (sacrebleu) and METEOR (nltk) against references."""
+"""Words in common: shares found in the source; ROUGE, BLEU and chrF (sacrebleu) and METEOR (nltk).
+
+ROUGE-N and ROUGE-L (Lin 2004) have rouge_score's tokens, stems and counts; every text is tokenised once.
+
+Several references: the *mean* of the scores by default, which is what ROUGE-1.5.5 does and the papers' SummEval rows
+(11 references) show, or the *best* one by F (``_best``), as rouge_score's `score_multi`.  Neither wins everywhere: the
+mean on SummEval's ROUGE-2, the best where references are short and differ much (SFRES, ASSET).  Words are stemmed
+(Porter) by default, as `ROUGE-1.5.5 -m`.  The tokenizer keeps a-z and 0-9 only, as the original does: other scripts
+have no ROUGE here, and say so.
+
+ROUGE-L is that of the whole text.  (ROUGE-1.5.5 on texts split into sentences unites the matches of each sentence,
+which rouge_score calls rougeLsum: another number.)  Its longest common subsequence is our own, a bit-parallel one
+(Hyyrö 2004): rouge_score's table takes seconds for one long source, and two long uploads would hold a worker for hours.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from core.errors import JudgeError
+from core.errors import JudgeError, UsageError
 from core.judging.offline.text import cut
-from core.metrics.base import Metric, Need, item_by_item, texts_of
+from core.metrics.base import Beside, Metric, Need, item_by_item, texts_of
 from core.records import Item
 
+if TYPE_CHECKING:
+    from rouge_score.scoring import Score
+
+Part = Literal["f", "p", "r"]
+Several = Literal["mean", "best"]
+ROUGE_NAME = re.compile(r"rouge(?P<kind>[1-9L])(?P<source>_source)?(?:_(?P<part>[fpr]))?(?:_(?P<several>mean|best))?")
 MAX_CHARS = 60_000
 """Texts are compared with references up to here (about 10,000 words): chrF counts every run of six characters."""
 
 _WORD = re.compile(r"\w+|[^\w\s]")
+_NO_WORDS = "The {} holds no Latin letters or digits, which are all that ROUGE's tokenizer reads."
+_PART = {"f": "F1", "p": "precision", "r": "recall"}
 
 
 # ── with what the target was written from ────────────────────────────────────────────────────────────────────
@@ -158,3 +180,119 @@ def _meteor() -> Callable[[Item], float | str]:
         return float(meteor_score(references, words(item.target), wordnet=wordnet))
 
     return measure
+
+
+# ── ROUGE ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rouge(name: str, *, stemmed: bool = True) -> Metric:
+    """The metric of that name: ``rouge1``, ``rouge2``, … ``rougeL``, with ``_source``, ``_p``/``_r``, ``_best``.
+
+    ``rouge2`` is F1 against the references, ``rouge2_p`` precision; ``rouge2_source_p`` is the share of the target's
+    bigrams that occur in the source; ``rouge`` is ``rougeL``.  UsageError for anything else.
+    """
+    match = ROUGE_NAME.fullmatch("rougeL" if name == "rouge" else name)
+    if match is None:
+        raise UsageError(f"No ROUGE is called {name[:60]!r}; rouge1 … rouge9 and rougeL are, with _source, _p or _r.")
+    kind, part = match["kind"], match["part"] or "f"
+    against: Beside = "source" if match["source"] else "references"
+    several: Several = "best" if match["several"] == "best" else "mean"
+    what = (
+        "longest common subsequence of words" if kind == "L" else ("words" if kind == "1" else f"runs of {kind} words")
+    )
+    over = "" if against == "source" else (", mean over the references" if several == "mean" else ", best reference")
+    needs: frozenset[Need] = frozenset({against})
+    return Metric(
+        name=name,
+        measures=f"ROUGE-{kind} {_PART[part]} against the {against}: {what} in common{over}.",
+        low=0.0,
+        high=1.0,
+        needs=needs,
+        cost="free; about a second for 1,000 items with one reference",
+        settings="" if stemmed else "words not stemmed",
+        scorer=item_by_item(needs, lambda: _rouge(kind, part, against, several, stemmed)),  # type: ignore[arg-type]
+    )
+
+
+def _rouge(kind: str, part: Part, against: Beside, several: Several, stemmed: bool) -> Callable[[Item], float | str]:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    tokens = Tokens(stemmed)
+    scorer = None if kind == "L" else RougeScorer([f"rouge{kind}"], tokenizer=tokens)
+    attribute = {"f": "fmeasure", "p": "precision", "r": "recall"}[part]
+
+    def compared(target: str, reference: str) -> Score:
+        if scorer is None:
+            return lcs_score(tokens.tokenize(reference), tokens.tokenize(target))
+        return scorer.score(reference, target)[f"rouge{kind}"]
+
+    def measure(item: Item) -> float | str:
+        if not tokens.tokenize(item.target):
+            return _NO_WORDS.format("target")
+        references = [text for text in texts_of(item, against) if tokens.tokenize(text)]
+        if not references:
+            return _NO_WORDS.format(against if against == "source" else "reference")
+        scores = [compared(item.target, reference) for reference in references]
+        if several == "best":
+            return float(getattr(max(scores, key=lambda score: score.fmeasure), attribute))
+        return float(sum(getattr(score, attribute) for score in scores) / len(scores))
+
+    return measure
+
+
+class Tokens:
+    """rouge_score's tokenizer with a memory for texts (sources and references are shared by many items)."""
+
+    def __init__(self, stemmed: bool) -> None:
+        from rouge_score import tokenize
+
+        self._stemmer = _Stemmer() if stemmed else None
+        self._cut = tokenize.tokenize
+        self._known: dict[str, list[str]] = {}
+
+    def tokenize(self, text: str) -> list[str]:
+        """Lower-case words of a-z and 0-9, stemmed from four letters on."""
+        if text not in self._known:
+            self._known[text] = self._cut(text, self._stemmer)
+        return self._known[text]
+
+
+class _Stemmer:
+    """nltk's Porter stemmer, asked once for each word."""
+
+    def __init__(self) -> None:
+        from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]
+
+        self._stem = lru_cache(maxsize=100_000)(PorterStemmer().stem)
+
+    def stem(self, word: str) -> str:
+        return str(self._stem(word))
+
+
+def lcs_score(reference: list[str], target: list[str]) -> Score:
+    """ROUGE-L of two token lists: precision, recall and F1 of the longest common subsequence; 0 for an empty list."""
+    from rouge_score import scoring
+
+    if not reference or not target:
+        return scoring.Score(precision=0.0, recall=0.0, fmeasure=0.0)
+    length = lcs_length(reference, target)
+    precision, recall = length / len(target), length / len(reference)
+    return scoring.Score(precision=precision, recall=recall, fmeasure=scoring.fmeasure(precision, recall))
+
+
+def lcs_length(first: list[str], second: list[str]) -> int:
+    """Length of the longest common subsequence: one addition of long integers for each word of the longer list.
+
+    Bits of `rows` are words of the shorter list; a zero bit is a step up of the length in the usual table.
+    """
+    short, long = sorted((first, second), key=len)
+    where: dict[str, int] = {}
+    for position, word in enumerate(short):
+        where[word] = where.get(word, 0) | (1 << position)
+    full = (1 << len(short)) - 1
+    rows = full
+    for word in long:
+        if places := where.get(word):
+            matched = rows & places
+            rows = ((rows + matched) | (rows - matched)) & full
+    return len(short) - rows.bit_count()

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
-from core.fusion.records import FusionEstimate, FusionRequest, FusionRunView
+from core.fusion.plan import FusionEstimate, FusionRequest, FusionRunView
 from core.projects.access import requires
 from core.projects.runs import RunWork, start_run
-from core.records import GoldenSet, JudgeScores, Task, Unscored
+from core.records import GoldenSet, JudgeScores, Task
 from core.review.log import FusionKept, FusionPlanSaved
 from core.settings import Settings
 from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.export.fused_file import PartRecipe
-    from core.fusion.by_model import ModelRatings
-    from core.fusion.llm import FusionJudge
-    from core.fusion.side_by_side import FusionTable
-    from core.fusion.stack import Fusion, StackSettings
+    from core.fusion.llm import FusionJudge, ModelRatings
+    from core.fusion.stack import Fusion, FusionTable, StackSettings
 
 
 def fuse_judges(
@@ -52,7 +50,7 @@ def compare_fusions(
     beside: Sequence[str] = (),
 ) -> FusionTable:
     """Every fusion without calls of the same parts, beside the judges `beside`; errors as in `fuse_judges`."""
-    from core.fusion.side_by_side import fuse_all
+    from core.fusion.stack import fuse_all
 
     golden, judges = _judges(store, project_id, golden_id, aspect, [*judge_ids, *beside])
     return fuse_all(golden, aspect, judges[: len(judge_ids)], settings, judges[len(judge_ids) :])
@@ -243,11 +241,11 @@ def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
     AspectError when too few are left.
     """
     from core.comparison import usual_level
+    from core.fusion.items import unseen_split
     from core.fusion.plan import measured_plan
-    from core.fusion.stack import StackSettings, unseen_split
 
     fusion = model_fusion(store, request)
-    fit = unseen_split(fusion.golden, request.aspects[0], fusion.parts, StackSettings(seed=request.seed)).fit.tolist()
+    fit = unseen_split(fusion.golden, request.aspects[0], fusion.parts, seed=request.seed).fit.tolist()
     own = {
         aspect: [part for part in fusion.parts if part.kind == "metric" or part.aspect == aspect]
         for aspect in request.aspects
@@ -307,7 +305,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
     With a budget the rest stays unasked.
     """
-    from core.fusion.by_model import rate_by_model
+    from core.fusion.llm import rate_by_model
     from core.judging.registry import language_model
 
     request = work.request(FusionRequest)
@@ -345,7 +343,7 @@ def _as_judge(
         kind="fused",
         aspect=request.aspects[0] if overall else name,
         values=ratings.values(name, len(fusion.golden.items)),
-        unscored=tuple(verdict for verdict in ratings.verdicts[name] if isinstance(verdict, Unscored)),
+        unscored=ratings.verdicts[name].unscored,
         seen=tuple(sorted({*request.plan_seen}.union(*(part.seen for part in fusion.parts)))),
         note=f"{request.judge_spec} rates {what} by {len(fusion.parts)} assistants, all aspects in a call.",
         run_id=run_id,

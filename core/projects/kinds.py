@@ -17,7 +17,7 @@ from core.calibration.rounds import RoundResult
 from core.comparison.styles.records import GridSnapshot, StylesRequest, StylesView
 from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
-from core.fusion.records import FusionRequest, FusionRunView
+from core.fusion.plan import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
 from core.kept import Run, RunRequest, Worker
 from core.projects.analyses import AblationRequest, RecheckRequest, run_ablation, run_recheck

@@ -29,7 +29,6 @@ from core.records import GoldenSet, IntArray, JudgeScores, Split
 from core.repeval import (
     Extraction,
     Method,
-    ModelSpec,
     PairPoint,
     RepEvalResult,
     RepEvalSettings,
@@ -41,10 +40,12 @@ from core.repeval import (
     split_three,
     stability,
 )
+from core.repeval.extraction import Machines, collect
 from core.repeval.fitting import FEW_LABELS, pairs_for
-from core.repeval.pairs import Pairs
+from core.repeval.model import EMBEDDED, ModelSpec
+from core.repeval.projection import Pairs
 from core.repeval.records import Parts
-from core.repeval.states import EMBEDDED, Machines, collect, lacks_other_text, template_text, texts_to_read
+from core.repeval.states import lacks_other_text, template_text, texts_to_read
 from core.settings import Settings
 from core.store.store import Store
 

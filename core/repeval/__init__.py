@@ -2,37 +2,33 @@
 
 ::
 
-    states       texts → hidden states of every layer at a few tokens            extract ── States
-    pairs        good and bad training texts side by side                        PairRule choose_pairs
-    projection   fit, then score, for many cells at once                         Ridge MeanDifference PaperPCA …
-    cells        layers x tokens x k on validation; average of the best;         search average_cells
-                 random directions in the chosen cell                            random_baseline
-    fitting      split 40/20/40 by source, fit, choose, evaluate on test;        run(golden, aspect, states, settings)
-                 over seeds and numbers of pairs                                 stability curve_over_pairs
+    model        which model, and the model itself                               ModelSpec describe load_model
+    states       texts, and hidden states of every layer at a few tokens         Extraction States template_text
+    reader       one forward pass
+    extraction   texts → states, from the cache or by a model                    extract Machines
+    cluster      the same on several GPUs or hosts
+    projection   good and bad texts in pairs; fit, then score, for many cells    choose_pairs Ridge PaperPCA …
+    fitting      split 40/20/40 by source, fit, choose, evaluate on test         run scorer_of
+    steadiness   over seeds and numbers of pairs                                 stability curve_over_pairs
     portable     the fitted score as a file's content, for other items           RepEvalScorer ScorerWithModel
     records      what is asked of a run, and what came out, cell by cell         RepEvalSettings RepEvalResult
 
-torch and transformers are imported in `states` only, inside functions.
+torch and transformers are imported inside functions.
 """
 
-from core.repeval.cell_search import search
-from core.repeval.fitting import curve_over_pairs, run, scorer_of, split_three, stability
-from core.repeval.pairs import PairRule
+from core.repeval.extraction import Machines, StatePlan, collect, compute, extract, plan_states
+from core.repeval.fitting import run, scorer_of, search, split_three
+from core.repeval.model import EMBEDDED, ModelSpec, describe
 from core.repeval.portable import RepEvalScorer, ScorerWithModel
-from core.repeval.records import (
-    METHODS,
-    Method,
-    PairPoint,
-    RepEvalResult,
-    RepEvalSettings,
-    Stability,
-    cell_detail,
-)
-from core.repeval.states import Extraction, ModelSpec, States, extract
+from core.repeval.records import METHODS, Method, PairRule, RepEvalResult, RepEvalSettings, cell_detail
+from core.repeval.states import Extraction, States, TextMode, lacks_other_text, template_text, templates, texts_to_read
+from core.repeval.steadiness import PairPoint, Stability, curve_over_pairs, stability
 
 __all__ = [
+    "EMBEDDED",
     "METHODS",
     "Extraction",
+    "Machines",
     "Method",
     "ModelSpec",
     "PairPoint",
@@ -42,13 +38,23 @@ __all__ = [
     "RepEvalSettings",
     "ScorerWithModel",
     "Stability",
+    "StatePlan",
     "States",
+    "TextMode",
     "cell_detail",
+    "collect",
+    "compute",
     "curve_over_pairs",
+    "describe",
     "extract",
+    "lacks_other_text",
+    "plan_states",
     "run",
     "scorer_of",
     "search",
     "split_three",
     "stability",
+    "template_text",
+    "templates",
+    "texts_to_read",
 ]

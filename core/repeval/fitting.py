@@ -1,36 +1,42 @@
-"""RepEval on states already read: split, fit, search, average, evaluate; once, and over seeds and numbers of pairs."""
+"""RepEval on states already read: split, fit and rank every cell on validation, average the best, evaluate on test.
+
+A cell is one layer at one token.  Cells go through the projection in batches as large as memory allows; the alignments
+of all cells and all k come out of one batched correlation.  Test items are scored in the search but not looked at, but
+for one question: is the direction of the chosen cell better than any?  (Random unit vectors, 003 section 4.4.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.data.split import inner_fold, split_sources
-from core.errors import UsageError
+from core.errors import AspectError, JudgeError, UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Split
-from core.repeval.cell_search import RandomBaseline, SearchResult, average_cells, random_baseline, search
-from core.repeval.pairs import Pairs, choose_pairs
+from core.repeval.extraction import OnProgress
 from core.repeval.portable import RepEvalScorer, ScorerCell
-from core.repeval.projection import Training
-from core.repeval.records import (
-    Cell,
-    PairPoint,
-    Parts,
-    RepEvalResult,
-    RepEvalSettings,
-    Spread,
-    Stability,
-    evaluate,
-    nullable,
+from core.repeval.projection import (
+    MeanDifference,
+    Pairs,
+    PaperPCA,
+    PaperSVM,
+    Projection,
+    PublishedPCA,
+    Ridge,
+    Training,
+    choose_pairs,
+    majority_signs,
 )
-from core.repeval.states.extraction import OnProgress
-from core.repeval.states.records import States
+from core.repeval.records import Cell, Parts, RandomBaseline, RepEvalResult, RepEvalSettings, evaluate, nullable
+from core.repeval.states import HalfArray, States, finite_cells, varying_cells
 from core.stats import LabelledItems, alignment_values
 
-PAIR_COUNTS = (2, 5, 10, 20, 50, 100)
 FEW_LABELS = 50  # on the validation side; under that the choice of a cell is mostly luck
+BATCH_BYTES = 256 << 20
 
 
 def run(
@@ -62,7 +68,7 @@ def run(
     training = _training(golden, aspect, parts, pairs)
     searched = search(
         states.values,
-        chosen.projection,
+        lambda: projection_of(chosen),
         training=training,
         validation=validation,
         measure=chosen.measure,
@@ -71,6 +77,7 @@ def run(
     best, scores = average_cells(searched, validation, chosen.cells_averaged)
     k = (searched.best_k + 1 if chosen.method == "paper-pca" else np.zeros_like(searched.best_k)).astype(np.float64)
     members = _members(searched, best, k, states, test, measure=chosen.measure)
+    cell = states.values[:, best[0, 0], best[0, 1]].astype(np.float32)
     return RepEvalResult(
         aspect=aspect,
         settings=chosen,
@@ -85,7 +92,7 @@ def run(
         cell_scores=searched.scores,
         scores=scores,
         parts=parts,
-        random=_random(states, best[0], training, test, members[0], settings=chosen),
+        random=random_baseline(cell, training, test, chosen, projection=members[0].test),
         n_pairs=pairs.n if chosen.uses_pairs else 0,
         states=states.summary(),
         warnings=_warnings(states, searched.cells, pairs, validation, chosen),
@@ -103,7 +110,7 @@ def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEv
     places = [(states.layers.index(cell.layer), states.token_names.index(cell.token)) for cell in result.members]
     cells = []
     for (i, j), member in zip(places, result.members, strict=True):
-        lines = chosen.projection().fit(states.values[None, :, i, j].astype(np.float32), training).lines()
+        lines = projection_of(chosen).fit(states.values[None, :, i, j].astype(np.float32), training).lines()
         if lines is None:
             return None
         k = (member.k or 1) - 1
@@ -119,6 +126,21 @@ def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEv
         tokens=tuple(dict.fromkeys(cell.token for cell in cells)),
     )
     return RepEvalScorer(states.model, states.revision, states.fingerprint, states.precision, read, tuple(cells))
+
+
+def projection_of(settings: RepEvalSettings) -> Projection:
+    """A fresh projection of the method."""
+    match settings.method:
+        case "ridge":
+            return Ridge()
+        case "mean-difference":
+            return MeanDifference()
+        case "paper-pca":
+            return PaperPCA(settings.components)
+        case "published":
+            return PublishedPCA(settings.seed)
+        case "paper-svm":
+            return PaperSVM(seed=settings.seed)
 
 
 def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> Parts:
@@ -164,28 +186,37 @@ def _members(
     )
 
 
-def _random(
-    states: States,
-    place: IntArray,
+def random_baseline(
+    states: NDArray[np.float32],
     training: Training,
     test: LabelledItems,
-    chosen: Cell,
-    *,
     settings: RepEvalSettings,
+    *,
+    projection: float | None,
 ) -> RandomBaseline | None:
-    """Random vectors in the chosen cell, which lies at `place` (layer and token index)."""
+    """Random unit vectors on `states` (n_items, dim) of one cell, evaluated on `test`; None where they are left out.
+
+    The pairs of `training` turn the vectors for the second distribution; `projection` is what the fitted direction
+    reaches on the same test items.
+    """
     if not settings.random_vectors:
         return None
-    cell = states.values[:, place[0], place[1]].astype(np.float32)
-    return random_baseline(
-        cell,
-        training,
-        test,
-        settings.measure,
-        projection=chosen.test,
-        count=settings.random_vectors,
-        generator=np.random.default_rng([settings.seed, 2]),
+    generator = np.random.default_rng([settings.seed, 2])
+    vectors = generator.standard_normal((settings.random_vectors, states.shape[1])).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    values = alignment_values((vectors @ states[test.positions].T).astype(np.float64), test, settings.measure)
+    flipped = values * majority_signs(vectors @ (states[training.good] - states[training.bad]).T)
+    return RandomBaseline(
+        projection, percentile_of(projection, values), percentile_of(projection, flipped), values, flipped
     )
+
+
+def percentile_of(value: float | None, among: FloatArray) -> float | None:
+    """0 to 100: the share of `among` below `value`, ties counted half; None when either is undefined."""
+    defined = among[~np.isnan(among)]
+    if value is None or not defined.size:
+        return None
+    return float(100.0 * ((defined < value).sum() + 0.5 * (defined == value).sum()) / defined.size)
 
 
 def _warnings(
@@ -206,73 +237,103 @@ def _warnings(
     return tuple(warnings)
 
 
-# ── over several seeds ───────────────────────────────────────────────────────────────────────────────────────
+# ── the search ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def stability(
-    golden: GoldenSet,
-    aspect: str,
-    states: States,
-    settings: RepEvalSettings,
-    seeds: Sequence[int] = range(5),
+@dataclass(frozen=True)
+class SearchResult:
+    """What every cell did on validation.
+
+    `values` (n_layers, n_tokens, n_k) validation alignment, NaN = undefined; `best_k` (n_layers, n_tokens) index of
+    the best variant; `scores` (n_layers, n_tokens, n_items) of all items under it, NaN where the cell is undefined.
+    """
+
+    values: FloatArray
+    best_k: IntArray
+    scores: FloatArray
+
+    @property
+    def cells(self) -> FloatArray:
+        """(n_layers, n_tokens) validation alignment at the best k; NaN = undefined."""
+        return np.asarray(np.take_along_axis(self.values, self.best_k[..., None], axis=2)[..., 0], dtype=np.float64)
+
+    def ranked(self) -> IntArray:
+        """(n_defined, 2) layer and token indices of the defined cells, best first, ties in order."""
+        flat = self.cells.ravel()
+        order = np.argsort(-np.nan_to_num(flat, nan=-np.inf), kind="stable")[: int((~np.isnan(flat)).sum())]
+        return np.stack(np.unravel_index(order, self.cells.shape), axis=1)
+
+
+def search(
+    values: HalfArray,
+    make: Callable[[], Projection],
     *,
+    training: Training,
+    validation: LabelledItems,
+    measure: Measure,
     on_progress: OnProgress | None = None,
-) -> Stability:
-    """`run` once for every seed; `on_progress(done, total)` counts seeds."""
-    if not seeds:
-        raise UsageError("At least one seed is needed.")
-    results = _run_all(golden, aspect, states, [replace(settings, seed=seed) for seed in seeds], on_progress)
-    wins = np.zeros(results[0].cells.shape)
-    used = wins.copy()
-    for result in results:
-        for place, cell in enumerate(result.members):
-            at = result.layers.index(cell.layer), result.tokens.index(cell.token)
-            used[at] += 1
-            wins[at] += place == 0
-    return Stability(
-        seeds=tuple(seeds),
-        layers=states.layers,
-        tokens=states.token_names,
-        chosen=tuple(result.chosen for result in results),
-        wins=wins,
-        used=used,
-        validation=Spread.of([result.validation.value for result in results]),
-        test=Spread.of([result.test.value for result in results]),
-        optimism=Spread.of([result.optimism for result in results]),
-    )
+) -> SearchResult:
+    """Fit a projection from `make` in every cell of `values` (n_items, n_layers, n_tokens, dim), score all items.
 
-
-def curve_over_pairs(
-    golden: GoldenSet,
-    aspect: str,
-    states: States,
-    settings: RepEvalSettings,
-    counts: Sequence[int] = PAIR_COUNTS,
-    *,
-    seeds: Sequence[int] = range(5),
-    on_progress: OnProgress | None = None,
-) -> tuple[PairPoint, ...]:
-    """Test alignment by number of pairs, over `seeds`; UsageError for a method that uses none."""
-    if not settings.uses_pairs:
-        raise UsageError(f"{settings.method} learns from all training labels, not from pairs; choose another method.")
-    rules = [replace(settings.pair_rule, n=count) for count in counts]
-    each = [replace(settings, pairs=rule, seed=seed) for rule in rules for seed in seeds]
-    results = _run_all(golden, aspect, states, each, on_progress)
-    points = []
-    for i, count in enumerate(counts):
-        own = results[i * len(seeds) : (i + 1) * len(seeds)]
-        pairs = float(np.mean([result.n_pairs for result in own]))
-        points.append(PairPoint(count, pairs, Spread.of([result.test.value for result in own])))
-    return tuple(points)
-
-
-def _run_all(
-    golden: GoldenSet, aspect: str, states: States, each: Sequence[RepEvalSettings], on_progress: OnProgress | None
-) -> list[RepEvalResult]:
-    """A run for each of the settings, without intervals and random vectors."""
-    results = []
-    for done, settings in enumerate(each, start=1):
-        results.append(run(golden, aspect, states, replace(settings, resamples=0, random_vectors=0)))
+    The rows of `training` are those of `values`.  A cell is undefined when a state in it is no finite
+    number, when all its states are equal, or when its scores or the labels on validation are constant.  AspectError
+    when no cell is defined, JudgeError when no cell has finite states.  `on_progress(done, total)` counts cells.
+    """
+    n_items, n_layers, n_tokens, dim = values.shape
+    finite = finite_cells(values)
+    layers, tokens = np.nonzero(finite & varying_cells(values))
+    total, step = len(layers), max(1, BATCH_BYTES // max(1, 4 * n_items * dim))
+    alignments: FloatArray | None = None
+    best_k = np.zeros((n_layers, n_tokens), dtype=np.intp)
+    scores = np.full((n_layers, n_tokens, n_items), np.nan)
+    for start in range(0, total, step):
+        at = (layers[start : start + step], tokens[start : start + step])
+        states = values[:, at[0], at[1]].astype(np.float32).transpose(1, 0, 2)
+        with _one_blas_thread():
+            rated = make().fit(states, training).score(states)
+        n_k = rated.shape[1]
+        if alignments is None:
+            alignments = np.full((n_layers, n_tokens, n_k), np.nan)
+        on_validation = rated[:, :, validation.positions].reshape(-1, validation.positions.size)
+        aligned = alignment_values(on_validation, validation, measure).reshape(-1, n_k)
+        best = np.argmax(np.nan_to_num(aligned, nan=-np.inf), axis=1)
+        alignments[at], best_k[at] = aligned, best
+        defined = ~np.isnan(aligned[np.arange(len(best)), best])
+        scores[at] = np.where(defined[:, None], rated[np.arange(len(best)), best], np.nan)
         if on_progress is not None:
-            on_progress(done, len(each))
-    return results
+            on_progress(min(start + step, total), total)
+    if not finite.any():
+        raise JudgeError(
+            f"Every cell of {n_layers} layers x {n_tokens} tokens holds states that are no finite numbers: the model "
+            "overflows in this number format, or its weights are damaged. Read it in float32, or use another model."
+        )
+    if alignments is None or np.isnan(alignments).all():
+        raise AspectError(
+            f"No cell of {n_layers} layers x {n_tokens} tokens has an alignment on the {validation.labels.size} "
+            "validation items: their labels, or all states, are constant. Label more items on which people differ."
+        )
+    return SearchResult(alignments, best_k, scores)
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Thousands of small products: threads inside each one wait for each other longer than they work."""
+    import scipy.linalg  # noqa: F401  (brings a BLAS of its own, which must be there to be limited)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
+
+
+def average_cells(searched: SearchResult, validation: LabelledItems, count: int) -> tuple[IntArray, FloatArray]:
+    """The `count` best cells, (m, 2) layer and token indices, best first, and the mean (n_items,) of their z-scores.
+
+    z by mean and deviation over the validation items.  With one cell the scores are that cell's own.
+    """
+    members = searched.ranked()[:count]
+    scores = searched.scores[members[:, 0], members[:, 1]]
+    if len(scores) == 1:
+        return members, scores[0]
+    on_validation = scores[:, validation.positions]
+    centre, spread = on_validation.mean(axis=1, keepdims=True), on_validation.std(axis=1, keepdims=True)
+    return members, ((scores - centre) / spread).mean(axis=0)

@@ -17,11 +17,9 @@ import numpy as np
 
 from core.errors import JudgeError, UsageError
 from core.records import FloatArray, Item
-from core.repeval.states.extraction import OnProgress, collect
-from core.repeval.states.machines import Machines
-from core.repeval.states.model import EMBEDDED, PRECISIONS, ModelSpec
-from core.repeval.states.prompts import template_text
-from core.repeval.states.records import TEXT_MODES, Extraction, HalfArray
+from core.repeval.extraction import Machines, OnProgress, collect
+from core.repeval.model import EMBEDDED, PRECISIONS, ModelSpec
+from core.repeval.states import TEXT_MODES, Extraction, HalfArray, template_text
 
 MOST_CELLS = 64
 MOST_BYTES = 8 << 20
@@ -128,7 +126,7 @@ class RepEvalScorer:
 
 
 class ScorerWithModel:
-    """A scorer that reads texts itself; the model is loaded with the first item and held until `close`."""
+    """A scorer that reads texts itself; the model is loaded with the first item and held."""
 
     def __init__(self, scorer: RepEvalScorer) -> None:
         self._scorer = scorer
@@ -146,10 +144,6 @@ class ScorerWithModel:
             chunk = items[start : start + TOGETHER]
             scores[start : start + len(chunk)] = self._score_chunk(chunk, start, len(items), on_progress)
         return scores
-
-    def close(self) -> None:
-        """Let go of the model."""
-        self._machine.release()
 
     def _score_chunk(
         self, items: Sequence[Item], before: int, asked: int, on_progress: OnProgress | None

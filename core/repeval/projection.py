@@ -1,4 +1,8 @@
-"""Projections: directions in the space of hidden states along which quality varies (003 sections 3.2 and 3.3).
+"""Pairs of a good and a bad text, and the directions of hidden states along which quality varies (003 sections 3, 4).
+
+A pair is a text that people rated well and one that they rated badly: the only labels that the paper's projections see.
+No text occurs twice ("no repeated data" for PCA), unless the rule allows it; then no *pair* occurs twice, as the paper
+has it for its SVM.
 
 Estimators in scikit-learn's manner, for many cells (layer x token) at once: `fit(states, training)` learns, learnt
 values end in an underscore, `score(states)` rates.  States are (n_cells, n_items, dim) float32, scores are
@@ -12,17 +16,138 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from core.errors import UsageError
+from core.errors import AspectError, UsageError
 from core.records import FloatArray, IntArray
+from core.repeval.records import COMPONENTS, PairRule
 
 CellStates = NDArray[np.float32]
-COMPONENTS = 8
 SMALLEST_SHARE = 1e-10  # components with less of the variance are rounding
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """(n,) positions of the good and the bad text of each pair; `asked` may be more than could be had.
+
+    `good_from` and `bad_to` are the thresholds that were used (NaN for pairs within sources without thresholds).
+    """
+
+    good: IntArray
+    bad: IntArray
+    asked: int
+    good_from: float
+    bad_to: float
+
+    @property
+    def n(self) -> int:
+        return len(self.good)
+
+    def shortage(self) -> str:
+        """In plain words, "" when there are as many pairs as asked for."""
+        if self.n >= self.asked:
+            return ""
+        return f"{self.asked} pairs were asked for, the training labels gave {self.n}."
+
+
+def choose_pairs(
+    labels: FloatArray,
+    positions: IntArray,
+    texts: Sequence[str],
+    source_codes: IntArray,
+    *,
+    rule: PairRule,
+    generator: Generator,
+) -> Pairs:
+    """Pairs among the items at `positions`.
+
+    `labels`, `texts` and `source_codes` are (n_items,) over the whole golden set; items with equal text count as one.
+    AspectError when all labels are equal or fewer than 2 pairs can be had.
+    """
+    usable = _first_of_each_text(positions[~np.isnan(labels[positions])], texts, generator)
+    values = labels[usable]
+    if not usable.size or values.min() == values.max():
+        only = f"all equal {values[0]:g}" if usable.size else "missing"
+        raise AspectError(
+            f"The {usable.size} training labels are {only}: there is no good and no bad text to pair. Label items on "
+            "which people differ, or choose another aspect."
+        )
+    good_from, bad_to = thresholds(values, rule)
+    if rule.within_source:
+        good, bad = _within(usable, labels, source_codes, rule, generator)
+    elif rule.reuse:
+        good, bad = _reused(usable[values >= good_from], usable[values <= bad_to], rule.n, generator)
+    else:
+        good, bad = usable[values >= good_from], usable[values <= bad_to]
+        count = min(rule.n, good.size, bad.size)
+        good, bad = generator.permutation(good)[:count], generator.permutation(bad)[:count]
+    if len(good) < 2:
+        raise AspectError(
+            f"Only {len(good)} pair(s) of a good and a bad text could be had from {usable.size} training labels "
+            f"(good from {good_from:g}, bad up to {bad_to:g}); at least 2 are needed. Move the thresholds, pair across "
+            "sources, or label more items."
+        )
+    return Pairs(good, bad, rule.n, good_from, bad_to)
+
+
+def thresholds(values: FloatArray, rule: PairRule) -> tuple[float, float]:
+    """(least good label, largest bad label): as given, or quantiles of `values`, which must not be all equal.
+
+    Where ties make both quantiles one value v, the larger side of the labels keeps v: bad is what lies below v when v
+    is the largest label or when more labels lie below it than above; else good is what lies above.
+    """
+    if rule.good is not None and rule.bad is not None:
+        return rule.good, rule.bad
+    bad, good = np.quantile(values, [rule.quantile, 1.0 - rule.quantile])
+    if good == bad:
+        below, above = values[values < bad], values[values > good]
+        if below.size >= above.size:
+            bad = below.max()
+        else:
+            good = above.min()
+    return float(good), float(bad)
+
+
+def _first_of_each_text(positions: IntArray, texts: Sequence[str], generator: Generator) -> IntArray:
+    """One item for each distinct text, a random one of those that share it; ascending."""
+    shuffled = generator.permutation(positions)
+    kept = {texts[position]: position for position in shuffled.tolist()}
+    return np.array(sorted(kept.values()), dtype=np.intp)
+
+
+def _reused(good: IntArray, bad: IntArray, n: int, generator: Generator) -> tuple[IntArray, IntArray]:
+    """Up to `n` distinct pairs; each text is used about equally often."""
+    count = min(n, good.size * bad.size)
+    if not count:
+        return good[:0], bad[:0]
+    code = generator.choice(good.size * bad.size, size=count, replace=False)
+    return good[code // bad.size], bad[code % bad.size]
+
+
+def _within(
+    usable: IntArray, labels: FloatArray, source_codes: IntArray, rule: PairRule, generator: Generator
+) -> tuple[IntArray, IntArray]:
+    """Best with worst of each source, then the second ones, …; the `n` widest gaps, ties by lot."""
+    pairs: list[tuple[int, int]] = []
+    for source in np.unique(source_codes[usable]):
+        own = generator.permutation(usable[source_codes[usable] == source])
+        own = own[np.argsort(labels[own], kind="stable")]
+        pairs += [(int(own[-1 - i]), int(own[i])) for i in range(len(own) // 2)]
+    candidates = np.array(pairs, dtype=np.intp).reshape(-1, 2)
+    high, low = labels[candidates[:, 0]], labels[candidates[:, 1]]
+    fits = high > low
+    if rule.good is not None and rule.bad is not None:
+        fits &= (high >= rule.good) & (low <= rule.bad)
+    candidates, gaps = candidates[fits], (high - low)[fits]
+    order = np.lexsort((generator.random(len(candidates)), -gaps))[: rule.n]
+    return candidates[order, 0], candidates[order, 1]
+
+
+# ── projections ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -48,23 +173,20 @@ class Lines(NamedTuple):
     offsets: FloatArray
 
 
-class Projection(Protocol):
-    """Fit, then score; see the module."""
+class _Directions:
+    """Variant k is the sum of the products with the first k of `directions_` (n_cells, n_variants, dim)."""
 
-    def fit(self, states: CellStates, training: Training) -> Self:
-        """Learn from the rows of (n_cells, n_items, dim) that `training` names."""
-        ...
+    directions_: CellStates
 
     def score(self, states: CellStates) -> FloatArray:
-        """(n_cells, n_variants, n_items)."""
-        ...
+        return np.cumsum(_project(self.directions_, states), axis=1)
 
-    def lines(self) -> Lines | None:
-        """What was learnt, where it is linear in the states; None where it is not."""
-        ...
+    def lines(self) -> Lines:
+        sums = np.cumsum(self.directions_, axis=1, dtype=np.float64)
+        return Lines(sums.astype(np.float32), np.zeros(sums.shape[:2]))
 
 
-class PaperPCA:
+class PaperPCA(_Directions):
     """Principal components of good − bad, centred as scikit-learn's PCA does (003 equations 3 and 4).
 
     score_k(x) = Σ_{i ≤ k} sign_i · w_i · (x · v_i): w_i is the explained-variance ratio, sign_i is chosen so that in
@@ -76,22 +198,14 @@ class PaperPCA:
         self.components = components
 
     def fit(self, states: CellStates, training: Training) -> Self:
-        differences = states[:, training.good] - states[:, training.bad]
-        self.directions_, self.ratios_ = principal_components(differences, self.components)
-        self.signs_ = majority_signs(_project(self.directions_, differences))
+        gaps = _gaps(states, training)
+        directions, ratios = principal_components(gaps, self.components)
+        signs = majority_signs(_project(directions, gaps))
+        self.directions_ = directions * (signs * ratios)[..., None].astype(np.float32)
         return self
 
-    def score(self, states: CellStates) -> FloatArray:
-        return np.cumsum(_project(self._weighted(), states), axis=1)
 
-    def lines(self) -> Lines:
-        return _through_zero(np.cumsum(self._weighted(), axis=1, dtype=np.float64))
-
-    def _weighted(self) -> CellStates:
-        return self.directions_ * (self.signs_ * self.ratios_)[..., None].astype(np.float32)
-
-
-class PublishedPCA:
+class PublishedPCA(_Directions):
     """What the code published with 003 does, which is not what its text says.
 
     Pairs stand in random order (half of them bad first), their differences are subtracted from one another again, two
@@ -103,37 +217,21 @@ class PublishedPCA:
 
     def fit(self, states: CellStates, training: Training) -> Self:
         flips = np.random.default_rng(self.seed).choice([-1.0, 1.0], size=len(training.good)).astype(np.float32)
-        differences = states[:, training.good] - states[:, training.bad]
-        turned = differences * flips[:, None]
+        gaps = _gaps(states, training)
+        turned = gaps * flips[:, None]
         even = turned.shape[1] // 2 * 2
-        again = turned[:, :even:2] - turned[:, 1:even:2]
-        self.directions_, _ = principal_components(again, 1)
-        self.signs_ = majority_signs(_project(self.directions_, differences))
+        directions, _ = principal_components(turned[:, :even:2] - turned[:, 1:even:2], 1)
+        self.directions_ = directions * majority_signs(_project(directions, gaps))[..., None].astype(np.float32)
         return self
 
-    def score(self, states: CellStates) -> FloatArray:
-        return _project(self._turned(), states)
 
-    def lines(self) -> Lines:
-        return _through_zero(self._turned())
-
-    def _turned(self) -> CellStates:
-        return self.directions_ * self.signs_[..., None].astype(np.float32)
-
-
-class MeanDifference:
+class MeanDifference(_Directions):
     """The mean of good − bad over the pairs: what centring takes away from `PaperPCA`."""
 
     def fit(self, states: CellStates, training: Training) -> Self:
-        differences = states[:, training.good] - states[:, training.bad]
-        self.directions_ = differences.mean(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
+        mean = _gaps(states, training).mean(axis=1, keepdims=True, dtype=np.float64)
+        self.directions_ = mean.astype(np.float32)
         return self
-
-    def score(self, states: CellStates) -> FloatArray:
-        return _project(self.directions_, states)
-
-    def lines(self) -> Lines:
-        return _through_zero(self.directions_)
 
 
 class PaperSVM:
@@ -193,12 +291,12 @@ class Ridge:
         deviations = known.std(axis=1, keepdims=True)
         smallest = deviations.max(axis=-1, keepdims=True) * 1e-6
         varies = deviations > smallest
-        self.scales_ = np.where(varies, 1.0 / np.where(varies, deviations, 1.0), 0.0).astype(np.float32)
-        standard = (known - self.means_) * self.scales_
+        scales = np.where(varies, 1.0 / np.where(varies, deviations, 1.0), 0.0).astype(np.float32)
+        standard = (known - self.means_) * scales
         labels = training.labels - training.labels.mean()
         fits = [_ridge(cell, labels.astype(np.float32), self.penalties) for cell in standard]
-        self.penalties_ = np.array([fit.penalty for fit in fits])
-        self.directions_ = np.stack([fit.weights for fit in fits])[:, None, :] * self.scales_
+        self.penalties_ = np.array([penalty for _, penalty in fits])
+        self.directions_ = np.stack([weights for weights, _ in fits])[:, None, :] * scales
         return self
 
     def score(self, states: CellStates) -> FloatArray:
@@ -207,6 +305,9 @@ class Ridge:
     def lines(self) -> Lines:
         offsets = (self.directions_.astype(np.float64) * self.means_).sum(axis=-1)
         return Lines(self.directions_, offsets)
+
+
+Projection = PaperPCA | PublishedPCA | MeanDifference | PaperSVM | Ridge
 
 
 def principal_components(differences: CellStates, components: int) -> tuple[CellStates, FloatArray]:
@@ -240,8 +341,9 @@ def majority_signs(gaps: FloatArray | CellStates) -> FloatArray:
     return np.asarray(np.where(signs == 0, 1.0, signs), dtype=np.float64)
 
 
-def _through_zero(directions: FloatArray | CellStates) -> Lines:
-    return Lines(directions.astype(np.float32), np.zeros(directions.shape[:2]))
+def _gaps(states: CellStates, training: Training) -> CellStates:
+    """(n_cells, m, dim) good − bad of the pairs."""
+    return states[:, training.good] - states[:, training.bad]
 
 
 def _project(directions: CellStates, states: CellStates) -> FloatArray:
@@ -249,15 +351,10 @@ def _project(directions: CellStates, states: CellStates) -> FloatArray:
     return (directions @ states.transpose(0, 2, 1)).astype(np.float64)
 
 
-class _Fit(NamedTuple):
-    """(dim,) weights of the penalty with the least leave-one-out error."""
-
-    weights: NDArray[np.float32]
-    penalty: float
-
-
-def _ridge(states: NDArray[np.float32], labels: NDArray[np.float32], penalties: Sequence[float]) -> _Fit:
-    """Ridge of `labels` (n,) on `states` (n, dim), both centred.
+def _ridge(
+    states: NDArray[np.float32], labels: NDArray[np.float32], penalties: Sequence[float]
+) -> tuple[NDArray[np.float32], float]:
+    """(dim,) weights of ridge of `labels` (n,) on `states` (n, dim), both centred, and their penalty.
 
     Leaving item i out gives the error (y_i − ŷ_i) / (1 − H_ii − 1/n): H maps labels to fitted values, the 1/n is for
     the mean that was taken out.  Of the two equal ways (inner products K of items, or those of dimensions) the
@@ -268,7 +365,7 @@ def _ridge(states: NDArray[np.float32], labels: NDArray[np.float32], penalties: 
     n, dim = states.shape
     by_items = n <= dim
     inner = (states @ states.T if by_items else states.T @ states) / dim
-    moments, best, least = states.T @ labels / dim, _Fit(np.zeros(dim, np.float32), penalties[0]), np.inf
+    moments, best, least = states.T @ labels / dim, (np.zeros(dim, np.float32), penalties[0]), np.inf
     for penalty in penalties:
         inverse = inv(inner + penalty * np.eye(len(inner), dtype=np.float32), assume_a="pos", check_finite=False)
         if by_items:
@@ -280,5 +377,5 @@ def _ridge(states: NDArray[np.float32], labels: NDArray[np.float32], penalties: 
             free = 1.0 - np.einsum("ij,ij->i", states @ inverse, states) / dim
         error = float(np.square(residuals / np.maximum(free - 1.0 / n, 1e-6)).mean(dtype=np.float64))
         if error < least:
-            best, least = _Fit(weights, penalty), error
+            best, least = (weights, penalty), error
     return best

@@ -5,8 +5,7 @@ A result is frozen, JSON-able and enough to draw every cell without the states.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
@@ -14,18 +13,7 @@ import numpy as np
 
 from core.errors import UsageError
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, GoldenSet, Level, Measure, Statistic
-from core.repeval.cell_search import RandomBaseline
-from core.repeval.pairs import PairRule
 from core.repeval.portable import RepEvalScorer
-from core.repeval.projection import (
-    COMPONENTS,
-    MeanDifference,
-    PaperPCA,
-    PaperSVM,
-    Projection,
-    PublishedPCA,
-    Ridge,
-)
 from core.stats import LabelledItems, align
 
 Method = Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"]
@@ -33,6 +21,37 @@ METHODS: tuple[Method, ...] = get_args(Method)
 AVERAGED = 10  # cells, for the methods that average by default
 IMPROVED: tuple[Method, ...] = ("ridge", "mean-difference")
 SVM_PAIRS = 100
+COMPONENTS = 8
+QUANTILE = 0.3
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PairRule:
+    """How pairs are chosen.
+
+    `n` pairs; labels of at least `good` and at most `bad`, or, where these are None, of the best and the worst
+    `quantile` of the training labels.  `within_source` pairs texts of one source only: its best with its worst, its
+    second best with its second worst, …, the widest gaps first; `good`, `bad` and `quantile` then only narrow it down
+    when thresholds are given.
+    """
+
+    n: int = 20
+    good: float | None = None
+    bad: float | None = None
+    quantile: float = QUANTILE
+    within_source: bool = False
+    reuse: bool = False
+
+    def __post_init__(self) -> None:
+        if self.n < 2:
+            raise UsageError(f"At least 2 pairs are needed, {self.n} came.")
+        if not 0 < self.quantile <= 0.5:
+            raise UsageError(f"The best and worst share must lie between 0 and 0.5, {self.quantile:g} came.")
+        if (self.good is None) != (self.bad is None):
+            raise UsageError("Give both thresholds, good and bad, or neither.")
+        if self.good is not None and self.bad is not None and self.good <= self.bad:
+            raise UsageError(f"The threshold for good ({self.good:g}) must lie above that for bad ({self.bad:g}).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +120,6 @@ class RepEvalSettings:
         """Statistic and level."""
         return Measure(self.statistic, self.level)
 
-    def projection(self) -> Projection:
-        """A fresh projection of the method."""
-        makers: dict[Method, Callable[[], Projection]] = {
-            "ridge": Ridge,
-            "mean-difference": MeanDifference,
-            "paper-pca": lambda: PaperPCA(self.components),
-            "published": lambda: PublishedPCA(self.seed),
-            "paper-svm": lambda: PaperSVM(seed=self.seed),
-        }
-        return makers[self.method]()
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -135,6 +143,41 @@ class Cell:
     def as_json(self) -> dict[str, Any]:
         """The token is a number where it counts from the end, as in 003's tables."""
         return asdict(self) | {"token": token_json(self.token)}
+
+
+@dataclass(frozen=True)
+class RandomBaseline:
+    """Test alignments of random directions in the chosen cell.
+
+    `values` (n,) of the vectors as they came, `flipped` (n,) of the same ones turned so that the good text of most
+    training pairs projects higher; NaN = undefined.  `projection` is the chosen cell's own test alignment;
+    `percentile` (0 to 100) is the share of random vectors below it (ties count half), `percentile_flipped` the same
+    for the turned ones.
+    """
+
+    projection: float | None
+    percentile: float | None
+    percentile_flipped: float | None
+    values: FloatArray
+    flipped: FloatArray
+
+    def as_json(self) -> dict[str, Any]:
+        """Percentiles and quantiles, without the single values."""
+        return {
+            "percentile": self.percentile,
+            "percentile_flipped": self.percentile_flipped,
+            "projection": self.projection,
+            "n": int(self.values.size),
+            "quantiles": _quantiles(self.values),
+            "quantiles_flipped": _quantiles(self.flipped),
+        }
+
+
+def _quantiles(values: FloatArray) -> dict[str, float] | None:
+    defined = values[~np.isnan(values)]
+    if not defined.size:
+        return None
+    return {f"{level:g}": float(np.quantile(defined, level)) for level in QUANTILES}
 
 
 @dataclass(frozen=True)
@@ -254,72 +297,3 @@ def token_json(name: str) -> int | str:
 def nullable(value: float) -> float | None:
     """None for NaN."""
     return None if np.isnan(value) else float(value)
-
-
-# ── over several seeds ───────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Mean, standard deviation (n − 1), least and greatest of `n` defined values; None when there are none."""
-
-    mean: float | None
-    deviation: float | None
-    low: float | None
-    high: float | None
-    n: int
-
-    @classmethod
-    def of(cls, values: Sequence[float | None]) -> Spread:
-        defined = np.array([value for value in values if value is not None])
-        if not defined.size:
-            return cls(None, None, None, None, 0)
-        deviation = float(defined.std(ddof=1)) if defined.size > 1 else None
-        return cls(float(defined.mean()), deviation, float(defined.min()), float(defined.max()), defined.size)
-
-
-@dataclass(frozen=True)
-class Stability:
-    """The same run over several seeds, each with a split of its own.
-
-    `chosen` is each seed's best cell; `wins` (n_layers, n_tokens) counts how often a cell was best, `used` how often
-    it was among the averaged ones.
-    """
-
-    seeds: tuple[int, ...]
-    layers: tuple[int, ...]
-    tokens: tuple[str, ...]
-    chosen: tuple[Cell, ...]
-    wins: FloatArray
-    used: FloatArray
-    validation: Spread
-    test: Spread
-    optimism: Spread
-
-    @property
-    def favourite_share(self) -> float:
-        """Share of the seeds that chose the cell chosen most often: 1 is perfectly stable."""
-        most = Counter((cell.layer, cell.token) for cell in self.chosen).most_common(1)[0][1]
-        return most / len(self.seeds)
-
-    def as_json(self) -> dict[str, Any]:
-        """JSON-able; counts as whole numbers."""
-        return {
-            "seeds": list(self.seeds),
-            "chosen": [cell.as_json() for cell in self.chosen],
-            "layers": list(self.layers),
-            "tokens": [token_json(name) for name in self.tokens],
-            "wins": self.wins.astype(int).tolist(),
-            "used": self.used.astype(int).tolist(),
-            "favourite_share": self.favourite_share,
-            **{name: asdict(getattr(self, name)) for name in ("validation", "test", "optimism")},
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class PairPoint:
-    """Test alignment over seeds with `asked` pairs; `pairs` is the mean number that could be had."""
-
-    asked: int
-    pairs: float
-    test: Spread

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.records import FusionRequest, FusionRunView
+from core.fusion.plan import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
 from core.review.log import FusionPlanSaved
 from pages.components import live, people, state, tables

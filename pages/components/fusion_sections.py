@@ -10,7 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import likely_dataset, published_for
-from core.fusion.stack import Weight, Without, contradictions
+from core.fusion.items import contradictions
+from core.fusion.stack import Weight, Without
 from core.records import Item
 from core.report.figures.fusion import Bar, between_figure, lost_figure, weights_figure
 from core.stats import claim

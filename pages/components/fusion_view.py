@@ -13,8 +13,7 @@ from core import projects
 from core.comparison import unique_names, usual_level
 from core.errors import ConcordError
 from core.fusion.estimators import METHODS, FusionMethod
-from core.fusion.side_by_side import FusionTable
-from core.fusion.stack import Fusion, StackSettings
+from core.fusion.stack import Fusion, FusionTable, StackSettings
 from core.kept import GoldenSummary, JudgeEntry
 from core.metrics import make_metric
 from core.records import STATISTICS, Alignment, GoldenSet, JudgeKind, Level

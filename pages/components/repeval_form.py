@@ -12,11 +12,7 @@ from core.comparison import usual_level
 from core.kept import GoldenSummary
 from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
 from core.records import LEVELS, Level, Statistic
-from core.repeval.pairs import PairRule
-from core.repeval.records import Method, RepEvalSettings
-from core.repeval.states.model import EMBEDDED, ModelSpec
-from core.repeval.states.prompts import templates
-from core.repeval.states.records import Extraction, TextMode
+from core.repeval import EMBEDDED, Extraction, Method, ModelSpec, PairRule, RepEvalSettings, TextMode, templates
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from pages.components import compare_view, tables
 from pages.components.page import Opened

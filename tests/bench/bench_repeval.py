@@ -31,16 +31,16 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 from core.data import load_golden  # noqa: E402
 from core.records import GoldenSet  # noqa: E402
 from core.repeval import PairRule, RepEvalSettings, States, extract, run, search  # noqa: E402
+from core.repeval.extraction import compute, plan_states  # noqa: E402
 from core.repeval.fitting import pairs_for, split_three  # noqa: E402
-from core.repeval.projection import PaperPCA, Training  # noqa: E402
-from core.repeval.states.extraction import compute, plan_states  # noqa: E402
-from core.repeval.states.model import (  # noqa: E402
+from core.repeval.model import (  # noqa: E402
     ModelSpec,
     load_model,
     token_batches,
 )
-from core.repeval.states.reader import StateReader  # noqa: E402
-from core.repeval.states.records import Extraction  # noqa: E402
+from core.repeval.projection import PaperPCA, Training  # noqa: E402
+from core.repeval.reader import StateReader  # noqa: E402
+from core.repeval.states import Extraction  # noqa: E402
 from core.stats import LabelledItems  # noqa: E402
 
 ASPECTS = {

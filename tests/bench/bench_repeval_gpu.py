@@ -29,14 +29,14 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 
-from core.repeval.states.extraction import BATCH_TOKENS  # noqa: E402
-from core.repeval.states.model import (  # noqa: E402
+from core.repeval.extraction import BATCH_TOKENS  # noqa: E402
+from core.repeval.model import (  # noqa: E402
     LoadedModel,
     ModelFacts,
     token_batches,
 )
-from core.repeval.states.reader import StateReader  # noqa: E402
-from core.repeval.states.records import DECODER_TOKENS, Grid  # noqa: E402
+from core.repeval.reader import StateReader  # noqa: E402
+from core.repeval.states import DECODER_TOKENS, Grid  # noqa: E402
 
 MISTRAL = {
     "vocab_size": 32_000,

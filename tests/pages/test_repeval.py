@@ -16,7 +16,7 @@ from core.projects.kinds import RunDetail
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest, judge_of
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, PairRule, RepEvalSettings, States, curve_over_pairs, run, stability
-from core.repeval.states.records import Grid
+from core.repeval.states import Grid
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.results import RESULT

@@ -19,8 +19,7 @@ from core.export.judge_reading import is_fused_file, open_file
 from core.export.judge_writing import yaml_text
 from core.fusion.estimators import make_estimator
 from core.records import GoldenSet, Item, Scored, Unscored, Verdict
-from core.repeval import ModelSpec, extract
-from core.repeval.states import Extraction, describe
+from core.repeval import Extraction, ModelSpec, describe, extract
 from core.verdicts import Verdicts
 from tests.core.export.conftest import GOLDEN, HELD, LABELS, MATRIX
 

@@ -7,7 +7,7 @@ import pytest
 
 from core.errors import UsageError
 from core.fusion.plan import AspectUse, FusionPlan, measured_plan, plan_messages, read_plan
-from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Task
+from core.records import FloatArray, GoldenSet, JudgeScores, Scale, Task
 
 ASPECTS, NAMES = ("coherence", "fluency"), ("overlap", "rouge2", "offline · calibrated")
 
@@ -50,22 +50,18 @@ def test_what_does_not_fit_is_refused_in_words(text: str, words: str) -> None:
         read_plan(text, ASPECTS, NAMES)
 
 
-def test_the_measured_plan_takes_what_beats_chance_best_first() -> None:
-    rng = np.random.default_rng(2)
-    truth = rng.normal(size=200)
-    items = tuple(Item(f"i{k}", "t", f"s{k // 4}") for k in range(200))
-    labels = tuple(np.clip(np.round(3 + truth), 1, 5).tolist())
-    golden = GoldenSet("g", "single", items, {one: AspectLabels(one, Scale(1, 5), labels) for one in ASPECTS})
+def test_the_measured_plan_takes_what_beats_chance_best_first(golden: GoldenSet, truth: FloatArray) -> None:
+    rng, n = np.random.default_rng(2), truth.size
 
-    def judge(name: str, values: np.ndarray, up: bool = True) -> JudgeScores:
-        return JudgeScores(name, "metric", "coherence", values, higher_is_better=up)
+    def part(name: str, values: np.ndarray, up: bool = True) -> JudgeScores:
+        return JudgeScores(name, "metric", "a", values, higher_is_better=up)
 
-    weak, strong = judge("weak", truth + 2 * rng.normal(size=200)), judge("strong", -truth, up=False)
-    noise, against = judge("noise", rng.normal(size=200)), judge("against", -truth)
-    plan = measured_plan(golden, {"coherence": [weak, noise, strong, against], "fluency": []}, range(100))
+    weak, strong = part("weak", truth + 2 * rng.normal(size=n)), part("strong", -truth, up=False)
+    noise, against = part("noise", rng.normal(size=n)), part("against", -truth)
+    plan = measured_plan(golden, {"a": [weak, noise, strong, against], "b": []}, range(100))
     assert plan.uses[0].assistants == ("strong", "weak")
     assert "on 100 other items" in plan.uses[0].how
-    assert plan.uses[1] == AspectUse("fluency", (), "No assistant agrees with people here beyond chance; judge from "
+    assert plan.uses[1] == AspectUse("b", (), "No assistant agrees with people here beyond chance; judge from "
                                      "the item alone.")  # fmt: skip
     assert plan.origin == "measured"
 

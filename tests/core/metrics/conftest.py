@@ -15,6 +15,7 @@ WORDS = (
 ).split()
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+BART_SIDE = {"layers": 2, "attention_heads": 2, "ffn_dim": 32}
 
 
 def build_tokenizer(longest: int) -> Any:
@@ -34,97 +35,74 @@ def build_tokenizer(longest: int) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=longest, **names)
 
 
+def small_config(kind: str, **changes: Any) -> Any:
+    """A configuration of BERT, BART or T5 with two layers of 16."""
+    import transformers
+
+    vocabulary = len(SPECIAL) + len(set(WORDS))
+    if kind == "Bert":
+        return transformers.BertConfig(
+            vocab_size=vocabulary, max_position_embeddings=32, initializer_range=0.5, **SIZES, **changes
+        )
+    if kind == "Bart":
+        sides = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in BART_SIDE.items()}
+        tokens = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "decoder_start_token_id": 3}
+        return transformers.BartConfig(
+            vocab_size=vocabulary,
+            d_model=16,
+            max_position_embeddings=64,
+            forced_eos_token_id=None,
+            init_std=0.5,
+            **sides,
+            **tokens,
+        )
+    tokens = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0}
+    return transformers.T5Config(
+        vocab_size=vocabulary, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, **tokens
+    )
+
+
 @pytest.fixture(scope="session")
 def save(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """`save(name, model, longest)`: the folder of a model with the tokenizer beside it."""
+    """`save(seed, model class, configuration, longest)`: the folder of a model with the tokenizer beside it."""
 
-    def saved(name: str, model: Any, longest: int = 32) -> str:
-        folder = tmp_path_factory.mktemp(name)
-        model.save_pretrained(folder)
+    def saved(seed: int, kind: str, config: Any, longest: int = 32) -> str:
+        import torch
+        import transformers
+
+        torch.manual_seed(seed)
+        folder = tmp_path_factory.mktemp(kind)
+        getattr(transformers, kind)(config).save_pretrained(folder)
         build_tokenizer(longest).save_pretrained(folder)
         return str(folder)
 
     return saved
 
 
-def bert_config(**changes: Any) -> Any:
-    from transformers import BertConfig
-
-    return BertConfig(vocab_size=len(SPECIAL) + len(set(WORDS)), max_position_embeddings=32, **SIZES, **changes)
-
-
 @pytest.fixture(scope="session")
 def nli_model(save: Callable[..., str]) -> str:
-    import torch
-    from transformers import BertForSequenceClassification
-
-    torch.manual_seed(1)
     labels = {0: "contradiction", 1: "neutral", 2: "ENTAILMENT"}
-    return save("nli", BertForSequenceClassification(bert_config(id2label=labels, initializer_range=0.5)))
+    return save(1, "BertForSequenceClassification", small_config("Bert", id2label=labels))
 
 
 @pytest.fixture(scope="session")
 def regression_model(save: Callable[..., str]) -> str:
-    import torch
-    from transformers import BertForSequenceClassification
-
-    torch.manual_seed(2)
-    return save("regression", BertForSequenceClassification(bert_config(num_labels=1, initializer_range=0.5)))
+    return save(2, "BertForSequenceClassification", small_config("Bert", num_labels=1))
 
 
 @pytest.fixture(scope="session")
 def encoder_model(save: Callable[..., str]) -> str:
-    import torch
-    from transformers import BertModel
-
-    torch.manual_seed(3)
-    return save("encoder", BertModel(bert_config(initializer_range=0.5)))
+    return save(3, "BertModel", small_config("Bert"))
 
 
 @pytest.fixture(scope="session")
 def bart_model(save: Callable[..., str]) -> str:
-    import torch
-    from transformers import BartConfig, BartForConditionalGeneration
-
-    torch.manual_seed(4)
-    config = BartConfig(
-        vocab_size=len(SPECIAL) + len(set(WORDS)),
-        d_model=16,
-        encoder_layers=2,
-        decoder_layers=2,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=64,
-        pad_token_id=0,
-        bos_token_id=2,
-        eos_token_id=3,
-        decoder_start_token_id=3,
-        forced_eos_token_id=None,
-        init_std=0.5,
-    )
-    return save("bart", BartForConditionalGeneration(config), 64)
+    return save(4, "BartForConditionalGeneration", small_config("Bart"), 64)
 
 
 @pytest.fixture(scope="session")
 def t5_model(save: Callable[..., str]) -> str:
-    import torch
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    torch.manual_seed(5)
-    config = T5Config(
-        vocab_size=len(SPECIAL) + len(set(WORDS)),
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=2,
-        num_heads=2,
-        pad_token_id=0,
-        eos_token_id=3,
-        decoder_start_token_id=0,
-    )
-    return save("t-five", T5ForConditionalGeneration(config), 64)
+    return save(5, "T5ForConditionalGeneration", small_config("T5"), 64)
 
 
 ITEMS = (

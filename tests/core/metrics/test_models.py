@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.errors import JudgeError, ModelNotFoundError, UsageError
+from core.errors import JudgeError, UsageError
 from core.metrics import make_metric, score_or_reason
 from core.metrics.checkpoints import load
-from core.metrics.classifiers import chunks, entailment_index
 from core.metrics.embeddings import spaces_lead, split_layer
+from core.metrics.models import chunks, entailment_index
 from core.records import Item
 
 pytestmark = pytest.mark.slow  # the import of transformers
@@ -230,54 +232,32 @@ def test_progress_ends_with_everything_done(nli_model: str, encoder_model: str, 
         assert seen[-1] == (4, 4)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nli:{tmp}/nowhere", "There is no model folder"),
+        ("nli:nobody/no-such-model", r"could not be read: .*Give a Hugging Face id that exists and can be reached"),
+        ("nli:{encoder}", "no trained weights for .*its scores would be random"),
+        ("regressor:{nli}", "A regressor has one output; .* has 3"),
+        ("bartscore:{nli}", "is no seq2seq model"),
+    ],
+)
 def test_what_cannot_be_loaded_is_left_out_in_words(
-    nli_model: str, encoder_model: str, items: Sequence[Item], tmp_path: Path
+    nli_model: str, encoder_model: str, items: Sequence[Item], tmp_path: Path, name: str, reason: str
 ) -> None:
-    import torch
-    from transformers import BertForSequenceClassification
-
-    pickled = tmp_path / "pickled"
-    pickled.mkdir()
-    for file in Path(nli_model).iterdir():
-        if file.suffix == ".json":
-            (pickled / file.name).write_bytes(file.read_bytes())
-    torch.save(BertForSequenceClassification.from_pretrained(nli_model).state_dict(), pickled / "pytorch_model.bin")
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for file in Path(nli_model).iterdir():
-        (broken / file.name).write_bytes(file.read_bytes() if file.suffix == ".json" else b"no weights at all")
-    expected = {
-        f"nli:{tmp_path}/nowhere": "There is no model folder",
-        "nli:nobody/no-such-model": r"could not be read: .*Give a Hugging Face id that exists and can be reached",
-        f"nli:{pickled}": "no weights as safetensors",
-        f"nli:{broken}": "could not be read",
-        f"nli:{encoder_model}": "no trained weights for .*its scores would be random",
-        f"regressor:{nli_model}": "A regressor has one output; .* has 3",
-        f"bartscore:{nli_model}": "is no seq2seq model",
-    }
-    for name, reason in expected.items():
-        words = score_or_reason(make_metric(name, question="is it ?"), items)
-        assert isinstance(words, str)
-        assert re.search(reason, words), (name, words)
-        assert "Traceback" not in words
-        assert len(words) < 700
-    with pytest.raises(ModelNotFoundError):
-        make_metric(next(iter(expected))).score(items)
+    """Pickled and damaged weights: `tests/core/repeval/test_extraction.py`."""
+    metric = make_metric(name.format(tmp=tmp_path, nli=nli_model, encoder=encoder_model))
+    words = score_or_reason(metric, items)
+    assert isinstance(words, str)
+    assert re.search(reason, words), words
+    assert len(words) < 700
 
 
 def test_remote_code_is_never_run(nli_model: str, items: Sequence[Item], tmp_path: Path) -> None:
-    import json
-
     folder = tmp_path / "foreign"
-    folder.mkdir()
-    for file in Path(nli_model).iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    config = json.loads((folder / "config.json").read_text("utf-8"))
-    config["model_type"] = "foreign"
-    config["auto_map"] = {
-        "AutoConfig": "foreign.Config",
-        "AutoModelForSequenceClassification": "foreign.Model",
-    }
+    shutil.copytree(nli_model, folder)
+    config = json.loads((folder / "config.json").read_text("utf-8")) | {"model_type": "foreign"}
+    config["auto_map"] = {"AutoConfig": "foreign.Config", "AutoModelForSequenceClassification": "foreign.Model"}
     (folder / "config.json").write_text(json.dumps(config), "utf-8")
     (folder / "foreign.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n", "utf-8")
     assert "which is never run" in str(score_or_reason(make_metric(f"nli:{folder}"), items))

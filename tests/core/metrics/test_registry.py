@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import UsageError
 from core.metrics import given_scores, make_metric, metric_column, metrics_for
-from core.metrics.given import lower_is_better
+from core.metrics.registry import lower_is_better
 from core.records import Item
 from tests.core.metrics.conftest import ITEMS, golden_of
 

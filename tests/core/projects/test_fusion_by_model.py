@@ -15,7 +15,7 @@ import pytest
 from core import projects
 from core.__main__ import main
 from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
-from core.fusion.records import FusionRequest, FusionRunView
+from core.fusion.plan import FusionRequest, FusionRunView
 from core.metrics import as_judge, make_metric
 from core.providers import scripted
 from core.providers.base import Reply, Request

@@ -19,8 +19,7 @@ from core.projects import repeval
 from core.projects.calibration import CalibrationRequest
 from core.projects.repeval import DOCUMENTS, ReadSoFar, RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings, extract, run
-from core.repeval.states import Machines
+from core.repeval import Extraction, Machines, ModelSpec, PairRule, RepEvalSettings, extract, run
 from core.settings import Settings
 from core.store.codec import pack, unpack
 from core.store.store import Store

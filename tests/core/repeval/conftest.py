@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.repeval.states.records import Extraction, Grid, States
+from core.repeval.states import Extraction, Grid, States
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,6 @@ def test_a_model_reads_the_items_again(golden: GoldenSet, model_folder: Callable
     # In other batches a float32 sum can round to the neighbouring float16 state; scores have a deviation of about 1
     few = reader.score(golden.items[:3])
     np.testing.assert_allclose(few, result.scores[:3], atol=2e-3, rtol=0)
-    reader.close()
     assert reader.score(()).shape == (0,)
 
 

@@ -1,16 +1,27 @@
-"""What is asked of the extraction and what comes out."""
+"""What is read from which text, the texts themselves, and the states that come out.
+
+A template holds ``{hypothesis}`` (the rated text) and may hold ``{source}``, ``{context}`` and ``{criterion}``.  Fields
+are put in once, as they are: braces inside an item's text mean nothing.  What is too long for the model loses the
+*beginning* of its source first, then of its context, and only then of the hypothesis itself, because states are read
+at the end.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import UsageError
-from core.records import FloatArray, IntArray
+from core.errors import JudgeError, UsageError
+from core.records import IntArray, Item
+from core.repeval.model import ModelFacts, token_ids
 
 HalfArray = NDArray[np.float16]
 TextMode = Literal["prompt", "joined", "joined-context"]
@@ -20,8 +31,16 @@ POOLED = ("first", "mean")
 ENCODER_TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
 DECODER_TOKENS = ("-4", "-3", "-2", "-1")
 MOST_TOKENS = 2048
+COUNTED = "n_truncated n_short n_lacking n_not_finite n_halved prompts cached tokens seconds".split()
 CHUNK = 64  # items looked at together
 EXPONENT = np.uint16(0x7C00)
+
+FIELDS = ("source", "context", "hypothesis", "criterion")
+HYPOTHESIS_ONLY = "{hypothesis}"
+CUT_ORDER = ("source", "context", "hypothesis")
+_FIELD = re.compile(r"\{(" + "|".join(FIELDS) + r")\}")
+_BRACED = re.compile(r"\{([A-Za-z_]+)\}")
+_FOLDER = Path(__file__).resolve().parent / "prompts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +92,18 @@ class Grid:
     layers: tuple[int, ...]
     tokens: tuple[str, ...]
 
+    @classmethod
+    def of(cls, facts: ModelFacts, extraction: Extraction) -> Grid:
+        """The cells of a model.  UsageError for a layer that it has not."""
+        layers = extraction.layers or tuple(range(facts.n_layers))
+        beyond = [number for number in layers if not 0 <= number < facts.n_layers]
+        if beyond:
+            raise UsageError(
+                f"{facts.name} has the layers 0 (embeddings) to {facts.n_layers - 1}; layer {beyond[0]} was asked for."
+            )
+        tokens = extraction.tokens or (ENCODER_TOKENS if facts.encoder else DECODER_TOKENS)
+        return cls(tuple(dict.fromkeys(layers)), tuple(dict.fromkeys(tokens)))
+
 
 @dataclass(frozen=True)
 class StateBatch:
@@ -101,7 +132,6 @@ class States:
     model: str
     revision: str
     extraction: Extraction = field(default_factory=Extraction)
-    encoder: bool = True
     device: str = ""
     precision: str = ""
     n_truncated: int = 0
@@ -126,10 +156,6 @@ class States:
     def n_not_finite(self) -> int:
         """Cells (layer x token) with a value that is not a finite number."""
         return int((~finite_cells(self.values)).sum())
-
-    def cell(self, layer: int, token: int) -> FloatArray:
-        """(n_items, dim) float64 states at axis positions `layer` and `token`."""
-        return self.values[:, layer, token].astype(np.float64)
 
     def warnings(self) -> tuple[str, ...]:
         """What a person should know about these states, in plain words."""
@@ -160,15 +186,7 @@ class States:
             "device": self.device,
             "precision": self.precision,
             "n_items": len(self.values),
-            "n_truncated": self.n_truncated,
-            "n_short": self.n_short,
-            "n_lacking": self.n_lacking,
-            "n_not_finite": self.n_not_finite,
-            "n_halved": self.n_halved,
-            "prompts": self.prompts,
-            "cached": self.cached,
-            "tokens": self.tokens,
-            "seconds": self.seconds,
+            **{name: getattr(self, name) for name in COUNTED},
         }
 
 
@@ -194,3 +212,112 @@ def varying_cells(values: HalfArray) -> NDArray[np.bool_]:
         if differs.all():
             break
     return differs
+
+
+# ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def templates() -> dict[str, str]:
+    """The templates that come with Concord by name; each is a file in `core/repeval/prompts`."""
+    return {path.stem: path.read_text("utf-8").rstrip("\n") for path in sorted(_FOLDER.glob("*.txt"))}
+
+
+def template_text(template: str) -> str:
+    """A template by its name, or the text given; "" is the hypothesis only.  UsageError when it cannot be used."""
+    text = HYPOTHESIS_ONLY if not template.strip() else templates().get(template.strip(), template)
+    if "{hypothesis}" not in text:
+        known = ", ".join(templates())
+        raise UsageError(
+            "The template must hold {hypothesis}, the place of the rated text; "
+            f"{text[:80]!r} came. Leave it empty for the hypothesis only, or name one of: {known}."
+        )
+    unknown = sorted(set(_BRACED.findall(text)) - set(FIELDS))
+    if unknown:
+        allowed = ", ".join(f"{{{name}}}" for name in FIELDS)
+        raise UsageError(f"The template has the unknown field {{{unknown[0]}}}; allowed are {allowed}.")
+    return text
+
+
+def render(template: str, fields: Mapping[str, str]) -> str:
+    """`template` with its fields put in, once."""
+    return _FIELD.sub(lambda field: fields.get(field[1], ""), template)
+
+
+def item_fields(item: Item, criterion: str) -> dict[str, str]:
+    """The fields of one item."""
+    return {"source": item.source, "context": item.context, "hypothesis": item.target, "criterion": criterion}
+
+
+def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
+    """What is read for every item: one (template, fields of each item), or, joined, the two texts apart."""
+    fields = [item_fields(item, extraction.criterion) for item in items]
+    if not extraction.beside:
+        return [(template_text(extraction.template), fields)]
+    if problem := lacks_other_text(items, extraction):
+        raise UsageError(problem)
+    others = [texts | {"hypothesis": texts[extraction.beside]} for texts in fields]
+    return [(HYPOTHESIS_ONLY, others), (HYPOTHESIS_ONLY, fields)]
+
+
+def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
+    """The distinct texts that a model would read, not cut to its length."""
+    return {render(template, texts) for template, fields in readings(items, extraction) for texts in fields}
+
+
+def lacks_other_text(items: Sequence[Item], extraction: Extraction) -> str:
+    """Why `items` cannot be read joined, in words; "" when they can, or need not be."""
+    part = extraction.beside
+    if not part or not items or n_lacking(items, part) < len(items):
+        return ""
+    other = {"source": "context", "context": "source"}[part]
+    return (
+        f"Joined states need a {part} beside each hypothesis, and no item has one. Read the hypothesis alone (texts "
+        f"'prompt'), join it with the {other} where there is one, or bring in the {part}."
+    )
+
+
+def n_lacking(items: Sequence[Item], part: str) -> int:
+    """How many items have no `part`, "source" or "context"; 0 for ""."""
+    return sum(not getattr(item, part).strip() for item in items) if part else 0
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """Token ids of each prompt, and whether it was cut to fit."""
+
+    ids: list[list[int]]
+    cut: list[bool]
+
+
+def fit_prompts(tokenizer: Any, template: str, fields: Sequence[Mapping[str, str]], limit: int) -> TokenRows:
+    """Token ids of `template` filled with each of `fields`, at most `limit` long by the rule of this module.
+
+    JudgeError when the template alone is longer than that.
+    """
+    ids = token_ids(tokenizer, [render(template, texts) for texts in fields])
+    cut = [len(row) > limit for row in ids]
+    for i, too_long in enumerate(cut):
+        if too_long:
+            ids[i] = _shortened(tokenizer, template, dict(fields[i]), ids[i], limit)
+    return TokenRows(ids, cut)
+
+
+def _shortened(tokenizer: Any, template: str, fields: dict[str, str], ids: list[int], limit: int) -> list[int]:
+    for name in CUT_ORDER:
+        while len(ids) > limit and fields[name] and f"{{{name}}}" in template:
+            own = max(1, len(token_ids(tokenizer, [fields[name]])[0]))
+            characters = math.ceil(len(fields[name]) * min(1.0, (len(ids) - limit) / own))
+            fields[name] = _from_word(fields[name], characters)
+            ids = token_ids(tokenizer, [render(template, fields)])[0]
+    if len(ids) > limit:
+        raise JudgeError(
+            f"The template alone takes {len(ids)} tokens, but only {limit} are allowed (by the model or `max_tokens`). "
+            "Shorten the template."
+        )
+    return ids
+
+
+def _from_word(text: str, start: int) -> str:
+    """`text` from the first word that begins at or after `start`; from `start` itself when no word does."""
+    space = re.compile(r"\s\S").search(text, max(start - 1, 0))
+    return text[space.start() + 1 :] if space else text[start:]

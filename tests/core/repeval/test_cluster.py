@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +19,8 @@ import pytest
 
 from core.errors import JobError, JudgeError, UsageError
 from core.records import Item
-from core.repeval.states import Extraction, Machines, ModelSpec, StatePlan, collect, machines, plan_states
-from core.repeval.states.machines import SHARD_BATCHES, Cluster, cluster_at, compute_on
+from core.repeval import Extraction, Machines, ModelSpec, StatePlan, cluster, collect, plan_states
+from core.repeval.cluster import SHARD_BATCHES, Cluster, cluster_at, compute_on
 from core.settings import Settings
 
 APART = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -120,11 +121,11 @@ class Waiting:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneTask]:
     found = OneTask()
-    monkeypatch.setattr(machines, "_connected", lambda address: found)
+    monkeypatch.setattr(cluster, "_connected", lambda address: found)
     monkeypatch.setitem(sys.modules, "ray", found)
-    monkeypatch.setattr(machines, "_node", lambda: "10.0.0.2")
+    monkeypatch.setattr(cluster, "_node", lambda: "10.0.0.2")
     yield found
-    machines._model.cache_clear()
+    cluster._model.cache_clear()
 
 
 ON_TWO = Cluster(2, "cpu", "float32", 4)
@@ -160,8 +161,6 @@ def test_a_run_that_must_stop_takes_its_tasks_back(plan: StatePlan, ray: OneTask
 
 
 def test_another_model_on_a_node_is_named_with_the_node(plan: StatePlan, ray: OneTask) -> None:
-    from dataclasses import replace
-
     plan.facts = replace(plan.facts, fingerprint="another")
     with pytest.raises(JudgeError, match=r"On the node 10\.0\.0\.2: The model minilm is another here"):
         list(compute_on("auto", ON_TWO, plan))

@@ -14,10 +14,10 @@ import pytest
 
 from core.errors import JudgeError, ModelNotFoundError, StoreError, UsageError
 from core.records import GoldenSet, Item
-from core.repeval.states import Extraction, ModelSpec, collect, compute, describe, extract, plan_states
-from core.repeval.states.model import load_model, load_tokenizer, token_ids
-from core.repeval.states.reader import StateReader
-from core.repeval.states.records import Grid
+from core.repeval import Extraction, ModelSpec, collect, compute, describe, extract, plan_states
+from core.repeval.model import load_model, load_tokenizer, token_ids
+from core.repeval.reader import StateReader
+from core.repeval.states import Grid
 
 TEXTS = (
     "a",
@@ -64,32 +64,20 @@ def distance(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("padding", ["right", "left"])
-@pytest.mark.parametrize("hooked", [True, False])
-def test_a_batch_gives_the_states_of_each_text_alone(
-    model_folder: Folder, kind: str, padding: str, hooked: bool
-) -> None:
-    folder = model_folder(kind)
-    spec = ModelSpec(str(folder), device="cpu")
-    loaded = load_model(spec, padding=padding)
-    expected = oracle(folder, TEXTS)
-    grid = Grid(tuple(range(loaded.facts.n_layers)), TOKENS)
+def test_a_batch_gives_the_states_of_each_text_alone(model_folder: Folder, kind: str) -> None:
+    spec = ModelSpec(str(model_folder(kind)), device="cpu")
+    loaded, expected = load_model(spec), oracle(model_folder(kind), TEXTS)
     ids = token_ids(load_tokenizer(spec), TEXTS)
-    whole = StateReader(loaded, grid, hooked=hooked).read(ids)
+    reader = StateReader(loaded, Grid(tuple(range(loaded.facts.n_layers)), TOKENS))
+    whole = reader.read(ids)
+    assert (reader.blocks is None) == (kind == "shared")  # one block of ALBERT is passed three times
     assert whole.dtype == np.float32
     assert whole.shape == expected.shape
     assert distance(whole, expected) < 1e-4
-    reader = StateReader(loaded, grid, hooked=hooked)
     pairs = np.concatenate([reader.read(ids[start : start + 2]) for start in range(0, len(ids), 2)])
     assert distance(pairs, expected) < 1e-4
-
-
-def test_blocks_are_watched_where_they_can_be(model_folder: Folder) -> None:
-    for kind, watched in (("decoder", True), ("learnt", True), ("encoder", True), ("shared", False)):
-        loaded = load_model(ModelSpec(str(model_folder(kind)), device="cpu"))
-        reader = StateReader(loaded, Grid((0, 1), ("-1",)))
-        reader.read([[1, 2, 3]])
-        assert (reader.blocks is not None) == watched, kind
+    reader.blocks = None  # as where blocks cannot be watched
+    assert distance(reader.read(ids), expected) < 1e-4
 
 
 @pytest.mark.parametrize(("kind", "encoder"), [("decoder", False), ("learnt", False), ("encoder", True)])
@@ -141,7 +129,7 @@ def test_cache_is_resumed_and_depends_on_weights_and_grid(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("weights were loaded although everything is kept")
 
-    monkeypatch.setattr("core.repeval.states.extraction.load_model", never)
+    monkeypatch.setattr("core.repeval.extraction.load_model", never)
     kept = extract(golden_of(items), spec, small, tmp_path)
     assert np.array_equal(kept.values, fresh.values)
     assert kept.cached == kept.prompts
@@ -166,25 +154,14 @@ def test_collect_before_compute_is_refused(model_folder: Folder) -> None:
         collect(plan)
 
 
-def test_joined_states_are_difference_distance_and_product(model_folder: Folder) -> None:
+@pytest.mark.parametrize(("texts", "beside"), [("joined", "a dialogue"), ("joined-context", "a fact")])
+def test_joined_states_are_difference_distance_and_product(model_folder: Folder, texts: Any, beside: str) -> None:
     folder = model_folder("encoder")
-    items = items_of(TEXTS[1:3])
-    spec = ModelSpec(str(folder), device="cpu")
-    states = extract(golden_of(items), spec, Extraction(texts="joined", tokens=TOKENS))
-    u = oracle(folder, tuple(item.source for item in items))
-    v = oracle(folder, TEXTS[1:3])
+    items = [Item("a", TEXTS[1], source="a dialogue", context="a fact"), Item("b", TEXTS[2], "", "", beside, beside)]
+    states = extract(golden_of(items), ModelSpec(str(folder), device="cpu"), Extraction(texts=texts, tokens=TOKENS))
+    u, v = oracle(folder, (beside, beside)), oracle(folder, TEXTS[1:3])
     expected = np.concatenate([u - v, abs(u - v), u * v], axis=-1)
     assert states.values.shape[-1] == 96
-    assert np.allclose(states.values.astype(np.float64), expected, atol=0.02, rtol=0.01)
-
-
-def test_joined_with_the_context_takes_the_fact(model_folder: Folder) -> None:
-    folder = model_folder("encoder")
-    items = [Item("a", "the reply", source="a dialogue", context="a fact")]
-    spec = ModelSpec(str(folder), device="cpu")
-    states = extract(golden_of(items), spec, Extraction(texts="joined-context", tokens=TOKENS))
-    u, v = oracle(folder, ("a fact",)), oracle(folder, ("the reply",))
-    expected = np.concatenate([u - v, abs(u - v), u * v], axis=-1)
     assert np.allclose(states.values.astype(np.float64), expected, atol=0.02, rtol=0.01)
 
 
@@ -292,6 +269,9 @@ def test_pickled_weights_are_refused(model_folder: Folder, tmp_path: Path) -> No
     torch.save({}, folder / "pytorch_model.bin")
     with pytest.raises(JudgeError, match="no weights as safetensors"):
         load_model(ModelSpec(str(folder), device="cpu"))
+    (folder / "model.safetensors").write_bytes(b"no weights at all")
+    with pytest.raises(JudgeError, match=r"could not be read: .*`minilm` comes with Concord"):
+        load_model(ModelSpec(str(folder), device="cpu"))
 
 
 def test_remote_code_is_refused_and_not_run(model_folder: Folder, tmp_path: Path) -> None:
@@ -311,17 +291,17 @@ def test_remote_code_is_refused_and_not_run(model_folder: Folder, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("extraction", "says"),
+    ("wrong", "says"),
     [
-        (lambda: Extraction(tokens=("last",)), "Unknown token 'last'"),
-        (lambda: Extraction(tokens=("-0",)), "Unknown token"),
-        (lambda: Extraction(texts="both"), "'prompt', 'joined' or 'joined-context'"),  # type: ignore[arg-type]
-        (lambda: Extraction(max_tokens=0), "at least 1"),
+        ({"tokens": ("last",)}, "Unknown token 'last'"),
+        ({"tokens": ("-0",)}, "Unknown token"),
+        ({"texts": "both"}, "'prompt', 'joined' or 'joined-context'"),
+        ({"max_tokens": 0}, "at least 1"),
     ],
 )
-def test_wrong_settings_are_refused(extraction: Callable[[], Extraction], says: str) -> None:
+def test_wrong_settings_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        extraction()
+        Extraction(**wrong)
 
 
 def test_layer_that_is_not_there_is_refused(model_folder: Folder) -> None:

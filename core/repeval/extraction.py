@@ -13,16 +13,17 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from core.errors import JudgeError, StoreError, StoreFullError, UsageError
 from core.files import FULL, replacing
 from core.private import make_private
-from core.records import IntArray, Item, canonical_json
-from core.repeval.states.model import (
+from core.records import GoldenSet, IntArray, Item, canonical_json
+from core.repeval.model import (
     CodeAllowed,
     LoadedModel,
     ModelFacts,
@@ -34,18 +35,21 @@ from core.repeval.states.model import (
     load_tokenizer,
     token_batches,
 )
-from core.repeval.states.prompts import HYPOTHESIS_ONLY, fit_prompts, item_fields, render, template_text
-from core.repeval.states.reader import StateReader
-from core.repeval.states.records import (
-    DECODER_TOKENS,
-    ENCODER_TOKENS,
+from core.repeval.reader import StateReader
+from core.repeval.states import (
     Extraction,
     Grid,
     HalfArray,
     StateBatch,
     States,
+    fit_prompts,
+    n_lacking,
+    readings,
     token_offset,
 )
+
+if TYPE_CHECKING:
+    from core.repeval.cluster import Cluster
 
 BATCH_TOKENS = {"cpu": 512, "mps": 8_192, "cuda": 32_768}
 """Tokens in a batch, padding counted.  On a CPU small batches of like length keep the caches warm."""
@@ -191,17 +195,17 @@ def plan_states(
         precision = choose_precision(spec, device)
     else:
         device, precision = elsewhere
-    grid = _grid(facts, extraction)
+    grid = Grid.of(facts, extraction)
     limit = min(facts.max_tokens, extraction.max_tokens)
-    readings = [fit_prompts(tokenizer, template, fields, limit) for template, fields in _readings(items, extraction)]
+    rows = [fit_prompts(tokenizer, template, fields, limit) for template, fields in readings(items, extraction)]
     places: dict[tuple[int, ...], int] = {}
     # models without special tokens turn an empty text into no token at all; one padding token (0) stands for it
-    uses = [[places.setdefault(tuple(ids) or (0,), len(places)) for ids in reading.ids] for reading in readings]
+    uses = [[places.setdefault(tuple(ids) or (0,), len(places)) for ids in of_text.ids] for of_text in rows]
     prompts = [list(ids) for ids in places]
-    cut = np.array([reading.cut for reading in readings], dtype=np.bool_)
+    cut = np.array([of_text.cut for of_text in rows], dtype=np.bool_)
     furthest = max((-(token_offset(name) or 0) for name in grid.tokens), default=0)
     short = np.array([len(ids) < furthest for ids in prompts], dtype=np.bool_)
-    use = np.array(uses, dtype=np.intp).T.reshape(len(items), len(readings))
+    use = np.array(uses, dtype=np.intp).T.reshape(len(items), len(rows))
     cache = None
     if cache_dir is not None:
         cache = StateCache(cache_dir, f"{facts.fingerprint} {precision}", grid)
@@ -216,7 +220,7 @@ def plan_states(
         uses=use,
         n_truncated=int(cut.any(axis=0).sum()) if items else 0,
         n_short=int(short[use].any(axis=1).sum()) if items else 0,
-        n_lacking=_n_lacking(items, extraction.beside),
+        n_lacking=n_lacking(items, extraction.beside),
         cache=cache,
         paths=[cache.path(ids) for ids in prompts] if cache is not None else [],
         budget=extraction.batch_tokens or BATCH_TOKENS[device],
@@ -238,7 +242,7 @@ def compute(plan: StatePlan, load: Loader | None = None, rows: IntArray | None =
     while waiting:
         batch = waiting.pop()
         started = time.perf_counter()
-        values = _read_or_none(reader, [plan.prompts[row] for row in batch])
+        values = reader.read_or_none([plan.prompts[row] for row in batch])
         if values is None:
             longest = max(len(plan.prompts[row]) for row in batch)
             if len(batch) == 1:
@@ -273,7 +277,6 @@ def collect(plan: StatePlan) -> States:
         model=plan.facts.name,
         revision=plan.facts.revision,
         extraction=plan.extraction,
-        encoder=plan.facts.encoder,
         device=plan.device,
         precision=plan.precision,
         n_truncated=plan.n_truncated,
@@ -288,70 +291,88 @@ def collect(plan: StatePlan) -> States:
     )
 
 
-def _readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, list[dict[str, str]]]]:
-    """What is read for every item: one (template, fields of each item), or, joined, the two texts apart."""
-    fields = [item_fields(item, extraction.criterion) for item in items]
-    if not extraction.beside:
-        return [(template_text(extraction.template), fields)]
-    if problem := lacks_other_text(items, extraction):
-        raise UsageError(problem)
-    others = [texts | {"hypothesis": texts[extraction.beside]} for texts in fields]
-    return [(HYPOTHESIS_ONLY, others), (HYPOTHESIS_ONLY, fields)]
-
-
-def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
-    """The distinct texts that a model would read, not cut to its length."""
-    return {render(template, texts) for template, fields in _readings(items, extraction) for texts in fields}
-
-
-def lacks_other_text(items: Sequence[Item], extraction: Extraction) -> str:
-    """Why `items` cannot be read joined, in words; "" when they can, or need not be."""
-    part = extraction.beside
-    if not part or not items or _n_lacking(items, part) < len(items):
-        return ""
-    other = {"source": "context", "context": "source"}[part]
-    return (
-        f"Joined states need a {part} beside each hypothesis, and no item has one. Read the hypothesis alone (texts "
-        f"'prompt'), join it with the {other} where there is one, or bring in the {part}."
-    )
-
-
-def _n_lacking(items: Sequence[Item], part: str) -> int:
-    return sum(not getattr(item, part).strip() for item in items) if part else 0
-
-
 def _as_half(values: Any) -> HalfArray:
     """float16; what is too large for it becomes infinite, and its cell undefined."""
     with np.errstate(over="ignore"):
         return cast(HalfArray, values.astype(np.float16))
 
 
-def _grid(facts: ModelFacts, extraction: Extraction) -> Grid:
-    layers = extraction.layers or tuple(range(facts.n_layers))
-    beyond = [number for number in layers if not 0 <= number < facts.n_layers]
-    if beyond:
-        raise UsageError(
-            f"{facts.name} has the layers 0 (embeddings) to {facts.n_layers - 1}; layer {beyond[0]} was asked for."
-        )
-    tokens = extraction.tokens or (ENCODER_TOKENS if facts.encoder else DECODER_TOKENS)
-    return Grid(tuple(dict.fromkeys(layers)), tuple(dict.fromkeys(tokens)))
+class Machines:
+    """One model on this machine (`address` "") or on the cluster at `address` ("auto" or HOST:PORT of its head).
 
-
-def _read_or_none(reader: StateReader, rows: list[list[int]]) -> Any:
-    """The states, or None when the device has too little memory for the batch.
-
-    The error is dropped before the caller tries again, and with it the tensors that its traceback holds.
+    `code` lists the models whose own Python may run.
     """
-    import torch
 
-    try:
-        return reader.read(rows)
-    except (RuntimeError, MemoryError) as problem:  # torch has one class for CUDA; CPU and MPS tell by wording
-        message = str(problem).lower()
-        if not isinstance(problem, torch.OutOfMemoryError | MemoryError) and not any(
-            words in message for words in ("out of memory", "not enough memory", "can't allocate memory")
-        ):
-            raise
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return None
+    def __init__(self, spec: ModelSpec, address: str = "", code: CodeAllowed = ()) -> None:
+        self._spec, self._address, self._code = spec, address, code
+        self._loaded: LoadedModel | None = None
+
+    @property
+    def slots(self) -> int:
+        """How many batches are read at a time."""
+        return self._cluster.slots if self._address else 1
+
+    def where(self, plan: StatePlan) -> str:
+        """In words, for people."""
+        if not self._address:
+            return plan.device
+        return f"{self.slots} x {plan.device} of a Ray cluster"
+
+    def plan(self, items: Sequence[Item], extraction: Extraction, cache_dir: Path | None) -> StatePlan:
+        """`plan_states` for where it will be computed: device and number format are those of the cluster's nodes."""
+        elsewhere = (self._cluster.device, self._cluster.precision) if self._address else None
+        return plan_states(items, self._spec, extraction, cache_dir, elsewhere=elsewhere, code=self._code)
+
+    def compute(
+        self, plan: StatePlan, rows: IntArray | None = None, on_wait: Callable[[], None] = lambda: None
+    ) -> Iterator[StateBatch]:
+        """`compute` here, with the model kept in memory, or `compute_on` the cluster."""
+        if not self._address:
+            return compute(plan, self._load, rows)
+        from core.repeval.cluster import compute_on
+
+        return compute_on(self._address, self._cluster, plan, rows, on_wait)
+
+    def release(self) -> None:
+        """Let go of the weights."""
+        self._loaded = None
+
+    def _load(self) -> LoadedModel:
+        if self._loaded is None:
+            self._loaded = load_model(self._spec, self._code)
+        return self._loaded
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        from core.repeval.cluster import cluster_at
+
+        return cluster_at(self._address, self._spec)
+
+
+def extract(
+    golden: GoldenSet,
+    spec: ModelSpec | None = None,
+    extraction: Extraction | None = None,
+    cache_dir: Path | None = None,
+    on_progress: OnProgress | None = None,
+    *,
+    ray: str = "",
+    code: CodeAllowed = (),
+) -> States:
+    """The states of every item of `golden` (003 section 3.1); what `cache_dir` holds already is not computed again.
+
+    `on_progress(done, total)` counts distinct prompts.  ModelNotFoundError and JudgeError about the model, UsageError
+    about the template, StoreError about the cache.  `ray` is the address of a cluster to compute on ("auto" or
+    HOST:PORT), "" computes here; JobError when the cluster fails.  `code` lists the
+    models whose own Python may run.
+    """
+    machines = Machines(spec or ModelSpec(), ray, code)
+    plan = machines.plan(golden.items, extraction or Extraction(), cache_dir)
+    report: OnProgress = on_progress or (lambda _done, _total: None)
+    total = len(plan.prompts)
+    done = total - len(plan.missing())
+    report(done, total)
+    for batch in machines.compute(plan):
+        done += len(batch.rows)
+        report(done, total)
+    return collect(plan)

@@ -1,0 +1,108 @@
+"""The items of a fusion: fitted on, reported on, scored out of fold, and those on which the parts contradict.
+
+Items of a source that a part has seen are left aside: its scores flatter there.  A part that is fitted on these very
+items would flatter itself on all of them, and weights fitted on flattered scores are wrong: so each of its items is
+scored by a fit without the item's source, and everything else by the fit on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.data.split import inner_fold
+from core.errors import AspectError, UsageError
+from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Split
+from core.stats import average_ranks
+
+MIN_ITEMS = 20
+"""Fewer labelled items to fit or to report on than this, and nothing is."""
+MIN_SOURCES = 4
+FOLDS = 3
+FitAndScore = Callable[[Split], FloatArray]
+"""Fits on the calibration part of a split alone and returns scores (n_items,) over the whole golden set."""
+
+
+@dataclass(frozen=True)
+class FusionSplit:
+    """Positions to fit on and to report on (n_fit,), (n_report,), of different sources; `notes` say what was left
+    aside."""
+
+    fit: IntArray
+    report: IntArray
+    notes: tuple[str, ...] = ()
+
+
+def unseen_split(
+    golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], *, fit_share: float = 0.5, seed: int = 0
+) -> FusionSplit:
+    """Labelled items of sources that no part has seen, split by source.  AspectError where too few are left."""
+    labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
+    fresh = np.flatnonzero(labelled & ~stale)
+    notes = []
+    if stale.any():
+        notes.append(
+            f"{int((labelled & stale).sum())} labelled items are left aside because a part was calibrated or fitted on "
+            f"their sources; {fresh.size} are left."
+        )
+    n_sources = np.unique(golden.source_codes[fresh]).size
+    if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
+        raise AspectError(
+            f"only {fresh.size} labelled items of {n_sources} sources are left that no part has seen; a fusion needs "
+            f"at least {2 * MIN_ITEMS} items of {MIN_SOURCES} sources. Leave out a part that was calibrated on most of "
+            "them, or label more items.",
+            file=golden.name,
+        )
+    fold = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)
+    return FusionSplit(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), tuple(notes))
+
+
+def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.bool_]:
+    """(n_items,) which items are of a source of which a part has seen any item's label: none of them is fresh."""
+    seen = sorted({k for part in parts for k in part.seen})
+    return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
+
+
+def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore, folds: int = FOLDS) -> FloatArray:
+    """(n_items,) scores: calibration items by a fit without their source, all others by the fit on all of them.
+
+    `fit_and_score` is called `folds` + 1 times, with the whole `split` first.  UsageError with fewer calibration
+    sources than folds.
+    """
+    calibration = np.array(split.calibration, dtype=np.intp)
+    codes = golden.source_codes[calibration]
+    sources = np.unique(codes)
+    if sources.size < folds:
+        raise UsageError(
+            f"A part that learns needs at least {folds} calibration sources, so that none teaches its own score; "
+            f"{sources.size} are there."
+        )
+    scores = np.array(fit_and_score(split), dtype=np.float64)
+    if scores.shape != (len(golden.items),):
+        raise UsageError(f"Scores of shape {scores.shape} came for {len(golden.items)} items.")
+    fold = np.random.default_rng([split.seed, 4]).permutation(sources.size) % folds
+    for k in range(folds):
+        left_out = np.isin(codes, sources[fold == k])
+        kept, out = (tuple(calibration[side].tolist()) for side in (~left_out, left_out))
+        inner = Split(kept, out, split.kind, split.seed)
+        scores[calibration[left_out]] = fit_and_score(inner)[calibration[left_out]]
+    return scores
+
+
+def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 50) -> tuple[int, ...]:
+    """Positions (of `at`) on which the parts disagree most: largest spread of their rank shares first."""
+    positions = np.asarray(at, dtype=np.intp)
+    rows = []
+    for part in parts:
+        values = part.upward[positions]
+        shares = np.full(values.size, np.nan)
+        known = ~np.isnan(values)
+        shares[known] = (average_ranks(values[known]) - 1) / max(int(known.sum()) - 1, 1)
+        rows.append(shares)
+    ranks = np.array(rows)
+    spread = np.nanmax(ranks, axis=0, initial=-np.inf) - np.nanmin(ranks, axis=0, initial=np.inf)
+    order = np.argsort(-np.where(np.isfinite(spread), spread, -1.0), kind="stable")
+    return tuple(int(positions[k]) for k in order[:most] if spread[k] > 0 and np.isfinite(spread[k]))
