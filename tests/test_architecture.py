@@ -72,7 +72,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.__main__": ("core.cli",),
     "core.cli": (
         *("core.cli", "core.api", "core.kept", "core.projects"),
-        *("core.calibration", "core.comparison.styles", "core.data", "core.demo", "core.drift", "core.export"),
+        *("core.calibration", "core.comparison", "core.data", "core.demo", "core.drift", "core.export"),
         *("core.judging.styles", "core.providers.base", "core.repeval", "core.report"),
         *("core.scoring", "core.stats", "core.store"),
         *("core.jobs.worker", "core.private", "core.settings"),
@@ -114,7 +114,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.confined": (),
     "core.data": ("core.confined",),
     "core.stats": (),
-    "core.report.figures": ("core.report.figures",),
+    "core.report.figures": ("core.report.figures", "core.comparison.curve", "core.stats.claims"),
     "core.kept": (),
     "core.store": ("core.kept", "core.people", "core.review", "core.version"),
     "core.export.archive": (
@@ -136,9 +136,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.data.texts",
     ),
     "core.comparison": ("core.stats", "core.data.split", "core.spreadsheets"),
-    "core.comparison.styles": (
-        *("core.comparison.pool", "core.comparison.styles", "core.judging", "core.stats", "core.settings"),
-        *("core.data.split", "core.data.task", "core.providers.base"),
+    "core.comparison.styles": (*("core.judging", "core.stats", "core.settings", "core.data.split", "core.data.task"),),
+    "core.comparison.styles_run": (
+        *("core.comparison.styles", "core.judging", "core.stats", "core.settings", "core.providers.base"),
     ),
     "core.review": ("core.stats", "core.wording"),
     "core.data.public_sets": ("core.data", "core.providers.downloads"),

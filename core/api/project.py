@@ -32,8 +32,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.transfer import Exported
 from core.records import GoldenSet
 from core.report.facts import Report
-from core.report.markdown import markdown_page
-from core.report.page import html_page
+from core.report.page import html_page, markdown_page
 from core.report.rows import figures_csv
 from core.settings import Settings
 from core.store.store import Store

@@ -11,14 +11,15 @@ from typing import Any
 
 from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings
-from core.comparison.styles.records import StyleCell, StyleForecast
-from core.comparison.styles.run import FinishedStyle, GridResult, StyleGrid
+from core.comparison.styles import StyleCell, StyleGrid
+from core.comparison.styles_run import FinishedStyle, GridResult
 from core.errors import JudgeError, UsageError
 from core.export import read_card
 from core.files import small_text, write_json, write_text
 from core.json_form import json_fields
 from core.judging.styles import Style
 from core.records import Criteria, GoldenSet
+from core.stats.pilot import Forecast
 
 
 def styles_of(
@@ -123,7 +124,7 @@ def _cell_json(cell: StyleCell) -> dict[str, Any]:
     }
 
 
-def _forecast_json(forecast: StyleForecast) -> dict[str, Any]:
+def _forecast_json(forecast: Forecast) -> dict[str, Any]:
     points = [
         json_fields(point, but=("interval",)) | {"interval": point.interval and point.interval.as_json()}
         for point in forecast.points

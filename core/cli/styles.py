@@ -20,8 +20,10 @@ from core.cli.options import (
 from core.cli.output import alignment_words, interval_words, notes, number, price, stages_shown, tell, written_to
 
 if TYPE_CHECKING:
-    from core.comparison.styles.records import StyleForecast, StylesEstimate
-    from core.comparison.styles.run import GridResult
+    from core.comparison.styles import StylesEstimate
+    from core.comparison.styles_run import GridResult
+    from core.stats.pilot import Forecast
+
 
 commands = typer.Typer(add_completion=False)
 
@@ -56,8 +58,8 @@ def styles(
 ) -> None:
     """Ask a language model in several styles and align each with the people."""
     from core.api.styles import FileCriteria, criteria_from, save_styles, styles_of
-    from core.comparison.styles.records import StylesRequest
-    from core.comparison.styles.run import StyleGrid, estimate_grid, run_grid
+    from core.comparison.styles import StyleGrid, StylesRequest, estimate_grid
+    from core.comparison.styles_run import run_grid
     from core.data import load_golden
     from core.settings import Settings
 
@@ -111,7 +113,7 @@ def _words(result: GridResult) -> list[str]:
     return [*lines, *notes(*result.view.notes)]
 
 
-def _forecast_words(forecast: StyleForecast) -> list[str]:
+def _forecast_words(forecast: Forecast) -> list[str]:
     if forecast.reason:
         return [f"  no forecast: {forecast.reason}"]
     lines = [f"  forecast from {forecast.n_items} items, {forecast.statistic}, {forecast.level} level:"]

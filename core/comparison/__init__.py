@@ -4,17 +4,16 @@
 
     pool       which items, and which judge costs how many        item_pool unique_names
     table      the leaderboard with intervals, tests, ceiling     compare_table human_ceiling annotator_tests
-    board      its records, JSON and spreadsheet                  Leaderboard Row leaderboard_csv
-    finding    what it says, in sentences                         finding
+    board      its records, JSON, spreadsheet and sentences       Leaderboard Row leaderboard_csv finding
     curve      scores in points of the human scale                calibration_curve
     published  numbers printed in the papers                      published_for departure
+    styles     one language model asked in several ways           (imported by name; `styles_run` asks)
 
 Pure: judges are `core.records.JudgeScores`, whoever made them.
 """
 
-from core.comparison.board import Leaderboard, Row, leaderboard_csv
+from core.comparison.board import Finding, Leaderboard, Row, finding, leaderboard_csv
 from core.comparison.curve import CalibrationCurve, calibration_curve
-from core.comparison.finding import Finding, finding, named, told
 from core.comparison.pool import ItemsMode, item_pool, unique_names, usual_level
 from core.comparison.published import (
     Published,
@@ -26,29 +25,3 @@ from core.comparison.published import (
     published_for,
 )
 from core.comparison.table import annotator_tests, compare_table, human_ceiling
-
-__all__ = [
-    "CalibrationCurve",
-    "Finding",
-    "ItemsMode",
-    "Leaderboard",
-    "Published",
-    "Row",
-    "annotator_tests",
-    "calibration_curve",
-    "compare_table",
-    "departure",
-    "finding",
-    "human_ceiling",
-    "item_pool",
-    "leaderboard_csv",
-    "likely_dataset",
-    "named",
-    "published_aspects",
-    "published_beside",
-    "published_datasets",
-    "published_for",
-    "told",
-    "unique_names",
-    "usual_level",
-]

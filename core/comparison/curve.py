@@ -1,6 +1,6 @@
 """What a judge's scores mean in points of the human scale: mean label by score, isotonic map, errors before and after.
 
-A judge can rank well and still be too strict or too lenient.  The map (`core.stats.isotonic`) is fitted on items whose
+A judge can rank well and still be too strict or too lenient.  The map (`core.stats.on_scale`) is fitted on items whose
 labels the judge has seen anyway, where it has enough of them, and else by cross-fitting over sources; errors are told
 on unseen items only, so that fitting and telling never share one.
 """
@@ -13,8 +13,8 @@ import numpy as np
 
 from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Scale
-from core.stats import AbsoluteErrors, IsotonicFit, IsotonicMap, absolute_errors, fit_isotonic
-from core.stats.isotonic import MIN_LABELS
+from core.stats import AbsoluteErrors, IsotonicMap, absolute_errors, fit_isotonic
+from core.stats.on_scale import MIN_LABELS
 
 MOST_BINS = 10
 FOLDS = 5
@@ -69,14 +69,15 @@ def calibration_curve(
             f"{judge.name} has no unseen item with a score and a label ({usable.size:,} with both, all of them seen), "
             "so what its scores mean cannot be told honestly. Label more items, or score more of them."
         )
-    if fitting.size >= MIN_LABELS:
-        fit = fit_isotonic(scores[fitting], labels[fitting], scale)
-        mapped = scores[telling] if fit.map is None else fit.map.apply(scores[telling])
-        where, crossed = f"{fitting.size:,} items that the judge had seen", False
+    crossed = fitting.size < MIN_LABELS
+    at = telling if crossed else fitting
+    fit = fit_isotonic(scores[at], labels[at], scale)
+    if crossed:
+        mapped = _cross_mapped(scores[at], labels[at], golden.source_codes[at], scale, seed)
+        where = f"these {at.size:,} items; the errors by cross-fitting over sources"
     else:
-        crossed_fit = _cross_fit(scores[telling], labels[telling], golden.source_codes[telling], scale, seed)
-        fit, mapped = crossed_fit.fit, crossed_fit.mapped
-        where, crossed = f"these {telling.size:,} items; the errors by cross-fitting over sources", True
+        mapped = scores[telling] if fit.map is None else fit.map.apply(scores[telling])
+        where = f"{at.size:,} items that the judge had seen"
     on_scale = judge.on_scale and judge.higher_is_better
     return CalibrationCurve(
         name=judge.name,
@@ -92,15 +93,10 @@ def calibration_curve(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _CrossFit:
-    """The map of all items to draw, and (n,) values mapped by the maps of the other folds; NaN where none exists."""
-
-    fit: IsotonicFit
-    mapped: FloatArray
-
-
-def _cross_fit(scores: FloatArray, labels: FloatArray, source_codes: IntArray, scale: Scale, seed: int) -> _CrossFit:
+def _cross_mapped(
+    scores: FloatArray, labels: FloatArray, source_codes: IntArray, scale: Scale, seed: int
+) -> FloatArray:
+    """(n,) scores mapped by the maps of the other folds of sources; NaN where none exists."""
     mapped = np.full(scores.size, np.nan)
     names, sources = np.unique(source_codes, return_inverse=True)
     n_folds = min(FOLDS, names.size)
@@ -110,7 +106,7 @@ def _cross_fit(scores: FloatArray, labels: FloatArray, source_codes: IntArray, s
         other = fit_isotonic(scores[~out], labels[~out], scale)
         if other.map is not None:
             mapped[out] = other.map.apply(scores[out])
-    return _CrossFit(fit_isotonic(scores, labels, scale), mapped)
+    return mapped
 
 
 def _bins(scores: FloatArray, labels: FloatArray, most: int) -> tuple[ScoreBin, ...]:
@@ -121,14 +117,8 @@ def _bins(scores: FloatArray, labels: FloatArray, most: int) -> tuple[ScoreBin, 
         code = np.floor(middle / scores.size * most).astype(np.intp)[code]
         for small in np.flatnonzero(np.bincount(code) < scores.size / (2 * most))[::-1]:
             code[code == small] = max(code[code < small], default=small)  # to its neighbour below
+    groups = [(scores[code == k], labels[code == k]) for k in np.unique(code)]
     return tuple(
-        ScoreBin(
-            float(scores[inside].min()),
-            float(scores[inside].max()),
-            float(scores[inside].mean()),
-            float(labels[inside].mean()),
-            int(inside.sum()),
-        )
-        for one in np.unique(code)
-        for inside in [code == one]
+        ScoreBin(float(own.min()), float(own.max()), float(own.mean()), float(theirs.mean()), own.size)
+        for own, theirs in groups
     )

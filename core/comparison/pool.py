@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,9 +18,6 @@ ItemsMode = Literal["unseen", "own", "all"]
 scored and has not seen, so on items of its own.  `all`: the same items for every judge, seen labels among them."""
 
 ITEMS_MODES: tuple[ItemsMode, ...] = ("unseen", "own", "all")
-NOT_ASKED = "not asked for"
-
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,65 +59,54 @@ class ItemPool:
         return int(self.positions.size)
 
 
-@dataclass(frozen=True)
-class _Masks:
-    """Over all items of the golden set: `labelled` (n_items,); `seen` and `scored` (n_judges, n_items)."""
-
-    labelled: BoolArray
-    seen: BoolArray
-    scored: BoolArray
-
-
 def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mode: ItemsMode = "unseen") -> ItemPool:
     """The items that `judges` are compared on under `mode`, and what each of them costs.
 
     AspectError for an unknown aspect; UsageError without a judge, for a judge of another aspect or golden set, or an
     unknown mode.  No common item is no error: `positions` is empty then.
     """
-    masks = _masks(golden, aspect, judges, mode)
-    anybody_saw = masks.seen.any(axis=0) & (mode == "unseen")
-    blocked = (~masks.scored | (masks.seen & (mode == "unseen"))) & masks.labelled
-    common = masks.labelled & ~blocked.any(axis=0)
+    _require_comparable(golden, aspect, judges, mode)
+    labelled = ~np.isnan(golden.labels(aspect))
+    seen = np.array([np.isin(np.arange(labelled.size), list(judge.seen)) for judge in judges])
+    scored = ~np.isnan(np.stack([judge.values for judge in judges]))
+    anybody_saw = seen.any(axis=0) & (mode == "unseen")
+    blocked = (~scored | (seen & (mode == "unseen"))) & labelled
+    common = labelled & ~blocked.any(axis=0)
     blockers = blocked.sum(axis=0)
     costs, own = [], []
     for k, judge in enumerate(judges):
-        in_reach = masks.labelled & ~(masks.seen[k] if mode == "own" else anybody_saw)
-        costs.append(
-            JudgeCost(
-                int((masks.seen[k] & masks.labelled).sum()),
-                _reasons(golden, judge, np.flatnonzero(in_reach & ~masks.scored[k])),
-                int((blocked[k] & (blockers == 1)).sum()) if mode != "own" else 0,
-            )
-        )
-        own.append(np.flatnonzero(in_reach & masks.scored[k] if mode == "own" else common))
-    lost_unseen = masks.labelled & ~anybody_saw & ~common
+        in_reach = labelled & ~(seen[k] if mode == "own" else anybody_saw)
+        reasons = _reasons(golden, judge, np.flatnonzero(in_reach & ~scored[k]))
+        alone = int((blocked[k] & (blockers == 1)).sum()) if mode != "own" else 0
+        costs.append(JudgeCost(int((seen[k] & labelled).sum()), reasons, alone))
+        own.append(np.flatnonzero(in_reach & scored[k] if mode == "own" else common))
     return ItemPool(
         mode,
         np.flatnonzero(common),
         tuple(own),
-        int(masks.labelled.sum()),
-        int((masks.labelled & anybody_saw).sum()),
-        int(lost_unseen.sum()),
-        tuple(costs),
+        n_labelled=int(labelled.sum()),
+        n_seen=int((labelled & anybody_saw).sum()),
+        n_unscored=int((labelled & ~anybody_saw & ~common).sum()),
+        costs=tuple(costs),
     )
 
 
-def usual_level(golden: GoldenSet, aspect: str, positions: IntArray | None = None) -> Level:
-    """The level at which `aspect` is usually measured, on the items at `positions` if any are named."""
-    return LabelledItems.of(golden, aspect, positions).usual_level
+def usual_level(golden: GoldenSet, aspect: str) -> Level:
+    """The level at which `aspect` is usually measured."""
+    return LabelledItems.of(golden, aspect).usual_level
 
 
 def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
     """The judges' names in their order, a repeated one numbered: "offline", "offline (2)"."""
-    given: Counter[str] = Counter()
+    times: Counter[str] = Counter()
     names = []
     for judge in judges:
-        given[judge.name] += 1
-        names.append(judge.name if given[judge.name] == 1 else f"{judge.name} ({given[judge.name]})")
+        times[judge.name] += 1
+        names.append(judge.name if times[judge.name] == 1 else f"{judge.name} ({times[judge.name]})")
     return tuple(names)
 
 
-def _masks(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mode: ItemsMode) -> _Masks:
+def _require_comparable(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mode: ItemsMode) -> None:
     if aspect not in golden.aspects:
         known = ", ".join(golden.aspects) or "none"
         raise AspectError(f"there is no aspect {aspect!r}; it has {known}. Name one of them.", file=golden.name)
@@ -137,15 +123,9 @@ def _masks(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores], mode: 
             )
         if judge.aspect != aspect:
             raise UsageError(f"The judge {judge.name!r} judges {judge.aspect!r}, the comparison is about {aspect!r}.")
-    seen = np.zeros((len(judges), n), dtype=np.bool_)
-    for row, judge in zip(seen, judges, strict=True):
-        row[list(judge.seen)] = True
-    scored = ~np.isnan(np.stack([judge.values for judge in judges]))
-    return _Masks(~np.isnan(golden.labels(aspect)), seen, scored)
 
 
 def _reasons(golden: GoldenSet, judge: JudgeScores, positions: IntArray) -> dict[str, int]:
     """Reason → count over `positions`, most frequent first; items that nobody asked the judge about by that name."""
-    known = {one.item_id: one.reason for one in judge.unscored}
-    counted: Counter[str] = Counter(known.get(golden.item_ids[position], NOT_ASKED) for position in positions)
-    return dict(counted.most_common())
+    known = {lost.item_id: lost.reason for lost in judge.unscored}
+    return dict(Counter(known.get(golden.item_ids[k], "not asked for") for k in positions).most_common())

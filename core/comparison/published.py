@@ -43,7 +43,7 @@ def _file() -> Mapping[str, Any]:
 @cache
 def published_numbers() -> tuple[Published, ...]:
     """Every value kept, in the order of papers and tables."""
-    return tuple(one for table in _file()["tables"] for one in _numbers(table))
+    return tuple(number for table in _file()["tables"] for number in _numbers(table))
 
 
 def _numbers(table: Mapping[str, Any]) -> Iterator[Published]:
@@ -70,12 +70,12 @@ def _cells(
 
 def published_datasets() -> tuple[str, ...]:
     """Names of the data sets that some value is about."""
-    return tuple(dict.fromkeys(one.dataset for one in published_numbers()))
+    return tuple(dict.fromkeys(number.dataset for number in published_numbers()))
 
 
 def published_aspects(dataset: str) -> tuple[str, ...]:
     """Aspects of `dataset` that some value is about."""
-    return tuple(dict.fromkeys(one.aspect for one in published_numbers() if one.dataset == dataset))
+    return tuple(dict.fromkeys(number.aspect for number in published_numbers() if number.dataset == dataset))
 
 
 def likely_dataset(golden_name: str) -> str | None:
@@ -86,23 +86,23 @@ def likely_dataset(golden_name: str) -> str | None:
 
 def published_for(dataset: str, aspect: str) -> tuple[Published, ...]:
     """All values about one aspect of one data set, in the order of papers and tables."""
-    return tuple(one for one in published_numbers() if one.dataset == dataset and one.aspect == aspect)
+    return tuple(number for number in published_numbers() if (number.dataset, number.aspect) == (dataset, aspect))
 
 
-def departure(one: Published, measure: Measure) -> str:
-    """How the value's measure differs from the one asked for; empty where it is the same."""
-    own, said = one.measure, []
+def departure(number: Published, measure: Measure) -> str:
+    """How the value's measure differs from `measure`; empty where it is the same."""
+    own, differences = number.measure, []
     if own.statistic != measure.statistic:
-        said.append(f"{own.statistic.capitalize()}, not {measure.statistic.capitalize()}")
+        differences.append(f"{own.statistic.capitalize()}, not {measure.statistic.capitalize()}")
     if own.level != measure.level:
-        said.append(f"{own.level} level, not {measure.level}")
-    return "; ".join(said)
+        differences.append(f"{own.level} level, not {measure.level}")
+    return "; ".join(differences)
 
 
 def published_beside(name: str, numbers: Sequence[Published]) -> Published | None:
     """The number printed for a judge of this name, by its letters and digits ("rouge1" is ROUGE-1), if there is one."""
     wanted = _letters(name)
-    return next((one for one in numbers if wanted and _letters(one.judge) == wanted), None)
+    return next((number for number in numbers if wanted and _letters(number.judge) == wanted), None)
 
 
 def _letters(name: str) -> str:

@@ -7,7 +7,7 @@ and tests are over sources, differences are tested in *alignment* with Holm's co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from core.stats import (
     OnScale,
     RaterTable,
     align,
+    alignment_values,
     annotator_test,
     beside_people,
     compare_judges,
@@ -53,38 +54,44 @@ def compare_table(
     """
     pool = item_pool(golden, aspect, judges, items)
     everything = LabelledItems.of(golden, aspect)
+    drawn: dict[str, Any] = {"resamples": resamples, "seed": seed}
     pairwise = None
     if items == "own":
-        alignments = [
-            align(judge.upward[at], everything.take(at), measure, resamples=resamples, seed=seed)
+        measured = [
+            align(judge.upward[at], everything.take(at), measure, **drawn)
             if at.size
             else _undefined(measure, "it scored no labelled item that it has not seen")
             for judge, at in zip(judges, pool.own, strict=True)
         ]
+        order = _best_first([np.nan if own.value is None else own.value for own in measured])
+        alignments = [measured[k] for k in order]
     elif pool.n_common:
-        at = pool.positions
-        scores = np.stack([judge.upward[at] for judge in judges])
-        pairwise = compare_judges(scores, everything.take(at), measure, resamples=resamples, seed=seed)
+        scores, common = np.stack([judge.upward[pool.positions] for judge in judges]), everything.take(pool.positions)
+        order = _best_first(alignment_values(scores, common, measure).tolist())
+        pairwise = compare_judges(scores[order], common, measure, **drawn)
         alignments = list(pairwise.alignments)
     else:
+        order = list(range(len(judges)))
         alignments = [_undefined(measure, "no labelled item is common to the judges") for _ in judges]
-    ground = _Ground(golden, pool, everything, _raters(golden, aspect))
-    names = unique_names(judges)
-    rows = [ground.row(k, judge, names[k], alignments[k]) for k, judge in enumerate(judges)]
-    order = sorted(range(len(rows)), key=lambda k: _sort_key(rows[k]))
+    names, scale = unique_names(judges), golden.aspects[aspect].scale
+    ground: dict[str, Any] = {"pool": pool, "everything": everything, "raters": _raters(golden, aspect), "scale": scale}
+    rows = [
+        _row(judges[k], alignment, place=k, name=names[k], **ground)
+        for k, alignment in zip(order, alignments, strict=True)
+    ]
     used = pool.positions if items != "own" else np.unique(np.concatenate(pool.own))
     return Leaderboard(
         golden=golden.name,
         aspect=aspect,
-        scale=golden.aspects[aspect].scale,
+        scale=scale,
         measure=measure,
-        rows=tuple(rows[k] for k in order),
-        pairwise=pairwise.in_order(order) if pairwise is not None and len(rows) > 1 else None,
-        ceiling=human_ceiling(golden, aspect, used, measure, seed=seed, resamples=resamples),
+        rows=tuple(rows),
+        pairwise=pairwise if len(rows) > 1 else None,
+        ceiling=human_ceiling(golden, aspect, used, measure, **drawn),
         pool=pool,
         n_sources=int(np.unique(golden.source_codes[used]).size),
         n_systems=len({golden.items[position].system_id for position in used} - {""}),
-        problem="" if used.size else _nothing_left(judges, everything.labels, pool),
+        problem="" if used.size else _nothing_left(judges, names, everything.labels, pool),
     )
 
 
@@ -127,16 +134,15 @@ def annotator_tests(
     table = _raters(golden, board.aspect)
     if table is None:
         return ()
-    found: list[AnnotatorTest | None] = []
-    for row in board.rows:
-        judge, at = judges[row.place], board.pool.own[row.place]
+    items = LabelledItems.of(golden, board.aspect)
+
+    def tested(judge: JudgeScores, at: IntArray) -> AnnotatorTest | None:
         if not standardise and not _means_labels(judge):
-            found.append(None)
-            continue
-        items, scores = LabelledItems.of(golden, board.aspect, at), judge.upward[at]
+            return None
         how = {"standardise": standardise, "clustered": clustered}
-        found.append(annotator_test(table.at(at), scores, items, epsilon=epsilon, **how))
-    return tuple(found)
+        return annotator_test(table.at(at), judge.upward[at], items.take(at), epsilon=epsilon, **how)
+
+    return tuple(tested(judges[row.place], board.pool.own[row.place]) for row in board.rows)
 
 
 def _raters(golden: GoldenSet, aspect: str) -> RaterTable | None:
@@ -150,40 +156,39 @@ def _undefined(measure: Measure, reason: str) -> Alignment:
     return Alignment(measure.statistic, measure.level, None, 0, reason=reason)
 
 
-@dataclass(frozen=True)
-class _Ground:
-    """What the rows rest on: `items` are all of the golden set; `raters` None where it holds no single ratings."""
-
-    golden: GoldenSet
-    pool: ItemPool
-    items: LabelledItems
-    raters: RaterTable | None
-
-    def row(self, place: int, judge: JudgeScores, name: str, alignment: Alignment) -> Row:
-        at, cost = self.pool.own[place], self.pool.costs[place]
-        items = self.items.take(at)
-        points = _points(judge, judge.values[at], items.labels, self.golden.aspects[judge.aspect].scale)
-        people = None
-        if self.raters is not None:
-            people = beside_people(self.raters.at(at), judge.upward[at], items, alignment.measure)
-        return Row(
-            place=place,
-            name=name,
-            kind=judge.kind,
-            note=judge.note,
-            alignment=alignment,
-            n_sources=int(np.unique(items.sources).size),
-            n_seen=cost.n_seen,
-            n_seen_used=int(np.isin(at, list(judge.seen)).sum()),
-            unscored=cost.unscored,
-            alone=cost.alone,
-            calls_per_item=judge.calls_per_item,
-            errors=points.errors,
-            steps=points.steps,
-            binary=points.binary,
-            scale_note=points.note,
-            people=people,
-        )
+def _row(
+    judge: JudgeScores,
+    alignment: Alignment,
+    *,
+    place: int,
+    name: str,
+    pool: ItemPool,
+    everything: LabelledItems,
+    raters: RaterTable | None,
+    scale: Scale,
+) -> Row:
+    """The row of the judge at `place`; `everything` are all items, `raters` None where there are no single ratings."""
+    at, cost = pool.own[place], pool.costs[place]
+    items = everything.take(at)
+    points = _points(judge, judge.values[at], items.labels, scale)
+    return Row(
+        place=place,
+        name=name,
+        kind=judge.kind,
+        note=judge.note,
+        alignment=alignment,
+        n_sources=int(np.unique(items.sources).size),
+        n_seen=cost.n_seen,
+        n_seen_used=int(np.isin(at, list(judge.seen)).sum()),
+        unscored=cost.unscored,
+        alone=cost.alone,
+        calls_per_item=judge.calls_per_item,
+        errors=points.errors,
+        steps=points.steps,
+        binary=points.binary,
+        scale_note=points.note,
+        people=None if raters is None else beside_people(raters.at(at), judge.upward[at], items, alignment.measure),
+    )
 
 
 def _points(judge: JudgeScores, values: FloatArray, labels: FloatArray, scale: Scale) -> OnScale:
@@ -199,14 +204,13 @@ def _means_labels(judge: JudgeScores) -> bool:
     return judge.on_scale and judge.higher_is_better
 
 
-def _sort_key(row: Row) -> tuple[bool, float, int]:
-    value = row.alignment.value
-    return (value is None, 0.0 if value is None else -value, row.place)
+def _best_first(values: Sequence[float]) -> list[int]:
+    """Places by falling value, the undefined (NaN) last; equal ones as they came."""
+    return sorted(range(len(values)), key=lambda k: (bool(np.isnan(values[k])), -np.nan_to_num(values[k])))
 
 
-def _nothing_left(judges: Sequence[JudgeScores], labels: FloatArray, pool: ItemPool) -> str:
+def _nothing_left(judges: Sequence[JudgeScores], names: Sequence[str], labels: FloatArray, pool: ItemPool) -> str:
     """Why no item is left, naming two judges without a common item where that is it, and the way out."""
-    names = unique_names(judges)
     if not pool.n_labelled:
         return "No item has a label on this aspect."
     scored = [~np.isnan(judge.values) & ~np.isnan(labels) for judge in judges]
@@ -220,11 +224,10 @@ def _nothing_left(judges: Sequence[JudgeScores], labels: FloatArray, pool: ItemP
                     f"{int(scored[k].sum()):,} labelled items, none of them the same. Leave one of them out, or "
                     "score the same items with both."
                 )
-    words = (
-        f"Of {pool.n_labelled:,} labelled items {pool.n_seen:,} were seen by one of the judges and {pool.n_unscored:,} "
-        "more lack a score from one of them, so none is left to compare on."
-    )
     dearest = max(range(len(names)), key=lambda k: pool.costs[k].alone)
     brings = pool.costs[dearest].alone
-    way_out = f" Leaving out {names[dearest]} brings back {brings:,}." if brings else " Leave out some judges."
-    return words + way_out
+    way_out = f"Leaving out {names[dearest]} brings back {brings:,}." if brings else "Leave out some judges."
+    return (
+        f"Of {pool.n_labelled:,} labelled items {pool.n_seen:,} were seen by one of the judges and {pool.n_unscored:,} "
+        f"more lack a score from one of them, so none is left to compare on. {way_out}"
+    )

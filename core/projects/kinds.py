@@ -14,7 +14,7 @@ from typing import Any
 from core.calibration.ablate import Ablation
 from core.calibration.records import Calibration, LeaderboardSnapshot
 from core.calibration.rounds import RoundResult
-from core.comparison.styles.records import GridSnapshot, StylesRequest, StylesView
+from core.comparison.styles import GridSnapshot, StylesRequest, StylesView
 from core.drift.outcome import Recheck
 from core.errors import ConcordError, JobError
 from core.fusion.plan import FusionRequest, FusionRunView

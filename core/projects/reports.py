@@ -37,8 +37,16 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
     Reads only; nothing new is asked of a judge.  NotFoundError for unknown ids, JobError while no calibration of that
     aspect has come to a result.  `core.report` draws it.
     """
-    from core.report.measured import Judged, by_source, by_system, judge_table, misaligned, on_the_scale
-    from core.report.people import gold_labels, raters_of
+    from core.report.measured import (
+        Judged,
+        by_source,
+        by_system,
+        gold_labels,
+        judge_table,
+        misaligned,
+        on_the_scale,
+        raters_of,
+    )
 
     project = get_project(store, project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)

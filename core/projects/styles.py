@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from core.comparison.styles.grid import StyleGrid
-from core.comparison.styles.records import (
+from core.comparison.styles import (
     GridSnapshot,
     StepsAnswer,
     StepsView,
+    StyleGrid,
     StylesEstimate,
     StylesRequest,
     StylesView,
@@ -35,7 +35,7 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
     Raises what the start would: UsageError for a judge that is no language model or criteria of another aspect,
     AuthError without a key, AspectError when too few labels are left to measure on, NotFoundError for unknown ids.
     """
-    from core.comparison.styles.estimate import estimate_grid
+    from core.comparison.styles import estimate_grid
 
     return estimate_grid(grid_of(store, store.goldens.load(request.golden_id), request), settings)
 
@@ -61,7 +61,7 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
 
 def run_styles(work: RunWork) -> StylesView:
     """Ask the whole grid, cell by cell, as far as the budget reaches; every finished style is entered as a judge."""
-    from core.comparison.styles.run import run_grid
+    from core.comparison.styles_run import run_grid
 
     return run_grid(
         grid_of(work.store, work.golden, work.request(StylesRequest)),

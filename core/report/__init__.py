@@ -3,10 +3,9 @@
 ::
 
     facts                the record of all that is known          Report History CostLine reproduce
-    measured, people     found from golden set and calibration    Judged judge_table by_system … · gold_labels raters_of
+    measured             found from golden set and calibration    Judged judge_table by_system … gold_labels raters_of
     findings             the result in a sentence; its limits     headline limits
-    page                 the report as one HTML page              html_page
-    markdown             the same words for a wiki                markdown_page
+    page                 as one HTML page, and for a wiki         html_page markdown_page
     plots                its drawings as SVG                      sides_plot judges_plot …
     rows                 every figure as a row of CSV             figures_csv
     figures              the plotly figures of the screens

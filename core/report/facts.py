@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from core.kept import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
     from core.projects.rounds import ProposalState
-    from core.report.measured import JudgeTable, Misaligned, OnTheScale, SourceSpread, SystemFact
-    from core.report.people import Labels, Raters
+    from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread, SystemFact
     from core.review.criteria import Review, StateChange
     from core.review.meetings import Meeting
     from core.review.passes import LabelPass
@@ -117,7 +116,7 @@ class History:
     @property
     def others_approved(self) -> tuple[str, ...]:
         """Ids of approved criteria that are no part of the judge."""
-        return tuple(one.criteria_id for one in self.versions if one.state == "approved" and not one.chosen)
+        return tuple(v.criteria_id for v in self.versions if v.state == "approved" and not v.chosen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 The sentence is no stronger than the figures allow.  Judge and person are held against the same targets, the mean of
 the other raters, and compared pair by pair.  "As well as" is a claim of its own: an interval that holds 0 does not
 support it.  It is made only where the whole interval of the difference lies above -.05
-(`core.stats.beside_people.MARGIN`).
+(`core.stats.claims.MARGIN`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 
 from core.data.labels_needed import few_held_out, few_labels
 from core.report.facts import Report
-from core.report.words import basis_words, bounded, counted, estimate, measure, number, percent, signed, signed_range
+from core.report.words import basis_words, bounded, measure, percent
 from core.stats import (
     NO_SINGLE_RATINGS,
     SHORT,
@@ -24,6 +24,7 @@ from core.stats import (
     gain_words,
     margin_words,
 )
+from core.stats.claims import counted, estimate, number, signed, signed_range
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 WEAK: tuple[Standing, ...] = ("open", "none", "undefined", "below")

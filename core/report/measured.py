@@ -1,26 +1,45 @@
-"""What a calibrated judge reached: beside every other judge, by system, by source, on the scale, item by item."""
+"""What a calibrated judge reached, beside every other judge and item by item; its labels and the people behind."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from core.calibration.proposals import standardised_gap
 from core.calibration.records import Calibration
-from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table
-from core.errors import UsageError
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Item, JudgeScores, Measure
-from core.stats import Difference, LabelledItems, align, coefficients_by_source
+from core.comparison import CalibrationCurve, Leaderboard, Row, calibration_curve, compare_table, human_ceiling
+from core.comparison.board import HumanCeiling
+from core.data import load_golden
+from core.errors import AspectError, UsageError
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Measure, Scale
+from core.review.agreement import Ratings, alpha_interval
+from core.review.plan import LabelAspect
+from core.stats import (
+    Alpha,
+    AnnotatorTest,
+    BesidePeople,
+    Difference,
+    LabelledItems,
+    align,
+    alpha_metric,
+    annotator_test,
+    beside_people,
+    coefficients_by_source,
+    krippendorff_alpha,
+    rater_table,
+)
 
 if TYPE_CHECKING:
     from core.kept import Side
     from core.review.meetings import Decision
     from core.review.triage import Triage, TriageVerdict
+
 
 _NARROW = 0.25
 """Share of the widest judge's scored items under which a judge would cost all others too many of theirs."""
@@ -29,6 +48,8 @@ _MIN_GROUP = 3
 """Items of a source from which a coefficient of its own says anything: two can only give +1 or -1."""
 _RESAMPLES = 1_000
 _MOST_TRIAGED, _MOST_OTHERS = 20, 5
+_SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
+_MOST_STEPS, _BARS = 11, 10
 
 
 @dataclass(frozen=True)
@@ -46,11 +67,9 @@ class Judged:
     @cached_property
     def values(self) -> FloatArray:
         """(n_items,) the final judge's scores, NaN where there is none."""
-        place = {item_id: k for k, item_id in enumerate(self.golden.item_ids)}
-        values = np.full(len(self.golden.items), np.nan)
         scores = self.calibration.scores
-        values[[place[item_id] for item_id in scores.item_ids]] = scores.values[0]
-        return values
+        known = dict(zip(scores.item_ids, scores.values[0], strict=True))
+        return np.array([known.get(item_id, np.nan) for item_id in self.golden.item_ids], dtype=np.float64)
 
     @cached_property
     def labels(self) -> FloatArray:
@@ -104,7 +123,7 @@ class JudgeTable:
 def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
     """The judges of `registry` (our own among them, or added) where all of them scored and none has seen a label."""
     calibration = judged.calibration
-    own = (one for one in registry if one.run_id == judged.run_id and one.kind == "calibrated")
+    own = (judge for judge in registry if judge.run_id == judged.run_id and judge.kind == "calibrated")
     ours = next(own, judged.scores)
     others = [judge for judge in registry if judge is not ours]
     least = _NARROW * max(judge.n_scored for judge in (ours, *others))
@@ -238,24 +257,20 @@ def misaligned(judged: Judged, triage: Mapping[str, Triage], decided: Mapping[st
     others = [int(k) for k in at if abs(gaps[k]) >= least and golden.item_ids[k] not in triage]
     chosen = [*_furthest(gaps, triaged)[:_MOST_TRIAGED], *_furthest(gaps, others)[:_MOST_OTHERS]]
     known, held_out = set(golden.item_ids), set(judged.calibration.split.held_out)
-    verdicts = Counter(one.verdict for item_id, one in triage.items() if item_id in known)
+    verdicts = Counter(looked.verdict for item_id, looked in triage.items() if item_id in known)
+
+    def example(k: int) -> Example:
+        item, sides = golden.items[k], (judged.labels, judged.values, gaps)
+        side: Side = "held-out" if k in held_out else "calibration"
+        label, score, gap = (None if np.isnan(values[k]) else float(values[k]) for values in sides)
+        return Example(item, side, label, score, gap, triage.get(item.item_id), decided.get(item.item_id))
+
     return Misaligned(
         n_scored=int((~np.isnan(gaps)).sum()),
         n_apart=int((np.abs(gaps) >= least).sum()),
         least=least,
         by_verdict=dict(verdicts.most_common()),
-        examples=tuple(
-            Example(
-                item := golden.items[k],
-                "held-out" if k in held_out else "calibration",
-                _known(judged.labels[k]),
-                _known(judged.values[k]),
-                _known(gaps[k]),
-                triage.get(item.item_id),
-                decided.get(item.item_id),
-            )
-            for k in chosen
-        ),
+        examples=tuple(map(example, chosen)),
     )
 
 
@@ -264,5 +279,121 @@ def _furthest(gaps: FloatArray, positions: Iterable[int]) -> list[int]:
     return sorted(positions, key=lambda k: (bool(np.isnan(gaps[k])), -abs(float(gaps[k])), k))
 
 
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+# ── labels and people ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class LabelBar:
+    """`n` labels from `low` up to `high`; both are the same where the scale has steps."""
+
+    low: float
+    high: float
+    n: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.low:g}" if self.low == self.high else f"{self.low:.3g}–{self.high:.3g}"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The gold labels: how many fall into each bar, and their mean (None without any).
+
+    `simulated`: every one of them was made by a program, for Concord's sample data.
+    """
+
+    bars: tuple[LabelBar, ...]
+    mean: float | None
+    simulated: bool
+
+    @property
+    def n(self) -> int:
+        return sum(bar.n for bar in self.bars)
+
+    @property
+    def largest_share(self) -> float | None:
+        """The share of the fullest bar; None without labels."""
+        return max(bar.n for bar in self.bars) / self.n if self.n else None
+
+
+def gold_labels(golden: GoldenSet, aspect: str) -> Labels:
+    """The labels of one aspect."""
+    labels = golden.labels(aspect)
+    labels = labels[~np.isnan(labels)]
+    mean = float(labels.mean()) if labels.size else None
+    return Labels(label_bars(labels, golden.aspects[aspect].scale), mean, _simulated(golden, aspect))
+
+
+def label_bars(labels: FloatArray, scale: Scale) -> tuple[LabelBar, ...]:
+    """Labels (n,) counted by step where all lie on the steps of `scale`, else in ten parts of it of equal width.
+
+    The parts are closed below; the last one is closed above too.
+    """
+    steps = 0 if scale.step is None else round((scale.high - scale.low) / scale.step) + 1
+    numbers = (labels - scale.low) / scale.step if scale.step else labels
+    if 1 < steps <= _MOST_STEPS and np.allclose(numbers, np.round(numbers), atol=1e-9):
+        counts = np.bincount(np.round(numbers).astype(np.intp), minlength=steps)
+        values = [scale.low + k * (scale.step or 1.0) for k in range(steps)]
+        return tuple(LabelBar(value, value, int(n)) for value, n in zip(values, counts, strict=True))
+    counts, edges = np.histogram(labels, bins=_BARS, range=(scale.low, scale.high))
+    return tuple(LabelBar(float(edges[k]), float(edges[k + 1]), int(n)) for k, n in enumerate(counts))
+
+
+@cache
+def _sample_labels() -> frozenset[tuple[str, str, str, float]]:
+    """(aspect, source, target, label) of every label of the sample data, all made by a program."""
+    goldens = [load_golden(path) for path in sorted(_SAMPLE_FOLDER.iterdir()) if path.suffix in (".jsonl", ".csv")]
+    return frozenset(label for golden in goldens for aspect in golden.aspects for label in _labels_of(golden, aspect))
+
+
+def _labels_of(golden: GoldenSet, aspect: str) -> Iterator[tuple[str, str, str, float]]:
+    for item, value in zip(golden.items, golden.aspects[aspect].values, strict=True):
+        if value is not None:
+            yield aspect, item.source, item.target, value
+
+
+def _simulated(golden: GoldenSet, aspect: str) -> bool:
+    """Whether every label of the aspect is one of the sample data's, under whatever name the golden set goes."""
+    own = list(_labels_of(golden, aspect))
+    return bool(own) and _sample_labels().issuperset(own)
+
+
+@dataclass(frozen=True)
+class Raters:
+    """By whom labelled, how well they agree, and the judge beside them.
+
+    `n_rated` maps rater → items rated on this aspect, empty without single ratings.  `alpha` is Krippendorff's, with
+    its interval; `ceiling` is one rater against the mean of the others on the held-out items that the judge is
+    evaluated on.  `beside` compares the judge with them there, both against the mean of the other raters; `tests` are
+    the annotator test, the paper's and ours by source.
+    """
+
+    n_rated: Mapping[str, int]
+    panel: str
+    alpha: Alpha
+    alpha_interval: Interval | None
+    ceiling: HumanCeiling
+    beside: BesidePeople | None = None
+    tests: tuple[AnnotatorTest, ...] = ()
+
+
+def raters_of(judged: Judged) -> Raters:
+    """Raters and their agreement; a golden set with one label an item has neither, and says so."""
+    golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
+    scale = golden.aspects[aspect].scale
+    ceiling = human_ceiling(golden, aspect, at, measure, seed=judged.calibration.settings.seed)
+    try:
+        table = rater_table(golden, aspect)
+    except AspectError as error:
+        return Raters({}, "", Alpha(None, alpha_metric(scale), 0, 0, reason=str(error)), None, ceiling)
+    n_rated = table.rated.sum(axis=1)
+    here, scores, items = table.at(at), judged.values[at], LabelledItems.of(golden, aspect, at)
+    return Raters(
+        n_rated={name: int(n) for name, n in zip(table.raters, n_rated, strict=True)},
+        panel=table.panel,
+        alpha=krippendorff_alpha(table.values, alpha_metric(scale)),
+        alpha_interval=alpha_interval(golden, Ratings(table.raters, table.values), LabelAspect(aspect, scale)),
+        ceiling=ceiling,
+        beside=beside_people(here, scores, items, measure),
+        tests=tuple(annotator_test(here, scores, items, clustered=by_source) for by_source in (False, True)),
+    )

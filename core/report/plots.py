@@ -16,9 +16,9 @@ from markupsafe import Markup, escape
 from core.records import Alignment, Scale
 from core.report.facts import Report
 from core.report.figures.style import BLUE, INK, PALE, TEAL, value_range
-from core.report.measured import OnTheScale, SourceSpread
-from core.report.people import Labels
-from core.report.words import bounded, counted, estimate, measure, number
+from core.report.measured import Labels, OnTheScale, SourceSpread
+from core.report.words import bounded, measure
+from core.stats.claims import counted, estimate, number
 
 WIDTH = 680
 LEFT, RIGHT, ROW = 232, 112, 26
@@ -278,14 +278,14 @@ def scores_plot(fact: OnTheScale, scale: Scale) -> Markup:
         parts.append(_dot(across(score) + aside, up(label) + above, 2.6, BLUE, fill_opacity=0.35))
     bins = fact.curve.bins if fact.curve else ()
     if bins:
-        places = [(across(one.mean_score), up(one.mean_label)) for one in bins]
+        places = [(across(own.mean_score), up(own.mean_label)) for own in bins]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         parts.append(element("polyline", points=path, fill="none", stroke=AMBER, stroke_width=2))
         parts += [_dot(x, y, 4, AMBER) for x, y in places]
     parts += _legend(sample=fact.scores.size < fact.n)
     described = "; ".join(
-        f"scores near {number(one.mean_score)}: mean label {number(one.mean_label)} ({counted(one.n, 'item')})"
-        for one in bins
+        f"scores near {number(own.mean_score)}: mean label {number(own.mean_label)} ({counted(own.n, 'item')})"
+        for own in bins
     )
     title = "The judge's scores beside the people's labels, held-out items"
     return _drawing("scores", title, f"{described}.", 346, parts)

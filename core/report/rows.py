@@ -6,19 +6,17 @@ Undefined is an empty cell, never 0.  No cell can run as a formula in a spreadsh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 from core.records import Alignment, Interval
 from core.report.facts import CostLine, Report
 from core.report.words import bounded
 from core.spreadsheets import csv_text
 
-HEADER = ("what", "statistic", "level", "side", "value", "low", "high", "n")
 _NAME = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A figure; its interval is `low` to `high`."""
 
     what: str
@@ -33,7 +31,7 @@ class Row:
 
 def figures_csv(report: Report) -> str:
     """The figures of `report`, the judge's own first."""
-    return csv_text(HEADER, (astuple(row) for row in figure_rows(report)))
+    return csv_text(Row._fields, figure_rows(report))
 
 
 def figure_rows(report: Report) -> Iterator[Row]:

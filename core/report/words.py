@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from core.records import Alignment, Interval
+from core.records import Alignment
 from core.report.figures.style import measure_name
+from core.stats.claims import DASH, counted, estimate, number, range_words, signed, signed_range
 
-DASH = "—"
 KIND_WORDS = {
     "single": "single texts",
     "source_target": "texts with their source",
@@ -44,42 +44,9 @@ def bounded(text: str, limit: int) -> str:
     return _CONTROL.sub("\ufffd", cut.replace("\r\n", "\n").replace("\r", "\n")).encode("utf-8", "replace").decode()
 
 
-def number(value: float | None) -> str:
-    """``"0.47"``, ``"−0.05"`` or "—"."""
-    return DASH if value is None else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # no "-0.00"
-
-
-def signed(value: float | None) -> str:
-    """``"+0.05"``, ``"−0.05"`` or "—"."""
-    return number(value) if value is None or round(value, 2) < 0 else f"+{number(value)}"
-
-
-def range_words(interval: Interval | None) -> str:
-    """``"[0.37, 0.57]"`` or "—"."""
-    return DASH if interval is None else f"[{number(interval.low)}, {number(interval.high)}]"
-
-
-def signed_range(interval: Interval | None) -> str:
-    """``"[−0.03, +0.15]"`` or "—"."""
-    return DASH if interval is None else f"[{signed(interval.low)}, {signed(interval.high)}]"
-
-
-def estimate(alignment: Alignment | None) -> str:
-    """``"0.47 [0.37, 0.57]"``; "(no interval)" where there is none; "—" for what is undefined."""
-    if alignment is None or alignment.value is None:
-        return DASH
-    interval = range_words(alignment.interval) if alignment.interval else "(no interval)"
-    return f"{number(alignment.value)} {interval}"
-
-
 def measure(alignment: Alignment) -> str:
     """``"Spearman rho, sample level"``."""
     return measure_name(alignment.statistic, alignment.level)
-
-
-def counted(n: int, one: str, many: str = "") -> str:
-    """``"1 item"``, ``"1,600 items"``."""
-    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
 
 
 def basis_words(alignment: Alignment) -> str:
@@ -129,3 +96,11 @@ def p_words(p: float | None) -> str:
     if p is None:
         return DASH
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+FILTERS = {
+    **{"basis": basis_words, "bounded": bounded, "counted": counted, "day": day, "duration": duration},
+    **{"estimate": estimate, "interval": range_words, "measure": measure, "money": money, "number": number},
+    **{"p": p_words, "percent": percent, "signed": signed, "signed_interval": signed_range},
+}
+"""How templates ask for them."""

@@ -23,6 +23,7 @@ nothing but ties and losses occur).  So under `LEAST_DUELS` items a rater the sh
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -33,8 +34,9 @@ from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray
 from core.stats.claims import ADVISED_RATERS, LEAST_DUELS, LEAST_SOURCES, NO_COMMON_RATERS, ONE_RATER, PASSES_AT
+from core.stats.correlation import require_finite
 from core.stats.intervals import jackknife_deviations, length
-from core.stats.items import BoolArray, LabelledItems, require_finite
+from core.stats.items import BoolArray, LabelledItems
 from core.stats.raters import RaterTable
 
 EPSILONS = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
@@ -96,14 +98,14 @@ class AnnotatorTest:
     @property
     def passes(self) -> bool | None:
         """Whether the judge may stand in for half of the raters or more; None where undefined or a hint only."""
-        if self.omega is None or any(one.n_items < LEAST_DUELS for one in self.by_rater if one.p is not None):
+        if self.omega is None or any(r.n_items < LEAST_DUELS for r in self.by_rater if r.p is not None):
             return None
         return self.omega >= PASSES_AT
 
     @property
     def n_raters(self) -> int:
         """Raters that were tested."""
-        return sum(one.p is not None for one in self.by_rater)
+        return sum(rater.p is not None for rater in self.by_rater)
 
     def as_json(self) -> dict[str, Any]:
         """Everything of the record, null where undefined."""
@@ -149,9 +151,10 @@ def annotator_test(
         at, wins = _duels(rows, row, nominal)
         used[at] = True
         tested.append(_rater_test(name, wins, items.sources[at] if clustered else None, epsilon))
-    rejected = benjamini_yekutieli([np.nan if one.p is None else one.p for one in tested])
-    empty = AnnotatorTest(
-        by_rater=tuple(replace(one, replaceable=bool(hit)) for one, hit in zip(tested, rejected, strict=True)),
+    rejected = benjamini_yekutieli([np.nan if rater.p is None else rater.p for rater in tested])
+    known = [rater for rater in tested if rater.p is not None]
+    outcome = AnnotatorTest(
+        by_rater=tuple(replace(rater, replaceable=bool(hit)) for rater, hit in zip(tested, rejected, strict=True)),
         omega=None,
         rho=None,
         n_items=int(used.sum()),
@@ -162,7 +165,28 @@ def annotator_test(
         standardised=standardise,
         panel=table.panel,
     )
-    return _summed(empty)
+    if len(known) < 2:
+        return replace(outcome, reason=_reason(outcome))
+    rho = float(np.mean([rater.judge_wins for rater in known if rater.judge_wins is not None]))
+    return replace(outcome, omega=int(rejected.sum()) / len(known), rho=rho, cautions=tuple(_cautions(known)))
+
+
+def _reason(outcome: AnnotatorTest) -> str:
+    if len(outcome.by_rater) < 2:
+        return ONE_RATER
+    if outcome.clustered and outcome.n_items and outcome.n_sources < LEAST_SOURCES:
+        return f"only {outcome.n_sources} sources; clustered by source it takes {LEAST_SOURCES}"
+    return NO_COMMON_RATERS
+
+
+def _cautions(known: Sequence[RaterTest]) -> Iterator[str]:
+    if few := sum(rater.n_items < LEAST_DUELS for rater in known):
+        yield (
+            f"{few} of {len(known)} raters share fewer than {LEAST_DUELS} items with the judge and the others, so "
+            "this is a hint and no verdict."
+        )
+    if len(known) < ADVISED_RATERS:
+        yield f"Only {len(known)} raters; {ADVISED_RATERS} or more are advised."
 
 
 def benjamini_yekutieli(p: ArrayLike, rate: float = RATE) -> BoolArray:
@@ -210,10 +234,10 @@ def mean_below(d: ArrayLike, epsilon: float) -> tuple[float | None, TestName]:
 
 def _standardised(rows: FloatArray) -> FloatArray:
     """Each row less its mean, over its spread (population form); a constant row is all 0."""
-    mean = np.array([row[~np.isnan(row)].mean() if (~np.isnan(row)).any() else 0.0 for row in rows])
-    moved = rows - mean[:, None]
-    spread = np.array([row[~np.isnan(row)].std() if (~np.isnan(row)).any() else 0.0 for row in rows])
-    return np.asarray(moved / np.where(spread > 0, spread, 1.0)[:, None], dtype=np.float64)
+    present = [row[~np.isnan(row)] for row in rows]
+    mean = np.array([values.mean() if values.size else 0.0 for values in present])
+    spread = np.array([values.std() if values.size else 0.0 for values in present])
+    return np.asarray((rows - mean[:, None]) / np.where(spread > 0, spread, 1.0)[:, None], dtype=np.float64)
 
 
 def _duels(rows: FloatArray, row: int, nominal: bool) -> tuple[IntArray, FloatArray]:
@@ -258,33 +282,3 @@ def _mean_below_by_source(d: FloatArray, sources: IntArray, epsilon: float) -> t
     if error <= 0:
         return float(d.mean() >= epsilon), "t over sources"
     return float(stdtr(n - 1, (d.mean() - epsilon) / error)), "t over sources"
-
-
-def _summed(found: AnnotatorTest) -> AnnotatorTest:
-    """`found` with omega and rho over its raters, or with the reason why there are none."""
-    known = [one for one in found.by_rater if one.p is not None]
-    if len(known) < 2:
-        return replace(found, reason=_reason(found))
-    few = [one.rater for one in known if one.n_items < LEAST_DUELS]
-    cautions = []
-    if few:
-        cautions.append(
-            f"{len(few)} of {len(known)} raters share fewer than {LEAST_DUELS} items with the judge and the others, so "
-            "this is a hint and no verdict."
-        )
-    if len(known) < ADVISED_RATERS:
-        cautions.append(f"Only {len(known)} raters; {ADVISED_RATERS} or more are advised.")
-    return replace(
-        found,
-        omega=sum(one.replaceable for one in known) / len(known),
-        rho=float(np.mean([one.judge_wins for one in known if one.judge_wins is not None])),
-        cautions=tuple(cautions),
-    )
-
-
-def _reason(found: AnnotatorTest) -> str:
-    if len(found.by_rater) < 2:
-        return ONE_RATER
-    if found.clustered and found.n_items and found.n_sources < LEAST_SOURCES:
-        return f"only {found.n_sources} sources; clustered by source it takes {LEAST_SOURCES}"
-    return NO_COMMON_RATERS

@@ -17,10 +17,12 @@ from core.records import Alignment, Interval
 if TYPE_CHECKING:
     from core.stats.alignment import Difference
     from core.stats.annotator_test import AnnotatorTest
-    from core.stats.beside_people import BesidePeople
+    from core.stats.ceiling import BesidePeople
 
 Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 Standing = Literal["above", "level", "below", "open"]
+
+DASH = "—"
 
 # ── how much it takes ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,7 +94,7 @@ def constant(side: str, what: str) -> str:
 
 def undefined_sides(named: Mapping[str, Alignment]) -> str:
     """Why a difference is undefined, by the names of its sides."""
-    return "; ".join(f"{name}: {one.reason}" for name, one in named.items() if one.value is None)
+    return "; ".join(f"{name}: {side.reason}" for name, side in named.items() if side.value is None)
 
 
 # ── differences ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -159,10 +161,11 @@ def beside_people_words(found: BesidePeople, measure: str, *, judge: str = "The 
     """
     if found.difference is None or found.judge.value is None or found.person.value is None:
         return f"{judge} cannot be set beside people here: {found.reason}."
-    figures = f"{_number(found.judge.value)} against {_number(found.person.value)} for a person"
+    figures = f"{number(found.judge.value)} against {number(found.person.value)} for a person"
     tested = "" if found.p is None else f", {p_figure(found.p)}"
-    apart = f"difference {_signed(found.difference)} {_range(found.interval)}{tested}"
-    basis = f"{_counted(found.n_items, 'item')}, {_counted(found.n_sources, 'source')}, {_raters(found)}"
+    ends = "(no interval)" if found.interval is None else signed_range(found.interval)
+    apart = f"difference {signed(found.difference)} {ends}{tested}"
+    basis = f"{counted(found.n_items, 'item')}, {counted(found.n_sources, 'source')}, {_raters(found)}"
     told = f"{figures}, each against the mean of the other raters ({apart}; {measure}, {basis})."
     match found.standing:
         case "above":
@@ -170,7 +173,7 @@ def beside_people_words(found: BesidePeople, measure: str, *, judge: str = "The 
         case "below":
             return f"{judge} agrees with these raters less well than one of them does on average: {told}"
         case "level" if found.interval is not None:
-            least = _number(max(-found.interval.low, 0.0))
+            least = number(max(-found.interval.low, 0.0))
             return f"{judge} agrees with these raters as well as one of them does, at worst {least} less: {told}"
         case _:
             why = f" ({found.reason})" if found.reason else ""
@@ -182,19 +185,19 @@ def annotator_test_words(found: AnnotatorTest) -> str:
     name = "Alternative annotator test" + (" clustered by source (ours)" if found.clustered else "")
     if found.omega is None:
         return f"{name}: undefined, {found.reason}."
-    outdone = sum(one.replaceable for one in found.by_rater)
+    outdone = sum(rater.replaceable for rater in found.by_rater)
     verdict = "no verdict" if found.passes is None else "passed" if found.passes else "not passed"
-    rests = f"ε = {found.epsilon:g}, {_counted(found.n_items, 'item')}, {_counted(found.n_sources, 'source')}"
+    rests = f"ε = {found.epsilon:g}, {counted(found.n_items, 'item')}, {counted(found.n_sources, 'source')}"
     told = (
         f"{name}: {verdict}. The judge could stand in for {outdone} of {_raters(found)} "
-        f"(ω = {_number(found.omega)}, {_number(PASSES_AT)} passes; ρ = {_number(found.rho or 0.0)}; {rests})."
+        f"(ω = {number(found.omega)}, {number(PASSES_AT)} passes; ρ = {number(found.rho)}; {rests})."
     )
     return " ".join([told, *found.cautions])
 
 
 def margin_words() -> str:
     """What "as good as a person" asks for."""
-    return f"“As good as” needs the whole interval above {_signed(-MARGIN)}."
+    return f"“As good as” needs the whole interval above {signed(-MARGIN)}."
 
 
 def _raters(found: BesidePeople | AnnotatorTest) -> str:
@@ -202,17 +205,33 @@ def _raters(found: BesidePeople | AnnotatorTest) -> str:
     return f"{found.n_raters} raters" + (f" of the panel {found.panel}" if found.panel else "")
 
 
-def _number(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+def number(value: float | None) -> str:
+    """``"0.47"``, ``"−0.05"``, or "—" for what is undefined; never "−0.00"."""
+    return DASH if value is None else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
-def _signed(value: float) -> str:
-    return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
+def signed(value: float | None) -> str:
+    """``"+0.05"``, ``"−0.05"`` or "—"."""
+    return DASH if value is None else f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
 
 
-def _range(interval: Interval | None) -> str:
-    return "(no interval)" if interval is None else f"[{_signed(interval.low)}, {_signed(interval.high)}]"
+def range_words(interval: Interval | None) -> str:
+    """``"[0.37, 0.57]"`` or "—"."""
+    return DASH if interval is None else f"[{number(interval.low)}, {number(interval.high)}]"
 
 
-def _counted(n: int, one: str) -> str:
-    return f"{n:,} {one}{'' if n == 1 else 's'}"
+def estimate(alignment: Alignment | None) -> str:
+    """``"0.47 [0.37, 0.57]"``; "(no interval)" where there is none; "—" for what is undefined."""
+    if alignment is None or alignment.value is None:
+        return DASH
+    return f"{number(alignment.value)} {range_words(alignment.interval) if alignment.interval else '(no interval)'}"
+
+
+def signed_range(interval: Interval | None) -> str:
+    """``"[−0.03, +0.15]"`` or "—"."""
+    return DASH if interval is None else f"[{signed(interval.low)}, {signed(interval.high)}]"
+
+
+def counted(n: int, one: str, many: str = "") -> str:
+    """``"1 item"``, ``"1,600 items"``."""
+    return f"{n:,} {one if n == 1 else many or f'{one}s'}"

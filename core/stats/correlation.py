@@ -39,13 +39,10 @@ class Pairs(NamedTuple):
 
 def correlate(scores: ArrayLike, labels: ArrayLike, statistic: Statistic) -> FloatArray:
     """The named statistic of every row of `scores` (..., n) with `labels` (n,) or (..., n); NaN = undefined."""
-    if statistic == "pearson":
-        return pearson(scores, labels)
-    if statistic == "spearman":
-        return spearman(scores, labels)
-    if statistic == "kendall":
-        return kendall(scores, labels)
-    raise UsageError(f"Unknown statistic {statistic!r}: use pearson, spearman or kendall.")
+    by_name = {"pearson": pearson, "spearman": spearman, "kendall": kendall}
+    if statistic not in by_name:
+        raise UsageError(f"Unknown statistic {statistic!r}: use pearson, spearman or kendall.")
+    return by_name[statistic](scores, labels)
 
 
 def pearson(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
@@ -107,8 +104,7 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> Pairs:
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     if not x.ndim or not y.ndim or x.shape[-1] != y.shape[-1]:
         raise ValueError(f"scores {x.shape} and labels {y.shape} must agree in their last axis")
-    if np.isinf(x).any() or np.isinf(y).any():
-        raise UsageError("Scores and labels must be finite numbers; infinity came. Leave such items unscored instead.")
+    require_finite(x, y)
     if y.ndim == 1 and np.isnan(y).any():
         kept = ~np.isnan(y)
         x, y = x[..., kept], y[kept]
@@ -118,6 +114,12 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> Pairs:
         return Pairs(x, y)
     missing = np.isnan(x) | np.isnan(y)
     return Pairs(np.where(missing, np.nan, x), np.where(missing, np.nan, y))
+
+
+def require_finite(*sides: FloatArray) -> None:
+    """UsageError for ±inf; NaN is a missing value."""
+    if any(np.isinf(side).any() for side in sides):
+        raise UsageError("Scores and labels must be finite numbers; infinity came. Leave such items unscored instead.")
 
 
 def present(scores: ArrayLike, labels: ArrayLike) -> Pairs:

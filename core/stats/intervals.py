@@ -202,7 +202,9 @@ def spread_of(
     if measured.by_source is not None:
         means = spread_of_means(measured.by_source)
         if ranked:
-            few = _distinct(measured.by_source) < np.minimum(means.sources, LEAST_DISTINCT)
+            ordered = np.sort(measured.by_source, axis=1)  # NaN last
+            distinct = (np.diff(ordered, axis=1) > ROUNDING).sum(axis=1) + ~np.isnan(ordered[:, 0])
+            few = distinct < np.minimum(means.sources, LEAST_DISTINCT)
             means.fisher[:, few] = means.bias[few] = np.nan
         return means
     spread = spread_over_sources(
@@ -224,12 +226,6 @@ def sources_behind(data: Paired) -> IntArray:
     return np.asarray((data.items.sums_by_source(data.scored) > 0).sum(axis=1), dtype=np.intp)
 
 
-def _distinct(values: FloatArray) -> IntArray:
-    """(n_candidates,) how many different coefficients, NaN apart, stand in each row of (n_candidates, n_sources)."""
-    ordered = np.sort(values, axis=1)
-    return np.asarray((np.diff(ordered, axis=1) > ROUNDING).sum(axis=1), dtype=np.intp) + ~np.isnan(ordered[:, 0])
-
-
 def spread_of_means(values: FloatArray) -> Spread:
     """The spread of means of per-source coefficients (n_candidates, n_sources), NaN = left out.
 
@@ -246,14 +242,7 @@ def spread_of_means(values: FloatArray) -> Spread:
     usable = (n >= 2) & (np.abs(left) < 1.0 - ROUNDING).all(axis=1) & (np.abs(means) < 1.0 - ROUNDING)
     on_z = np.where(present, np.arctanh(np.where(usable[:, None], left, 0.0)), np.nan)
     fisher = np.where(present, on_z - mean_defined(on_z)[:, None], 0.0)
-    return Spread(
-        T,
-        means,
-        deviations.T,
-        np.where(usable, fisher.T, np.nan),
-        np.zeros(means.size),
-        n,
-    )
+    return Spread(T, means, deviations.T, np.where(usable, fisher.T, np.nan), np.zeros(means.size), n)
 
 
 # ── from any value of drawn sources ──────────────────────────────────────────────────────────────────────────
@@ -274,36 +263,22 @@ def spread_over_sources(
     jackknife, or with `resamples` a bootstrap's standard error.  `sources` (n_candidates,) as in `Spread`.
     """
     if resamples:
-        return _bootstrapped(_resampled(values_of, n_sources, generator, resamples), values, sources, n_sources)
+        turn = max(1, COUNTS_LIMIT // max(n_sources, 1))  # very many sources are drawn in several turns
+        sizes = [min(turn, resamples - start) for start in range(0, resamples, turn)]
+        drawn = np.concatenate([values_of(draw_counts(generator, n_sources, size)) for size in sizes])
+        return _bootstrapped(drawn, values, sources, n_sources)
     left_out = leave_outs(n_sources, MOST_PIECES, generator)
-    found, pieces = values_of(left_out), left_out.shape[0]
-    inside = np.abs(np.vstack([found, values[None, :]])) < 1.0 - ROUNDING
-    usable = inside.all(axis=0)
-    on_z = jackknife_deviations(np.arctanh(np.where(usable, found, 0.0)))
-    return Spread(
-        JACKKNIFE,
-        values,
-        jackknife_deviations(found),
-        np.where(usable, on_z, np.nan),
-        np.zeros(values.size),
-        sources,
-        pieces,
-    )
+    left = values_of(left_out)
+    usable = (np.abs(np.vstack([left, values[None, :]])) < 1.0 - ROUNDING).all(axis=0)
+    on_z = np.where(usable, jackknife_deviations(np.arctanh(np.where(usable, left, 0.0))), np.nan)
+    plain = jackknife_deviations(left)
+    return Spread(JACKKNIFE, values, plain, on_z, np.zeros(values.size), sources, left_out.shape[0])
 
 
 def jackknife_deviations(left: FloatArray) -> FloatArray:
     """Deviations of delete-one values (n_pieces, n_candidates): their squares add up to the squared standard error."""
     pieces = left.shape[0]
     return np.asarray(np.sqrt((pieces - 1.0) / pieces) * (left - left.mean(axis=0)), dtype=np.float64)
-
-
-def _resampled(
-    values_of: Callable[[FloatArray], FloatArray], n_sources: int, generator: np.random.Generator, resamples: int
-) -> FloatArray:
-    """(resamples, n_candidates) values of drawn sources; very many sources are drawn in several turns."""
-    turn = max(1, COUNTS_LIMIT // max(n_sources, 1))
-    sizes = [min(turn, resamples - start) for start in range(0, resamples, turn)]
-    return np.concatenate([values_of(draw_counts(generator, n_sources, size)) for size in sizes])
 
 
 def _bootstrapped(drawn: FloatArray, values: FloatArray, sources: IntArray, n_sources: int) -> Spread:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Level
+from core.stats.correlation import require_finite
 
 BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
@@ -73,12 +73,13 @@ class LabelledItems:
         """Sample level when at least 3 sources, with most of the labelled items, hold 3 or more with differing labels;
         else dataset.
         """
-        own = self.by_source
-        large = [(group, own.labels[group.items]) for group in own.sizes if group.items.shape[1] >= 3]
-        usable = [(labels.max(axis=1) > labels.min(axis=1), group.items.shape[1]) for group, labels in large]
-        n_sources = sum(int(rank.sum()) for rank, _ in usable)
-        n_items = sum(int(rank.sum()) * size for rank, size in usable)
-        return "sample" if n_sources >= 3 and 2 * n_items >= own.labels.size else "dataset"
+        n_sources, n_items = 0, 0
+        for group in self.by_source.sizes:
+            labels = self.by_source.labels[group.items]
+            if labels.shape[1] >= 3:
+                n_differing = int((labels.max(axis=1) > labels.min(axis=1)).sum())
+                n_sources, n_items = n_sources + n_differing, n_items + n_differing * labels.shape[1]
+        return "sample" if n_sources >= 3 and 2 * n_items >= self.by_source.labels.size else "dataset"
 
     @cached_property
     def by_source(self) -> BySource:
@@ -128,17 +129,16 @@ class BySource:
 
     def sums_by_source(self, values: FloatArray) -> FloatArray:
         """(rows, n_sources) sums of `values` (rows, n)."""
-        return _sums_by(self.sources, values, self.n_sources)
+        return _sums(self.sources, values, self.n_sources)
 
     def sums_by_cell(self, values: FloatArray) -> FloatArray:
         """(rows, n_sources, n_systems) sums of `values` (rows, n) of each system's items in each source."""
         cells = self.sources * self.n_systems + self.systems
-        sums = _sums_by(cells, values, self.n_sources * self.n_systems)
-        return sums.reshape(-1, self.n_sources, self.n_systems)
+        return _sums(cells, values, self.n_sources * self.n_systems).reshape(-1, self.n_sources, self.n_systems)
 
     def sums_by_system(self, values: FloatArray) -> FloatArray:
         """(rows, n_systems) sums of `values` (rows, n)."""
-        return _sums_by(self.systems, values, self.n_systems)
+        return _sums(self.systems, values, self.n_systems)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,16 +158,11 @@ class Paired:
         """Whether every candidate has a score for every item."""
         return not bool(np.isnan(self.scores).any())
 
-    def one(self, candidate: int) -> Paired:
-        """The same items for a single candidate."""
-        return Paired(self.scores[candidate : candidate + 1], self.items)
-
     def scored_only(self, candidate: int) -> Paired:
         """A single candidate on the items it has a score for; sources and systems keep their codes."""
         kept = ~np.isnan(self.scores[candidate])
-        if kept.all():
-            return self.one(candidate)
-        return Paired(self.scores[candidate : candidate + 1, kept], self.items.take(kept))
+        items = self.items if kept.all() else self.items.take(kept)
+        return Paired(self.scores[candidate : candidate + 1, kept], items)
 
 
 def paired(scores: ArrayLike, items: LabelledItems) -> Paired:
@@ -182,13 +177,7 @@ def paired(scores: ArrayLike, items: LabelledItems) -> Paired:
     return Paired(np.ascontiguousarray(matrix[:, items.by_source.order]), items.by_source)
 
 
-def require_finite(values: FloatArray) -> None:
-    """UsageError for ±inf; NaN is a missing value."""
-    if np.isinf(values).any():
-        raise UsageError("Scores and labels must be finite numbers; infinity came. Leave such items unscored instead.")
-
-
-def _sums_by(codes: IntArray, values: FloatArray, size: int) -> FloatArray:
+def _sums(codes: IntArray, values: FloatArray, size: int) -> FloatArray:
     sums = np.empty((values.shape[0], size))
     for row, own in zip(values, sums, strict=True):
         own[:] = np.bincount(codes, weights=row, minlength=size)

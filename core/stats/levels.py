@@ -15,6 +15,7 @@ meaningful one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +24,8 @@ from numpy.typing import ArrayLike
 from core.errors import UsageError
 from core.records import LEVELS, Alignment, FloatArray, Level, Measure, Statistic
 from core.stats import claims
-from core.stats.correlation import correlate
-from core.stats.items import LabelledItems, Paired, paired
+from core.stats.correlation import Pairs, correlate
+from core.stats.items import BySource, LabelledItems, Paired, paired
 
 TIE_TOLERANCE = 1e-13
 """System means nearer to each other than this share of the largest one differ only by the rounding of their sums."""
@@ -90,20 +91,16 @@ def mean_defined(values: FloatArray) -> FloatArray:
     return np.asarray(np.where(count > 0, totals, np.nan) / np.maximum(count, 1), dtype=np.float64)
 
 
-class SystemMeans(NamedTuple):
-    """scores: (n_candidates, n_systems); labels: the same, or (1, n_systems) when nothing is unscored; NaN = none."""
+def system_means(data: Paired) -> Pairs:
+    """Mean score and mean label of each system over the items the candidate has a score for; NaN = none.
 
-    scores: FloatArray
-    labels: FloatArray
-
-
-def system_means(data: Paired) -> SystemMeans:
-    """Mean score and mean label of each system over the items the candidate has a score for."""
+    (n_candidates, n_systems) each; of the labels there is one row when nothing is unscored.
+    """
     weights = data.scored if not data.complete else np.ones((1, data.items.labels.size))
     counts = data.items.sums_by_system(weights)
     totals = data.items.sums_by_system(np.nan_to_num(data.scores))
     labels = data.items.sums_by_system(weights * data.items.labels)
-    return SystemMeans(settled_means(totals, counts), settled_means(labels, counts))
+    return Pairs(settled_means(totals, counts), settled_means(labels, counts))
 
 
 def settled_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
@@ -122,43 +119,33 @@ def settled_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
 
 def alignments(data: Paired, measure: Measure, measured: LevelValues) -> list[Alignment]:
     """One Alignment per candidate, without interval; value None with its reason where undefined."""
-    return [_alignment(data, k, measure, measured) for k in range(data.scores.shape[0])]
+    found = []
+    for candidate, scored in enumerate(~np.isnan(data.scores)):
+        value, used, n_groups, n_left_out = float(measured.values[candidate]), scored, 0, 0
+        if measured.by_source is not None:
+            defined = ~np.isnan(measured.by_source[candidate])
+            used = scored & defined[data.items.sources]
+            n_groups, n_left_out = int(defined.sum()), int((~defined).sum())
+        n = np.unique(data.items.systems[scored]).size if measure.level == "system" else int(used.sum())
+        bare = Alignment(measure.statistic, measure.level, value, n, n_groups, n_left_out, int((~scored).sum()))
+        if np.isnan(value):
+            bare = replace(bare, value=None, reason=_reason(data.scored_only(candidate), data.items, measure.level))
+        found.append(bare)
+    return found
 
 
-def _alignment(data: Paired, candidate: int, measure: Measure, measured: LevelValues) -> Alignment:
-    scored = ~np.isnan(data.scores[candidate])
-    value, used, n_groups, n_left_out = measured.values[candidate], scored, 0, 0
-    if measured.by_source is not None:
-        defined = ~np.isnan(measured.by_source[candidate])
-        used = scored & defined[data.items.sources]
-        n_groups, n_left_out = int(defined.sum()), int((~defined).sum())
-    undefined = bool(np.isnan(value))
-    n = np.unique(data.items.systems[scored]).size if measure.level == "system" else int(used.sum())
-    return Alignment(
-        measure.statistic,
-        measure.level,
-        None if undefined else float(value),
-        n,
-        n_groups,
-        n_left_out,
-        scored.size - int(scored.sum()),
-        reason=_reason(data.one(candidate), measure.level) if undefined else "",
-    )
-
-
-def _reason(data: Paired, level: Level) -> str:
-    """Why the single candidate of `data` has no value at `level`."""
-    scored, items = ~np.isnan(data.scores[0]), data.items
-    if not items.labels.size:
+def _reason(scored: Paired, labelled: BySource, level: Level) -> str:
+    """Why a single candidate, `scored` on some of the `labelled` items, has no value at `level`."""
+    n_labelled, labels = labelled.labels.size, scored.items.labels
+    if not n_labelled:
         return claims.NO_LABEL
-    if scored.sum() < 2:
-        return claims.too_few_items(int(scored.sum()), items.labels.size)
+    if labels.size < 2:
+        return claims.too_few_items(labels.size, n_labelled)
     if level == "sample":
-        return claims.no_source(items.n_sources)
-    labels = items.labels[scored]
+        return claims.no_source(labelled.n_sources)
     if level == "system":
-        if np.unique(items.systems[scored]).size < 2:
+        if np.unique(scored.items.systems).size < 2:
             return claims.TOO_FEW_SYSTEMS
-        labels = system_means(data).labels[0]
+        labels = system_means(scored).labels[0]
     side = "labels" if np.nanmin(labels) == np.nanmax(labels) else "scores"
     return claims.constant(side, "mean" if level == "system" else "item")

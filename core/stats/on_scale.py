@@ -1,23 +1,41 @@
-"""A judge's scores on the scale of the labels, rather than in rank: errors in points, agreement on steps, two classes.
+"""A judge's scores on the scale of the labels, rather than in rank: errors, agreement on steps, classes, the map to it.
 
-A judge can rank well and still be too strict.  Scores must mean what labels mean: map them first
-(`core.stats.isotonic`).  Undefined is a value of its own (None with a reason), never 0 and never 1.
+A judge can rank well and still be too strict.  Errors and agreement take scores that mean what labels mean; the map
+that gives them this meaning is centred isotonic regression (Oron and Flournoy 2017, "Centered Isotonic Regression:
+Point and Interval Estimation for Dose-Response Studies"): pool adjacent violators, shrink every level stretch to one
+point at its weighted mean score, and join the points by straight lines.  So the map rises strictly where plain isotonic
+regression has steps, and ranks, hence Spearman and Kendall, are unchanged.
+
+Departures from the paper: outside the outermost points, where the paper stays level, the map goes on towards the ends
+of the human scale along a hyperbola (slope of the nearest segment at the start, never reaching the end); to leave room
+for that, the fitted heights are drawn together by `END_MARGIN` of the scale's width at each end.
+
+Undefined is a value of its own (None with a reason), never 0 and never 1.  Everywhere scores and labels are (n_items,),
+NaN = missing on either side; ValueError when the lengths differ, UsageError for ±inf.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from core.errors import JudgeError
 from core.json_form import json_fields
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, Measure, Scale
 from core.stats.alignment import RESAMPLES, align
 from core.stats.claims import NO_PAIR
-from core.stats.correlation import present
+from core.stats.correlation import present, spearman
 from core.stats.items import LabelledItems
+
+MIN_LABELS = 10
+"""Fewest labelled and scored items a map is fitted on."""
+
+END_MARGIN = 0.005
+"""Share of the scale's width kept free at each end for scores beyond the fitted range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +56,7 @@ class AbsoluteErrors:
 
 
 def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
-    """Errors of `scores` (n_items,) against `labels` (n_items,), NaN = missing on either side.
-
-    ValueError when the lengths differ, UsageError for ±inf.
-    """
+    """Errors of `scores` against `labels`."""
     x, y = present(scores, labels)
     n_unscored = int((~np.isnan(np.asarray(labels, dtype=np.float64))).sum()) - x.size
     if not x.size:
@@ -68,10 +83,9 @@ class StepAgreement:
 
 
 def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAgreement:
-    """Quadratic-weighted kappa, exact and adjacent agreement of (n_items,) sides on the steps of `scale`.
+    """Quadratic-weighted kappa, exact and adjacent agreement on the steps of `scale`; what lies beyond is at its end.
 
-    Quadratic kappa (Cohen 1968) is undefined on a continuous scale and on a scale of two steps, where there are no
-    distances to weigh.  Scores outside the scale are put on its nearest end.
+    Quadratic kappa is undefined on a continuous scale, and on one of two steps, where there are no distances to weigh.
     """
     x, y = present(scores, labels)
     if scale.step is None:
@@ -90,10 +104,10 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
 
 
 def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
-    """1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)², for (n_items,) step numbers (Cohen 1968).
+    """1 − Σ(a_i − b_i)² / mean over all i, j of Σ(a_i − b_j)², for step numbers (Cohen 1968).
 
-    Distances are those of the values, so steps that never occur still count as steps between.  None when undefined:
-    no item with both, or every value on both sides the same.
+    Distances are those of the values, so steps that never occur still count as steps between.  None when no item has
+    both, or every value on both sides is the same.
     """
     x, y = present(a, b)
     if not x.size:
@@ -133,23 +147,17 @@ class BinaryAgreement:
 
 
 def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.5) -> BinaryAgreement:
-    """Precision, recall, F1 and kappa of (n_items,) sides, `threshold` and above being the positive class.
-
-    Scores must mean what labels mean (a share or a probability on 0 to 1 at 0.5, the middle of the scale otherwise).
-    """
+    """Precision, recall, F1 and kappa, `threshold` (the middle of the scale) and above being the positive class."""
     x, y = present(scores, labels)
     up, true = x >= threshold, y >= threshold
     n, hits, n_up, n_true = x.size, int((up & true).sum()), int(up.sum()), int(true.sum())
-    reasons = []
-    if not n:
-        reasons.append(NO_PAIR)
-    else:
-        reasons += ["no score is positive"] if not n_up else []
-        reasons += ["no label is positive"] if not n_true else []
     agreed = hits + n - n_up - n_true + hits
     chance = n_up * n_true + (n - n_up) * (n - n_true)  # of n²
-    if n and chance == n * n:
-        reasons.append("scores and labels are all of one class")
+    reasons = {
+        "no score is positive": not n_up,
+        "no label is positive": not n_true,
+        "scores and labels are all of one class": chance == n * n,
+    }
     return BinaryAgreement(
         precision=hits / n_up if n_up else None,
         recall=hits / n_true if n_true else None,
@@ -158,7 +166,7 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
         n=n,
         n_positive_labels=n_true,
         n_positive_scores=n_up,
-        reason="; ".join(reasons),
+        reason="; ".join(reason for reason, holds in reasons.items() if holds) if n else NO_PAIR,
     )
 
 
@@ -179,7 +187,7 @@ class OnScale:
 
 
 def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> OnScale:
-    """What `scores` (n_items,) are beside `labels` (n_items,) in points of the labels' `scale`; NaN = missing."""
+    """What `scores` are beside `labels` in points of the labels' `scale`."""
     x, _ = present(scores, labels)
     if x.size and not (scale.low <= x.min() and x.max() <= scale.high):
         return OnScale(note=f"scores go from {x.min():g} to {x.max():g}, the scale is {scale}")
@@ -192,24 +200,21 @@ def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> OnScale:
 
 
 @dataclass(frozen=True)
-class AgreementReport:
+class AgreementReport(OnScale):
     """Everything about one judge beside the people: three statistics at each of three levels, and `OnScale`."""
 
-    alignments: tuple[Alignment, ...]
-    errors: AbsoluteErrors | None
-    steps: StepAgreement | None
-    binary: BinaryAgreement | None
-    note: str = ""
+    alignments: tuple[Alignment, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The JSON of `align --all` (DESIGN §3), with the parts beside it."""
-        return json_fields(self)
+        body = json_fields(self)
+        return {"alignments": body.pop("alignments")} | body
 
 
 def agreement_report(
     scores: ArrayLike, items: LabelledItems, *, scale: Scale, seed: int, resamples: int = RESAMPLES
 ) -> AgreementReport:
-    """All of one judge's `scores` (n_items,), NaN = missing, beside the labels of `items`; `scale` is theirs.
+    """All of one judge's `scores` beside the labels of `items`; `scale` is theirs.
 
     Each alignment draws its own resamples from `seed`, so that it equals the one asked for alone.
     """
@@ -220,4 +225,116 @@ def agreement_report(
     )
     points = on_scale(scores, items.labels, scale)
     note = points.note and f"{points.note}: errors and agreement need scores on the scale"
-    return AgreementReport(alignments, points.errors, points.steps, points.binary, note)
+    return AgreementReport(points.errors, points.steps, points.binary, note, alignments)
+
+
+# ── the map to the scale ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class IsotonicMap:
+    """Knots of a strictly increasing map: judge scores `x` to `y` on the human scale [`low`, `high`].
+
+    At least 2 knots, both sides strictly ascending, low < y < high; anything else raises JudgeError.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        knots = np.array([*self.x, *self.y, self.low, self.high], dtype=np.float64)
+        usable = len(self.x) == len(self.y) >= 2 and bool(np.isfinite(knots).all())
+        rising = usable and bool((np.diff(self.x) > 0).all() and (np.diff(self.y) > 0).all())
+        if not (rising and self.low < self.y[0] and self.y[-1] < self.high):
+            raise JudgeError(
+                "The score map is damaged: it needs two or more points, ascending on both sides and inside the scale "
+                f"{self.low:g}-{self.high:g}; got x={list(self.x)[:5]}, y={list(self.y)[:5]}. Calibrate again."
+            )
+
+    def apply(self, values: ArrayLike) -> FloatArray:
+        """Values within (low, high), same shape as `values`, strictly increasing; NaN stays NaN."""
+        scores = np.asarray(values, dtype=np.float64)
+        x, y = np.array(self.x), np.array(self.y)
+        mapped = np.interp(scores, x, y)
+        below = y[0] - _approach(x[0] - scores, y[0] - self.low, (y[1] - y[0]) / (x[1] - x[0]))
+        above = y[-1] + _approach(scores - x[-1], self.high - y[-1], (y[-1] - y[-2]) / (x[-1] - x[-2]))
+        mapped = np.where(scores < x[0], below, np.where(scores > x[-1], above, mapped))
+        return np.where(np.isnan(scores), np.nan, mapped)
+
+    def as_json(self) -> dict[str, Any]:
+        """``{"x", "y", "low", "high"}``: a few points, fit for a judge file."""
+        return {"x": list(self.x), "y": list(self.y), "low": self.low, "high": self.high}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> IsotonicMap:
+        """The map `as_json` wrote.  JudgeError when a part is missing, not a number, or does not ascend."""
+        try:
+            x, y = (tuple(float(value) for value in body[side]) for side in ("x", "y"))
+            low, high = float(body["low"]), float(body["high"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise JudgeError(
+                f"The score map needs the number lists x and y and the numbers low and high: {error}"
+            ) from error
+        return cls(x, y, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class IsotonicFit:
+    """`map` None means the scores are used as they come, and `reason` says why.  `n` items were fitted on.
+
+    `reason` can also hold a warning beside a map (scores run against the labels).
+    """
+
+    map: IsotonicMap | None
+    n: int
+    reason: str = ""
+
+
+def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> IsotonicFit:
+    """Fit a map from `scores` to `labels`, on the human `scale`.
+
+    Always increasing, also where the scores run against the labels (then `reason` says so: a map must not turn a bad
+    judge round).  No map with fewer than `MIN_LABELS` items having both, when a side is constant, or when no increase
+    is left after pooling.
+    """
+    x, y = present(scores, labels)
+    if x.size < MIN_LABELS:
+        return IsotonicFit(None, x.size, f"{x.size} items have score and label; a map needs {MIN_LABELS}")
+    for side, values in (("scores", x), ("labels", y)):
+        if values.min() == values.max():
+            return IsotonicFit(None, x.size, f"all {side} are equal, so there is nothing to map")
+    if y.min() < scale.low or y.max() > scale.high:
+        return IsotonicFit(None, x.size, f"labels from {y.min():g} to {y.max():g} leave the scale {scale}")
+    knots = _centred_knots(x, y, scale)
+    against = bool(spearman(x, y) < 0)
+    if knots.shape[1] < 2:
+        why = "scores run against the labels" if against else "labels do not rise with the scores"
+        return IsotonicFit(None, x.size, f"{why}: no increasing map exists")
+    warning = "scores run against the labels; the map still increases" if against else ""
+    fitted = IsotonicMap(tuple(knots[0].tolist()), tuple(knots[1].tolist()), scale.low, scale.high)
+    return IsotonicFit(fitted, x.size, warning)
+
+
+def _centred_knots(x: FloatArray, y: FloatArray, scale: Scale) -> FloatArray:
+    """(2, n_knots): the level stretches of the isotonic regression, each at its weighted mean score."""
+    from scipy.optimize import isotonic_regression
+
+    places, index, weights = np.unique(x, return_inverse=True, return_counts=True)
+    means = np.bincount(index, weights=y) / weights
+    levels = isotonic_regression(means, weights=weights.astype(np.float64)).x
+    width = scale.high - scale.low
+    stretch = np.concatenate([[0], np.cumsum(np.diff(levels) > 1e-9 * width)])
+    mass = np.bincount(stretch, weights=weights)
+    centres = np.bincount(stretch, weights=weights * places) / mass
+    heights = np.bincount(stretch, weights=weights * levels) / mass
+    room = 1.0 - 2.0 * END_MARGIN
+    inside = scale.low + width * (END_MARGIN + room * (heights - scale.low) / width)
+    return np.stack([centres, inside])
+
+
+def _approach(distance: FloatArray, room: float, slope: float) -> FloatArray:
+    """Distance covered towards an end `room` away: starts with `slope`, rises strictly, never arrives."""
+    beyond = slope * np.clip(np.nan_to_num(distance), 0.0, 1e100)
+    return np.asarray(room * (beyond / (room + beyond)), dtype=np.float64)

@@ -28,24 +28,37 @@ from core.stats.items import LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values, mean_defined
 from core.stats.reweighting import resampled_values
 
-PILOT_NS = (1, 2, 5, 10, 20, 40)
+FORECAST_AT = (1, 2, 5, 10, 20, 40)
+"""Samples a score for which a forecast is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastPoint:
+    """Alignment to expect from the mean of `n` calls an item, and what that costs on all labelled items.
+
+    `value` is None where nothing can be predicted; `cost` None where the price is unknown.
+    """
+
+    n: int
+    value: float | None
+    interval: Interval | None
+    calls: int
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The `statistic` at `level` expected with the mean of `n` samples a score; None is undefined, with `reason`.
+    """What averaging more samples would bring, from `n_items` items with label and score.
 
-    `calls` is what judging `n_items` items so would take; `n_pilot` the items of the pilot that had label and score.
+    The calls of a point are for all `n_labelled` items.  Where nothing can be predicted the values of the points are
+    None and `reason` says why.
     """
 
-    n: int
-    alignment: float | None
-    interval: Interval | None
-    calls: int
     statistic: Statistic
     level: Level
     n_items: int
-    n_pilot: int
+    n_labelled: int
+    points: tuple[ForecastPoint, ...]
     reason: str = ""
 
 
@@ -54,36 +67,35 @@ def pilot_forecast(
     items: LabelledItems,
     measure: Measure,
     *,
-    ns: Sequence[int] = PILOT_NS,
-    n_items: int | None = None,
+    ns: Sequence[int] = FORECAST_AT,
+    n_labelled: int,
+    call_cost: float | None = None,
     resamples: int = RESAMPLES,
     seed: Seed = 0,
-) -> list[Forecast]:
-    """One Forecast per n in `ns` from the scores of `samples` (n_items, n_samples), NaN = unread, of each of `items`.
+) -> Forecast:
+    """A point for each n in `ns` from the scores of `samples` (n_items, n_samples), NaN = unread, of each of `items`.
 
-    `n_items` are those to be judged in the end, by default the pilot's.  Undefined where the pilot's own alignment is,
-    where no item has two read samples, or where samples agree no better within an item than between items (reliability
-    not above 0).  UsageError for an n below 1.
+    `n_labelled` items are to be judged in the end, at `call_cost` a call (None: unknown).  Undefined where the pilot's
+    own alignment is, where no item has two read samples, or where samples agree no better within an item than between
+    items (reliability not above 0).  UsageError for an n below 1.
     """
-    scores = np.atleast_2d(np.asarray(samples, dtype=np.float64))
     if any(n < 1 for n in ns):
         raise UsageError(f"The numbers of samples must be at least 1, not {min(ns)}.")
-    data = paired(scores.T, items)
+    data = paired(np.atleast_2d(np.asarray(samples, dtype=np.float64)).T, items)
     means = Paired(mean_defined(data.scores.T)[None, :], data.items)
-    found = alignments(means, measure, level_values(means, measure))[0]
-    reliability = single_call_reliability(data, measure.level)
-    reason = found.reason if found.value is None else _undefined(reliability)
+    own = alignments(means, measure, level_values(means, measure))[0]
+    reliability, n_read = single_call_reliability(data, measure.level), _samples_read(data)
+    values: list[float | None] = [None] * len(ns)
     intervals: list[Interval | None] = [None] * len(ns)
-    expected: list[float | None] = [None] * len(ns)
-    if found.value is not None and not reason:
-        at = expected_alignment(np.array([found.value]), _samples_read(data), np.array([reliability]), ns)[0]
-        expected = [float(value) for value in at]
+    if not (reason := own.reason or _unpredictable(reliability)):
+        at = expected_alignment(np.array([own.value]), n_read, np.array([reliability]), ns)[0]
+        values = at.tolist()
         if data.items.n_sources >= 2 and resamples > 0:
 
             def forecast(counts: FloatArray) -> FloatArray:
                 """Alignment and reliability move together."""
                 aligned = resampled_values(means, counts, measure)[:, 0]
-                return expected_alignment(aligned, _samples_read(data), reliabilities(data, counts, measure.level), ns)
+                return expected_alignment(aligned, n_read, reliabilities(data, counts, measure.level), ns)
 
             spread = spread_over_sources(
                 forecast,
@@ -94,15 +106,15 @@ def pilot_forecast(
                 resamples=resamples if measure.level == "system" else 0,
             )
             intervals = [spread.interval(k) for k in range(len(ns))]
-    n_pilot = int((~np.isnan(means.scores)).sum())
-    total = scores.shape[0] if n_items is None else n_items
-    return [
-        Forecast(n, value, interval, n * total, measure.statistic, measure.level, total, n_pilot, reason)
-        for n, value, interval in zip(ns, expected, intervals, strict=True)
-    ]
+    points = tuple(
+        ForecastPoint(n, value, interval, n * n_labelled, None if call_cost is None else n * n_labelled * call_cost)
+        for n, value, interval in zip(ns, values, intervals, strict=True)
+    )
+    n_items = int((~np.isnan(means.scores)).sum())
+    return Forecast(measure.statistic, measure.level, n_items, n_labelled, points, reason)
 
 
-def _undefined(reliability: float) -> str:
+def _unpredictable(reliability: float) -> str:
     if np.isnan(reliability):
         return NO_REPEATED_SAMPLES
     if reliability <= 0:

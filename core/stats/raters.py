@@ -1,4 +1,8 @@
-"""The ratings of single people as a matrix, who of them is behind the gold labels, and what leaving one out leaves."""
+"""The ratings of single people: who is behind the gold labels, how well they agree, and what leaving one out leaves.
+
+Agreement is Krippendorff's alpha and the mean Spearman over pairs.  Undefined is a value of its own (None with a
+reason), never 0 and never 1: a constant side leaves nothing to agree by chance about.  Missing ratings are NaN.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from core.errors import AspectError
-from core.records import FloatArray, GoldenSet, IntArray, Measure, Rating
-from core.stats.items import BoolArray, LabelledItems, Paired, paired, require_finite
+from core.errors import AspectError, UsageError
+from core.records import FloatArray, GoldenSet, IntArray, Measure, Scale
+from core.stats.claims import NOT_RATED_TWICE
+from core.stats.correlation import average_ranks, correlate, require_finite
+from core.stats.items import BoolArray, LabelledItems, Paired, paired
 from core.stats.levels import coefficients, level_values, mean_defined
 from core.stats.reweighting import counted_means, resampled_values
+
+AlphaMetric = Literal["nominal", "ordinal", "interval"]
+
+MIN_COMMON = 20
+"""Fewest common items for which two raters' Spearman counts in the mean over pairs."""
 
 NEAR = 1e-6
 """Gold labels this near to a panel's means (in points) are those means, written with rounding."""
@@ -62,17 +75,24 @@ def rater_table(golden: GoldenSet, aspect: str, panel: str | None = None) -> Rat
     ratings = [rating for rating in golden.ratings if rating.aspect == aspect]
     if not ratings:
         raise AspectError(_nobody(golden, aspect), file=golden.name)
-    table = _matrix(golden, ratings)
+    position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    row = {rater: k for k, rater in enumerate(sorted({rating.rater_id for rating in ratings}, key=_natural))}
+    values = np.full((len(row), len(position)), np.nan)
+    for rating in ratings:
+        values[row[rating.rater_id], position[rating.item_id]] = rating.value
+    table = RaterTable(tuple(row), values)
     panels = _panels(table.raters)
     if panel is None:
-        panel = _panel_of_gold(table, panels, golden.labels(aspect)) if len(panels) > 1 else ""
+        labels = golden.labels(aspect)
+        behind = [name for name, rows in panels.items() if _means_are(values[rows], labels)] if len(panels) > 1 else []
+        panel = behind[0] if len(behind) == 1 else ""
     elif panel not in panels:
         known = ", ".join(panels) or "none"
         raise AspectError(f"there is no panel {panel!r} of raters on {aspect!r}; panels: {known}.", file=golden.name)
     if not panel:
         return table
     rows = panels[panel]
-    return RaterTable(tuple(table.raters[row] for row in rows), table.values[rows], panel)
+    return RaterTable(tuple(table.raters[row] for row in rows), values[rows], panel)
 
 
 def _nobody(golden: GoldenSet, aspect: str) -> str:
@@ -82,15 +102,6 @@ def _nobody(golden: GoldenSet, aspect: str) -> str:
         f"{aspect!r} has only one label an item, so how well people agree cannot be told. Add the single ratings: a "
         f"column ann_{aspect} with a list an item, or one row a rating with the rater in annotator_id.{there}"
     )
-
-
-def _matrix(golden: GoldenSet, ratings: Sequence[Rating]) -> RaterTable:
-    position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    row = {rater: k for k, rater in enumerate(sorted({rating.rater_id for rating in ratings}, key=_natural))}
-    values = np.full((len(row), len(position)), np.nan)
-    for rating in ratings:
-        values[row[rating.rater_id], position[rating.item_id]] = rating.value
-    return RaterTable(tuple(row), values)
 
 
 def _natural(rater: str) -> tuple[str, int, str]:
@@ -112,17 +123,109 @@ def _panels(raters: Sequence[str]) -> dict[str, IntArray]:
     return panels
 
 
-def _panel_of_gold(table: RaterTable, panels: dict[str, IntArray], labels: FloatArray) -> str:
-    """The panel whose means are the labels; "" when none is, or several are."""
-    fitting = [name for name, rows in panels.items() if _means_are(table.values[rows], labels)]
-    return fitting[0] if len(fitting) == 1 else ""
-
-
 def _means_are(values: FloatArray, labels: FloatArray) -> bool:
     counts = (~np.isnan(values)).sum(axis=0)
     both = (counts > 0) & ~np.isnan(labels)
     means = np.nan_to_num(values).sum(axis=0)[both] / counts[both]
     return bool(both.any() and (np.abs(means - labels[both]) <= NEAR).all())
+
+
+# ── their agreement ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Alpha:
+    """Krippendorff's alpha: 1 perfect, 0 as by chance, below 0 systematic disagreement; None undefined.
+
+    `n_items` counts the items with at least two ratings, `n_ratings` the ratings on them.
+    """
+
+    value: float | None
+    metric: AlphaMetric
+    n_items: int
+    n_ratings: int
+    reason: str = ""
+
+
+def krippendorff_alpha(ratings: ArrayLike, metric: AlphaMetric) -> Alpha:
+    """Alpha of `ratings` (n_raters, n_items), NaN = not rated; who gave a rating does not matter.
+
+    alpha = 1 − D_o / D_e (Krippendorff 2011): D_o is the mean distance of ratings on one item, each item's pairs
+    weighted by 1 / (m − 1) for its m ratings; D_e the mean distance of any two of the pairable ratings.  The distance
+    is 0 or 1 (*nominal*), the squared difference (*interval*), or the squared difference of average ranks among all
+    pairable ratings (*ordinal*; equal to Krippendorff's sum over the ranks between).  Items rated once do not count.
+    Undefined when no item is rated twice or all pairable ratings are equal.  UsageError for ±inf or another metric.
+    """
+    matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
+    require_finite(matrix)
+    present = ~np.isnan(matrix)
+    pairable = present & (present.sum(axis=0) >= 2)
+    items = np.broadcast_to(np.arange(matrix.shape[1]), matrix.shape)[pairable]
+    values = matrix[pairable]
+    items = np.unique(items, return_inverse=True)[1]
+    n_items = int(items.max()) + 1 if items.size else 0
+    if not n_items:
+        return Alpha(None, metric, 0, 0, NOT_RATED_TWICE)
+    if values.min() == values.max():
+        return Alpha(None, metric, n_items, values.size, "all ratings are equal")
+    observed, expected = _distances(values, items, metric)
+    return Alpha(1.0 - observed / expected, metric, n_items, values.size)
+
+
+def _distances(values: FloatArray, items: IntArray, metric: AlphaMetric) -> tuple[float, float]:
+    """Mean distances observed within items and expected over all, of (n_ratings,) values and the item of each."""
+    n, sizes = values.size, np.bincount(items)
+    if metric == "nominal":
+        codes = np.unique(values, return_inverse=True)[1]
+        width = int(codes.max()) + 1
+        cells, counts = np.unique(items * width + codes, return_counts=True)
+        same = np.bincount(cells // width, weights=counts.astype(np.float64) ** 2)
+        within = (((sizes**2 - same) / (sizes - 1)).sum()) / n
+        return float(within), float((n**2 - (np.bincount(codes) ** 2).sum()) / (n * (n - 1)))
+    if metric not in ("ordinal", "interval"):
+        raise UsageError(f"Unknown metric {metric!r}: use nominal, ordinal or interval.")
+    x = average_ranks(values) if metric == "ordinal" else values
+    x = (x - x.mean()) / np.abs(x - x.mean()).max()  # distances are ratios: centred and scaled against cancellation
+    means = np.bincount(items, weights=x) / sizes
+    # Σ over ordered pairs of (x − x')² is 2m·Σ(x − mean)²
+    inside = np.bincount(items, weights=(x - means[items]) ** 2)
+    return float((2.0 * sizes * inside / (sizes - 1)).sum() / n), float(2.0 * (x**2).sum() / (n - 1))
+
+
+def alpha_metric(scale: Scale) -> AlphaMetric:
+    """Nominal for 0/1, ordinal for a scale of steps, interval for a continuous one."""
+    if scale.step is None:
+        return "interval"
+    return "nominal" if scale.two_steps else "ordinal"
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseSpearman:
+    """Mean of Spearman's rho over `n_pairs` pairs of raters; `n_left_out` have too few common items or are constant."""
+
+    value: float | None
+    n_pairs: int
+    n_left_out: int
+    reason: str = ""
+
+
+def pairwise_spearman(ratings: ArrayLike) -> PairwiseSpearman:
+    """Mean rho over the pairs of rows of `ratings` (n_raters, n_items) with at least `MIN_COMMON` common items."""
+    matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
+    present = (~np.isnan(matrix)).astype(np.float64)
+    enough = present @ present.T >= MIN_COMMON
+    by_row = [np.empty(0)]
+    for k, row in enumerate(matrix):
+        partners = k + 1 + np.flatnonzero(enough[k, k + 1 :])
+        rated = ~np.isnan(row)  # of many raters each has few items
+        by_row.append(correlate(matrix[np.ix_(partners, rated)], row[rated], "spearman"))
+    values = np.concatenate(by_row)
+    defined = values[~np.isnan(values)]
+    n_pairs = matrix.shape[0] * (matrix.shape[0] - 1) // 2
+    if not defined.size:
+        reason = f"no two raters have {MIN_COMMON} common items with differing ratings"
+        return PairwiseSpearman(None, 0, n_pairs, reason)
+    return PairwiseSpearman(float(defined.mean()), defined.size, n_pairs - defined.size)
 
 
 # ── one rater left out ───────────────────────────────────────────────────────────────────────────────────────
@@ -148,15 +251,35 @@ class LeftOuts:
     by_rater: tuple[LeftOut, ...]
     measure: Measure
 
+    @classmethod
+    def of(cls, table: RaterTable, items: LabelledItems, measure: Measure, judge: FloatArray | None = None) -> LeftOuts:
+        """Each rater of `table`, on the `items` that somebody else rated too (and the `judge` scored).
+
+        Raters may have rated different items.  ValueError when lengths differ, UsageError for an infinite score.
+        """
+        if table.values.shape[1] != items.n or (judge is not None and judge.shape != (items.n,)):
+            raise ValueError(f"one entry per item is needed on every side: {table.values.shape}, {items.n} items")
+        rated, filled = table.rated, np.nan_to_num(table.values)
+        n_ratings = rated.sum(axis=0)
+        usable = n_ratings >= 2 if judge is None else (n_ratings >= 2) & ~np.isnan(judge)
+        others = (filled.sum(axis=0) - filled) / np.maximum(n_ratings - 1, 1)
+        by_rater = []
+        for row, mean, mine in zip(table.values, others, rated & usable, strict=True):
+            at = np.flatnonzero(mine)
+            own = items.take(at).labelled(mean[at])
+            rows = row[at] if judge is None else np.stack([judge[at], row[at]])
+            by_rater.append(LeftOut(paired(rows, own), np.unique(own.sources), at))
+        return cls(tuple(by_rater), measure)
+
     @cached_property
     def sources(self) -> IntArray:
         """Codes of all sources, ascending."""
-        return np.unique(np.concatenate([one.sources for one in self.by_rater]))
+        return np.unique(np.concatenate([rater.sources for rater in self.by_rater]))
 
     @cached_property
     def coefficients(self) -> tuple[FloatArray, ...]:
         """(n_rows, n_sources) a rater, NaN in all rows where one has none: all rest on the same sources."""
-        every = [coefficients(one.data, self.measure.statistic) for one in self.by_rater]
+        every = [coefficients(rater.data, self.measure.statistic) for rater in self.by_rater]
         return tuple(np.where(np.isnan(own).any(axis=0), np.nan, own) for own in every)
 
     @cached_property
@@ -164,19 +287,22 @@ class LeftOuts:
         """(n_raters, n_rows), NaN = undefined."""
         if self.measure.level == "sample":
             return np.stack([mean_defined(own) for own in self.coefficients])
-        return np.stack([level_values(one.data, self.measure).values for one in self.by_rater])
+        return np.stack([level_values(rater.data, self.measure).values for rater in self.by_rater])
 
     @cached_property
     def weights(self) -> FloatArray:
-        """(n_raters, n_sources) what each source adds to a rater's weight: its items; at sample level 1 for a
-        coefficient.
-        """
+        """(n_raters, n_sources) what each source adds to a rater's weight: its items, or at sample level 1."""
         weights = np.zeros((len(self.by_rater), self.sources.size))
-        for k, one in enumerate(self.by_rater):
+        for k, rater in enumerate(self.by_rater):
             sample = self.measure.level == "sample"
-            own = ~np.isnan(self.coefficients[k][0]) if sample else np.bincount(one.data.items.sources)
-            weights[k, np.searchsorted(self.sources, one.sources)] = own
+            own = ~np.isnan(self.coefficients[k][0]) if sample else np.bincount(rater.data.items.sources)
+            weights[k, np.searchsorted(self.sources, rater.sources)] = own
         return weights
+
+    @property
+    def used(self) -> BoolArray:
+        """(n_sources,) the sources that some rater's value rests on."""
+        return np.asarray(self.weights.sum(axis=0) > 0)
 
     def average(self) -> FloatArray:
         """(n_rows,) means over the raters, each weighted by what it rests on."""
@@ -184,34 +310,14 @@ class LeftOuts:
 
     def averages(self, counts: FloatArray) -> FloatArray:
         """(resamples, n_rows) the same with `counts` (resamples, n_sources) of each source."""
-        drawn = [counts[:, np.searchsorted(self.sources, one.sources)] for one in self.by_rater]
-        if self.measure.level == "sample":
-            values = [counted_means(own, at) for own, at in zip(self.coefficients, drawn, strict=True)]
-        else:
-            values = [
-                resampled_values(one.data, at, self.measure) for one, at in zip(self.by_rater, drawn, strict=True)
-            ]
+        values = []
+        for k, rater in enumerate(self.by_rater):
+            own = counts[:, np.searchsorted(self.sources, rater.sources)]
+            sample = self.measure.level == "sample"
+            values.append(
+                counted_means(self.coefficients[k], own) if sample else resampled_values(rater.data, own, self.measure)
+            )
         return _weighted(np.stack(values, axis=1), counts @ self.weights.T)
-
-
-def leave_out_each(table: RaterTable, items: LabelledItems, judge: FloatArray | None = None) -> list[LeftOut]:
-    """Each rater of `table` left out in turn, on the `items` that somebody else rated too (and the `judge` scored).
-
-    Raters may have rated different items.  ValueError when lengths differ, UsageError for an infinite score.
-    """
-    if table.values.shape[1] != items.n or (judge is not None and judge.shape != (items.n,)):
-        raise ValueError(f"one entry per item is needed on every side: {table.values.shape}, {items.n} items")
-    rated, filled = table.rated, np.nan_to_num(table.values)
-    n_ratings = rated.sum(axis=0)
-    usable = n_ratings >= 2 if judge is None else (n_ratings >= 2) & ~np.isnan(judge)
-    others = (filled.sum(axis=0) - filled) / np.maximum(n_ratings - 1, 1)
-    left = []
-    for row, mean, mine in zip(table.values, others, rated & usable, strict=True):
-        at = np.flatnonzero(mine)
-        own = items.take(at).labelled(mean[at])
-        rows = row[at] if judge is None else np.stack([judge[at], row[at]])
-        left.append(LeftOut(paired(rows, own), np.unique(own.sources), at))
-    return left
 
 
 def _weighted(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from core.records import FloatArray, IntArray, Measure, Statistic
-from core.stats.correlation import BLOCK_ELEMENTS, correlate
+from core.stats.correlation import BLOCK_ELEMENTS, correlate, kendall
 from core.stats.items import BoolArray, Paired
 from core.stats.levels import coefficients, settled_means
 
@@ -64,8 +64,8 @@ def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> Floa
         return _spearman_values(data, counts)
     values = np.empty((counts.shape[0], data.scores.shape[0]))
     for k in range(data.scores.shape[0]):
-        one = data.scored_only(k)
-        values[:, k] = _spearman_values(one, counts)[:, 0] if statistic == "spearman" else _kendall_values(one, counts)
+        own = data.scored_only(k)
+        values[:, k] = _spearman_values(own, counts)[:, 0] if statistic == "spearman" else _kendall_values(own, counts)
     return values
 
 
@@ -190,15 +190,17 @@ def _kendall_values(data: Paired, counts: FloatArray) -> FloatArray:
     if data.items.labels.size < 2:
         return np.full(counts.shape[0], np.nan)
     if data.items.labels.size > BALANCE_LIMIT:
-        return _kendall_by_writing_out(data, counts)
+        places, times = np.arange(data.items.labels.size), counts.astype(np.intp)[:, data.items.sources]
+        written_out = (np.repeat(places, row) for row in times)
+        return np.array([float(kendall(data.scores[0, at], data.items.labels[at])) for at in written_out])
     balance = _balance_between_sources(data)
     agreed = np.einsum("rg,rg->r", counts @ balance, counts)
     x, y = _Distinct(data.scores[0], data.items.sources), _Distinct(data.items.labels, data.items.sources)
-    untied_x, untied_y = np.empty(counts.shape[0]), np.empty(counts.shape[0])
+    untied = np.empty((2, counts.shape[0]))
     for block in _blocks(counts.shape[0], data.items.labels.size):
         drawn = np.ascontiguousarray(counts[block].T)
-        untied_x[block], untied_y[block] = _untied(x.masses(drawn)), _untied(y.masses(drawn))
-    return _divided(agreed, np.sqrt(untied_x) * np.sqrt(untied_y), (untied_x > 0) & (untied_y > 0))
+        untied[:, block] = _untied(x.masses(drawn)), _untied(y.masses(drawn))
+    return _divided(agreed, np.sqrt(untied).prod(axis=0), np.asarray((untied > 0).all(axis=0)))
 
 
 def _untied(masses: FloatArray) -> FloatArray:
@@ -226,12 +228,3 @@ def _balance_between_sources(data: Paired) -> FloatArray:
 def _signs(rows: FloatArray, columns: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
     left, right = rows[:, None], columns[None, :]
     return np.subtract((left > right).view(np.int8), (left < right).view(np.int8))
-
-
-def _kendall_by_writing_out(data: Paired, counts: FloatArray) -> FloatArray:
-    ordered, items = np.arange(data.items.labels.size), counts.astype(np.intp)
-    values = np.empty(counts.shape[0])
-    for r, drawn in enumerate(items):
-        chosen = np.repeat(ordered, drawn[data.items.sources])
-        values[r] = correlate(data.scores[0, chosen], data.items.labels[chosen], "kendall")
-    return values

@@ -22,7 +22,7 @@ from core.comparison import (
 )
 from core.errors import ConcordError
 from core.records import JudgeScores
-from core.report.figures.comparison import CurvePoint, PairCells, curve_figure, significance_figure
+from core.report.figures.comparison import PairCells, curve_figure, significance_figure
 from core.stats import (
     ALPHA,
     LEAST_SOURCES,
@@ -159,12 +159,11 @@ def _kept_curve(key: Hashable, _compared: Compared, _judge: JudgeScores) -> Cali
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _curve_figure(key: Hashable, _curve: CalibrationCurve) -> Figure:
-    points = [CurvePoint(one.mean_score, one.mean_label, one.n, one.low, one.high) for one in _curve.bins]
     line: list[tuple[float, float]] = []
     if _curve.map is not None:
         xs = np.linspace(_curve.bins[0].low, _curve.bins[-1].high, MAP_POINTS)
         line = list(zip(xs.tolist(), _curve.map.apply(xs).tolist(), strict=True))
-    return curve_figure(points, line, _curve.scale, on_scale=_curve.before is not None)
+    return curve_figure(_curve.bins, line, _curve.scale, on_scale=_curve.before is not None)
 
 
 def _points(errors: AbsoluteErrors | None) -> str:

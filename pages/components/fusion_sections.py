@@ -13,7 +13,7 @@ from core.comparison import likely_dataset, published_for
 from core.fusion.items import contradictions
 from core.fusion.stack import Weight, Without
 from core.records import Item
-from core.report.figures.fusion import Bar, between_figure, lost_figure, weights_figure
+from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
 from core.stats import claim
 from pages.components import charts, state, tables
 from pages.components.fusion_view import Fused, difference_words

@@ -14,8 +14,7 @@ from core.kept import GoldenSummary, Run
 from core.report import plots
 from core.report.facts import Report
 from core.report.findings import headline, limits
-from core.report.markdown import markdown_page
-from core.report.page import html_page
+from core.report.page import html_page, markdown_page
 from core.report.rows import figures_csv
 from core.report.words import (
     ORIGIN_WORDS,

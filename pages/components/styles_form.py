@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core import projects
-from core.comparison.styles.records import StepsView, StylesRequest
+from core.comparison.styles import StepsView, StylesRequest
 from core.errors import ConcordError
 from core.judging.styles import MOST_STEPS, PERSONAS, STYLE_FORMS, Persona, Style, StyleForm
 from core.kept import CriteriaEntry, GoldenSummary

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison.styles.records import StyleCell, StylesEstimate, StylesRequest, StylesView
+from core.comparison.styles import StyleCell, StylesEstimate, StylesRequest, StylesView
 from core.errors import ConcordError
 from core.kept import GoldenSummary, Run
 from core.projects.kinds import RunDetail

@@ -13,8 +13,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.comparison.styles.records import GridSnapshot, StepsView, StylesRequest, StylesView, Unfinished
-from core.comparison.styles.run import StyleGrid, run_grid
+from core.comparison.styles import GridSnapshot, StepsView, StyleGrid, StylesRequest, StylesView, Unfinished
+from core.comparison.styles_run import run_grid
 from core.data import load_golden
 from core.judging.styles import Style
 from core.kept import GoldenSummary

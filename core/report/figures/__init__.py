@@ -1,7 +1,7 @@
 """Results → plotly figures.  Pure: records in, a figure out; no screen, no store; plotly is imported when used.
 
-`runs` draws calibrations, `trends` what changes with labels, samples and time, `analyses`, `comparison`, `fusion`,
-`misaligned` and `repeval` what their screens show; `style` holds what all figures share.
+`runs` draws calibrations, `trends` what changes with labels, samples and time, `analyses`, `comparison` (fusions
+too), `misaligned` and `repeval` what their screens show; `style` holds what all figures share.
 """
 
 from core.report.figures.runs import (

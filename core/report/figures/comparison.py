@@ -1,14 +1,16 @@
-"""Judges side by side: whiskers with the human ceiling, the matrix of tests, people against judge, scores as labels."""
+"""Judges side by side: whiskers with the human ceiling, the matrix of tests, people against judge, scores as labels;
+and fusions: what is lost without each part, what each part counts for, and how alike the parts are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.records import Alignment, FloatArray, JudgeKind, Scale
+from core.records import Alignment, FloatArray, Interval, JudgeKind, Scale
 from core.report.figures.style import (
     AMBER,
     BLUE,
@@ -18,16 +20,21 @@ from core.report.figures.style import (
     TEAL,
     describe,
     dots,
+    error_bars,
     frame,
+    name_rows,
     pairs_matrix,
     plain,
     scatter,
     stacked,
     value_range,
 )
+from core.stats.claims import p_figure
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+    from core.comparison.curve import ScoreBin
 
 PURPLE, ROSE = "#7A3E9D", "#9F1239"
 BETTER, WORSE, ALIKE = "#BFE3DC", "#F6D7B8", "#EEF1F5"
@@ -76,17 +83,6 @@ class Points:
     positions: tuple[int, ...]
     labels: FloatArray
     scores: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """`n` items with this mean score and mean label; their scores reach from `low` to `high`."""
-
-    mean_score: float
-    mean_label: float
-    n: int
-    low: float
-    high: float
 
 
 def leaderboard_figure(marks: Sequence[JudgeMark], ceiling: Alignment | None, *, measure: str) -> Figure:
@@ -194,10 +190,7 @@ def significance_figure(cells: PairCells, *, alpha: float, measure: str) -> Figu
 def _cell_words(cells: PairCells, i: int, j: int) -> str:
     """``"+.20<br>p = .010"``."""
     difference, p = f"{cells.difference[i, j]:+.2f}".replace("0.", ".", 1), float(cells.p[i, j])
-    if np.isnan(p):
-        return f"{difference}<br>p —"
-    shown = "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1) if p < 1 else "p = 1"
-    return f"{difference}<br>{shown}"
+    return f"{difference}<br>{p_figure(p, 'p —')}"
 
 
 def scatter_figure(points: Points, scale: Scale, *, judge: str, picked: int | None = None) -> Figure:
@@ -210,8 +203,8 @@ def scatter_figure(points: Points, scale: Scale, *, judge: str, picked: int | No
         points.labels + across,
         points.scores + along * crowded,
         marker={
-            "color": [AMBER if one else BLUE for one in stands_out],
-            "size": [18.0 if one else 9.0 for one in stands_out],
+            "color": [AMBER if picked_here else BLUE for picked_here in stands_out],
+            "size": [18.0 if picked_here else 9.0 for picked_here in stands_out],
             "opacity": 0.55,
             "line": {"width": 0},
         },
@@ -227,7 +220,7 @@ def scatter_figure(points: Points, scale: Scale, *, judge: str, picked: int | No
 
 
 def curve_figure(
-    points: Sequence[CurvePoint], line: Sequence[tuple[float, float]], scale: Scale, *, on_scale: bool
+    bins: Sequence[ScoreBin], line: Sequence[tuple[float, float]], scale: Scale, *, on_scale: bool
 ) -> Figure:
     """Mean label at each stretch of scores, the map through them, and where score and label would be equal."""
     traces = []
@@ -238,20 +231,93 @@ def curve_figure(
         x, y = zip(*line, strict=True)
         solid, hover = {"color": TEAL, "width": 3}, "score %{x:.2f} → %{y:.2f}<extra></extra>"
         traces.append(scatter(x, y, "lines", name="isotonic map", line=solid, hovertemplate=hover))
-    most = max((point.n for point in points), default=1)
+    most = max((own.n for own in bins), default=1)
     means = scatter(
-        [point.mean_score for point in points],
-        [point.mean_label for point in points],
+        [own.mean_score for own in bins],
+        [own.mean_label for own in bins],
         "markers+text",
         name="mean label (number of items)",
-        text=[f"{point.n:,}" for point in points],
+        text=[f"{own.n:,}" for own in bins],
         textposition="top center",
-        marker={"color": BLUE, "size": [9 + 15 * (point.n / most) ** 0.5 for point in points]},
+        marker={"color": BLUE, "size": [9 + 15 * (own.n / most) ** 0.5 for own in bins]},
         hovertext=[
-            f"scores {point.low:.2f} to {point.high:.2f}<br>mean label {point.mean_label:.2f}, {point.n:,} items"
-            for point in points
+            f"scores {own.low:.2f} to {own.high:.2f}<br>mean label {own.mean_label:.2f}, {own.n:,} items"
+            for own in bins
         ],
     )
     room, up = 0.04 * (scale.high - scale.low), "mean label of the people"
     reach = [scale.low - room, scale.high + 3 * room]
     return frame([*traces, means], x="judge's score", y=up, key="curve_of_scores", height=420, y_range=reach)
+
+
+# ── fusions ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A named number with its interval; `words` are shown when a person points at it.
+
+    `shown`: a test shows that the number is not 0.
+    """
+
+    name: str
+    value: float | None
+    interval: Interval | None
+    words: str = ""
+    shown: bool = False
+
+
+def lost_figure(bars: Sequence[Bar], *, measure: str) -> Figure:
+    """What the fusion loses in alignment without each part, the dearest loss on top.
+
+    Teal where a test shows that the part helps, amber that it harms, grey where nothing is shown.
+    """
+    return _dots(bars, _verdict, x=f"lost without it<br>{measure}", key="lost")
+
+
+def _verdict(bar: Bar) -> str:
+    if bar.value is None or not bar.shown:
+        return QUIET
+    return TEAL if bar.value > 0 else AMBER
+
+
+def weights_figure(bars: Sequence[Bar], *, unit: str) -> Figure:
+    """What each part counts for; `unit` heads the axis."""
+    return _dots(bars, lambda _: BLUE, x=unit, key="weights")
+
+
+def _dots(bars: Sequence[Bar], colour: Callable[[Bar], str], *, x: str, key: str) -> Figure:
+    """The largest on top, the undefined below all, without a dot."""
+    ordered = sorted(bars, key=lambda bar: -np.inf if bar.value is None else bar.value)
+    traces = [
+        scatter(
+            [bar.value],
+            [place],
+            marker={"size": 13, "color": colour(bar)},
+            error_x=error_bars([(bar.value, bar.interval)], colour(bar), thickness=3),
+            hovertext=[plain(bar.words or bar.name, 240)],
+        )
+        for place, bar in enumerate(ordered)
+        if bar.value is not None
+    ]
+    figure = frame(traces, x=x, y="", key=key, height=112 + 38 * max(len(bars), 2), legend=False)
+    figure.add_vline(x=0, line={"color": INK, "width": 1})
+    figure.update_layout(margin={"b": 74})
+    figure.update_xaxes(title={"font": {"size": 13}})
+    name_rows(figure, [stacked(bar.name, 34, 1) for bar in ordered][::-1])
+    return figure
+
+
+def between_figure(names: Sequence[str], between: FloatArray) -> Figure:
+    """Spearman's rho between the parts, (n, n) with NaN where undefined: dark pairs say nearly the same."""
+    return pairs_matrix(
+        names,
+        between,
+        [["—" if np.isnan(value) else f"{value:.2f}" for value in row] for row in between],
+        hover=[[f"{plain(a, 60)}<br>{plain(b, 60)}" for b in names] for a in names],
+        template="%{customdata}<br>%{text}<extra></extra>",
+        colours=[[0, "#E8B98A"], [0.5, "#FFFFFF"], [1, "#7FA9D6"]],
+        key="between",
+        heights=(150, 44),
+        widths=(max(14, 90 // max(len(names), 1)), 34),
+    )

@@ -225,6 +225,6 @@ def _state_trace(
         "symbol": symbol,
         "line": {"color": INK, "width": [3 if ring else 1 for ring in ringed]},
     }
-    words = [Mark(one.name, one.alignment, one.state, one.detail).words for one in (versions[k] for k in shown)]
+    words = [Mark(v.name, v.alignment, v.state, v.detail).words for v in (versions[k] for k in shown)]
     x, y = [places[k][0] for k in shown], [places[k][1] for k in shown]
     return _clickable(x, y, shown, 1, marker=marker, hovertext=words, **look)

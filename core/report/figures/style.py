@@ -118,7 +118,7 @@ def stacked(name: str, width: int, lines: int = 3) -> str:
 
 def value_range(alignments: Iterable[Alignment | None]) -> tuple[float, float]:
     """Ends of an axis that holds all values and intervals."""
-    return snapped([end for one in alignments for end in ends_of(one)])
+    return snapped([end for alignment in alignments for end in ends_of(alignment)])
 
 
 def ends_of(alignment: Alignment | None) -> list[float]:

@@ -106,7 +106,7 @@ def forecast_figure(lines: Sequence[ForecastLine], *, measure: str) -> Figure:
                 hovertext=[_forecast_words(line, k, value) for k, value, _ in known],
             )
         )
-        ends += [end for _, value, one in known for end in (value, *((one.low, one.high) if one else ()))]
+        ends += [end for _, value, ci in known for end in (value, *((ci.low, ci.high) if ci else ()))]
     ticks = [f"{n}<br>{calls:,}" for n, calls in zip(lines[0].ns, lines[0].calls, strict=True)] if lines else []
     figure = frame(
         traces,
@@ -155,7 +155,7 @@ def history_figure(points: Sequence[Point], then: Alignment) -> Figure:
     Rechecks stand at equal distances, whatever the time between them; undefined ones keep their place without a mark.
     """
     traces, dashed = [], {"color": BLUE, "width": 2, "dash": "dash"}
-    words = [f"{plain(one.name, 60)}<br>{describe(one.now)}, n = {one.now.n}<br>{one.decision}" for one in points]
+    words = [f"{plain(p.name, 60)}<br>{describe(p.now)}, n = {p.now.n}<br>{p.decision}" for p in points]
     for decision, colour in DECISIONS.items():
         own = [k for k, point in enumerate(points) if point.decision == decision and point.now.value is not None]
         if own:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from core.stats import absolute_errors, fit_isotonic
 ASPECT = "coherence"
 
 
-def test_few_scores_are_bins_of_their_own(golden_of: Any, judge_of: Any) -> None:
+def test_few_scores_are_bins_of_their_own(golden_of, judge_of):
     golden = golden_of([1, 2, 2, 4, 5, None])
     curve = calibration_curve(golden, ASPECT, judge_of("one", [1, 1, 3, 3, None, 3]))
     assert [(one.mean_score, one.mean_label, one.n) for one in curve.bins] == [(1, 1.5, 2), (3, 3.0, 2)]
@@ -24,7 +22,7 @@ def test_few_scores_are_bins_of_their_own(golden_of: Any, judge_of: Any) -> None
     assert curve.after is None
 
 
-def test_many_scores_are_bins_of_about_equal_size(noisy: Any) -> None:
+def test_many_scores_are_bins_of_about_equal_size(noisy):
     golden, judges = noisy(1.0)
     curve = calibration_curve(golden, ASPECT, judges[0], bins=6)
     assert len(curve.bins) <= 6
@@ -33,7 +31,7 @@ def test_many_scores_are_bins_of_about_equal_size(noisy: Any) -> None:
     assert min(one.n for one in curve.bins) >= 120 / 12
 
 
-def test_a_strict_judge_is_mended_by_its_seen_items(golden_of: Any, judge_of: Any) -> None:
+def test_a_strict_judge_is_mended_by_its_seen_items(golden_of, judge_of):
     labels = [1.0, 2.0, 3.0, 4.0, 5.0] * 12
     strict = [1 + (label - 1) / 2 for label in labels]  # 1, 1.5, 2, 2.5, 3
     curve = calibration_curve(golden_of(labels, 5), ASPECT, judge_of("strict", strict, seen=tuple(range(20))))
@@ -44,7 +42,7 @@ def test_a_strict_judge_is_mended_by_its_seen_items(golden_of: Any, judge_of: An
     assert curve.after.mae < 0.05  # the map keeps a margin of half a hundredth of the scale at its ends
 
 
-def test_cross_fitting_tells_more_than_the_fit_itself_would(golden_of: Any, judge_of: Any) -> None:
+def test_cross_fitting_tells_more_than_the_fit_itself_would(golden_of, judge_of):
     rng = np.random.default_rng(4)
     labels, dice = rng.integers(1, 6, 100).astype(float), rng.uniform(1, 5, 100)
     golden = golden_of(list(labels), per_source=2)
@@ -55,7 +53,7 @@ def test_cross_fitting_tells_more_than_the_fit_itself_would(golden_of: Any, judg
     assert curve.after.mae > absolute_errors(flattering.map.apply(dice), labels).mae
 
 
-def test_a_scale_of_its_own_has_no_error_before_the_map(noisy: Any, judge_of: Any) -> None:
+def test_a_scale_of_its_own_has_no_error_before_the_map(noisy, judge_of):
     golden, judges = noisy(0.5)
     errors = judge_of("errors", list(50 - 10 * judges[0].values), higher_is_better=False, on_scale=False)
     curve = calibration_curve(golden, ASPECT, errors)
@@ -64,6 +62,6 @@ def test_a_scale_of_its_own_has_no_error_before_the_map(noisy: Any, judge_of: An
     assert curve.bins[0].mean_label < curve.bins[-1].mean_label  # turned: more is better
 
 
-def test_a_judge_that_saw_everything_is_not_told(golden_of: Any, judge_of: Any) -> None:
+def test_a_judge_that_saw_everything_is_not_told(golden_of, judge_of):
     with pytest.raises(UsageError, match="no unseen item"):
         calibration_curve(golden_of([1, 2, 3]), ASPECT, judge_of("saw", [1, 2, 3], seen=(0, 1, 2)))

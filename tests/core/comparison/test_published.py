@@ -35,9 +35,7 @@ AVERAGES = [
 
 
 @pytest.mark.parametrize(("dataset", "table", "judge", "statistic", "printed"), AVERAGES)
-def test_rows_have_the_average_that_is_printed_beside_them(
-    dataset: str, table: str, judge: str, statistic: str, printed: float
-) -> None:
+def test_rows_have_the_average_that_is_printed_beside_them(dataset, table, judge, statistic, printed):
     row = [
         one.value
         for one in published_numbers()
@@ -48,7 +46,7 @@ def test_rows_have_the_average_that_is_printed_beside_them(
     assert mean(row) == pytest.approx(printed, abs=0.0011)  # the papers averaged before rounding
 
 
-def test_every_value_says_what_it_is_once() -> None:
+def test_every_value_says_what_it_is_once():
     numbers = published_numbers()
     keys = [(n.paper, n.table, n.dataset, n.aspect, n.measure, n.judge) for n in numbers]
     assert len(set(keys)) == len(keys)
@@ -57,7 +55,7 @@ def test_every_value_says_what_it_is_once() -> None:
     )
 
 
-def test_fusion_evals_own_rows_are_at_system_level_and_flagged() -> None:
+def test_fusion_evals_own_rows_are_at_system_level_and_flagged():
     (own,) = [
         one
         for one in published_for("SummEval", "coherence")
@@ -70,7 +68,7 @@ def test_fusion_evals_own_rows_are_at_system_level_and_flagged() -> None:
     assert departure(own, Measure("spearman", "system")) == ""
 
 
-def test_rows_under_a_wrong_name_stand_under_the_true_one() -> None:
+def test_rows_under_a_wrong_name_stand_under_the_true_one():
     told = {
         (one.judge, one.measure.statistic, one.measure.level): one
         for one in published_for("Topical-Chat", "naturalness")
@@ -82,7 +80,7 @@ def test_rows_under_a_wrong_name_stand_under_the_true_one() -> None:
     assert "printed in the row rate-explain" in told["ChatGPT analyze-rate", "pearson", "dataset"].note
 
 
-def test_what_a_table_leaves_open_is_left_out() -> None:
+def test_what_a_table_leaves_open_is_left_out():
     values = [one for one in published_for("SFRES", "informativeness") if one.judge == "GPTScore (D01)"]
     assert [(one.measure.statistic, one.value) for one in values] == [("spearman", 0.27)]
 
@@ -98,7 +96,7 @@ def test_what_a_table_leaves_open_is_left_out() -> None:
         ("our tickets", None),
     ],
 )
-def test_a_data_set_is_guessed_from_its_name(name: str, dataset: str | None) -> None:
+def test_a_data_set_is_guessed_from_its_name(name, dataset):
     assert likely_dataset(name) == dataset
 
 
@@ -106,11 +104,11 @@ def test_a_data_set_is_guessed_from_its_name(name: str, dataset: str | None) -> 
     ("name", "judge"),
     [("rouge1", "ROUGE-1"), ("metric_rouge1_f", "ROUGE-1"), ("ROUGE-L", "ROUGE-L"), ("gpt-4", "GPT-4"), ("mine", None)],
 )
-def test_a_judge_of_the_same_name_is_found(name: str, judge: str | None) -> None:
+def test_a_judge_of_the_same_name_is_found(name, judge):
     found = published_beside(name, published_for("SummEval", "coherence"))
     assert (found and found.judge) == judge
 
 
-def test_every_data_set_has_aspects_with_values() -> None:
+def test_every_data_set_has_aspects_with_values():
     for dataset in published_datasets():
         assert all(published_for(dataset, aspect) for aspect in published_aspects(dataset))

@@ -16,7 +16,7 @@ import pytest
 
 from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.comparison.styles.records import StylesRequest
+from core.comparison.styles import StylesRequest
 from core.errors import AccessError, ConsentError, JudgeError, UsageError
 from core.export.archive.container import Archive, Writer
 from core.judging.registry import NAMED

@@ -15,8 +15,8 @@ import pytest
 from core import projects
 from core.api.measures import split_for
 from core.calibration.settings import CalibrationSettings
-from core.comparison.styles.records import StyleCell, StylesRequest, StylesView
-from core.comparison.styles.run import StyleGrid, run_grid
+from core.comparison.styles import StyleCell, StyleGrid, StylesRequest, StylesView
+from core.comparison.styles_run import run_grid
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import Style
 from core.kept import CriteriaAlignment

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,13 +18,10 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import JobError, NotFoundError
 from core.projects.calibration import CalibrationRequest
-from core.records import GoldenSet, Scale
-from core.report.facts import Report
-from core.report.people import LabelBar, label_bars
+from core.records import Scale
+from core.report.measured import LabelBar, label_bars
 from core.review.criteria import StateChange
-from core.settings import Settings
 from core.stats import LabelledItems, leave_one_out, rater_table
-from core.store.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +34,7 @@ def held_out(run: Calibration) -> np.ndarray[Any, np.dtype[np.intp]]:
     return np.array(run.split.held_out)
 
 
-def test_alignments_are_those_of_the_run(told: Report, run: Calibration) -> None:
+def test_alignments_and_labels_are_those_of_the_run(told, run, sample):
     final, best_single, no_criteria = told.sides
     assert (final.calibration, final.held_out) == (run.calibration, run.held_out)
     for side, found in (("calibration", no_criteria.calibration), ("held_out", no_criteria.held_out)):
@@ -48,35 +43,28 @@ def test_alignments_are_those_of_the_run(told: Report, run: Calibration) -> None
     assert told.calibration.optimism == run.optimism
     assert told.n_held_out == len(run.split.held_out)
     assert told.calibration.warnings == run.warnings
+    assert told.golden.golden_id == sample.digest == told.calibration.golden_digest
+    assert told.labels.n == len(sample.items)
+    assert told.labels.mean == pytest.approx(np.mean(sample.labels("coherence")))
+    assert told.added_by == "Ann"
+    assert told.asked.definition == "A definition."
 
 
-def test_the_ceiling_is_one_rater_left_out_on_the_held_out_items(
-    told: Report, run: Calibration, sample: GoldenSet, held_out: Any
-) -> None:
-    table = rater_table(sample, "coherence")
-    own = leave_one_out(
-        table.at(held_out),
-        LabelledItems.of(sample, "coherence", held_out),
-        run.held_out.measure,
-        resamples=0,
-        seed=0,
-    ).alignment
-    found = told.raters.ceiling.alignment
-    assert found is not None
-    assert (found.value, found.n) == (own.value, own.n)
-    assert found.interval is not None
-
-
-def test_agreement_of_raters_is_that_of_the_ceiling_command(told: Report, sample: GoldenSet) -> None:
-    own = ceiling(sample, "coherence", bootstrap=0)
-    people = told.raters
+def test_people_agree_as_the_ceiling_command_says(told, run, sample, held_out):
+    """Alpha on all items; the ceiling on the held-out ones, at the measure of the run."""
+    own, people = ceiling(sample, "coherence", bootstrap=0), told.raters
     assert people.alpha == own.alpha
     assert people.n_rated == dict.fromkeys(("r1", "r2", "r3"), len(sample.items))
     assert people.alpha_interval is not None
-    assert people.alpha_interval.low < own.alpha.value < people.alpha_interval.high  # type: ignore[operator]
+    assert people.alpha_interval.low < own.alpha.value < people.alpha_interval.high
+    table, items = rater_table(sample, "coherence").at(held_out), LabelledItems.of(sample, "coherence", held_out)
+    expected = leave_one_out(table, items, run.held_out.measure, resamples=0).alignment
+    found = people.ceiling.alignment
+    assert found is not None and found.interval is not None
+    assert (found.value, found.n) == (expected.value, expected.n)
 
 
-def test_judges_are_compared_on_the_items_that_nobody_saw(told: Report, run: Calibration) -> None:
+def test_judges_are_compared_on_the_items_that_nobody_saw(told, run):
     judges = told.judges
     places = {row.kind: k for k, row in enumerate(judges.rows)}
     ours, bare = (judges.rows[places[kind]] for kind in ("calibrated", "no criteria"))
@@ -87,16 +75,14 @@ def test_judges_are_compared_on_the_items_that_nobody_saw(told: Report, run: Cal
     assert (ours.alignment.value, bare.alignment.value) == (run.held_out.value, run.no_criteria["held_out"].value)
     gap = judges.ours_minus(places["no criteria"])
     assert gap is not None
-    assert gap.value == pytest.approx(ours.alignment.value - bare.alignment.value)  # type: ignore[operator]
+    assert gap.value == pytest.approx(ours.alignment.value - bare.alignment.value)
     assert judges.board.pairwise is not None
     assert gap.p == judges.board.pairwise.p_holm[judges.ours, places["no criteria"]]  # corrected over the table
     assert judges.ours_minus(judges.ours) is None
     assert {"calibrated", "no criteria", "metric"} == set(places)
 
 
-def test_sources_average_to_the_judge_and_systems_add_up(
-    told: Report, run: Calibration, sample: GoldenSet, held_out: Any
-) -> None:
+def test_sources_average_to_the_judge_and_systems_add_up(told, run, sample, held_out):
     spread = told.sources
     assert run.held_out.level == "sample"
     assert len(spread.values) == run.held_out.n_groups  # every sample source has six items
@@ -107,10 +93,10 @@ def test_sources_average_to_the_judge_and_systems_add_up(
     for one in systems:
         own = [k for k in held_out if sample.items[k].system_id == one.name]
         assert one.mean_label == pytest.approx(labels[own].mean())
-    assert [one.mean_label for one in systems] == sorted((one.mean_label for one in systems), reverse=True)  # type: ignore[type-var]
+    assert [one.mean_label for one in systems] == sorted((one.mean_label for one in systems), reverse=True)
 
 
-def test_scores_on_the_scale_are_the_held_out_ones(told: Report, run: Calibration, sample: GoldenSet) -> None:
+def test_scores_on_the_scale_are_the_held_out_ones(told, run, sample):
     found, labels = told.on_the_scale, sample.labels("coherence")
     scores = dict(zip(run.scores.item_ids, run.scores.values[0], strict=True))
     own = [(float(scores[sample.item_ids[k]]), float(labels[k])) for k in run.split.held_out]
@@ -121,15 +107,7 @@ def test_scores_on_the_scale_are_the_held_out_ones(told: Report, run: Calibratio
     assert sum(band.n for band in found.curve.bins) == found.n == len(own)
 
 
-def test_what_was_judged(told: Report, sample: GoldenSet) -> None:
-    assert told.golden.golden_id == sample.digest == told.calibration.golden_digest
-    assert told.labels.n == len(sample.items)
-    assert told.labels.mean == pytest.approx(np.mean(sample.labels("coherence")))
-    assert told.added_by == "Ann"
-    assert told.asked.definition == "A definition."
-
-
-def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths() -> None:
+def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths():
     # three labels of 1, one of 3: a scale of steps keeps its empty step
     assert label_bars(np.array([1.0, 1, 1, 3]), Scale(1, 3, 1)) == (
         LabelBar(1, 1, 3),
@@ -142,9 +120,7 @@ def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths() -> None:
     assert [bar.n for bar in label_bars(np.array([0.0, 1.0, 1.0]), Scale(0, 1, 1))] == [1, 2]
 
 
-def test_simulated_labels_are_known_under_any_name(
-    told: Report, kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[..., str]
-) -> None:
+def test_simulated_labels_are_known_under_any_name(told, kept, sample, drive):
     assert told.labels.simulated
     store, settings = kept
     labels = sample.aspects["coherence"]
@@ -168,7 +144,7 @@ def test_simulated_labels_are_known_under_any_name(
     assert [line.n_runs for line in found.costs] == [1, 2]
 
 
-def test_how_the_criteria_came_about(told: Report, run: Calibration, world: Any) -> None:
+def test_how_the_criteria_came_about(told, run, world):
     history = told.history
     assert {one.criteria_id for one in history.chosen} == {one.criteria_id for one in run.chosen}
     (edit,) = (one.criteria for one in history.versions if one.criteria.origin == "edit")
@@ -190,7 +166,7 @@ def test_how_the_criteria_came_about(told: Report, run: Calibration, world: Any)
     assert history.others_approved == ()
 
 
-def test_approved_criteria_that_the_judge_does_not_use_are_named(world: Any, told: Report) -> None:
+def test_approved_criteria_that_the_judge_does_not_use_are_named(world, told):
     store, (edit,) = world.store, (one for one in told.history.versions if one.criteria.origin == "edit")
     store.events.add(
         world.project_id,
@@ -202,7 +178,7 @@ def test_approved_criteria_that_the_judge_does_not_use_are_named(world: Any, tol
     assert again.history.others_approved == (edit.criteria_id,)
 
 
-def test_where_judge_and_people_part(told: Report, run: Calibration, sample: GoldenSet) -> None:
+def test_where_judge_and_people_part(told, run, sample):
     apart = told.misaligned
     at = list(run.split.calibration)
     place = {item_id: k for k, item_id in enumerate(run.scores.item_ids)}
@@ -220,16 +196,14 @@ def test_where_judge_and_people_part(told: Report, run: Calibration, sample: Gol
     assert all(one.side == "calibration" for one in apart.examples)
 
 
-def test_costs_are_those_of_the_run(told: Report, run: Calibration) -> None:
+def test_costs_are_those_of_the_run(told, run):
     this, *every = told.costs
     assert (this.calls, this.usage, this.n_runs) == (run.calls, run.usage, 1)
     assert this.seconds is not None and this.seconds > 0
     assert [one.name for one in every] == ["all calibrations"]
 
 
-def test_the_command_gets_the_same_again(
-    kept: tuple[Store, Settings], repository: Path, drive: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_gets_the_same_again(kept, repository, drive, capsys):
     store, settings = kept
     file = repository / "sample_data" / "data_to_text.csv"
     project = projects.create_project(store, "again").project_id
@@ -246,18 +220,15 @@ def test_the_command_gets_the_same_again(
     assert again["calls"] == found.costs[0].calls
 
 
-def test_settings_without_an_option_are_named_behind_the_command(told: Report) -> None:
+def test_what_pins_the_result(told, hostile):
+    assert told.reproduce.judge_digest.startswith("judge:")
+    assert told.reproduce.judge_digest != hostile.reproduce.judge_digest
     command, _, rest = told.reproduce.command.partition("  # ")
     assert "--preset quick --seed 1" in command
     assert rest == "and, set on the screen: resamples 60"
 
 
-def test_the_judge_has_a_hash_of_its_own(told: Report, hostile: Report) -> None:
-    assert told.reproduce.judge_digest.startswith("judge:")
-    assert told.reproduce.judge_digest != hostile.reproduce.judge_digest
-
-
-def test_nothing_to_report_is_told(world: Any, kept: tuple[Store, Settings], sample: GoldenSet) -> None:
+def test_nothing_to_report_is_told(world, kept, sample):
     store, _ = kept
     project = projects.create_project(store, "empty").project_id
     golden_id = projects.add_golden(store, project, sample)

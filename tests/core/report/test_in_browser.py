@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from core.report.facts import Report
 from core.report.page import html_page
 
 
-def test_the_page_opens_from_a_file_and_asks_nobody(page: Any, hostile: Report, tmp_path: Path) -> None:
+def test_the_page_opens_from_a_file_and_asks_nobody(page, hostile, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(html_page(hostile), encoding="utf-8")
     asked: list[str] = []

@@ -13,9 +13,8 @@ from markdown_it.token import Token
 
 from core.records import Alignment
 from core.report.facts import Report
-from core.report.markdown import fenced, markdown_page
-from core.report.page import html_page
-from core.report.rows import HEADER, figures_csv
+from core.report.page import fenced, html_page, markdown_page
+from core.report.rows import Row, figures_csv
 
 
 def tokens(text: str) -> list[Token]:
@@ -27,7 +26,7 @@ def shown(text: str) -> str:
     return "".join(one.content for one in tokens(text) if one.type in ("text", "code_inline", "fence"))
 
 
-def test_hostile_text_becomes_no_markup(hostile: Report, evil: str) -> None:
+def test_hostile_text_becomes_no_markup(hostile, evil):
     page = markdown_page(html_page(hostile))
     kinds = {one.type for one in tokens(page)}
     assert not kinds & {"html_block", "html_inline", "link_open", "image"}
@@ -35,7 +34,7 @@ def test_hostile_text_becomes_no_markup(hostile: Report, evil: str) -> None:
     assert "<script>alert('x')</script>" in shown(page)
 
 
-def test_the_criteria_stand_whole_in_code_that_they_cannot_close(told: Report, hostile: Report) -> None:
+def test_the_criteria_stand_whole_in_code_that_they_cannot_close(told, hostile):
     for report in (told, hostile):
         fences = [one.content.rstrip("\n") for one in tokens(markdown_page(html_page(report))) if one.type == "fence"]
         for version in report.history.chosen:
@@ -50,21 +49,21 @@ def literal(text: str) -> str:
     return markdown_page(f"<body><p>{html.escape(text)}</p></body></html>").rstrip("\n")
 
 
-def test_literal_lines() -> None:
+def test_literal_lines():
     for text in ("- a", "1. a", "# a", "> a", "a | b", "<b>", "&lt;", "*a*", "_a_", "`a`", "[a](b)", "~~a~~", "a\nb"):
         page = f"x\n\n{literal(text)}\n"
         assert {one.type for one in tokens(page)} <= {"paragraph_open", "paragraph_close", "inline", "text"}
         assert shown(page) == f"x{text.replace(chr(10), ' ')}"
 
 
-def test_figures_stand_as_they_are_and_make_no_link() -> None:
+def test_figures_stand_as_they_are_and_make_no_link():
     assert literal("at 0.47 [0.37, 0.57], p < 0.001") == "at 0.47 [0.37, 0.57], p < 0.001"
     hostile = ("[0.37, 0.57](javascript:x)", "[1, 2]: /x", "[1, 2][3, 4]", "<0.5>")
     page = "\n\n".join(["[1, 2]", *(literal(text) for text in hostile)])
     assert not {"link_open", "html_inline"} & {one.type for one in tokens(page)}
 
 
-def test_both_pages_say_the_same(told: Report) -> None:
+def test_both_pages_say_the_same(told):
     """Every heading and every cell of every table of the page stands in the Markdown too."""
     marked = shown(markdown_page(html_page(told)))
     page = html.unescape(re.sub(r"<svg.*?</svg>", "", html_page(told), flags=re.DOTALL))
@@ -74,36 +73,32 @@ def test_both_pages_say_the_same(told: Report) -> None:
     assert [cell for cell in cells if cell not in marked and cell != "In short"] == []
 
 
-def test_what_changed_is_marked_in_words_too() -> None:
+def test_what_changed_is_marked_in_words_too():
     page = "<body><div class='text small'>a <del>b</del><ins>c</ins> d\n&lt;e&gt;</div></body></html>"
     assert markdown_page(page) == "```text\na [-b-]{+c+} d\n<e>\n```\n"
 
 
-def test_tables_keep_their_columns(hostile: Report) -> None:
-    rows = 0
-    width, cells = 0, 0
+def test_tables_keep_their_columns(hostile):
+    """As many cells in every row as there are heads."""
+    cells: list[list[int]] = []
     for one in tokens(markdown_page(html_page(hostile))):
         if one.type == "thead_open":
-            width = 0
-        if one.type == "th_open":
-            width += 1
-        if one.type == "tr_open":
-            cells = 0
-        if one.type in ("td_open", "th_open"):
-            cells += 1
-        if one.type == "tr_close":
-            assert cells == width
-            rows += 1
-    assert rows > 15
+            cells.append([])
+        elif one.type == "tr_open":
+            cells[-1].append(0)
+        elif one.type in ("td_open", "th_open"):
+            cells[-1][-1] += 1
+    assert all(len(set(widths)) == 1 for widths in cells)
+    assert sum(map(len, cells)) > 15
 
 
 def read(report: Report) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(figures_csv(report))))
 
 
-def test_every_figure_is_a_row(told: Report) -> None:
+def test_every_figure_is_a_row(told):
     rows = read(told)
-    assert tuple(rows[0]) == HEADER
+    assert tuple(rows[0]) == Row._fields
     held = told.held_out
     assert held.interval is not None
     first = rows[0]
@@ -128,13 +123,13 @@ def test_every_figure_is_a_row(told: Report) -> None:
     assert labels == [bar.n for bar in told.labels.bars]
 
 
-def test_undefined_is_an_empty_cell(told: Report) -> None:
+def test_undefined_is_an_empty_cell(told):
     nothing = Alignment("spearman", "sample", None, 0, reason="r")
     row = read(replace(told, calibration=replace(told.calibration, held_out=nothing)))[0]
     assert (row["value"], row["low"], row["high"], row["n"]) == ("", "", "", "0")
 
 
-def test_no_cell_can_run(told: Report) -> None:
+def test_no_cell_can_run(told):
     rows = tuple(replace(one, name="=HYPERLINK(1)") for one in told.judges.rows)
     judges = replace(told.judges, board=replace(told.judges.board, rows=rows))
     changed = replace(told, judges=judges, systems=tuple(replace(one, name="@x") for one in told.systems))

@@ -17,9 +17,8 @@ from core.comparison.board import HumanCeiling
 from core.records import Alignment
 from core.report.facts import Report
 from core.report.findings import limits
-from core.report.measured import OnTheScale
+from core.report.measured import Labels, OnTheScale, Raters
 from core.report.page import html_page
-from core.report.people import Labels, Raters
 from core.report.words import bounded, estimate, number
 
 VOID = set("area base br col embed hr img input link meta source track wbr".split())
@@ -99,7 +98,7 @@ def hostile_html(hostile: Report) -> str:
 
 
 @pytest.mark.parametrize("name", ["plain_html", "hostile_html"])
-def test_valid(name: str, request: pytest.FixtureRequest) -> None:
+def test_valid(name, request):
     text = request.getfixturevalue(name)
     found = checked(text)
     assert found.problems == []
@@ -117,7 +116,7 @@ def test_valid(name: str, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain_html", "hostile_html"])
-def test_nothing_runs_and_nothing_is_asked_for(name: str, request: pytest.FixtureRequest) -> None:
+def test_nothing_runs_and_nothing_is_asked_for(name, request):
     text = request.getfixturevalue(name)
     found = checked(text)
     assert not found.tags & {"script", "img", "iframe", "object", "embed", "link", "base", "form", "audio", "video"}
@@ -128,7 +127,7 @@ def test_nothing_runs_and_nothing_is_asked_for(name: str, request: pytest.Fixtur
     assert len(text.encode()) < 1_000_000  # 5 MB are allowed
 
 
-def test_the_policy_allows_its_own_style_and_nothing_else(plain_html: str) -> None:
+def test_the_policy_allows_its_own_style_and_nothing_else(plain_html):
     policy = html.unescape(re.findall(r'Content-Security-Policy" content="([^"]*)"', plain_html)[0])
     (css,) = re.findall(r"<style>(.*?)</style>", plain_html, flags=re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
@@ -136,7 +135,7 @@ def test_the_policy_allows_its_own_style_and_nothing_else(plain_html: str) -> No
     assert plain_html.index("Content-Security-Policy") < plain_html.index("<style>")
 
 
-def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile_html: str, evil: str) -> None:
+def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile_html, evil):
     shown = "".join(checked(hostile_html).text)
     assert "<script>alert('x')</script>" in shown
     assert "{{ 7*7 }}" in shown
@@ -147,7 +146,7 @@ def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile_html: str, evil:
     assert hostile_html.count("<bdi>") > 20
 
 
-def test_every_part_stands_on_the_page_with_its_figures(plain_html: str, told: Report) -> None:
+def test_every_part_stands_on_the_page_with_its_figures(plain_html, told):
     shown = re.sub(r"\s+", " ", "".join(checked(plain_html).text))
     for one in told.sides:
         for side in (one.calibration, one.held_out):
@@ -172,7 +171,7 @@ def test_every_part_stands_on_the_page_with_its_figures(plain_html: str, told: R
     assert "A note." in shown
 
 
-def test_undefined_is_a_dash(told: Report) -> None:
+def test_undefined_is_a_dash(told):
     nothing = Alignment("spearman", "sample", None, 0, reason="all labels are equal")
     judges = replace(told.judges, board=replace(told.judges.board, rows=(), problem="Nothing is common."))
     empty = replace(
@@ -198,7 +197,7 @@ def test_undefined_is_a_dash(told: Report) -> None:
     assert "Nothing is common." in shown
 
 
-def test_changes_are_marked(plain_html: str, told: Report) -> None:
+def test_changes_are_marked(plain_html, told):
     (edit,) = (one for one in told.history.versions if one.criteria.origin == "edit")
     place = plain_html.index(f"<code>{edit.criteria_id}</code></strong>")
     assert "<ins>" in plain_html[place : place + 4_000]
@@ -212,5 +211,5 @@ def test_changes_are_marked(plain_html: str, told: Report) -> None:
         ("a\x00b\x1bc\ud800d\r\ne\u202ef", 20, "a\ufffdb\ufffdc?d\ne\ufffdf"),
     ],
 )
-def test_bounded(text: str, limit: int, shown: str) -> None:
+def test_bounded(text, limit, shown):
     assert bounded(text, limit) == shown

@@ -8,14 +8,13 @@ import pytest
 from lxml import etree
 
 from core.report import plots
-from core.report.facts import Report
 from core.report.plots import WIDTH, Axis, element
 from core.report.words import estimate
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_an_axis_maps_and_ticks() -> None:
+def test_an_axis_maps_and_ticks():
     axis = Axis(0, 1, 100, 300)
     assert [axis(value) for value in (0, 0.5, 1)] == [100, 200, 300]
     assert axis(7) == 300  # held within
@@ -24,13 +23,13 @@ def test_an_axis_maps_and_ticks() -> None:
     assert Axis(-1, 1, 0, 1).ticks(4) == pytest.approx((-1, -0.5, 0, 0.5, 1))
 
 
-def test_elements_escape_what_they_hold() -> None:
+def test_elements_escape_what_they_hold():
     assert element("text", "<b>&", fill='"x"', stroke_width=1.5, id=None) == (
         '<text fill="&#34;x&#34;" stroke-width="1.5">&lt;b&gt;&amp;</text>'
     )
 
 
-def test_dots_stand_in_the_order_of_the_figures(told: Report) -> None:
+def test_dots_stand_in_the_order_of_the_figures(told):
     drawing = etree.fromstring(plots.judges_plot(told))
     dots = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "5"]
     small = [float(one.get("cx")) for one in drawing.iter(f"{SVG}circle") if one.get("r") == "3"]
@@ -39,20 +38,20 @@ def test_dots_stand_in_the_order_of_the_figures(told: Report) -> None:
     assert sorted(dots, reverse=True) == dots  # best first
     # the same scale for all: distances of dots are in proportion to distances of values
     first, second, third = values
-    assert (dots[0] - dots[1]) / (dots[0] - dots[2]) == pytest.approx((first - second) / (first - third), abs=1e-3)  # type: ignore[operator]
+    assert (dots[0] - dots[1]) / (dots[0] - dots[2]) == pytest.approx((first - second) / (first - third), abs=1e-3)
     assert all(0 < x < WIDTH for x in dots)
     # under each judge: its figure against the mean of the other raters, on the same axis
-    like = [one.people.judge.value for one in told.judges.rows]  # type: ignore[union-attr]
+    like = [one.people.judge.value for one in told.judges.rows]
     assert len(small) == len(like)
-    scale = (dots[0] - dots[2]) / (first - third)  # type: ignore[operator]
-    assert small[0] - dots[0] == pytest.approx((like[0] - first) * scale, abs=0.02)  # type: ignore[operator]
+    scale = (dots[0] - dots[2]) / (first - third)
+    assert small[0] - dots[0] == pytest.approx((like[0] - first) * scale, abs=0.02)
     described = drawing.findtext(f"{SVG}desc")
     for one in told.judges.rows:
         assert estimate(one.alignment) in described
-        assert estimate(one.people.judge)  # type: ignore[union-attr] in described
+        assert estimate(one.people.judge)
 
 
-def test_an_undefined_judge_has_a_row_and_no_dot(told: Report) -> None:
+def test_an_undefined_judge_has_a_row_and_no_dot(told):
     rows = told.judges.rows
     gone = replace(rows[1], alignment=replace(rows[1].alignment, value=None, interval=None), people=None)
     board = replace(told.judges.board, rows=(rows[0], gone, *rows[2:]))
@@ -62,7 +61,7 @@ def test_an_undefined_judge_has_a_row_and_no_dot(told: Report) -> None:
     assert "—" in [one.text for one in drawing.iter(f"{SVG}text")]
 
 
-def test_bars_are_as_high_as_their_counts(told: Report) -> None:
+def test_bars_are_as_high_as_their_counts(told):
     drawing = etree.fromstring(plots.labels_plot(told.labels))
     heights = [float(one.get("height")) for one in drawing.iter(f"{SVG}rect")]
     counts = [bar.n for bar in told.labels.bars]
@@ -70,7 +69,7 @@ def test_bars_are_as_high_as_their_counts(told: Report) -> None:
     assert [height / most for height in heights] == pytest.approx([n / max(counts) for n in counts], abs=1e-3)
 
 
-def test_sources_are_counted_in_fifths(told: Report) -> None:
+def test_sources_are_counted_in_fifths(told):
     spread = replace(told.sources, values=(-0.5, 0.0, 0.19, 0.2, 1.0))
     drawing = etree.fromstring(plots.sources_plot(spread))
     texts = [one.text for one in drawing.iter(f"{SVG}text")]
@@ -84,14 +83,14 @@ def test_sources_are_counted_in_fifths(told: Report) -> None:
     }
 
 
-def test_every_item_is_a_point(told: Report) -> None:
+def test_every_item_is_a_point(told):
     drawing = etree.fromstring(plots.scores_plot(told.on_the_scale, told.scale))
     assert told.on_the_scale.curve is not None
     n_points = told.on_the_scale.n + len(told.on_the_scale.curve.bins) + len(("an item", "the line"))
     assert len(list(drawing.iter(f"{SVG}circle"))) == n_points
 
 
-def test_of_many_judges_the_best_are_drawn_and_always_our_own(told: Report) -> None:
+def test_of_many_judges_the_best_are_drawn_and_always_our_own(told):
     ours = told.judges.rows[told.judges.ours]
     other = next(row for row in told.judges.rows if row is not ours)
     rows = (*(replace(other, name=f"judge {k}") for k in range(40)), ours)

@@ -1,79 +1,23 @@
-"""core.stats.alignment: coverage, what has no interval, and paired differences."""
+"""core.stats.alignment: paired differences, Williams' test by another route, Holm by hand, all pairs at once."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from core.errors import UsageError
 from core.records import Measure
-from core.stats import align, align_each, paired_difference
+from core.stats import Comparison, align, align_each, compare_judges, holm, paired_difference, williams_test
+from core.stats.alignment import williams_t
 from tests.core.stats.arrays import items
 
 NAN = np.nan
-BETWEEN, WITHIN = 0.6, 0.4
-"""Correlations of the parts of score and label that sources share and of the parts of single items."""
-
-
-class Drawn(NamedTuple):
-    scores: np.ndarray
-    labels: np.ndarray
-    sources: np.ndarray
-
-
-def draw_clustered(rng, n_sources=50, size=6):
-    """Normal source effects and normal item parts of equal variance on both sides.
-
-    Over all items the two are bivariate normal with r = (BETWEEN + WITHIN) / 2 = .5; inside a source r = WITHIN.
-    """
-    source = rng.multivariate_normal([0, 0], [[1, BETWEEN], [BETWEEN, 1]], size=(n_sources, 1))
-    item = rng.multivariate_normal([0, 0], [[1, WITHIN], [WITHIN, 1]], size=(n_sources, size))
-    both = (source + item).reshape(-1, 2)
-    return Drawn(both[:, 0], both[:, 1], np.repeat(np.arange(n_sources), size))
-
-
-# Population values of the bivariate normal: rho = 6/π·asin(r/2), tau = 2/π·asin(r).  At sample level the mean over
-# sources of n = 6 items estimates E[rho_n] = 6/(π(n+1))·(asin r + (n−2)·asin(r/2)) (Moran 1948) and E[tau] as above.
-TRUTHS = {
-    ("pearson", "dataset"): 0.5,
-    ("spearman", "dataset"): 6 / np.pi * np.arcsin(0.25),
-    ("kendall", "dataset"): 2 / np.pi * np.arcsin(0.5),
-    ("spearman", "sample"): 6 / (7 * np.pi) * (np.arcsin(WITHIN) + 4 * np.arcsin(WITHIN / 2)),
-    ("kendall", "sample"): 2 / np.pi * np.arcsin(WITHIN),
-}
-
-
-def coverage(statistic, level, by_item=False, repetitions=300):
-    truth, hits = TRUTHS[statistic, level], 0
-    for seed in range(repetitions):
-        rng = np.random.default_rng([17, seed])
-        drawn = draw_clustered(rng)
-        sources = np.arange(drawn.labels.size) if by_item else drawn.sources
-        found = align(drawn.scores, items(drawn.labels, sources), Measure(statistic, level), resamples=250, seed=rng)
-        hits += found.interval.low <= truth <= found.interval.high
-    return hits / repetitions
-
-
-@pytest.mark.parametrize(("statistic", "level"), list(TRUTHS))
-def test_intervals_cover_as_often_as_they_say(statistic, level):
-    assert 0.92 <= coverage(statistic, level) <= 0.98
-
-
-def test_resampling_items_instead_of_sources_covers_too_seldom():
-    # the reason for clusters; it also shows that the coverage test can fail
-    assert coverage("pearson", "dataset", by_item=True) < 0.90
-
-
-@pytest.fixture(scope="module")
-def task():
-    rng = np.random.default_rng(21)
-    sources, systems = np.repeat(np.arange(30), 6), np.tile(np.arange(6), 30)
-    labels = rng.integers(1, 6, size=180).astype(float)
-    scores = labels + rng.normal(scale=[[0.5], [2.0], [20.0]], size=(3, 180))
-    return scores, labels, sources, systems
-
-
+EVERY_LEVEL = pytest.mark.parametrize("level", ["dataset", "sample", "system"])
+EVERY_STATISTIC = pytest.mark.parametrize("statistic", ["pearson", "spearman", "kendall"])
+PROBABILITIES = st.lists(st.floats(0.0, 1.0), min_size=0, max_size=12)
 MADE = {
     "dataset": "jackknife",
     "sample": "jackknife of the mean",
@@ -81,100 +25,313 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("statistic", ["pearson", "spearman", "kendall"])
-@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
-def test_interval_stands_beside_the_plain_value(task, statistic, level):
-    plain = align_each(task[0], items(*task[1:]), Measure(statistic, level))
-    found = align_each(task[0], items(*task[1:]), Measure(statistic, level), resamples=200, seed=1)
-    for before, after in zip(plain, found, strict=True):
-        assert (after.value, after.n, after.n_groups) == (before.value, before.n, before.n_groups)
-        assert after.interval.low <= after.value <= after.interval.high
-        assert f"{MADE[level]} over 30 sources, t(29)" in after.interval.method
-        assert after.interval.confidence == 0.95
-    if level != "system":  # a judge with less noise has a shorter interval
-        assert found[0].interval.high - found[0].interval.low < found[2].interval.high - found[2].interval.low
+@pytest.fixture(scope="module")
+def task():
+    """(scores of four judges, the second with gaps; 180 labels with 30 sources and 6 systems)"""
+    rng = np.random.default_rng(21)
+    labels = rng.integers(1, 6, size=180).astype(float)
+    scores = labels + rng.normal(scale=[[0.5], [2.0], [2.1], [20.0]], size=(4, 180))
+    scores[1, :4] = NAN
+    return scores, items(labels, np.repeat(np.arange(30), 6), np.tile(np.arange(6), 30))
 
 
-def test_one_candidate_is_the_same_alone_and_among_others(task):
-    scores, *rest = task
-    together = align_each(scores, items(*rest), Measure("spearman", "dataset"), resamples=99, seed=2)
-    alone = align(scores[1], items(*rest), Measure("spearman", "dataset"), resamples=99, seed=2)
-    assert alone == together[1]
+def ends(found):
+    return found.interval.low, found.interval.high
+
+
+# ── one judge, and two ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@EVERY_STATISTIC
+@EVERY_LEVEL
+def test_an_interval_holds_its_value_alone_and_among_others(task, statistic, level):
+    scores, labelled = task
+    chosen = {"measure": Measure(statistic, level), "resamples": 99, "seed": 2}
+    together = align_each(scores, labelled, **chosen)
+    for row, found in zip(scores, together, strict=True):
+        assert found.interval.low <= found.value <= found.interval.high
+        assert f"{MADE[level]} over 30 sources, t(29)" in found.interval.method
+        alone = align(row, labelled, **chosen)
+        assert (alone.value, alone.n) == (found.value, found.n)
+        assert ends(alone) == pytest.approx(ends(found), abs=1e-12)
 
 
 def test_no_interval_for_one_source_or_an_undefined_value(task):
-    scores, labels, *_ = task
-    arguments = {"measure": Measure("pearson", "dataset"), "seed": 4}
-    one_source = align(scores[0], items(labels, np.zeros(labels.size)), **arguments)
+    scores, labelled = task[0], task[1].labels
+    chosen = {"measure": Measure("pearson", "dataset"), "seed": 4}
+    one_source = align(scores[0], items(labelled, np.zeros(180)), **chosen)
     assert one_source.value is not None
     assert one_source.interval is None
-    constant = align(np.ones(labels.size), items(labels, np.arange(labels.size)), **arguments)
-    assert (constant.value, constant.interval) == (None, None)
-    unlabelled = align(scores[0], items(np.full(labels.size, NAN), np.arange(labels.size)), **arguments)
-    assert (unlabelled.value, unlabelled.interval, unlabelled.reason) == (None, None, "no item has a label")
+    assert align(np.ones(180), items(labelled), **chosen).interval is None
+    pair = compare_judges(scores, items(labelled, np.zeros(180)), **chosen).pair(0, 3)
+    assert pair.value > 0
+    assert (pair.interval, pair.p) == (None, None)
 
 
-@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
+@EVERY_LEVEL
 def test_difference_of_a_good_and_a_bad_judge(task, level):
-    scores, *rest = task
-    arguments = {"measure": Measure("spearman", level), "resamples": 400}
-    found = paired_difference(scores[0], scores[2], items(*rest), seed=5, **arguments)
+    scores, labelled = task
+    chosen = {"measure": Measure("spearman", level), "resamples": 400, "seed": 5}
+    found, mirrored = (paired_difference(scores[i], scores[j], labelled, **chosen) for i, j in ((0, 3), (3, 0)))
     assert found.value == pytest.approx(found.a.value - found.b.value, abs=1e-15)
-    assert found.n == 180
     if level != "system":
         assert found.interval.low > 0.0
         assert found.p < 1e-6
-    mirrored = paired_difference(scores[2], scores[0], items(*rest), seed=5, **arguments)
     assert (mirrored.value, mirrored.p) == (-found.value, pytest.approx(found.p, rel=1e-9))
-    assert (mirrored.interval.low, mirrored.interval.high) == pytest.approx((-found.interval.high, -found.interval.low))
+    assert ends(mirrored) == pytest.approx((-found.interval.high, -found.interval.low))
 
 
 def test_difference_of_a_judge_with_itself_is_zero(task):
-    scores, *rest = task
-    found = paired_difference(scores[1], scores[1], items(*rest), Measure("kendall", "dataset"), seed=6)
-    assert (found.value, found.interval.low, found.interval.high, found.p) == (0.0, 0.0, 0.0, 1.0)
+    found = paired_difference(task[0][2], task[0][2], task[1], Measure("kendall", "dataset"), seed=6)
+    assert (found.value, *ends(found), found.p) == (0.0, 0.0, 0.0, 1.0)
     assert found.as_json()["interval"] == [0.0, 0.0]
 
 
 def test_pairing_makes_the_difference_sharper_than_two_intervals(task):
-    scores, labels, sources, systems = task
-    near = scores[1] + np.random.default_rng(7).normal(scale=0.2, size=labels.size)
-    found = paired_difference(scores[1], near, items(labels, sources, systems), Measure("pearson", "dataset"), seed=8)
-    width = found.interval.high - found.interval.low
-    assert width < 0.5 * (found.a.interval.high - found.a.interval.low)
+    near = task[0][2] + np.random.default_rng(7).normal(scale=0.2, size=180)
+    found = paired_difference(task[0][2], near, task[1], Measure("pearson", "dataset"), seed=8)
+    assert np.ptp(ends(found)) < 0.5 * np.ptp(ends(found.a))
 
 
 def test_difference_uses_the_common_items_only(task):
-    scores, labels, sources, systems = task
-    a, b, gold = scores[0].copy(), scores[1].copy(), labels.copy()
+    a, b, gold = task[0][0].copy(), task[0][2].copy(), task[1].labels.copy()
     a[:10], b[5:20], gold[30] = NAN, NAN, NAN
-    arguments = {"measure": Measure("pearson", "dataset")}
-    found = paired_difference(a, b, items(gold, sources, systems), seed=9, **arguments)
+    found = paired_difference(a, b, task[1].labelled(gold), Measure("pearson", "dataset"), seed=9)
     kept = np.setdiff1d(np.arange(20, 180), [30])
     expected = [np.corrcoef(side[kept], gold[kept])[0, 1] for side in (a, b)]
-    assert found.n == kept.size == 159
     assert found.value == pytest.approx(expected[0] - expected[1], abs=1e-12)
-    assert (found.a.n, found.b.n, found.a.n_unscored) == (159, 159, 0)
+    assert (found.n, found.a.n, found.b.n, found.a.n_unscored) == (159, 159, 159, 0)
 
 
 def test_undefined_difference_says_which_side(task):
-    scores, labels, sources, systems = task
-    found = paired_difference(
-        scores[0], np.ones(labels.size), items(labels, sources, systems), Measure("kendall", "dataset"), seed=10
-    )
+    found = paired_difference(task[0][0], np.ones(180), task[1], Measure("kendall", "dataset"), seed=10)
     assert (found.value, found.interval, found.p) == (None, None, None)
     assert found.reason == "second judge: all scores are equal (item by item)"
 
 
-def test_a_false_difference_is_seldom_called_significant():
-    # two judges with equal noise: p ≤ .05 in about 5 % of draws; 200 draws have a standard error of 1.5 points
+# ── Williams' test ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw(seed=0, n=40):
+    """Two judges and labels, one of the judges nearer to the labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.normal(size=n)
+    return labels + rng.normal(scale=0.7, size=n), labels + rng.normal(scale=1.5, size=n), labels
+
+
+def williams_in_forty_digits(a, b, labels):
+    """(t, two-sided p): correlations as sums, K as a determinant, Student's t as an integral of its density."""
+    mpmath.mp.dps = 40
+    sides = [[mpmath.mpf(float(value)) for value in side] for side in (labels, a, b)]
+    n = len(sides[0])
+    centred = [[value - mpmath.fsum(side) / n for value in side] for side in sides]
+
+    def r(i, j):
+        top = mpmath.fsum(x * y for x, y in zip(centred[i], centred[j], strict=True))
+        powers = [mpmath.fsum(x * x for x in centred[k]) for k in (i, j)]
+        return top / mpmath.sqrt(powers[0] * powers[1])
+
+    k = mpmath.det(
+        mpmath.matrix(3, 3) + mpmath.matrix([[r(i, j) if i != j else 1 for j in range(3)] for i in range(3)])
+    )
+    r12, r13, r23, nu = r(0, 1), r(0, 2), r(1, 2), n - 3
+    mean = (r12 + r13) / 2
+    variance = (2 * k * (n - 1) / nu + mean**2 * (1 - r23) ** 3) / ((n - 1) * (1 + r23))
+    t = (r12 - r13) / mpmath.sqrt(variance)
+    density = mpmath.gamma((nu + 1) / mpmath.mpf(2)) / mpmath.sqrt(nu * mpmath.pi) / mpmath.gamma(nu / mpmath.mpf(2))
+    inside = mpmath.quad(lambda x: (1 + x * x / nu) ** (-(nu + 1) / mpmath.mpf(2)), mpmath.linspace(0, abs(t), 5))
+    return float(t), float(1 - 2 * density * inside)
+
+
+@pytest.mark.parametrize("n", [8, 9, 40, 300])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_williams_equals_the_computation_in_forty_digits(seed, n):
+    a, b, labels = draw(seed, n)
+    found = williams_test(a, b, items(labels))
+    t, p = williams_in_forty_digits(a, b, labels)
+    assert found.t == pytest.approx(t, rel=1e-9, abs=1e-9)
+    assert found.p_two_sided == pytest.approx(p, rel=1e-9, abs=1e-12)
+    assert found.p_one_sided == pytest.approx(p / 2 if t > 0 else 1 - p / 2, rel=1e-9, abs=1e-12)
+    assert (found.df, found.n) == (n - 3, n)
+
+
+def test_williams_published_example():
+    # The psych package's example of two dependent correlations, r.test(103, .4, .5, .1): t = -0.89, p < 0.37
+    assert float(williams_t(0.4, 0.5, 0.1, 103)) == pytest.approx(-0.89, abs=0.005)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(8, 60))
+def test_williams_swapped(seed, n):
+    a, b, labels = draw(seed, n)
+    one, other = williams_test(a, b, items(labels)), williams_test(b, a, items(labels))
+    assert other.t == pytest.approx(-one.t, abs=1e-9)
+    assert other.p_two_sided == pytest.approx(one.p_two_sided, abs=1e-9)
+    assert other.p_one_sided == pytest.approx(1 - one.p_one_sided, abs=1e-9)
+
+
+def test_williams_uses_the_common_items():
+    a, b, labels = draw()
+    cut = [side.copy() for side in (a, b, labels)]
+    cut[0][:3], cut[1][2:5], cut[2][9] = NAN, NAN, NAN
+    kept = np.setdiff1d(np.arange(5, 40), [9])
+    found = williams_test(cut[0], cut[1], items(cut[2]))
+    assert found == williams_test(a[kept], b[kept], items(labels[kept]))
+    assert found.n == 34
+
+
+def test_williams_has_a_t_and_no_p_under_eight_sources():
+    a, b, labels = draw(1, 5)
+    found = williams_test(a, b, items(labels))
+    assert found.t == pytest.approx(williams_in_forty_digits(a, b, labels)[0], rel=1e-9)
+    assert (found.df, found.p_one_sided, found.p_two_sided) == (2, None, None)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "labels", "words"),
+    [
+        ([1, 2, 3], [1, 3, 2], [1, 2, 2], "at least 4 common items; there are 3"),
+        ([NAN] * 5, [1, 2, 3, 4, 5], [1, 2, 2, 3, 3], "there are 0"),
+        ([2] * 5, [1, 2, 3, 4, 5], [1, 2, 2, 3, 3], "first judge's scores are equal"),
+        ([1, 2, 3, 4, 5], [2] * 5, [4] * 5, "second judge's scores and all labels are equal"),
+        ([1, 2, 3, 5, 5], [1, 2, 3, 5, 5], [1, 2, 2, 3, 3], "same up to a linear map"),
+        ([1, 2, 3, 5, 5], [-3, -6, -9, -15, -15], [1, 2, 2, 3, 3], "same up to a linear map"),
+    ],
+)
+def test_williams_undefined_says_why(a, b, labels, words):
+    found = williams_test(a, b, items(labels))
+    assert (found.t, found.df, found.p_one_sided, found.p_two_sided) == (None, None, None, None)
+    assert words in found.reason
+    assert found.as_json()["t"] is None
+
+
+def test_williams_holds_its_level():
+    # equal judges on independent items: p ≤ .05 in 5 % of 2,000 draws, standard error half a point
+    rng = np.random.default_rng(3)
     called = 0
-    for seed in range(200):
-        rng = np.random.default_rng([31, seed])
-        drawn = draw_clustered(rng, n_sources=100)
-        a, b = (drawn.scores + rng.normal(size=drawn.labels.size) for _ in range(2))
-        found = paired_difference(
-            a, b, items(drawn.labels, drawn.sources), Measure("pearson", "dataset"), resamples=200, seed=rng
+    for _ in range(2_000):
+        labels = rng.normal(size=50)
+        a, b = labels + rng.normal(size=(2, 50))
+        called += williams_test(a, b, items(labels)).p_two_sided <= 0.05
+    assert 0.035 <= called / 2_000 <= 0.065
+
+
+# ── Holm ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_holm_by_hand():
+    # sorted .005·4 = .02, .01·3 = .03, .03·2 = .06, .04·1 → raised to .06
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == pytest.approx([1.0, 1.0])  # 1.2 is cut at 1, .7 raised to it
+
+
+def test_holm_leaves_out_what_is_undefined():
+    found = holm([[NAN, 0.01], [0.02, NAN]])
+    assert found[0, 1] == pytest.approx(0.02)
+    assert found[1, 0] == pytest.approx(0.02)
+    assert np.isnan(found[0, 0])
+    assert np.isnan(found[1, 1])
+    assert holm([]).size == 0
+
+
+@given(PROBABILITIES)
+def test_holm_rejects_what_the_step_down_rule_rejects(p):
+    corrected = holm(p)
+    for alpha in (0.01, 0.05, 0.2):
+        rejected = set()
+        for step, k in enumerate(np.argsort(p, kind="stable")):
+            if p[k] * (len(p) - step) > alpha:
+                break
+            rejected.add(int(k))
+        assert {int(k) for k in np.flatnonzero(corrected <= alpha)} == rejected
+
+
+def test_holm_refuses_what_is_no_probability():
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        holm([0.2, 1.2])
+
+
+# ── all pairs at once ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@EVERY_STATISTIC
+@EVERY_LEVEL
+def test_a_pair_of_the_table_is_the_pair_alone(task, statistic, level):
+    scores, labelled = task
+    chosen = {"measure": Measure(statistic, level), "resamples": 200, "seed": 1}
+    table = compare_judges(scores, labelled, **chosen)
+    assert table.n == 176
+    common = labelled.labelled(np.where(np.isnan(scores[1]), NAN, labelled.labels))
+    for i, j in ((0, 1), (2, 1), (3, 0)):
+        alone, found, turned = (
+            paired_difference(scores[i], scores[j], common, **chosen),
+            table.pair(i, j),
+            table.pair(j, i),
         )
-        called += found.p <= 0.05
-    assert 0.01 <= called / 200 <= 0.10
+        assert found.value == pytest.approx(alone.value, abs=1e-12)
+        assert ends(found) == pytest.approx(ends(alone), abs=1e-12)
+        assert (found.p, found.n) == (alone.p, alone.n)
+        assert (turned.p, turned.value, turned.a, turned.b) == (found.p, -found.value, found.b, found.a)
+        assert ends(turned) == (-found.interval.high, -found.interval.low)
+        assert table.difference[i, j] == pytest.approx(found.value, abs=1e-15)
+
+
+def test_the_matrices_correct_each_pair_once(task):
+    scores, labelled = task
+    table = compare_judges(scores, labelled, Measure("spearman", "sample"), resamples=200, seed=1)
+    above = np.triu_indices(4, 1)
+    pairs = [(int(i), int(j)) for i, j in zip(*above, strict=True)]
+    common = labelled.labelled(np.where(np.isnan(scores[1]), NAN, labelled.labels))
+    own = [table.pair(i, j).p for i, j in pairs]
+    williams = [williams_test(scores[i], scores[j], common).p_two_sided for i, j in pairs]
+    for matrix, single in ((table.p_holm, own), (table.williams_p_holm, williams)):
+        assert matrix[above] == pytest.approx(holm(single), rel=1e-9)
+        assert np.array_equal(matrix, matrix.T, equal_nan=True)
+        assert np.isnan(np.diag(matrix)).all()
+
+
+def test_a_constant_judge_is_undefined_and_spoils_no_other_pair(task):
+    scores, labelled = task
+    chosen = {"measure": Measure("spearman", "dataset"), "resamples": 100, "seed": 1}
+    table, plain = (compare_judges(rows, labelled, **chosen) for rows in (np.vstack([scores, np.ones(180)]), scores))
+    assert np.isnan(table.p_holm[4]).all()
+    assert np.isnan(table.williams_p_holm[4]).all()
+    assert np.array_equal(table.p_holm[:4, :4], plain.p_holm, equal_nan=True)
+    found = table.pair(0, 4)
+    assert (found.value, found.interval, found.p) == (None, None, None)
+    assert found.reason == "judge 5: all scores are equal (item by item)"
+
+
+def test_no_common_item_is_told(task):
+    apart = task[0][:2].copy()
+    apart[0, :90], apart[1, 90:] = NAN, NAN
+    with pytest.raises(UsageError, match="No labelled item has a score from every judge"):
+        compare_judges(apart, task[1], Measure("pearson", "dataset"), seed=1)
+
+
+def test_comparison_as_json(task):
+    (a, b, *_), labelled = task
+    difference = paired_difference(a, b, labelled, Measure("pearson", "dataset"), seed=1)
+    body = Comparison(difference, williams_test(a, b, labelled)).as_json()
+    assert set(body) == {"n_common", "a", "b", "difference", "williams"}
+    assert body["n_common"] == body["a"]["n"] == body["williams"]["n"] == 176
+
+
+# Population differences of the bivariate normal at r .7 and .5: r, 6/π·asin(r/2), 2/π·asin(r)
+DIFFERENCES = {
+    "pearson": 0.2,
+    "spearman": 6 / np.pi * (np.arcsin(0.35) - np.arcsin(0.25)),
+    "kendall": 2 / np.pi * (np.arcsin(0.7) - np.arcsin(0.5)),
+}
+
+
+@EVERY_STATISTIC
+def test_intervals_of_differences_cover_as_often_as_they_say(statistic):
+    """Source effects and item parts have the same correlations, so those are the correlations over all items too."""
+    together, sources, hits = [[1, 0.7, 0.5], [0.7, 1, 0.6], [0.5, 0.6, 1]], np.repeat(np.arange(100), 6), 0
+    for seed in range(200):
+        rng = np.random.default_rng([41, seed])
+        parts = [rng.multivariate_normal([0, 0, 0], together, size=(100, size)) for size in (1, 6)]
+        labels, a, b = sum(parts).reshape(-1, 3).T
+        found = paired_difference(a, b, items(labels, sources), Measure(statistic, "dataset"))
+        hits += found.interval.low <= DIFFERENCES[statistic] <= found.interval.high
+    assert 0.91 <= hits / 200 <= 0.985

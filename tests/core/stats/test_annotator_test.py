@@ -15,29 +15,33 @@ from core.stats.claims import LEAST_DUELS
 from tests.core.stats.arrays import rated, raters
 
 
-def test_by_hand() -> None:
+def outcome_of(ratings: Any, judge: Any, *, sources: Any = None, **how: Any) -> AnnotatorTest:
+    return annotator_test(raters(ratings), judge, rated(ratings, sources), **how)
+
+
+def test_by_hand():
     # three raters, four items.  Against rater 1 the others are (2, 3), (1, 1), (5, 4), (2, 4); the mean squares of
     # rater 1 (2, 1, 3, 3): .5, 0, 2.5, 1; of the judge (3, 2, 4, 3): .5, 1, .5, 1.  So tie, lost, won, tie.
     ratings = [[2.0, 1, 3, 3], [2.0, 1, 5, 2], [3.0, 1, 4, 4]]
     judge = [3.0, 2, 4, 3]
-    first = annotator_test(raters(ratings), judge, rated(ratings)).by_rater[0]
+    first = outcome_of(ratings, judge).by_rater[0]
     assert (first.n_items, first.judge_wins, first.rater_wins, first.difference) == (4, 0.75, 0.75, 0.0)
     # d = (0, 1, -1, 0), tested against .15 by Wilcoxon's signed ranks, being under 30
     assert first.test == "Wilcoxon over items"
     assert first.p == pytest.approx(scipy_stats.wilcoxon(np.array([0.0, 1, -1, 0]) - 0.15, alternative="less").pvalue)
     # nominal: the share of the others that says the same.  Rater 1: 1/2, 1, 0, 0; judge: 1/2, 0, 1/2, 0
-    nominal = annotator_test(raters(ratings), judge, rated(ratings), nominal=True).by_rater[0]
+    nominal = outcome_of(ratings, judge, nominal=True).by_rater[0]
     assert (nominal.judge_wins, nominal.rater_wins, nominal.difference) == (0.75, 0.75, 0.0)
 
 
-def test_t_test_omega_and_rho_by_loops() -> None:
+def test_t_test_omega_and_rho_by_loops():
     rng = np.random.default_rng(3)
     truth = rng.normal(size=200)
     ratings = np.clip(np.rint(3 + truth + rng.normal(size=(4, 200)) * np.array([[0.5], [0.8], [1.0], [2.0]])), 1, 5)
     ratings[0, :50] = np.nan
     judge = np.clip(np.rint(3 + truth + 1.1 * rng.normal(size=200)), 1, 5)
     judge[190:] = np.nan
-    found = annotator_test(raters(ratings), judge, rated(ratings), epsilon=0.1)
+    found = outcome_of(ratings, judge, epsilon=0.1)
     ps, shares = [], []
     for k, one in enumerate(found.by_rater):
         at = ~np.isnan(ratings[k]) & ~np.isnan(judge)
@@ -58,7 +62,7 @@ def test_t_test_omega_and_rho_by_loops() -> None:
     assert found.passes == (rejected.mean() >= 0.5)
 
 
-def test_thresholds_of_benjamini_and_yekutieli() -> None:
+def test_thresholds_of_benjamini_and_yekutieli():
     # three tests at .05: k/3 · .05 / (1 + 1/2 + 1/3) = .00909, .01818, .02727
     assert benjamini_yekutieli([0.0090, 0.5, 0.6]).tolist() == [True, False, False]
     assert benjamini_yekutieli([0.0092, 0.5, 0.6]).tolist() == [False, False, False]
@@ -71,14 +75,14 @@ def test_thresholds_of_benjamini_and_yekutieli() -> None:
     assert benjamini_yekutieli([]).tolist() == []
 
 
-def test_size_of_the_t_test_where_the_mean_is_epsilon() -> None:
+def test_size_of_the_t_test_where_the_mean_is_epsilon():
     rng = np.random.default_rng(0)
     drawn = rng.choice([1.0, 0.0, -1.0], size=(1_500, 100), p=[0.4, 0.35, 0.25])
-    rejected = np.mean([mean_below(row, 0.15)[0] <= 0.05 for row in drawn])  # type: ignore[operator]
+    rejected = np.mean([mean_below(row, 0.15)[0] <= 0.05 for row in drawn])
     assert rejected == pytest.approx(0.05, abs=2 * (0.05 * 0.95 / 1_500) ** 0.5)
 
 
-def test_equal_differences_leave_nothing_to_doubt() -> None:
+def test_equal_differences_leave_nothing_to_doubt():
     assert mean_below([0.0] * LEAST_DUELS, 0.15) == (0.0, "t over items")
     assert mean_below([1.0] * LEAST_DUELS, 0.15) == (1.0, "t over items")
     assert mean_below([], 0.15) == (None, "Wilcoxon over items")
@@ -92,56 +96,45 @@ def people(n_items: int, n_raters: int = 3, seed: int = 1) -> tuple[np.ndarray, 
     return labels[:-1], labels[-1]
 
 
-def outcome_of(n_items: int, n_raters: int = 3) -> AnnotatorTest:
-    ratings, judge = people(n_items, n_raters)
-    return annotator_test(raters(ratings), judge, rated(ratings))
-
-
-def test_under_thirty_items_nothing_passes_and_it_says_so() -> None:
-    ratings, judge = people(LEAST_DUELS - 1)
-    found = annotator_test(raters(ratings), judge, rated(ratings))
+def test_under_thirty_items_nothing_passes_and_it_says_so():
+    found = outcome_of(*people(LEAST_DUELS - 1))
     assert found.omega == 1.0
     assert found.passes is None
     assert "no verdict" in annotator_test_words(found)
     assert "fewer than 30 items" in annotator_test_words(found)
-    enough = outcome_of(200)
+    enough = outcome_of(*people(200))
     assert enough.passes is True
     assert enough.cautions == ()
     assert annotator_test_words(enough).startswith("Alternative annotator test: passed. The judge could stand in for 3")
-    assert "Only 2 raters; 3 or more are advised." in annotator_test_words(outcome_of(200, 2))
+    assert "Only 2 raters; 3 or more are advised." in annotator_test_words(outcome_of(*people(200, 2)))
 
 
-def test_by_source_is_ours_and_named() -> None:
+def test_by_source_is_ours_and_named():
     ratings, judge = people(240)
     sources = np.repeat(np.arange(40), 6)
-    found = annotator_test(raters(ratings), judge, rated(ratings, sources), clustered=True)
+    found = outcome_of(ratings, judge, sources=sources, clustered=True)
     assert {one.test for one in found.by_rater} == {"t over sources"}
     assert "clustered by source (ours)" in annotator_test_words(found)
     # every item a source of its own: the same as the paper's
     alone, papers = (
-        annotator_test(raters(ratings), judge, rated(ratings), clustered=True),
-        annotator_test(raters(ratings), judge, rated(ratings)),
+        outcome_of(ratings, judge, clustered=True),
+        outcome_of(ratings, judge),
     )
     assert [one.p for one in alone.by_rater] == pytest.approx([one.p for one in papers.by_rater])
-    few = annotator_test(raters(ratings), judge, rated(ratings, np.arange(240) % 7), clustered=True)
+    few = outcome_of(ratings, judge, sources=np.arange(240) % 7, clustered=True)
     assert few.omega is None
     assert "only 7 sources; clustered by source it takes 8" in few.reason
 
 
-def test_standardising_takes_out_how_a_rater_uses_the_scale() -> None:
+def test_standardising_takes_out_how_a_rater_uses_the_scale():
     rng = np.random.default_rng(5)
     truth = rng.normal(size=150)
     ratings = truth + 0.4 * rng.normal(size=(3, 150))
     judge = 40 + 10 * (truth + 0.4 * rng.normal(size=150))  # another scale
-    assert annotator_test(raters(ratings), judge, rated(ratings)).omega == 0.0
-    found = annotator_test(raters(ratings), judge, rated(ratings), standardise=True)
+    assert outcome_of(ratings, judge).omega == 0.0
+    found = outcome_of(ratings, judge, standardise=True)
     assert (found.omega, found.standardised) == (1.0, True)
-    again = annotator_test(
-        raters(ratings * np.array([[1.0], [3.0], [0.2]]) + 7),
-        judge,
-        rated(ratings * np.array([[1.0], [3.0], [0.2]]) + 7),
-        standardise=True,
-    )
+    again = outcome_of(ratings * np.array([[1.0], [3.0], [0.2]]) + 7, judge, standardise=True)
     assert [one.p for one in again.by_rater] == pytest.approx([one.p for one in found.by_rater])
 
 
@@ -149,20 +142,20 @@ def test_standardising_takes_out_how_a_rater_uses_the_scale() -> None:
     ("ratings", "reason"),
     [([[1.0, 2, 3]], "only one rater"), ([[1.0, np.nan, 2], [np.nan, 1.0, np.nan]], "fewer than two raters share")],
 )
-def test_undefined_says_why(ratings: Any, reason: str) -> None:
-    found = annotator_test(raters(ratings), [1.0, 2, 3], rated(ratings))
+def test_undefined_says_why(ratings, reason):
+    found = outcome_of(ratings, [1.0, 2, 3])
     assert (found.omega, found.rho, found.passes) == (None, None, None)
     assert reason in annotator_test_words(found)
     assert found.as_json()["omega"] is None
 
 
-def test_bad_input_is_refused() -> None:
+def test_bad_input_is_refused():
     ratings, judge = people(10)
     with pytest.raises(UsageError, match="from 0 to under 1"):
-        annotator_test(raters(ratings), judge, rated(ratings), epsilon=1.5)
+        outcome_of(ratings, judge, epsilon=1.5)
     with pytest.raises(UsageError, match="nothing to standardise"):
-        annotator_test(raters(ratings), judge, rated(ratings), nominal=True, standardise=True)
+        outcome_of(ratings, judge, nominal=True, standardise=True)
     with pytest.raises(UsageError, match="infinity"):
-        annotator_test(raters(ratings * np.inf), judge, rated(ratings * np.inf))
+        outcome_of(ratings * np.inf, judge)
     with pytest.raises(ValueError, match="one entry per item"):
-        annotator_test(raters(ratings), judge[:5], rated(ratings))
+        outcome_of(ratings, judge[:5])

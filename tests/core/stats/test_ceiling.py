@@ -1,19 +1,31 @@
-"""core.stats.ceiling and core.stats.raters: leave one rater out, by hand, by loops over scipy, and in simulation."""
+"""core.stats.ceiling: one rater left out, and a judge in a rater's place; by hand and by loops over scipy."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from scipy.stats import kendalltau, pearsonr, spearmanr
+from scipy import stats as scipy_stats
 
-from core.errors import AspectError, UsageError
-from core.records import AspectLabels, GoldenSet, Item, Measure, Rating, Scale
-from core.stats import leave_one_out, rater_table
+from core.errors import UsageError
+from core.records import Measure
+from core.stats import LEAST_SOURCES, beside_people, beside_people_words, leave_one_out
 from tests.core.stats.arrays import rated, raters
 
 NAN = np.nan
-ORACLES = {"pearson": pearsonr, "spearman": spearmanr, "kendall": kendalltau}
-LIKERT = Scale(1, 5, 1.0)
+ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
+MEASURE = "Spearman rho, dataset level"
+
+
+def left_out(ratings, statistic, level, groups=(), names=(), **drawn):
+    return leave_one_out(raters(ratings, names), rated(ratings, *groups), Measure(statistic, level), **drawn)
+
+
+def beside(ratings, judge, statistic, level, *, sources=None):
+    return beside_people(raters(ratings), judge, rated(ratings, sources), Measure(statistic, level))
 
 
 def draw(seed=0, n_raters=3, n_sources=12, n_systems=5, holes=0.0):
@@ -59,9 +71,7 @@ def looped(ratings, sources, systems, statistic, level):
 @pytest.mark.parametrize("holes", [0.0, 0.3])
 def test_equals_loops_over_scipy(statistic, level, holes):
     ratings, sources, systems = draw(1, n_raters=4, holes=holes)
-    found = leave_one_out(
-        raters(ratings), rated(ratings, sources, systems), Measure(statistic, level), resamples=50, seed=0
-    ).alignment
+    found = left_out(ratings, statistic, level, groups=(sources, systems), resamples=50).alignment
     value, n_items, n_groups = looped(ratings, sources, systems, statistic, level)
     assert found.value == pytest.approx(value, abs=1e-12)
     assert found.interval.low < found.value < found.interval.high
@@ -77,10 +87,11 @@ def test_equals_loops_over_scipy(statistic, level, holes):
 
 def test_by_hand():
     # Two raters: each is compared with the other, so both values are r of (1 2 3 4) with (1 3 2 4) = 4/5
-    found = leave_one_out(
-        raters([[1, 2, 3, 4, NAN], [1, 3, 2, 4, 5]], ("ann", "bob")),
-        rated([[1, 2, 3, 4, NAN], [1, 3, 2, 4, 5]]),
-        Measure("pearson", "dataset"),
+    found = left_out(
+        [[1, 2, 3, 4, NAN], [1, 3, 2, 4, 5]],
+        "pearson",
+        "dataset",
+        names=("ann", "bob"),
         seed=0,
     )
     assert found.alignment.value == pytest.approx(0.8)
@@ -94,7 +105,7 @@ def test_raters_count_by_what_they_rated():
     truth = np.arange(40.0)
     ratings = np.stack([truth, truth, np.full(40, NAN)])
     ratings[2, :4] = [3, 2, 1, 0]
-    found = leave_one_out(raters(ratings), rated(ratings), Measure("spearman", "dataset"), seed=0)
+    found = left_out(ratings, "spearman", "dataset")
     first, second, third = (one.value for one in found.by_rater)
     assert third == pytest.approx(-1.0)
     assert found.alignment.value == pytest.approx((40 * first + 40 * second - 4) / 84)
@@ -103,11 +114,8 @@ def test_raters_count_by_what_they_rated():
 def test_order_of_items_and_raters_does_not_matter():
     ratings, sources, systems = draw(2, holes=0.2)
     order = np.random.default_rng(5).permutation(sources.size)
-    chosen = {"measure": Measure("kendall", "sample"), "resamples": 40}
-    plain = leave_one_out(raters(ratings), rated(ratings, sources, systems), seed=1, **chosen).alignment
-    turned = leave_one_out(
-        raters(ratings[::-1, order]), rated(ratings[::-1, order], sources[order], systems[order]), seed=1, **chosen
-    ).alignment
+    plain = left_out(ratings, "kendall", "sample", groups=(sources, systems)).alignment
+    turned = left_out(ratings[::-1, order], "kendall", "sample", groups=(sources[order], systems[order])).alignment
     assert turned.value == pytest.approx(plain.value, abs=1e-12)
     assert (turned.interval.low, turned.interval.high) == pytest.approx((plain.interval.low, plain.interval.high))
     assert (turned.n, turned.n_groups, turned.n_left_out) == (plain.n, plain.n_groups, plain.n_left_out)
@@ -123,86 +131,176 @@ def test_order_of_items_and_raters_does_not_matter():
 )
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_undefined_says_why(ratings, words, level):
-    found = leave_one_out(raters(ratings), rated(ratings), Measure("spearman", level), seed=0).alignment
+    found = left_out(ratings, "spearman", level).alignment
     assert (found.value, found.interval, found.n) == (None, None, 0)
     assert found.reason
     if level == "dataset":
         assert words in found.reason
 
 
-def test_bad_arrays_are_refused():
-    chosen = {"measure": Measure("pearson", "dataset"), "seed": 0}
+@pytest.mark.parametrize("judge", [None, [1.0, 2.0]])
+def test_bad_arrays_are_refused(judge):
+    def measured(ratings, sources=None):
+        if judge is None:
+            return left_out(ratings, "pearson", "dataset", groups=(sources,))
+        return beside(ratings, judge, "pearson", "dataset", sources=sources)
+
     with pytest.raises(UsageError, match="infinity"):
-        leave_one_out(raters([[1, np.inf], [1, 2]]), rated([[1, np.inf], [1, 2]]), **chosen)
+        measured([[1, np.inf], [1, 2]])
     with pytest.raises(ValueError, match="one entry per item"):
-        leave_one_out(raters([[1, 2], [1, 2]]), rated([[1, 2], [1, 2]], [0]), **chosen)
+        measured([[1, 2], [1, 2]], [0])
 
 
-def test_the_interval_covers_as_often_as_it_says():
-    # Rating = source effect (variance 1) + item (1) + rater's own noise (1), all normal.  One rater has variance 3,
-    # the mean of two others 2.5, their covariance is 2: r = 2 / √7.5; Spearman's rho is 6/π·asin(r/2).
-    r = 2 / np.sqrt(7.5)
-    truth = {"pearson": r, "spearman": 6 / np.pi * np.arcsin(r / 2)}
-    hits = dict.fromkeys(truth, 0)
-    sources = np.repeat(np.arange(100), 5)
-    for seed in range(300):
-        rng = np.random.default_rng([43, seed])
-        ratings = rng.normal(size=(100, 1)) + rng.normal(size=(100, 5)) + rng.normal(size=(3, 100, 5))
-        for statistic, value in truth.items():
-            interval = leave_one_out(
-                raters(ratings.reshape(3, -1)),
-                rated(ratings.reshape(3, -1), sources),
-                Measure(statistic, "dataset"),
-                resamples=250,
-                seed=rng,
-            ).alignment.interval
-            hits[statistic] += interval.low <= value <= interval.high
-    assert all(0.92 <= hit / 300 <= 0.98 for hit in hits.values()), hits
+# ── a judge beside people ────────────────────────────────────────────────────────────────────────────────────
 
 
-# ── raters and panels ────────────────────────────────────────────────────────────────────────────────────────
+def drawn(n_sources=12, per=5, seed=0):
+    """Ratings (3, n), a judge (n,) and sources (n,): whole numbers from 1 to 5."""
+    rng = np.random.default_rng(seed)
+    sources = np.repeat(np.arange(n_sources), per)
+    truth = rng.normal(size=sources.size)
+    labels = np.clip(np.rint(3 + truth + rng.normal(size=(4, sources.size))), 1, 5)
+    return labels[:-1], labels[-1], sources
 
 
-def golden_of(ratings, values):
-    """`ratings`: rater → list of ratings, None = none; `values`: the gold labels."""
-    items = tuple(Item(f"i{k}", "text", source_id=f"s{k}") for k in range(len(values)))
-    given = tuple(
-        Rating(f"i{k}", rater, "charm", float(value))
-        for rater, row in ratings.items()
-        for k, value in enumerate(row)
-        if value is not None
-    )
-    return GoldenSet("made", "single", items, {"charm": AspectLabels("charm", LIKERT, tuple(values))}, given)
+def by_loop(ratings, judge, statistic):
+    """Mean over complete raters of judge's minus rater's coefficient with the mean of the others, over all items."""
+    gaps = []
+    for k, row in enumerate(ratings):
+        others = np.delete(ratings, k, axis=0).mean(axis=0)
+        gaps.append(ORACLES[statistic](judge, others).statistic - ORACLES[statistic](row, others).statistic)
+    return float(np.mean(gaps))
 
 
-TWO_PANELS = {"expert1": [1, 4], "expert2": [2, 4], "turker1": [5, None], "turker2": [5, 1], "turker3": [5, 2]}
+def test_beside_people_by_hand():
+    # two raters: each is the other's target.  Judge with b: 1; a with b: .5 (one swap of three); judge with a: .5.
+    a, b = [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]
+    found = beside([a, b], b, "spearman", "dataset")
+    assert [(one.judge, one.person) for one in found.by_rater] == [pytest.approx((1.0, 0.5)), pytest.approx((0.5, 0.5))]
+    assert found.judge.value == pytest.approx(0.75)
+    assert found.person.value == pytest.approx(0.5)
+    assert found.difference == pytest.approx(0.25)
+    assert (found.n_items, found.n_sources, found.n_raters) == (3, 3, 2)
 
 
-def test_the_table_has_a_row_a_rater():
-    table = rater_table(golden_of({"r10": [3, 1], "r2": [None, 2], "zoë": [1, 1]}, [2.0, 1.5]), "charm")
-    assert table.raters == ("r2", "r10", "zoë")
-    assert np.array_equal(table.values, [[NAN, 2], [3, 1], [1, 1]], equal_nan=True)
-    assert table.panel == ""
+@pytest.mark.parametrize("statistic", list(ORACLES))
+def test_dataset_level_by_loops_and_jackknife_by_loops(statistic):
+    ratings, judge, sources = drawn()
+    found = beside(ratings, judge, statistic, "dataset", sources=sources)
+    assert found.difference == pytest.approx(by_loop(ratings, judge, statistic), abs=1e-12)
+    left = np.array([by_loop(ratings[:, sources != s], judge[sources != s], statistic) for s in range(12)])
+    error = np.sqrt(11 / 12 * ((left - left.mean()) ** 2).sum())
+    half = scipy_stats.t.ppf(0.975, 11) * error
+    limits = (found.difference - half, found.difference + half)
+    assert (found.interval.low, found.interval.high) == pytest.approx(limits)
+    assert found.p == pytest.approx(2 * scipy_stats.t.sf(abs(found.difference) / error, 11))
 
 
-def test_the_panel_behind_the_labels_is_taken():
-    table = rater_table(golden_of(TWO_PANELS, [1.5, 4.0]), "charm")
-    assert (table.panel, table.raters) == ("expert", ("expert1", "expert2"))
-    assert table.values.tolist() == [[1, 4], [2, 4]]
-    other = rater_table(golden_of(TWO_PANELS, [1.5, 4.0]), "charm", "turker")
-    assert (other.panel, other.raters) == ("turker", ("turker1", "turker2", "turker3"))
+def test_sample_level_is_the_t_interval_over_sources():
+    ratings, judge, sources = drawn(n_sources=20, per=8)
+    found = beside(ratings, judge, "spearman", "sample", sources=sources)
+    own = np.array([by_loop(ratings[:, sources == s], judge[sources == s], "spearman") for s in range(20)])
+    expected = scipy_stats.ttest_1samp(own, 0.0)
+    assert found.difference == pytest.approx(own.mean())
+    assert (found.interval.low, found.interval.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert found.p == pytest.approx(expected.pvalue)
+    assert "19 degrees of freedom" in found.interval.method
 
 
-def test_all_raters_are_taken_when_no_panel_is_behind_the_labels():
-    table = rater_table(golden_of(TWO_PANELS, [3.0, 3.0]), "charm")
-    assert (table.panel, len(table.raters)) == ("", 5)
+def test_only_items_that_judge_rater_and_somebody_else_have():
+    ratings, judge, sources = drawn(n_sources=30)
+    ratings[0, :40], ratings[1, 30:60], ratings[1:, 100:110], judge[120:] = np.nan, np.nan, np.nan, np.nan
+    found = beside(ratings, judge, "pearson", "dataset", sources=sources)
+    for k, one in enumerate(found.by_rater):
+        others = np.delete(ratings, k, axis=0)
+        at = ~np.isnan(ratings[k]) & ~np.isnan(judge) & (~np.isnan(others)).any(axis=0)
+        target = np.nanmean(others[:, at], axis=0)
+        assert one.n_items == at.sum()
+        assert one.judge == pytest.approx(scipy_stats.pearsonr(judge[at], target).statistic)
+        assert one.person == pytest.approx(scipy_stats.pearsonr(ratings[k, at], target).statistic)
 
 
-def test_an_unknown_panel_is_told():
-    with pytest.raises(AspectError, match="no panel 'crowd' of raters on 'charm'; panels: expert, turker"):
-        rater_table(golden_of(TWO_PANELS, [1.5, 4.0]), "charm", "crowd")
+def test_a_source_counts_where_both_have_a_coefficient():
+    ratings, judge, sources = drawn(n_sources=10, per=8)
+    ratings[0, sources == 0], judge[sources == 1] = 3.0, 2.0  # rater 1 flat in source 0, the judge flat in source 1
+    found = beside(ratings, judge, "spearman", "sample", sources=sources)
+    gaps = []
+    for at in (sources == s for s in range(2, 10)):
+        target = ratings[1:, at].mean(axis=0)
+        own = scipy_stats.spearmanr(ratings[0, at], target).statistic
+        gaps.append(scipy_stats.spearmanr(judge[at], target).statistic - own)
+    assert found.by_rater[0].difference == pytest.approx(np.mean(gaps))
+    assert found.n_sources == 9  # source 0 counts for the other two raters, source 1 for nobody
 
 
-def test_labels_without_single_ratings_are_told_with_the_way_out():
-    with pytest.raises(AspectError, match="ann_charm"):
-        rater_table(golden_of({}, [1.0, 2.0]), "charm")
+def test_under_eight_sources_nothing_is_told_apart():
+    ratings, _, sources = drawn(n_sources=LEAST_SOURCES - 1, per=30)
+    found = beside(ratings, ratings.mean(axis=0), "spearman", "dataset", sources=sources)
+    assert found.interval.low > 0
+    assert (found.p, found.standing) == (None, "open")
+    assert "fewer than 8 sources" in beside_people_words(found, MEASURE)
+
+
+@pytest.mark.parametrize(
+    ("ratings", "judge", "reason"),
+    [
+        ([[1.0, 2, 3, 4]], [1.0, 2, 3, 4], "only one rater"),
+        ([[1.0, 2, np.nan, np.nan], [np.nan, np.nan, 3, 4]], [1.0, 2, 3, 4], "no item that two people rated"),
+        ([[1.0, 2, 3, 4], [1.0, 2, 3, 4]], [2.0, 2, 2, 2], "no rater can be ranked"),
+    ],
+    ids=["one rater", "nothing shared", "flat judge"],
+)
+def test_a_judge_that_cannot_be_set_beside_people_says_why(ratings, judge, reason):
+    found = beside(ratings, judge, "spearman", "dataset")
+    assert (found.difference, found.interval, found.p, found.standing) == (None, None, None, "open")
+    assert reason in found.reason
+    assert reason in beside_people_words(found, MEASURE)
+    assert found.as_json()["difference"] is None
+
+
+def test_one_source_has_a_value_and_no_interval():
+    ratings, judge, _ = drawn()
+    found = beside(ratings, judge, "spearman", "dataset", sources=np.zeros(judge.size))
+    assert found.difference is not None
+    assert (found.interval, found.p) == (None, None)
+
+
+def test_many_sources_are_deleted_in_blocks():
+    ratings, judge, _ = drawn(n_sources=450, per=1)
+    found = beside(ratings, judge, "spearman", "dataset")
+    assert "450 sources in 200 blocks, t with 199 degrees of freedom" in found.interval.method
+
+
+@pytest.mark.parametrize(("noise", "standing"), [(0.3, "above"), (0.95, "level"), (3.0, "below")])
+def test_standing_and_sentence_follow_the_interval(noise, standing):
+    rng = np.random.default_rng(6)
+    truth = rng.normal(size=3_000)
+    ratings, judge = truth + rng.normal(size=(3, 3_000)), truth + noise * rng.normal(size=3_000)
+    found = beside(ratings, judge, "spearman", "dataset", sources=np.repeat(np.arange(150), 20))
+    assert found.standing == standing
+    said = beside_people_words(found, MEASURE, judge="judge A")
+    claim = {"above": "better than", "level": "as well as", "below": "less well than"}[standing]
+    assert said.startswith(f"judge A agrees with these raters {claim} one of them does")
+    assert "each against the mean of the other raters" in said
+    assert f"{MEASURE}, 3,000 items, 150 sources, 3 raters" in said
+
+
+def test_one_more_rater_is_rarely_above_in_a_short_simulation(repository):
+    command = [sys.executable, "tests/bench/bench_people.py", "--json", "--runs", "200", "--levels", "sample"]
+    command += ["--raters", "3", "--sources", "25", "--judges", "one more", "better"]
+    done = subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True)
+    same, better = json.loads(done.stdout)["cells"]
+    assert same["above"] <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
+    assert same["holds 0"] == pytest.approx(0.95, abs=0.04)
+    assert better["above"] > 0.3
+
+
+def test_no_interval_reaches_beyond_what_a_coefficient_can_be():
+    """Three sources and agreement near 1: the plain jackknife would end above it."""
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=12)
+    ratings = truth + 0.3 * rng.normal(size=(3, 12))
+    judge = truth + 0.5 * rng.normal(size=12)
+    found = beside(ratings, judge, "pearson", "dataset", sources=np.repeat(np.arange(3), 4))
+    assert found.judge.interval.high == 1.0
+    assert -1.0 <= found.judge.interval.low <= found.person.interval.high <= 1.0

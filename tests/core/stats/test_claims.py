@@ -22,9 +22,7 @@ from core.stats import Difference, claim, difference_figures, gain_words, p_figu
         (None, None, None, "undefined"),
     ],
 )
-def test_only_a_test_makes_a_claim(
-    value: float | None, interval: tuple[float, float] | None, p: float | None, shown: str
-) -> None:
+def test_only_a_test_makes_a_claim(value, interval, p, shown):
     assert claim(value, None if interval is None else Interval(*interval), p) == shown
 
 
@@ -48,13 +46,13 @@ def a_gain(value: float | None, p: float | None) -> Difference:
         (None, None, "is undefined on held-out items: first judge: all scores are equal."),
     ],
 )
-def test_the_gain_is_told_with_its_test_and_its_items(value: float | None, p: float | None, words: str) -> None:
+def test_the_gain_is_told_with_its_test_and_its_items(value, p, words):
     said = gain_words(a_gain(value, p))
     assert words in said
     assert ("on the 55 items that both scored (0.440 and 0.380)" in said) == (value is not None)
 
 
-def test_figures_are_whole() -> None:
+def test_figures_are_whole():
     assert difference_figures(None, None, None) == "undefined"
     assert difference_figures(0.05, None, 0.0004) == "+0.050, p < .001"
     assert [p_figure(1.0), p_figure(0.9996), p_figure(0.5)] == ["p = 1", "p = 1", "p = .500"]

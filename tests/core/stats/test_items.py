@@ -18,7 +18,7 @@ def golden() -> GoldenSet:
     return GoldenSet("made", "single", items, {"charm": AspectLabels("charm", Scale(1, 5), (1, 2, None, 4, 5, 3))})
 
 
-def test_of_a_golden_set_and_of_some_of_its_items() -> None:
+def test_of_a_golden_set_and_of_some_of_its_items():
     found = LabelledItems.of(golden(), "charm")
     np.testing.assert_array_equal(found.labels, [1, 2, NAN, 4, 5, 3])
     assert found.sources.tolist() == [0, 1, 2, 0, 1, 2]
@@ -29,7 +29,7 @@ def test_of_a_golden_set_and_of_some_of_its_items() -> None:
     assert (again.positions.tolist(), again.labels.tolist()) == ([5, 0], [3, 1])
 
 
-def test_by_source_holds_the_labelled_ones_in_order_and_is_made_once() -> None:
+def test_by_source_holds_the_labelled_ones_in_order_and_is_made_once():
     found = LabelledItems.from_arrays([4, NAN, 2, 1], sources=[70, 5, 5, 70], systems=[9, 9, 3, 3])
     own = found.by_source
     assert own is found.by_source
@@ -42,7 +42,7 @@ def test_by_source_holds_the_labelled_ones_in_order_and_is_made_once() -> None:
     assert own.sums_by_cell(np.array([[1.0, 10.0, 100.0]])).tolist() == [[[1, 0], [100, 10]]]
 
 
-def test_a_single_candidate_on_what_it_scored_keeps_the_codes() -> None:
+def test_a_single_candidate_on_what_it_scored_keeps_the_codes():
     items = LabelledItems.from_arrays([1, 2, 3, 4], sources=[0, 0, 1, 2])
     data = paired([[1.0, 2, 3, 4], [NAN, NAN, 5, 6]], items)
     assert not data.complete
@@ -50,7 +50,7 @@ def test_a_single_candidate_on_what_it_scored_keeps_the_codes() -> None:
     assert (own.scores.tolist(), own.items.sources.tolist(), own.items.n_sources) == ([[5, 6]], [1, 2], 3)
 
 
-def test_sides_of_different_lengths_and_infinity_are_refused() -> None:
+def test_sides_of_different_lengths_and_infinity_are_refused():
     with pytest.raises(ValueError, match="one entry per item"):
         LabelledItems.from_arrays([1, 2, 3], sources=[0, 1])
     with pytest.raises(ValueError, match="one entry per item"):
@@ -72,5 +72,5 @@ def test_sides_of_different_lengths_and_infinity_are_refused() -> None:
         ([], [], "dataset"),
     ],
 )
-def test_the_usual_level_needs_most_items_in_sources_that_rank(labels: object, sources: object, level: str) -> None:
-    assert LabelledItems.from_arrays(labels, sources).usual_level == level  # type: ignore[arg-type]
+def test_the_usual_level_needs_most_items_in_sources_that_rank(labels, sources, level):
+    assert LabelledItems.from_arrays(labels, sources).usual_level == level

@@ -13,7 +13,7 @@ from scipy.stats import f_oneway
 
 from core.errors import UsageError
 from core.judging.parse import read_rating
-from core.records import FloatArray, IntArray, Level, Measure, Scale
+from core.records import FloatArray, IntArray, Measure, Scale
 from core.stats import align, pilot_forecast
 from core.stats.items import paired
 from core.stats.pilot import expected_alignment, reliabilities
@@ -43,23 +43,16 @@ def made(seed: int, n_sources: int, n_samples: int, *, noise: float = 1.0, n_sys
     return Made(scores, quality + rng.normal(0, 0.8, sources.size), sources, systems)
 
 
-def test_the_formula_is_the_one_of_reliability() -> None:
-    data = made(1, 20, 5)
+def test_the_formula_is_the_one_of_reliability():
+    data, ns = made(1, 20, 5), (1, 2, 5, 10, 20, 40)
     measured = align(data.scores.mean(axis=1), items(data.labels), Measure("pearson", "dataset")).value
-    assert measured is not None
-    found = pilot_forecast(data.scores, items(data.labels, data.sources), Measure("pearson", "dataset"))
-    expected = expected_alignment(np.array([measured]), 5, np.array([reliability(data.scores)]), [1, 2, 5, 10, 20, 40])[
-        0
-    ]
-    assert [one.alignment for one in found] == pytest.approx(list(expected), abs=1e-12)
-    assert found[2].alignment == pytest.approx(measured), "at the pilot's own n it is what was measured"
-    assert [one.calls for one in found] == [120 * n for n in (1, 2, 5, 10, 20, 40)]
-    assert [
-        one.calls
-        for one in pilot_forecast(
-            data.scores, items(data.labels), Measure("pearson", "dataset"), ns=[3], n_items=1600, resamples=0
-        )
-    ] == [4800]
+    labelled = items(data.labels, data.sources)
+    found = pilot_forecast(data.scores, labelled, Measure("pearson", "dataset"), n_labelled=1600, call_cost=0.5)
+    (expected,) = expected_alignment(np.array([measured]), 5, np.array([reliability(data.scores)]), ns)
+    assert [point.value for point in found.points] == pytest.approx(list(expected), abs=1e-12)
+    assert found.points[2].value == pytest.approx(measured), "at the pilot's own n it is what was measured"
+    assert [(point.n, point.calls, point.cost) for point in found.points] == [(n, 1600 * n, 800 * n) for n in ns]
+    assert (found.n_items, found.n_labelled) == (120, 1600)
 
 
 def _written_out(data: Made, counts: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -69,7 +62,7 @@ def _written_out(data: Made, counts: FloatArray) -> tuple[FloatArray, IntArray]:
     return data.scores[np.concatenate(rows)], np.repeat(np.arange(drawn.size), [own.size for own in rows])
 
 
-def test_resampled_reliability_is_that_of_the_written_out_resample() -> None:
+def test_resampled_reliability_is_that_of_the_written_out_resample():
     data = made(2, 9, 4)
     data.scores[np.random.default_rng(0).random(data.scores.shape) < 0.3] = NAN
     counts = draw_counts(np.random.default_rng(3), 9, 20)
@@ -78,7 +71,7 @@ def test_resampled_reliability_is_that_of_the_written_out_resample() -> None:
     assert found == pytest.approx(np.array(expected, dtype=float), abs=1e-12)
 
 
-def test_reliability_within_sources_and_between_systems() -> None:
+def test_reliability_within_sources_and_between_systems():
     data = made(4, 9, 4)
     pairs = paired(data.scores.T, items(data.labels, data.sources, data.systems))
     counts = draw_counts(np.random.default_rng(5), 9, 10)
@@ -97,57 +90,42 @@ def test_reliability_within_sources_and_between_systems() -> None:
 
 
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
-def test_the_forecast_comes_true_on_average(level: Level) -> None:
-    errors, spread = [], []
+def test_the_forecast_comes_true_on_average(level):
+    measure, errors, spread = Measure("pearson", level), [], []
     for seed in range(30):
         data = made(seed, 60, 20, noise=1.6)
-        pilot = pilot_forecast(
-            data.scores[:, :4],
-            items(data.labels, data.sources, data.systems),
-            Measure("pearson", level),
-            ns=[20],
-            resamples=0,
-        )[0].alignment
-        args = (data.labels, data.sources, data.systems)
-        whole = align(data.scores.mean(axis=1), items(*args), Measure("pearson", level)).value
-        few = align(data.scores[:, :4].mean(axis=1), items(*args), Measure("pearson", level)).value
-        assert pilot is not None
-        assert whole is not None
-        assert few is not None
-        errors.append(pilot - whole)
+        labelled, pilot = items(data.labels, data.sources, data.systems), data.scores[:, :4]
+        (forecast,) = pilot_forecast(pilot, labelled, measure, ns=[20], n_labelled=360, resamples=0).points
+        whole, few = (align(samples.mean(axis=1), labelled, measure).value for samples in (data.scores, pilot))
+        errors.append(forecast.value - whole)
         spread.append(whole - few)
     # 30 draws: the standard error of the mean error is about a fifth of its standard deviation
-    bound = 4 * float(np.std(errors)) / np.sqrt(30) + 0.003
-    assert abs(float(np.mean(errors))) < bound
+    assert abs(float(np.mean(errors))) < 4 * float(np.std(errors)) / np.sqrt(30) + 0.003
     if level != "system":  # with 60 sources a system's mean hardly knows noise: nothing to gain there
         assert abs(float(np.mean(errors))) < 0.25 * float(np.mean(spread)), "taking the pilot as it is errs far more"
 
 
-def test_intervals_hold_the_value_and_shrink_with_more_sources() -> None:
+def test_intervals_hold_the_value_and_shrink_with_more_sources():
     widths = []
     for n_sources in (10, 90):
         data = made(6, n_sources, 5)
-        for one in pilot_forecast(
-            data.scores, items(data.labels, data.sources, data.systems), Measure("spearman", "dataset")
-        ):
-            assert one.alignment is not None
-            assert one.interval is not None
-            assert one.interval.low < one.alignment < one.interval.high
+        labelled = items(data.labels, data.sources, data.systems)
+        for one in pilot_forecast(data.scores, labelled, Measure("spearman", "dataset"), n_labelled=1).points:
+            assert one.interval.low < one.value < one.interval.high
             assert f"{n_sources} sources" in one.interval.method
         widths.append(one.interval.high - one.interval.low)
     assert widths[1] < 0.6 * widths[0]  # a third, if the width went with the root of the sources
 
 
-def test_unread_samples_are_left_out_and_items_without_label_too() -> None:
+def test_unread_samples_are_left_out_and_items_without_label_too():
     data = made(7, 15, 5)
     data.labels[3] = NAN
     data.scores[4] = NAN
     data.scores[5, 1:] = NAN
-    found = pilot_forecast(data.scores, items(data.labels, data.sources), Measure("pearson", "dataset"), ns=[1, 10])
-    assert [one.n_pilot for one in found] == [88, 88]
-    first, tenth = (one.alignment for one in found)
-    assert first is not None
-    assert tenth is not None
+    labelled = items(data.labels, data.sources)
+    found = pilot_forecast(data.scores, labelled, Measure("pearson", "dataset"), ns=[1, 10], n_labelled=90)
+    assert found.n_items == 88
+    first, tenth = (point.value for point in found.points)
     assert first < tenth
 
 
@@ -162,73 +140,57 @@ def test_unread_samples_are_left_out_and_items_without_label_too() -> None:
         (np.empty((0, 3)), [], "no item has a label"),
     ],
 )
-def test_undefined_says_why(scores: list[list[float]], labels: list[float], says: str) -> None:
-    for one in pilot_forecast(scores, items(labels), Measure("pearson", "dataset")):
-        assert (one.alignment, one.interval) == (None, None)
-        assert says in one.reason
+def test_undefined_says_why(scores, labels, says):
+    found = pilot_forecast(scores, items(labels), Measure("pearson", "dataset"), n_labelled=3)
+    assert {(point.value, point.interval) for point in found.points} == {(None, None)}
+    assert says in found.reason
 
 
-def test_one_source_has_no_interval_and_no_n_is_below_one() -> None:
+def test_one_source_has_no_interval_and_no_n_is_below_one():
     data = made(8, 1, 5, n_systems=12)
-    found = pilot_forecast(data.scores, items(data.labels, data.sources), Measure("pearson", "dataset"), ns=[5])
-    assert found[0].alignment is not None
-    assert found[0].interval is None
+    chosen = {"measure": Measure("pearson", "dataset"), "n_labelled": 12}
+    (point,) = pilot_forecast(data.scores, items(data.labels, data.sources), ns=[5], **chosen).points
+    assert point.value is not None
+    assert point.interval is None
     with pytest.raises(UsageError, match="at least 1, not 0"):
-        pilot_forecast(data.scores, items(data.labels), Measure("pearson", "dataset"), ns=[0, 1])
+        pilot_forecast(data.scores, items(data.labels), ns=[0, 1], **chosen)
 
 
 # ── reliability of a single call ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_icc_by_hand() -> None:
+def test_icc_by_hand():
+    assert reliability([[1, 1], [2, 2], [5, 5]]) == pytest.approx(1.0)
     # items (1, 3), (5, 7): grand mean 4, item means 2 and 6; MSB = 2·(4 + 4) / 1 = 16, MSW = (1+1+1+1) / 2 = 2, k = 2
     assert reliability([[1, 3], [5, 7]]) == pytest.approx((16 - 2) / (16 + 2))
 
 
-def test_icc_equals_the_one_of_the_f_ratio() -> None:
+def test_icc_equals_the_one_of_the_f_ratio():
     # with k calls on every item, ICC(1) = (F − 1) / (F + k − 1)
     calls = np.random.default_rng(0).normal(size=(20, 1)) + np.random.default_rng(1).normal(size=(20, 4))
     f = f_oneway(*calls).statistic
     assert reliability(calls) == pytest.approx((f - 1) / (f + 3), abs=1e-12)
 
 
-def test_unequal_numbers_of_calls() -> None:
+def test_unequal_numbers_of_calls():
     # items (1, 3), (5, 7, 6), and one with a single call that does not count.
     # N = 5, grand mean 22/5; SSB = 2·2.4² + 3·1.6² = 19.2 with 1 degree; SSW = 2 + 2 with 3; k0 = 5 − 13/5 = 2.4
     found = reliability([[1, 3, NAN], [5, 7, 6], [NAN, 9, NAN]])
     assert found == pytest.approx((19.2 - 4 / 3) / (19.2 + 1.4 * 4 / 3))
 
 
-def test_calls_that_never_differ_within_items_are_wholly_reliable() -> None:
-    assert reliability([[1, 1], [2, 2], [5, 5]]) == pytest.approx(1.0)
-
-
-def test_too_few_or_equal_calls_have_no_reliability() -> None:
+def test_too_few_or_equal_calls_have_no_reliability():
     assert np.isnan(reliability([[1, 2], [3, NAN]]))
     assert np.isnan(reliability([[2, 2], [2, 2]]))
     with pytest.raises(UsageError, match="infinity"):
         reliability([[1, np.inf], [1, 2]])
 
 
-def test_spearman_and_brown() -> None:
+def test_spearman_and_brown():
     # 4 calls at .5 have the reliability 4·.5 / (1 + 3·.5) = .8: r grows by √(.8 / .5)
     found = expected_alignment(np.array([0.5, 0.5]), 1, np.array([0.5, 0.0]), [1, 4])
     assert found[0] == pytest.approx([0.5, 0.5 * np.sqrt(1.6)])
     assert np.isnan(found[1]).all(), "without reliability nothing can be predicted"
-
-
-def test_the_prediction_comes_true() -> None:
-    # score = item + call noise of variance 2 (reliability 1/3); label = item + noise of variance 1
-    rng = np.random.default_rng(7)
-    item = rng.normal(size=20_000)
-    calls = item[:, None] + rng.normal(scale=np.sqrt(2), size=(20_000, 20))
-    labels = item + rng.normal(size=20_000)
-    of_one = reliability(calls[:2_000])  # a pilot
-    measured = {n: np.corrcoef(calls[:, :n].mean(axis=1), labels)[0, 1] for n in (1, 5, 20)}
-    assert of_one == pytest.approx(1 / 3, abs=0.03)
-    predicted = expected_alignment(np.array([measured[20]]), 20, np.array([of_one]), [1, 5, 20])[0]
-    assert predicted == pytest.approx(list(measured.values()), abs=0.02)
-    assert predicted[2] == pytest.approx(measured[20])
 
 
 # ── real replies: 002's rate-explain, 20 samples an item ─────────────────────────────────────────────────────
@@ -255,7 +217,7 @@ def _read(data: Path, golden: dict[str, dict[str, float]], aspect: str) -> Made:
     return Made(scores, np.array([golden[row["item_id"]][f"human_{aspect}"] for row in rows], float), *codes)
 
 
-def test_sixty_items_with_five_samples_tell_the_alignment_of_twenty(topical_chat: list[Made]) -> None:
+def test_sixty_items_with_five_samples_tell_the_alignment_of_twenty(topical_chat):
     """Pilots of 60 items × 5 samples against the mean of all 20, Pearson at dataset level, 4 aspects × 20 seeds.
 
     Mean absolute error .024 (mean error +.001) against the 60 items' own alignment at n = 20: what the formula adds.
@@ -274,16 +236,13 @@ def test_sixty_items_with_five_samples_tell_the_alignment_of_twenty(topical_chat
                 items(data.labels[at], data.sources[at], data.systems[at]),
                 Measure("pearson", "dataset"),
                 ns=[20],
+                n_labelled=360,
                 resamples=400,
                 seed=rng,
-            )
-            assert forecast.alignment is not None
-            assert forecast.interval is not None
-            on_pilot.append(forecast.alignment - _at_twenty(data, at))
-            on_all.append(forecast.alignment - whole)
+            ).points
+            on_pilot.append(forecast.value - _at_twenty(data, at))
+            on_all.append(forecast.value - whole)
             held.append(forecast.interval.low <= whole <= forecast.interval.high)
-    print(f"same items {np.abs(on_pilot).mean():.4f}, mean {np.mean(on_pilot):+.4f}; all {np.abs(on_all).mean():.4f}")
-    print(f"intervals held it in {np.mean(held):.1%}")
     assert np.abs(on_pilot).mean() < 0.03
     assert abs(np.mean(on_pilot)) < 0.01
     assert np.abs(on_all).mean() < 0.09
@@ -291,6 +250,4 @@ def test_sixty_items_with_five_samples_tell_the_alignment_of_twenty(topical_chat
 
 
 def _at_twenty(data: Made, at: IntArray) -> float:
-    found = align(np.nanmean(data.scores[at], axis=1), items(data.labels[at]), Measure("pearson", "dataset"))
-    assert found.value is not None
-    return found.value
+    return align(np.nanmean(data.scores[at], axis=1), items(data.labels[at]), Measure("pearson", "dataset")).value

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from core.records import Alignment, Interval
 
-HOSTILE = "<img src=x onerror=alert(1)>"
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, reason: str = "") -> Alignment:

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.styles.cells import ask_in_style
-from core.comparison.styles.records import StylesRequest
-from core.comparison.styles.run import GridResult, StyleGrid, estimate_grid, run_grid
+from core.comparison.styles import StyleGrid, StylesRequest, estimate_grid
+from core.comparison.styles_run import GridResult, ask_in_style, run_grid
 from core.data import load_golden
 from core.data.task import task_of
 from core.errors import AspectError, UsageError
@@ -52,7 +51,7 @@ def request_of(golden: GoldenSet) -> Callable[..., StylesRequest]:
         aspects = choices.pop("aspects", ("coherence",))
         assert isinstance(aspects, tuple)
         usual = {"judge_spec": "scripted", "n_items": 24, "resamples": 20}
-        return StylesRequest("", golden.digest, aspects[0], aspects, styles=styles, **{**usual, **choices})  # type: ignore[arg-type]
+        return StylesRequest("", golden.digest, aspects[0], aspects, styles=styles, **{**usual, **choices})
 
     return make
 
@@ -64,9 +63,7 @@ def _run(golden: GoldenSet, request: StylesRequest, settings: Settings) -> GridR
 # ── what a grid asks and measures ────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_cell_is_what_the_judge_gives_by_itself(
-    golden: GoldenSet, settings: Settings, request_of: Callable[..., StylesRequest]
-) -> None:
+def test_a_cell_is_what_the_judge_gives_by_itself(golden, settings, request_of):
     """Scores, alignment and counts equal those of an LLM judge asked directly and of `core.align`."""
     found = _run(golden, request_of(REASONED, n_items=None, resamples=200), settings)
     (cell,) = found.view.cells
@@ -84,7 +81,7 @@ def test_a_cell_is_what_the_judge_gives_by_itself(
     assert found.finished[0].judge.calls_per_item == 1.0
 
 
-def test_samples_are_read_one_by_one(golden: GoldenSet, settings: Settings) -> None:
+def test_samples_are_read_one_by_one(golden, settings):
     """The mean of the single readings is the judge's score; each reading is that of its own reply."""
     style = Style("score_only", samples=4, temperature=1.0)
     items = [golden.items[k] for k in (3, 1, 4)]
@@ -104,7 +101,7 @@ def test_samples_are_read_one_by_one(golden: GoldenSet, settings: Settings) -> N
     assert len({tuple(row) for row in asked.samples.T.tolist()}) > 1  # samples at t = 1 differ
 
 
-def test_unread_replies_are_counted_and_never_guessed(golden: GoldenSet) -> None:
+def test_unread_replies_are_counted_and_never_guessed(golden):
     """Half of the replies spoilt: those are NaN, counted, and the rest makes the mean."""
 
     def half_spoilt(request: Request) -> Reply:
@@ -128,7 +125,7 @@ def test_unread_replies_are_counted_and_never_guessed(golden: GoldenSet) -> None
     np.testing.assert_allclose(asked.values[~all_spoilt], [np.mean(one) for one in readable if one])
 
 
-def test_an_item_without_text_is_not_asked(golden: GoldenSet, settings: Settings) -> None:
+def test_an_item_without_text_is_not_asked(golden, settings):
     items = (replace(golden.items[0], target="  "), *golden.items[1:3])
     model, bare = language_model("scripted", settings), Criteria("", "coherence", NONE)
     asked = ask_in_style(model, task_of(golden, "coherence"), bare, BARE, items)
@@ -137,9 +134,7 @@ def test_an_item_without_text_is_not_asked(golden: GoldenSet, settings: Settings
     assert np.isnan(asked.values).tolist() == [True, False, False]
 
 
-def test_a_pilot_takes_whole_sources(
-    golden: GoldenSet, settings: Settings, request_of: Callable[..., StylesRequest]
-) -> None:
+def test_a_pilot_takes_whole_sources(golden, settings, request_of):
     """20 items are asked for and sources have 6: 4 sources, 24 items; another seed draws others."""
     drawn = []
     for seed in (0, 1):
@@ -153,9 +148,7 @@ def test_a_pilot_takes_whole_sources(
     assert drawn[0] != drawn[1]
 
 
-def test_what_criteria_saw_is_not_reported(
-    golden: GoldenSet, settings: Settings, request_of: Callable[..., StylesRequest]
-) -> None:
+def test_what_criteria_saw_is_not_reported(golden, settings, request_of):
     """All items are scored, the first 72 are seen: the alignment is that of the other 72 alone."""
     criteria = {"coherence": Criteria("Reward brevity.", "coherence")}
     files = StyleGrid(golden, request_of(BARE, n_items=None), criteria, {"coherence": tuple(range(72))})
@@ -171,9 +164,7 @@ def test_what_criteria_saw_is_not_reported(
         run_grid(replace(files, seen={"coherence": tuple(range(143))}), settings)
 
 
-def test_steps_are_written_once_for_each_aspect(
-    golden: GoldenSet, settings: Settings, request_of: Callable[..., StylesRequest]
-) -> None:
+def test_steps_are_written_once_for_each_aspect(golden, settings, request_of):
     aspects = ("coherence", "relevance")
     own = replace(BARE, steps="1. Look twice.")
     found = _run(golden, request_of(REASONED, own, aspects=aspects, auto_steps=True), settings)
@@ -191,9 +182,7 @@ def test_steps_are_written_once_for_each_aspect(
     assert given.view.calls == 1 + 2 * 24  # the other aspect's are written
 
 
-def test_the_budget_leaves_out_whole_styles_and_names_them(
-    golden: GoldenSet, settings: Settings, request_of: Callable[..., StylesRequest]
-) -> None:
+def test_the_budget_leaves_out_whole_styles_and_names_them(golden, settings, request_of):
     """24 items: 24 calls fit into 60, 5 × 24 do not, another 24 do."""
     many = Style("rate_explain", samples=5, temperature=1.0)
     request = request_of(REASONED, many, BARE, budget=60)
@@ -208,7 +197,7 @@ def test_the_budget_leaves_out_whole_styles_and_names_them(
     assert view.calls == 48
 
 
-def test_estimates_grow_with_samples_and_price(tmp_path: Path, golden: GoldenSet) -> None:
+def test_estimates_grow_with_samples_and_price(tmp_path, golden):
     """Three samples ask for three times the tokens and the money of one."""
     prices = tmp_path / "prices.json"
     prices.write_text('{"m": [1.0, 2.0]}')
@@ -224,16 +213,11 @@ def test_estimates_grow_with_samples_and_price(tmp_path: Path, golden: GoldenSet
     assert told.cost == pytest.approx((first.cost or 0) + (second.cost or 0))
 
 
-def test_an_estimate_of_many_items_renders_some(
-    golden: GoldenSet,
-    settings: Settings,
-    request_of: Callable[..., StylesRequest],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_estimate_of_many_items_renders_some(golden, settings, request_of, monkeypatch):
     """A quarter of the prompts tells the tokens of all within a tenth; calls are counted, not estimated."""
     files = StyleGrid(golden, request_of(BARE, n_items=None))
     whole = estimate_grid(files, settings)
-    monkeypatch.setattr("core.comparison.styles.estimate.RENDERED", 36)
+    monkeypatch.setattr("core.comparison.styles.RENDERED", 36)
     some = estimate_grid(files, settings)
     assert some.calls == whole.calls == 144
     assert some.prompt_tokens != whole.prompt_tokens
@@ -247,13 +231,11 @@ def test_an_estimate_of_many_items_renders_some(
         ({"styles": (Style("score_only", weighted=True),)}, "whole numbers"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_words(
-    settings: Settings, choices: dict[str, object], words: str, golden: GoldenSet
-) -> None:
+def test_what_cannot_be_asked_is_refused_in_words(settings, choices, words, golden):
     odd = {"coherence": replace(golden.aspects["coherence"], scale=replace(golden.aspects["coherence"].scale, high=50))}
     other = GoldenSet("odd", golden.kind, golden.items, odd)
     usual = {"judge_spec": "scripted", "styles": (BARE,)}
-    request = StylesRequest("", other.digest, "coherence", ("coherence",), **{**usual, **choices})  # type: ignore[arg-type]
+    request = StylesRequest("", other.digest, "coherence", ("coherence",), **{**usual, **choices})
     with pytest.raises(UsageError, match=words):
         estimate_grid(StyleGrid(other, request), settings)
 
@@ -262,15 +244,13 @@ def test_what_cannot_be_asked_is_refused_in_words(
     "choices",
     [{"styles": ()}, {"styles": (BARE, BARE)}, {"aspects": ("b", "a")}, {"n_items": 1}, {"budget": 0}],
 )
-def test_a_request_that_makes_no_sense(choices: dict[str, object]) -> None:
+def test_a_request_that_makes_no_sense(choices):
     usual = {"aspect": "a", "aspects": ("a", "b"), "judge_spec": "scripted", "styles": (BARE,)}
     with pytest.raises(UsageError):
-        StylesRequest("p", "g", **{**usual, **choices})  # type: ignore[arg-type]
+        StylesRequest("p", "g", **{**usual, **choices})
 
 
-def test_a_pilot_forecasts_what_more_samples_bring(
-    golden: GoldenSet, settings: Settings, request_of: Callable[..., StylesRequest]
-) -> None:
+def test_a_pilot_forecasts_what_more_samples_bring(golden, settings, request_of):
     """Points are those of `pilot_forecast` on the replies; calls and price are for all 144 labelled items.
 
     With steps the stand-in looks at the text; without anything it guesses, which predicts nothing and says so.
@@ -292,9 +272,10 @@ def test_a_pilot_forecasts_what_more_samples_bring(
         LabelledItems.from_arrays(golden.labels("coherence")[asked]),
         Measure("spearman", "dataset"),
         ns=(1, 40),
+        n_labelled=144,
         resamples=0,
-    )
-    assert [told.points[0].value, told.points[-1].value] == pytest.approx([one.alignment for one in expected])
+    ).points
+    assert [told.points[0].value, told.points[-1].value] == pytest.approx([point.value for point in expected])
     assert told.points[2].value == pytest.approx(several.alignment.value)  # 5 samples are what it had
     assert told.points[0].interval is not None
     guessed = _run(golden, replace(request, auto_steps=False), settings).view.cells[0].forecast
@@ -303,9 +284,7 @@ def test_a_pilot_forecasts_what_more_samples_bring(
     assert "tell nothing" in guessed.reason
 
 
-def test_the_level_is_that_of_the_items_reported_on(
-    golden: GoldenSet, request_of: Callable[..., StylesRequest]
-) -> None:
+def test_the_level_is_that_of_the_items_reported_on(golden, request_of):
     """Sample level over all 24 sources of 6; with two items left in two of them, no source is a group of 3."""
     whole = StyleGrid(golden, request_of(BARE, n_items=None)).columns[0]
     assert whole.level == "sample"

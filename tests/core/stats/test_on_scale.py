@@ -1,0 +1,299 @@
+"""core.stats.on_scale against independent libraries and by hand: errors, steps, classes, and the map to the scale."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
+
+from core.errors import JudgeError, UsageError
+from core.records import LEVELS, STATISTICS, Measure, Scale
+from core.stats import (
+    AbsoluteErrors,
+    IsotonicMap,
+    absolute_errors,
+    agreement_report,
+    align,
+    average_ranks,
+    fit_isotonic,
+)
+from core.stats.on_scale import END_MARGIN, binary_agreement, quadratic_kappa, step_agreement
+from tests.core.stats.arrays import items
+
+NAN = np.nan
+SCALE, LIKERT, BINARY, SLIDER = Scale(1.0, 5.0), Scale(1, 5, 1.0), Scale(0, 1, 1.0), Scale(0, 100, None)
+STEPS = st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=40)
+
+
+def test_errors_by_hand():
+    # gaps +1, -1, +3 on the three items that have both: mean size 5/3, mean 1
+    found = absolute_errors([2.0, 1.0, 5.0, NAN, 4.0], [1.0, 2.0, 2.0, 3.0, NAN])
+    assert found.mae == pytest.approx(5 / 3)
+    assert found.bias == pytest.approx(1.0)
+    assert (found.n, found.n_unscored) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "n_unscored"), [([NAN, NAN], [1.0, 2.0], 2), ([1.0], [NAN], 0), ([], [], 0)]
+)
+def test_nothing_in_common_is_undefined(scores, labels, n_unscored):
+    found = absolute_errors(scores, labels)
+    assert found == AbsoluteErrors(None, None, 0, n_unscored)
+    assert found.as_json() == {"mae": None, "bias": None, "n": 0, "n_unscored": n_unscored}
+
+
+def test_infinity_is_refused():
+    with pytest.raises(UsageError, match="finite"):
+        absolute_errors([np.inf], [1.0])
+
+
+@given(hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.just(2)), elements=st.floats(-100, 100)))
+def test_swapping_flips_the_bias_and_bias_never_exceeds_mae(both):
+    there, back = absolute_errors(both[:, 0], both[:, 1]), absolute_errors(both[:, 1], both[:, 0])
+    assert (there.mae, there.bias) == pytest.approx((back.mae, -back.bias), abs=1e-9)
+    assert abs(there.bias) <= there.mae + 1e-9
+
+
+# ── on the steps of the scale ────────────────────────────────────────────────────────────────────────────────
+
+
+@given(STEPS)
+def test_quadratic_kappa_equals_sklearn(steps):
+    a, b = np.array(steps).T
+    found = quadratic_kappa(a, b)
+    if np.unique(steps).size == 1:
+        assert found is None
+    else:
+        expected = cohen_kappa_score(a, b, labels=[1, 2, 3, 4, 5], weights="quadratic")
+        assert found == pytest.approx(expected, abs=1e-12)
+        assert quadratic_kappa(b, a) == pytest.approx(found, abs=1e-12)
+
+
+def test_quadratic_kappa_on_the_items_that_have_both():
+    assert quadratic_kappa([1, 2, NAN, 5], [1, 3, 4, NAN]) == quadratic_kappa([1, 2], [1, 3])
+    # by hand: Σ(a−b)² = 1, mean .5; all pairs 1−1, 1−3, 2−1, 2−3: (0 + 4 + 1 + 1) / 4 = 1.5
+    assert quadratic_kappa([1, 2], [1, 3]) == pytest.approx(1 - 0.5 / 1.5)
+    assert quadratic_kappa([NAN], [1]) is None
+
+
+def test_step_agreement_by_hand():
+    # nearest steps: 1 | 3 (2.5 goes up) | 4 | 5 (6 is cut) | left out, beside labels 1 | 2 (1.67) | 2 | 5
+    found = step_agreement([1.2, 2.5, 3.6, 6.0, NAN], [1.0, 5 / 3, 2.0, 5.0, 3.0], LIKERT)
+    assert (found.exact, found.adjacent, found.n) == (0.5, 0.75, 4)
+    assert found.quadratic_kappa == pytest.approx(quadratic_kappa([1, 3, 4, 5], [1, 2, 2, 5]))
+    assert found.reason == ""
+
+
+def test_halves_of_a_scale_in_half_steps():
+    found = step_agreement([1.0, 1.5, 2.2], [1.0, 2.0, 2.0], Scale(1, 6, 0.5))
+    assert (found.exact, found.adjacent) == (pytest.approx(2 / 3), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"), [(BINARY, "no distances to weigh"), (SLIDER, "has no steps"), (LIKERT, "fall on one step")]
+)
+def test_quadratic_kappa_is_undefined_where_it_has_no_meaning(scale, words):
+    found = step_agreement([1.0, 1.0], [1.0, 1.0], scale)
+    assert found.quadratic_kappa is None
+    assert words in found.reason
+    assert found.as_json()["quadratic_kappa"] is None
+    assert step_agreement([NAN], [1.0], scale).exact is None
+
+
+# ── two classes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+def test_binary_agreement_equals_sklearn(both):
+    up, true = np.array(both).T
+    found = binary_agreement(up.astype(float), true.astype(float))
+    rates = precision_recall_fscore_support(true, up, average="binary", zero_division=np.nan)
+    for mine, theirs in zip((found.precision, found.recall, found.f1), rates[:3], strict=True):
+        assert (np.nan if mine is None else mine) == pytest.approx(theirs, nan_ok=True)
+    if np.unique(both).size == 1:
+        assert found.kappa is None
+        assert "all of one class" in found.reason
+    else:
+        assert found.kappa == pytest.approx(cohen_kappa_score(true, up), abs=1e-12)
+
+
+def test_binary_agreement_by_hand():
+    # positive from .5: judge 1 1 0 0, people 1 0 0 1: one hit of two on either side, two of four alike as by chance
+    found = binary_agreement([0.5, 0.9, 0.1, 0.49, NAN], [1, 0, 0, 1, 1])
+    assert (found.precision, found.recall, found.f1, found.kappa) == (0.5, 0.5, 0.5, 0.0)
+    assert (found.n, found.n_positive_labels, found.n_positive_scores, found.reason) == (4, 2, 2, "")
+
+
+def test_binary_agreement_undefined_says_why():
+    silent = binary_agreement([0, 0, 0], [1, 0, 1])
+    assert (silent.precision, silent.recall, silent.f1, silent.kappa) == (None, 0.0, 0.0, 0.0)
+    assert silent.reason == "no score is positive"
+    assert binary_agreement([1, 0, 1], [0, 0, 0]).reason == "no label is positive"
+    empty = binary_agreement([NAN], [1])
+    assert (empty.precision, empty.recall, empty.f1, empty.kappa, empty.n) == (None, None, None, None, 0)
+    assert empty.as_json()["reason"] == "no item has both a score and a label"
+
+
+# ── everything at once ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_all_that_can_be_said_of_one_judge():
+    """Nine alignments, each the one asked for alone; errors and steps are those of the single functions."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(1, 6, size=60).astype(float)
+    scores = np.clip(labels + rng.normal(size=60), 1, 5)
+    scores[4] = NAN
+    labelled = items(labels, np.repeat(np.arange(12), 5), np.tile(np.arange(5), 12))
+    table = agreement_report(scores, labelled, scale=LIKERT, seed=5, resamples=60)
+    assert {(one.statistic, one.level) for one in table.alignments} == {(s, v) for s in STATISTICS for v in LEVELS}
+    for one in table.alignments:
+        assert one == align(scores, labelled, Measure(one.statistic, one.level), resamples=60, seed=5)
+    assert (table.errors, table.steps) == (absolute_errors(scores, labels), step_agreement(scores, labels, LIKERT))
+    assert (table.binary, table.note) == (None, "")
+    assert list(table.as_json()) == ["alignments", "errors", "steps", "binary", "note"]
+    off = agreement_report(scores / 10, labelled, scale=LIKERT, seed=0, resamples=0)
+    assert (off.errors, off.steps, off.binary) == (None, None, None)
+    assert "scores go from 0.1 to 0.5, the scale is 1-5" in off.note
+    flat = agreement_report(np.full(60, 3.0), labelled, scale=LIKERT, seed=0, resamples=10)
+    assert all(one.value is None and one.interval is None and one.reason for one in flat.alignments)
+    assert flat.steps.quadratic_kappa == pytest.approx(0.0)  # it agrees as by chance: that is a value
+
+
+def test_what_has_a_meaning_follows_the_scale():
+    scores, labels = np.array([0.2, 0.5, 0.8, 0.4]), np.array([0.0, 1.0, 1.0, 1.0])
+    table = agreement_report(scores, items(labels), scale=BINARY, seed=0, resamples=0)
+    assert table.binary == binary_agreement(scores, labels, 0.5)
+    assert table.steps.quadratic_kappa is None
+    one_to_two = agreement_report(scores + 1, items(labels + 1), scale=Scale(1, 2, 1.0), seed=0, resamples=0)
+    assert one_to_two.binary == table.binary  # split in the middle
+    slider = agreement_report([10.0, 20.0], items([15.0, 20.0]), scale=SLIDER, seed=0, resamples=0)
+    assert (slider.errors.mae, slider.errors.bias, slider.steps.exact) == (2.5, -2.5, None)
+
+
+# ── the map ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drawn_in(height, scale=SCALE):
+    """A fitted height after the ends of the scale were drawn in."""
+    middle = (scale.low + scale.high) / 2
+    return middle + (height - middle) * (1 - 2 * END_MARGIN)
+
+
+def test_knots_by_hand():
+    # Mean labels 1, 3, 2, 4 at scores 0, 1, 2, 4; score 1 twice as often (labels 3.5, 2.5).  3 above 2 violates:
+    # pooled height (2·3 + 1·2)/3 = 8/3 at the centre (2·1 + 1·2)/3 = 4/3.  The others stand alone.
+    found = fit_isotonic([0, 1, 1, 2, 4] * 2, [1, 3.5, 2.5, 2, 4] * 2, SCALE)
+    assert found.map.x == pytest.approx((0.0, 4 / 3, 4.0))
+    assert found.map.y == pytest.approx([drawn_in(height) for height in (1, 8 / 3, 4)])
+    assert (found.n, found.reason) == (10, "")
+    # half way between the last two knots
+    assert float(found.map.apply(8 / 3)) == pytest.approx(drawn_in(10 / 3))
+
+
+def test_heights_are_those_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=200).round(1)
+    labels = np.clip(3 + scores + rng.normal(size=200), 1, 5)
+    levels = IsotonicRegression().fit(scores, labels).predict(np.unique(scores))
+    found = fit_isotonic(scores, labels, SCALE).map
+    np.testing.assert_allclose(found.y, drawn_in(np.unique(levels.round(9))), atol=1e-8)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(2)
+    scores = rng.normal(size=300)
+    labels = np.clip(np.rint(3 + 1.2 * scores + rng.normal(size=300)), 1, 5)
+    return fit_isotonic(scores, labels, SCALE).map
+
+
+@given(st.lists(st.floats(-50, 50).map(lambda value: round(value, 4)), min_size=2, max_size=30))
+def test_ranks_are_unchanged_inside_and_outside_the_fitted_range(fitted, values):
+    mapped = fitted.apply(values)
+    np.testing.assert_array_equal(average_ranks(mapped), average_ranks(values))
+    assert (mapped > 1.0).all()
+    assert (mapped < 5.0).all()
+
+
+def test_far_scores_approach_the_ends(fitted):
+    low, high = fitted.apply([-1e9, 1e9])
+    assert 1.0 <= low < 1.0 + 1e-6
+    assert 5.0 - 1e-6 < high <= 5.0
+    assert fitted.apply([-1.7e308, 1.7e308]).tolist() == [1.0, 5.0]
+
+
+def test_missing_stays_missing_and_shapes_stay(fitted):
+    mapped = fitted.apply([[0.0, NAN], [NAN, 1.0]])
+    assert np.isnan(mapped).tolist() == [[False, True], [True, False]]
+
+
+def test_the_map_makes_a_strict_judge_believable():
+    rng = np.random.default_rng(3)
+    truth = rng.uniform(1, 5, size=600)
+    labels = np.clip(truth + rng.normal(scale=0.3, size=600), 1, 5)
+    scores = 10 * (truth - 1) ** 2 + rng.normal(scale=2.0, size=600)  # another range, bent
+    found = fit_isotonic(scores[:300], labels[:300], SCALE).map
+    # the labels themselves lie about .24 (= .3 · sqrt(2/π)) from the truth
+    after = absolute_errors(found.apply(scores[300:]), labels[300:])
+    assert after.mae < 0.4
+    assert abs(after.bias) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "reason"),
+    [
+        ([1.0, 2.0, NAN] * 4, [1.0, NAN, 3.0] * 4, "4 items have score and label; a map needs 10"),
+        ([], [], "0 items have score and label; a map needs 10"),
+        ([2.0] * 12, [1.0, 2.0, 3.0] * 4, "all scores are equal"),
+        ([1.0, 2.0, 3.0] * 4, [2.0] * 12, "all labels are equal"),
+        ([1.0, 2.0, 3.0] * 4, [3.0, 2.0, 1.0] * 4, "scores run against the labels: no increasing map"),
+        ([1.0, 2.0, 3.0] * 4, [0.0, 2.0, 3.0] * 4, "labels from 0 to 3 leave the scale 1-5"),
+        # labels 1 and 2 occur equally often at score 1 and at score 2: both means are 1.5
+        ([1.0, 2.0] * 6, [1.0, 1.0, 2.0, 2.0] * 3, "labels do not rise with the scores: no increasing map"),
+    ],
+)
+def test_no_map_and_why(scores, labels, reason):
+    found = fit_isotonic(scores, labels, SCALE)
+    assert found.map is None
+    assert found.reason.startswith(reason)
+
+
+def test_a_judge_that_runs_against_the_labels_is_not_turned_round():
+    scores = np.arange(20.0)
+    labels = np.where(scores == 19.0, 5.0, 4.0 - scores / 10)  # falling but for the last
+    found = fit_isotonic(scores, labels, SCALE)
+    assert found.reason == "scores run against the labels; the map still increases"
+    assert (np.diff(found.map.apply(scores)) > 0).all()
+
+
+def test_json_round_trip(fitted):
+    assert IsotonicMap.from_json(json.loads(json.dumps(fitted.as_json()))) == fitted
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"x": [0.0]},
+        {"x": [0.0, 0.0]},
+        {"y": [4.0, 2.0]},
+        {"y": [1.0, 2.0]},
+        {"y": [2.0, "high"]},
+        {"y": [2.0, float("nan")]},
+        {"x": None},
+        {"low": None},
+        {"high": 3.0},
+    ],
+)
+def test_a_damaged_map_is_refused(change):
+    sound = {"x": [0.0, 1.0], "y": [2.0, 4.0], "low": 1.0, "high": 5.0}
+    assert float(IsotonicMap.from_json(sound).apply(0.5)) == 3.0
+    with pytest.raises(JudgeError, match="score map"):
+        IsotonicMap.from_json(sound | change)
+    with pytest.raises(JudgeError, match="'x'"):
+        IsotonicMap.from_json({})
