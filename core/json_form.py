@@ -11,12 +11,12 @@ def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
     """The fields of a dataclass by name, without those in `but`: "" is null, tuples are lists, records what their
     `as_json` says; `interval` is `[low, high]`, its method beside it as `interval_method`.
     """
-    names = [one.name for one in fields(record) if one.name not in but]
+    names = [field.name for field in fields(record) if field.name not in but]
     body = {name: _json_value(getattr(record, name)) for name in names}
     return body | ({"interval_method": getattr(record.interval, "method", None)} if "interval" in body else {})
 
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_json_value(one) for one in value]
+        return [_json_value(inner) for inner in value]
     return value.as_json() if hasattr(value, "as_json") else None if isinstance(value, str) and not value else value

@@ -120,7 +120,7 @@ class CalibratedJudge(LoadedJudge):
     def _joined(self, scores: Scores | None) -> Verdicts:
         if scores is None:
             return Verdicts()
-        unread = {one.item_id: one for rows in scores.unscored.values() for one in rows}
+        unread = {unscored.item_id: unscored for rows in scores.unscored.values() for unscored in rows}
         verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread)
         return with_reasons(verdicts, scores.explained, scores.values) if scores.explained else verdicts
 
@@ -141,7 +141,7 @@ def _lacking_parts(
 
     GoldenError when no item has the part and there are no more items: a column was left out or not found.
     """
-    found: dict[str, Unscored] = {}
+    lacking: dict[str, Unscored] = {}
     for part in needs:
         without = [item.item_id for item in items if not _filled(getattr(item, part))]
         if without and len(without) == len(items) and not of_more:
@@ -153,8 +153,8 @@ def _lacking_parts(
             )
         for item_id in without:
             detail = f"The item has no {part}; this judge was calibrated on items that have one."
-            found.setdefault(item_id, Unscored(item_id, "missing input", detail))
-    return found
+            lacking.setdefault(item_id, Unscored(item_id, "missing input", detail))
+    return lacking
 
 
 def _filled(part: str | tuple[str, ...]) -> bool:

@@ -64,7 +64,7 @@ class PartRecipe:
             spec = str(self.judge.get("judge", {}).get("spec", "offline"))
             return f"the judge {spec}, which stands in this file"
         if self.fitted is not None and self.repeval is not None:
-            beside = "".join(f", {one}" for one in sorted(self.fitted.needs - {"model"}))
+            beside = "".join(f", {need}" for need in sorted(self.fitted.needs - {"model"}))
             whose = f"the model {self.repeval['model']}" if "model" in self.fitted.needs else "the embedded encoder"
             return f"computed from the target{beside} with {whose}; its directions stand in this file"
         if self.assistant.startswith("metric_"):
@@ -76,12 +76,12 @@ class PartRecipe:
 
     def as_json(self) -> dict[str, Any]:
         """The part's entry in the file."""
-        found: dict[str, Any] = {"name": self.name, "needs": self.needs, "higher_is_better": self.higher_is_better}
+        entry: dict[str, Any] = {"name": self.name, "needs": self.needs, "higher_is_better": self.higher_is_better}
         if self.assistant:
-            found["assistant"] = self.assistant
+            entry["assistant"] = self.assistant
         if self.repeval is not None:
-            found["repeval"] = dict(self.repeval)
-        return found if self.judge is None else found | {"judge": dict(self.judge)}
+            entry["repeval"] = dict(self.repeval)
+        return entry if self.judge is None else entry | {"judge": dict(self.judge)}
 
 
 def fused_card(
@@ -101,8 +101,8 @@ def fused_card(
     estimator's, with the parts' names in order; `measured` what else is known of it (``notes`` become warnings).
     UsageError when a part of the state has no recipe.
     """
-    known, scale = {part.name: part for part in parts}, golden.aspects[aspect].scale
-    if lacking := [name for name in state["parts"] if name not in known]:
+    recipes, scale = {part.name: part for part in parts}, golden.aspects[aspect].scale
+    if lacking := [name for name in state["parts"] if name not in recipes]:
         raise UsageError(f"The fusion has parts without a recipe: {', '.join(lacking)}.")
     ends = {"low": scale.low, "high": scale.high, "step": scale.step}
     body = {
@@ -115,7 +115,7 @@ def fused_card(
         "aspect": aspect,
         "task": {"aspect": aspect, "kind": golden.kind, "scale": ends, "definition": ""},
         "fusion": dict(state),
-        "parts": [known[name].as_json() for name in state["parts"]],
+        "parts": [recipes[name].as_json() for name in state["parts"]],
         "alignment": alignment.as_json() if isinstance(alignment, Alignment) else dict(alignment),
         "told": dict(measured),
         "golden": {"name": golden.name, "digest": golden.digest},

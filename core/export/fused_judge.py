@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,19 +19,7 @@ from core.metrics import make_metric
 from core.records import FloatArray, GoldenSet, Item, ItemKind, Scale, Scored, Task, Unscored
 from core.verdicts import Verdicts
 
-
-class OpenedJudge(Protocol):
-    """What a fusion asks of a judge among its parts."""
-
-    @property
-    def marks(self) -> tuple[str, ...]: ...
-
-    def score(self, items: Sequence[Item]) -> Verdicts: ...
-
-    def close(self) -> None: ...
-
-
-OpenJudge = Callable[[Mapping[str, Any]], OpenedJudge]
+OpenJudge = Callable[[Mapping[str, Any]], LoadedJudge]
 """Restores the calibrated judge of a judge file's content."""
 
 
@@ -49,7 +37,7 @@ class FusedJudge(LoadedJudge):
     open_judge: OpenJudge
     said: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
-    _open: dict[int, OpenedJudge] = field(default_factory=dict)
+    _open: dict[int, LoadedJudge] = field(default_factory=dict)
     _inside: dict[str, None] = field(default_factory=dict)
 
     @classmethod
@@ -167,7 +155,7 @@ class FusedJudge(LoadedJudge):
         except Exception as error:  # one part must not end the others; its reason is told
             return str(error) if isinstance(error, ConcordError) else f"it failed: {type(error).__name__}: {error}"
 
-    def _opened(self, card: Mapping[str, Any]) -> OpenedJudge:
+    def _opened(self, card: Mapping[str, Any]) -> LoadedJudge:
         if id(card) not in self._open:  # cards live as long as the parts do
             judge = self._open[id(card)] = self.open_judge(card)
             self._inside |= dict.fromkeys(judge.marks)

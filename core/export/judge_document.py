@@ -86,7 +86,7 @@ class LimitsEntry(Part):
     timeout_seconds: Annotated[float, Field(gt=0)] | None = Field(None, description="How long one reply is waited for.")
 
 
-class JudgeEntry(Part):
+class JudgeDescription(Part):
     """The judge's own state: the offline judge keeps the scaling of its features, one behind an endpoint its model
     and how it is asked."""
 
@@ -127,7 +127,7 @@ class ClauseEntry(Part):
     weight: Coordinate = Field(description="Its weight; those of one criterion need not sum to 1.")
 
 
-class CriteriaEntry(Part):
+class CriteriaText(Part):
     """Scoring rules in natural language."""
 
     id: str = Field(description="c and 12 hex digits of aspect and text: equal texts, equal id.")
@@ -244,10 +244,10 @@ class IsotonicEntry(Part):
     @model_validator(mode="after")
     def _rises(self) -> IsotonicEntry:
         try:
-            known = self.as_map()
-            ends = [known.x[0] - 1.0, known.x[0], known.x[-1], known.x[-1] + 1.0]
+            score_map = self.as_map()
+            ends = [score_map.x[0] - 1.0, score_map.x[0], score_map.x[-1], score_map.x[-1] + 1.0]
             with np.errstate(all="raise", under="ignore"):
-                known.apply([*ends, *known.x])
+                score_map.apply([*ends, *score_map.x])
         except JudgeError as error:
             raise InconsistentError(str(error)) from error
         except FloatingPointError as error:
@@ -291,7 +291,7 @@ class JudgeDocument(Document):
 
     format: Literal["concord-judge"] = Field(description="Says that this is a judge file.")
     task: TaskEntry
-    judge: JudgeEntry
+    judge: JudgeDescription
     prompts: dict[str, Prompt] = Field(
         description="Purpose (score, draft, refine, persona) to the name and version of the prompt text that Concord "
         "ships. Empty for a judge that is asked nothing in words (the offline one)."
@@ -305,7 +305,7 @@ class JudgeDocument(Document):
         "computed, not read."
     )
     join: Literal["mean"] = Field(description="How the scores of several criteria become one: their mean.")
-    criteria: list[CriteriaEntry] = Field(
+    criteria: list[CriteriaText] = Field(
         min_length=1,
         max_length=100,
         description="The criteria of the judge; several are an ensemble, best first.",

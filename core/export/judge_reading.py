@@ -75,18 +75,27 @@ def version_problem(version: object, present: int, again: str) -> str:
     return ""
 
 
-def in_present_version(card: Mapping[str, Any], kind: Kind, where: str) -> dict[str, Any]:
-    """`card` as the present version has it.  JudgeError for a version that cannot be read; `where` names the file."""
+def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
+    """`card` (plain JSON types) in the present version when it holds what it must and no more, else JudgeError.
+
+    `where` names the file.
+    """
     if problem := version_problem(card.get("version"), VERSION, "export the judge again"):
         raise JudgeError(f"{where}: {problem}")
     present = dict(card)
     while present["version"] != VERSION:
         present = UPGRADES[kind][present["version"]](present)
+    check_card(present, kind, where)
     return present
 
 
+def check_card(card: Mapping[str, Any], kind: Kind, where: str) -> None:
+    """JudgeError for a card that is not what the schema says: path in the file, what was allowed, what came."""
+    (judge_document if kind == "judge" else fusion_document)(card, where)
+
+
 def judge_document(card: Mapping[str, Any], where: str) -> JudgeDocument:
-    """What the card of a judge file in the present version (plain JSON types) holds; JudgeError as `check_card`."""
+    """What the card of a judge file in the present version holds; JudgeError as `check_card`."""
     from core.export.judge_document import JudgeDocument
 
     return _parsed(JudgeDocument, card, where)
@@ -97,14 +106,6 @@ def fusion_document(card: Mapping[str, Any], where: str) -> FusionDocument:
     from core.export.fused_file import FusionDocument
 
     return _parsed(FusionDocument, card, where)
-
-
-def check_card(card: Mapping[str, Any], kind: Kind, where: str) -> None:
-    """JudgeError for a card that is not what the schema says: path in the file, what was allowed, what came.
-
-    `where` names the file.
-    """
-    (judge_document if kind == "judge" else fusion_document)(card, where)
 
 
 def _parsed(model: type[Document], card: Mapping[str, Any], where: str) -> Document:
@@ -177,13 +178,6 @@ def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = F
     return JudgeFile(card, edited)
 
 
-def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
-    """`card` (plain JSON types) in the present version when it holds what it must and no more, else JudgeError."""
-    present = in_present_version(card, kind, where)
-    check_card(present, kind, where)
-    return present
-
-
 def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
     """The checked content of a judge file.  JudgeError as `open_file`."""
     return open_file(path, accept_edited=accept_edited).card
@@ -194,8 +188,8 @@ def is_fused_file(path: Path | str) -> bool:
     try:
         with Path(path).open(encoding="utf-8") as file:
             first = file.readline(200).strip()
-        known = {f"format: {name}": kind == "fusion" for kind, name in FORMATS.items()}
-        return known[first] if first in known else read_document(path).get("format") == FORMATS["fusion"]
+        is_fusion = {f"format: {name}": kind == "fusion" for kind, name in FORMATS.items()}
+        return is_fusion[first] if first in is_fusion else read_document(path).get("format") == FORMATS["fusion"]
     except (OSError, UnicodeDecodeError, JudgeError):
         return False
 
@@ -235,8 +229,8 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
     """Safe YAML in which a date is the text it is written as, and a key stands once."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
-        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
-        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -244,8 +238,8 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
         if len(set(keys)) < len(keys):
             twice = Counter(keys).most_common(1)[0][0]
             raise ValueError(f"line {node.start_mark.line + 1}: the key {_shown(twice)} stands twice")
-        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-        return found
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
 
 
 def _yaml(text: str) -> Any:
@@ -274,10 +268,10 @@ def _check_events(text: str) -> None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return mapping
 
 
 def _check_plain(value: Any, path: str = "", depth: int = 0) -> None:
@@ -318,10 +312,10 @@ def _check_text(text: str, where: str) -> None:
 def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "") -> Any:
     """Mappings and sequences as objects and lists, each value in them as `leaf` of it and of its path gives it."""
     if isinstance(value, Mapping):
-        inner = ((str(key), one, f"{path}.{key}" if path else str(key)) for key, one in value.items())
-        return {key: with_leaves(one, leaf, below) for key, one, below in inner}
+        inner = ((str(key), inside, f"{path}.{key}" if path else str(key)) for key, inside in value.items())
+        return {key: with_leaves(inside, leaf, below) for key, inside, below in inner}
     if isinstance(value, list | tuple):
-        return [with_leaves(one, leaf, f"{path}[{place}]") for place, one in enumerate(value)]
+        return [with_leaves(inside, leaf, f"{path}[{place}]") for place, inside in enumerate(value)]
     return leaf(value, path)
 
 

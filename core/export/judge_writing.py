@@ -91,7 +91,7 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         **_given(known, "prompt_texts"),
         "parser": parser_of(c.judge_state),
         "join": "mean",
-        "criteria": [_criteria_entry(one, known.get("clauses", {})) for one in c.chosen],
+        "criteria": [_criteria_entry(criteria, known.get("clauses", {})) for criteria in c.chosen],
         "approved": all_approved(signed),
         "approvals": signed,
         **_given(known, "judge_version"),
@@ -100,8 +100,8 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         "alignment": {
             "calibration": c.calibration.as_json(),
             "held_out": c.held_out.as_json(),
-            "best_single": {side: one.as_json() for side, one in c.best_single.items()},
-            "no_criteria": {side: one.as_json() for side, one in c.no_criteria.items()},
+            "best_single": {side: alignment.as_json() for side, alignment in c.best_single.items()},
+            "no_criteria": {side: alignment.as_json() for side, alignment in c.no_criteria.items()},
             "gain": gain_entry(c),
         },
         "ceiling": None if ceiling is None else ceiling.as_json(),
@@ -178,27 +178,27 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
     values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
     if not values.size:
         return []
-    said = []
+    warnings = []
     share = counts.max() / counts.sum()
     if share >= SKEWED and values.size > 1:
-        said.append(
+        warnings.append(
             f"The labels are skewed: {share:.0%} of {counts.sum()} are {values[counts.argmax()]:g}. The alignment "
             "rests on the few others."
         )
-    raters = {one.rater_id for one in golden.ratings if one.aspect == aspect}
+    raters = {rating.rater_id for rating in golden.ratings if rating.aspect == aspect}
     if len(raters) < FEW_RATERS:
-        said.append("The golden set holds no ratings by several people, so how well people agree is not known.")
-    return said
+        warnings.append("The golden set holds no ratings by several people, so how well people agree is not known.")
+    return warnings
 
 
 def approvals(calibration: Calibration, reviews: Mapping[str, Review]) -> list[dict[str, Any]]:
     """Where each of the judge's criteria stands: state, by whom, when, why, and on which evidence (null for none)."""
-    return [_approval(one.criteria_id, reviews.get(one.criteria_id)) for one in calibration.chosen]
+    return [_approval(criteria.criteria_id, reviews.get(criteria.criteria_id)) for criteria in calibration.chosen]
 
 
 def all_approved(signed: Sequence[Mapping[str, Any]]) -> bool:
     """Whether there are criteria and each is approved; `signed` as `approvals` gives it."""
-    return bool(signed) and all(one["state"] == "approved" for one in signed)
+    return bool(signed) and all(approval["state"] == "approved" for approval in signed)
 
 
 def _approval(criteria_id: str, review: Review | None) -> dict[str, Any]:
@@ -219,9 +219,8 @@ def _approval(criteria_id: str, review: Review | None) -> dict[str, Any]:
 def _unapproved(signed: Sequence[Mapping[str, Any]]) -> list[str]:
     if all_approved(signed):
         return []
-    return [
-        UNAPPROVED.format(states=", ".join(f"{one['criteria']}: {one['state']}" for one in signed) or "none chosen")
-    ]
+    states = ", ".join(f"{approval['criteria']}: {approval['state']}" for approval in signed)
+    return [UNAPPROVED.format(states=states or "none chosen")]
 
 
 def prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:
@@ -230,9 +229,9 @@ def prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:
     if not isinstance(sampling, Mapping):
         return {}
     named = {"score": "prompt", "draft": "draft_prompt", "refine": "refine_prompt"}
-    found = {purpose: str(sampling[field]) for purpose, field in named.items() if sampling.get(field)}
+    prompts = {purpose: str(sampling[field]) for purpose, field in named.items() if sampling.get(field)}
     persona = sampling.get("persona", "none")
-    return found if persona == "none" else found | {"persona": f"persona_{persona}.v1"}
+    return prompts if persona == "none" else prompts | {"persona": f"persona_{persona}.v1"}
 
 
 def parser_of(judge: Mapping[str, Any]) -> str | None:
@@ -256,10 +255,10 @@ _LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\ufeff]")
 _ReadableDumper.add_representer(str, _text)
 
 
-def _criteria_entry(one: Criteria, clauses: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    provenance = {name: value for name, value in asdict(one.provenance).items() if value not in ("", (), 0)}
-    entry = {"id": one.criteria_id, "text": one.text, "provenance": provenance}
-    return entry | ({"clauses": clauses[one.criteria_id]} if one.criteria_id in clauses else {})
+def _criteria_entry(criteria: Criteria, clauses: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    provenance = {name: value for name, value in asdict(criteria.provenance).items() if value not in ("", (), 0)}
+    entry = {"id": criteria.criteria_id, "text": criteria.text, "provenance": provenance}
+    return entry | ({"clauses": clauses[criteria.criteria_id]} if criteria.criteria_id in clauses else {})
 
 
 def _plain(value: Any, _: str) -> Any:

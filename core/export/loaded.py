@@ -91,15 +91,15 @@ class LoadedJudge(ABC):
         if not isinstance(frame, pd.DataFrame):
             raise UsageError(f"score_frame takes a pandas DataFrame; {type(frame).__name__} came.")
         names = [f"{prefix}{name}" for name in ADDED]
-        known = [str(column) for column in frame.columns]
-        if twice := sorted({name for name in known if known.count(name) > 1}):
+        names_there = [str(column) for column in frame.columns]
+        if twice := sorted({name for name in names_there if names_there.count(name) > 1}):
             raise UsageError(f"The frame has two columns called {twice[0]!r}; rename one.")
-        if taken := [name for name in names if name in known]:
+        if taken := [name for name in names if name in names_there]:
             raise UsageError(
                 f"The frame has a column {taken[0]!r} already, where the verdicts would go. Rename or drop it, or "
                 "give a prefix: score_frame(frame, prefix='judge_')."
             )
-        golden = _items(frame, known, self, columns or {}) if len(frame) else None
+        golden = _items(frame, names_there, self, columns or {}) if len(frame) else None
         verdicts = [] if golden is None else self.score(golden.items, metrics=golden.metrics)
         return _with_verdicts(frame, verdicts, names, "; ".join(self.marks))
 
@@ -117,11 +117,11 @@ class LoadedJudge(ABC):
 def _with_verdicts(frame: pd.DataFrame, verdicts: Sequence[Verdict], names: Sequence[str], mark: str) -> pd.DataFrame:
     import pandas as pd
 
-    scored = [one if isinstance(one, Scored) else None for one in verdicts]
-    calibrated = [None if one is None else one.calibrated for one in scored]
-    reasons = [None if isinstance(one, Scored) else _reason(one.reason, one.detail) for one in verdicts]
+    scored = [verdict if isinstance(verdict, Scored) else None for verdict in verdicts]
+    calibrated = [None if verdict is None else verdict.calibrated for verdict in scored]
+    reasons = [None if isinstance(verdict, Scored) else _reason(verdict.reason, verdict.detail) for verdict in verdicts]
     values: tuple[Any, ...] = (
-        np.array([np.nan if one is None else one.value for one in scored], dtype=np.float64),
+        np.array([np.nan if verdict is None else verdict.value for verdict in scored], dtype=np.float64),
         np.array([np.nan if value is None else value for value in calibrated], dtype=np.float64),
         pd.array(reasons, dtype="string"),
         pd.array([mark] * len(frame), dtype="string"),
@@ -133,18 +133,19 @@ def _reason(reason: str, detail: str) -> str:
     return f"{reason}: {detail}" if detail else reason
 
 
-def _items(frame: pd.DataFrame, known: list[str], judge: LoadedJudge, given: Mapping[str, str]) -> GoldenSet:
+def _items(frame: pd.DataFrame, names_there: list[str], judge: LoadedJudge, columns: Mapping[str, str]) -> GoldenSet:
     """One item a row, in order, with the frame's ids where every row has one of its own."""
-    plain = frame.set_axis(known, axis=1)
+    plain = frame.set_axis(names_there, axis=1)
     head = _rows(plain.head(_SAMPLE))
-    mapping = _mapping(propose_mapping(known, head), given)
-    _require(mapping, ("target", *judge.frame_needs), known)
+    mapping = _mapping(propose_mapping(names_there, head), columns)
+    _require(mapping, ("target", *judge.frame_needs), names_there)
     if judge.item_kind is not None:
         mapping = mapping.with_kind(judge.item_kind)
     ids = mapping.roles.get("item_id")
     used = plain[[column for role, column in mapping.roles.items() if role != "item_id"]]
     mapping = replace(mapping, roles={role: column for role, column in mapping.roles.items() if role != "item_id"})
-    built = build_golden(Table("frame", tuple(known), tuple(_rows(used))), mapping, name="frame", labels_needed=False)
+    table = Table("frame", tuple(names_there), tuple(_rows(used)))
+    built = build_golden(table, mapping, name="frame", labels_needed=False)
     if built.golden is None:
         raise first_error(built.findings, "frame")
     texts = [] if ids is None else [read_id(cell) for cell in _cells(plain[ids])]
@@ -154,21 +155,21 @@ def _items(frame: pd.DataFrame, known: list[str], judge: LoadedJudge, given: Map
     return replace(built.golden, items=tuple(items))
 
 
-def _mapping(found: Columns, given: Mapping[str, str]) -> Columns:
+def _mapping(columns: Columns, named: Mapping[str, str]) -> Columns:
     """The roles that scoring reads: texts, groups, metrics; labels play no part."""
-    for role, column in given.items():
-        found = found.with_role(role, column)
-    roles = {role: column for role, column in found.roles.items() if role in _TEXTS or role.startswith(METRIC)}
-    return replace(found, roles=roles)
+    for role, column in named.items():
+        columns = columns.with_role(role, column)
+    roles = {role: column for role, column in columns.roles.items() if role in _TEXTS or role.startswith(METRIC)}
+    return replace(columns, roles=roles)
 
 
-def _require(mapping: Columns, needs: Sequence[str], known: Sequence[str]) -> None:
+def _require(mapping: Columns, needs: Sequence[str], names_there: Sequence[str]) -> None:
     lacking = [role for role in needs if role not in mapping.roles]
     if lacking:
         also = "; ".join(f"{role} (or {', '.join(ALIASES.get(role, ())[:4])} …)" for role in lacking)
         raise GoldenError(
-            f"the judge needs columns that the frame lacks: {also}. It has: {', '.join(known)[:300]}. Rename a column, "
-            f"or say which it is: score_frame(frame, columns={{{lacking[0]!r}: NAME}}).",
+            f"the judge needs columns that the frame lacks: {also}. It has: {', '.join(names_there)[:300]}. Rename a "
+            f"column, or say which it is: score_frame(frame, columns={{{lacking[0]!r}: NAME}}).",
             file="frame",
             column=lacking[0],
         )

@@ -23,16 +23,16 @@ from core.verdicts import Verdicts
 
 def candidate_row(rank: int, candidate: Candidate) -> dict[str, Any]:
     """One line of `candidates.jsonl`."""
-    one = candidate.criteria
+    criteria = candidate.criteria
     return {
         "rank": rank,
-        "criteria_id": one.criteria_id,
+        "criteria_id": criteria.criteria_id,
         "status": candidate.status,
-        "text": one.text,
+        "text": criteria.text,
         "alignment": None if candidate.alignment is None else candidate.alignment.as_json(),
         "inner_gain": candidate.inner_gain,
         "calls": candidate.calls,
-        **asdict(one.provenance),
+        **asdict(criteria.provenance),
     }
 
 
@@ -52,11 +52,11 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
         "calibration": c.calibration.as_json(),
         "held_out": c.held_out.as_json(),
         "optimism": c.optimism,
-        "best_single": {side: one.as_json() for side, one in c.best_single.items()},
-        "no_criteria": {side: one.as_json() for side, one in c.no_criteria.items()},
+        "best_single": {side: alignment.as_json() for side, alignment in c.best_single.items()},
+        "no_criteria": {side: alignment.as_json() for side, alignment in c.no_criteria.items()},
         "gain": gain_entry(c),
         "held_out_items": list(c.scores.item_ids[len(c.split.calibration) :]),
-        "criteria": [one.text for one in c.chosen],
+        "criteria": [criteria.text for criteria in c.chosen],
         "golden": {"name": c.golden_name, "digest": c.golden_digest},
         "settings": c.settings.as_json(),
         "unscored": len(c.scores.unscored.get("final", ())),
@@ -75,7 +75,7 @@ def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | N
     """
     scores = calibration.scores
     isotonic = None if calibration.isotonic is None else IsotonicMap.from_json(calibration.isotonic)
-    missing = {one.item_id: one for one in scores.unscored.get("final", ())}
+    missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
     verdicts = joined_verdicts(scores.item_ids, scores.values[1:], isotonic, missing)
     if judge is None:
         return verdicts
@@ -86,14 +86,14 @@ def _explained(calibration: Calibration, golden: GoldenSet, judge: Judge) -> lis
     """Each item's verdict under the first of the chosen criteria that scored it."""
     scores, by_id = calibration.scores, {item.item_id: item for item in golden.items}
     read = ~np.isnan(scores.values[1:])
-    found: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     for k, criteria in enumerate(calibration.chosen):
         first_read = np.flatnonzero(read[k] & ~read[:k].any(axis=0))
         items = [by_id[scores.item_ids[i]] for i in first_read]
         if items:
             explained = judge.score(calibration.task, items, [criteria], explain=True).explained
-            found |= {verdict.item_id: verdict for verdict in explained}
-    return [found.get(item_id, Unscored(item_id, "no verdict")) for item_id in scores.item_ids]
+            verdicts |= {verdict.item_id: verdict for verdict in explained}
+    return [verdicts.get(item_id, Unscored(item_id, "no verdict")) for item_id in scores.item_ids]
 
 
 def write_run(
@@ -116,7 +116,7 @@ def write_run(
     )
     body = summary(calibration, str(folder), seconds)
     write_text(folder / "judge.yaml", judge_yaml(calibration, **known))
-    candidates = (candidate_row(rank, one) for rank, one in enumerate(calibration.candidates, start=1))
+    candidates = (candidate_row(rank, candidate) for rank, candidate in enumerate(calibration.candidates, start=1))
     write_text(folder / "candidates.jsonl", json_lines(candidates))
     write_text(folder / "verdicts.jsonl", json_lines(rows))
     write_text(folder / "summary.json", json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

@@ -31,8 +31,8 @@ Parser = Literal["concord", "paper"]
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
     """One line of a verdict file."""
     if isinstance(verdict, Unscored):
-        told = {"reason": verdict.reason, "detail": verdict.detail, "raw": list(verdict.raw)}
-        return {"item_id": verdict.item_id, "score": None} | told
+        why = {"reason": verdict.reason, "detail": verdict.detail, "raw": list(verdict.raw)}
+        return {"item_id": verdict.item_id, "score": None} | why
     return {
         "item_id": verdict.item_id,
         "score": verdict.value,

@@ -27,7 +27,9 @@ from core.store.schema import alignments, criteria, edits, goldens, judges
 
 
 @dataclass(frozen=True)
-class _Body:
+class CriteriaBody:
+    """Criteria without their aspect, which is a column."""
+
     text: str
     provenance: Provenance
 
@@ -118,7 +120,11 @@ class KeptCriteria(Part):
         rows = [
             {
                 **{"project_id": project_id, "criteria_id": text.criteria_id, "golden_id": golden_id},
-                **{"aspect": text.aspect, "body": pack(_Body(text.text, text.provenance)).body, "created_at": now},
+                **{
+                    "aspect": text.aspect,
+                    "body": pack(CriteriaBody(text.text, text.provenance)).body,
+                    "created_at": now,
+                },
             }
             for text in new
         ]
@@ -149,10 +155,10 @@ def _entries(
         edited.setdefault(parent_id, []).append(edit_id)
     entries = []
     for row in rows:
-        body, name = unpack(_Body, row.body), row.criteria_id
+        body, name = unpack(CriteriaBody, row.body), row.criteria_id
         text = Criteria(body.text, row.aspect, body.provenance)
-        known = {"alignments": tuple(aligned.get(name, ())), "edits": tuple(edited.get(name, ()))}
-        entries.append(record_of(CriteriaEntry, row, criteria=text, **known))
+        gathered = {"alignments": tuple(aligned.get(name, ())), "edits": tuple(edited.get(name, ()))}
+        entries.append(record_of(CriteriaEntry, row, criteria=text, **gathered))
     return entries
 
 
@@ -220,8 +226,8 @@ class Judges(Part):
             row = connection.execute(sa.select(judges.c.replies).where(_is(project_id, judge_id))).one_or_none()
         if row is None:
             raise _unknown(judge_id)
-        kept = {} if row.replies is None else json.loads(zlib.decompress(row.replies))
-        return {item_id: tuple(texts) for item_id, texts in kept.items()}
+        replies = {} if row.replies is None else json.loads(zlib.decompress(row.replies))
+        return {item_id: tuple(texts) for item_id, texts in replies.items()}
 
     def rename(self, project_id: str, judge_id: str, name: str) -> None:
         """NotFoundError for an unknown id."""

@@ -96,8 +96,8 @@ class Drafts(Part):
             now = self._db.now(connection)
             row = {"project_id": project_id, "subject": subject, "author": author, "text": text, "base": base}
             insert = self._db.insert_or_replace(drafts, keep=["began_at"]).returning(*drafts.c)
-            kept = connection.execute(insert, {**row, "began_at": now, "kept_at": now}).one()
-            return record_of(Draft, kept)
+            row_kept = connection.execute(insert, {**row, "began_at": now, "kept_at": now}).one()
+            return record_of(Draft, row_kept)
 
     def of(self, project_id: str, subject: str) -> list[Draft]:
         """What anybody has typed of one text and not saved, the newest first."""

@@ -21,8 +21,6 @@ from core.store import schema
 
 Kind = Literal["key", "text", "int", "bool", "real", "json", "floats", "replies"]
 Row = Mapping[str, Any]
-JSON_COLUMNS = {("events", "body"), ("replies", "body"), ("run_replies", "body")}
-"""Columns of SafeText that hold JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +31,6 @@ class Column:
     kind: Kind
     nullable: bool = False
     longest: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A table outside the store, in the order of its columns."""
-
-    name: str
-    columns: tuple[Column, ...]
 
 
 OF_THE_WORKER: Row = {
@@ -54,10 +44,22 @@ OF_THE_WORKER: Row = {
 """Columns of a run that say something of the worker here, and stay; how they begin in a store that takes it in."""
 
 
+_STAYING = {"project_id", *OF_THE_WORKER}
+_NUMBERED = ("criteria_edits", "labels")
+"""Tables whose numbers nothing refers to, so that they stay too."""
+_JSON = {("events", "body"), ("replies", "body"), ("run_replies", "body")}
+"""Columns of SafeText that hold JSON."""
+
+
+def _columns(table: sa.Table) -> tuple[Column, ...]:
+    staying = _STAYING | ({"number"} if table.name in _NUMBERED else set())
+    return tuple(_column(table, column) for column in table.columns if column.name not in staying)
+
+
 def _column(table: sa.Table, column: sa.Column[Any]) -> Column:
     kind: Kind
     if isinstance(column.type, schema.SafeText):
-        kind = "json" if (table.name, column.name) in JSON_COLUMNS else "text"
+        kind = "json" if (table.name, column.name) in _JSON else "text"
     elif isinstance(column.type, sa.String) and column.type.length:
         return Column(column.name, "key", bool(column.nullable), column.type.length)
     elif isinstance(column.type, sa.LargeBinary):
@@ -68,48 +70,30 @@ def _column(table: sa.Table, column: sa.Column[Any]) -> Column:
     return Column(column.name, kind, bool(column.nullable))
 
 
-def _layout(table: sa.Table, *more: str) -> Layout:
-    stays = {"project_id", *OF_THE_WORKER, *more}
-    return Layout(table.name, tuple(_column(table, column) for column in table.columns if column.name not in stays))
-
-
-TABLES: tuple[Layout, ...] = (
-    _layout(schema.goldens),
-    _layout(schema.golden_items),
-    _layout(schema.project_goldens),
-    _layout(schema.runs),
-    _layout(schema.documents),
-    _layout(schema.scores),
-    _layout(schema.criteria),
-    _layout(schema.edits, "number"),
-    _layout(schema.alignments),
-    _layout(schema.judges),
-    _layout(schema.labels, "number"),
-    _layout(schema.events),
-    _layout(schema.run_replies),
-    _layout(schema.replies),
-)
-"""Every table of a project, each after those that it refers to.
+LAYOUT: dict[str, tuple[Column, ...]] = {
+    table.name: _columns(table)
+    for table in (
+        *(schema.goldens, schema.golden_items, schema.project_goldens),
+        *(schema.runs, schema.documents, schema.scores),
+        *(schema.criteria, schema.edits, schema.alignments, schema.judges),
+        *(schema.labels, schema.events, schema.run_replies, schema.replies),
+    )
+}
+"""Every table of a project with its columns in order, each table after those that it refers to.
 
 `drafts` is none of them: what somebody has typed and not saved is theirs, and no part of what a project hands on.
 `consents` is none either: what people here allowed holds here, and no file may say that they did.
 """
-LAYOUT: dict[str, Layout] = {layout.name: layout for layout in TABLES}
 
 
-def is_plain(layout: Layout) -> bool:
-    """Whether the rows of a table are stored as they come: nothing in them is JSON or base64."""
-    return all(column.kind in ("key", "text", "int", "bool", "real") for column in layout.columns)
-
-
-def encode(layout: Layout, stored: Row) -> dict[str, Any]:
+def encode(table: str, stored: Row) -> dict[str, Any]:
     """A stored row as a JSON object."""
-    return {column.name: _encoded(column.kind, stored[column.name]) for column in layout.columns}
+    return {column.name: _encoded(column.kind, stored[column.name]) for column in LAYOUT[table]}
 
 
-def decode(layout: Layout, row: Row) -> dict[str, Any]:
+def decode(table: str, row: Row) -> dict[str, Any]:
     """The row to store, from an object whose columns are all there and of their kinds.  ValueError otherwise."""
-    return {column.name: _decoded(column.kind, row[column.name]) for column in layout.columns}
+    return {column.name: _decoded(column.kind, row[column.name]) for column in LAYOUT[table]}
 
 
 def _encoded(kind: Kind, value: Any) -> Any:
@@ -151,15 +135,11 @@ def as_json(text: str) -> Any:
 def json_text(value: Any) -> str:
     """A value as stored JSON; escaped throughout where it holds half a surrogate pair, which no encoding takes."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text if _encodes(text) else json.dumps(value, allow_nan=False, separators=(",", ":"))
-
-
-def _encodes(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text
 
 
 def _refuse(constant: str) -> Any:

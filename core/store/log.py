@@ -68,9 +68,9 @@ class Events(Part):
                 connection.execute(
                     sa.select(projects.c.name).where(projects.c.project_id == project_id).with_for_update()
                 )
-            known = connection.execute(_newest(project_id, events.c.form == form)).one_or_none()
-            if known is not None:
-                return int(known.number)
+            first = connection.execute(_newest(project_id, events.c.form == form)).one_or_none()
+            if first is not None:
+                return int(first.number)
             body = body_text(entry)
             if expected is not None:
                 same = sa.and_(events.c.kind == entry.kind, events.c.subject == entry.subject)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -77,12 +77,26 @@ def _counted() -> sa.Select[tuple[str, str, float, float | None, int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
+class GoldenBody:
     """What a golden set holds beside its items and ratings."""
 
     aspects: dict[str, AspectLabels]
     metrics: dict[str, tuple[float | None, ...]]
     given_split: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RatingColumns:
+    """Ratings by columns; ids, raters and aspects as codes into lists of names, comments by position."""
+
+    item_id: tuple[int, ...]
+    item_ids: tuple[str, ...]
+    rater_id: tuple[int, ...]
+    rater_ids: tuple[str, ...]
+    aspect: tuple[int, ...]
+    aspects: tuple[str, ...]
+    value: tuple[float, ...]
+    comment: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +116,8 @@ class Goldens(Part):
         """Store and link; a second time changes nothing.  Returns the digest, the golden set's id."""
         with self._db.write() as connection:
             now = self._db.now(connection)
-            known = connection.execute(sa.select(goldens.c.golden_id).where(goldens.c.golden_id == golden.digest))
-            if known.one_or_none() is None:
+            there = connection.execute(sa.select(goldens.c.golden_id).where(goldens.c.golden_id == golden.digest))
+            if there.one_or_none() is None:
                 connection.execute(self._db.insert_new(goldens), golden_row(golden, now))
                 if golden.items:
                     connection.execute(self._db.insert_new(golden_items), item_rows(golden))
@@ -133,17 +147,9 @@ class Goldens(Part):
     def _load_anew(self, golden_id: str) -> GoldenSet:
         with self._db.read() as connection:
             name = _one(connection, golden_id).name
-            head = connection.execute(
-                sa.select(goldens.c.kind, goldens.c.body, goldens.c.ratings).where(goldens.c.golden_id == golden_id)
-            ).one()
-            bodies = connection.execute(
-                sa.select(golden_items.c.body)
-                .where(golden_items.c.golden_id == golden_id)
-                .order_by(golden_items.c.position)
-            ).scalars()
-            items = _items(bodies.all())
-        body = unpack(_Body, head.body)
-        golden = GoldenSet(name, head.kind, items, body.aspects, _ratings(head.ratings), body.metrics, body.given_split)
+            head = connection.execute(sa.select(goldens).where(goldens.c.golden_id == golden_id)).one()
+            bodies = connection.execute(_bodies(golden_id)).scalars().all()
+        golden = replace(rebuilt(head._asdict(), bodies), name=name)
         golden.__dict__["digest"] = golden_id  # it is stored under its own hash: no need to compute it again
         return golden
 
@@ -152,14 +158,9 @@ class Goldens(Part):
         with self._db.read() as connection:
             _one(connection, golden_id)
             body = connection.execute(sa.select(goldens.c.body).where(goldens.c.golden_id == golden_id)).scalar_one()
-            bodies = connection.execute(
-                sa.select(golden_items.c.body)
-                .where(golden_items.c.golden_id == golden_id)
-                .where(golden_items.c.position.between(offset, offset + limit - 1))
-                .order_by(golden_items.c.position)
-            ).scalars()
-            items = _items(bodies.all())
-        aspects = unpack(_Body, body).aspects
+            within = golden_items.c.position.between(offset, offset + limit - 1)
+            items = _items(connection.execute(_bodies(golden_id).where(within)).scalars().all())
+        aspects = unpack(GoldenBody, body).aspects
         return [
             GoldenItem(position, item, {name: labels.values[position] for name, labels in aspects.items()})
             for position, item in enumerate(items, start=offset)
@@ -180,6 +181,11 @@ def _one(connection: sa.Connection, golden_id: str) -> sa.Row[Any]:
     return row
 
 
+def _bodies(golden_id: str) -> sa.Select[Any]:
+    query = sa.select(golden_items.c.body).where(golden_items.c.golden_id == golden_id)
+    return query.order_by(golden_items.c.position)
+
+
 def _row(row: sa.Row[Any]) -> GoldenSummary:
     return record_of(GoldenSummary, row, aspects=unpack(_Aspects, row.aspects).rows)
 
@@ -189,8 +195,7 @@ def rebuilt(head: Mapping[str, Any], item_bodies: Sequence[str]) -> GoldenSet:
 
     KeyError, TypeError, ValueError or IndexError for rows that this module did not write.
     """
-    body = unpack(_Body, head["body"])
-    ratings = _ratings(head["ratings"])
+    body, ratings = unpack(GoldenBody, head["body"]), _ratings(head["ratings"])
     return GoldenSet("", head["kind"], _items(item_bodies), body.aspects, ratings, body.metrics, body.given_split)
 
 
@@ -205,7 +210,7 @@ def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
         "n_systems": golden.n_systems,
         "n_ratings": len(golden.ratings),
         "aspects": pack(aspects).body,
-        "body": pack(_Body(dict(golden.aspects), dict(golden.metrics), golden.given_split)).body,
+        "body": pack(GoldenBody(dict(golden.aspects), dict(golden.metrics), golden.given_split)).body,
         "ratings": json.dumps(_rating_columns(golden.ratings)),
         "created_at": now,
     }
@@ -231,7 +236,7 @@ def _items(bodies: Sequence[str]) -> tuple[Item, ...]:
 
 
 def _rating_columns(ratings: Sequence[Rating]) -> dict[str, Any]:
-    """Ratings by columns; ids, raters and aspects as codes into lists of names."""
+    """The fields of `RatingColumns`, in their order."""
     columns: dict[str, Any] = {}
     for name in ("item_id", "rater_id", "aspect"):
         codes: dict[str, int] = {}

@@ -29,7 +29,9 @@ RESULT = "result"
 
 
 @dataclass(frozen=True, slots=True)
-class _Reasons:
+class Reasons:
+    """Why items have no score."""
+
     unscored: tuple[Unscored, ...]
 
 
@@ -72,15 +74,15 @@ class Results(Part):
             _touch(connection, run_id, attempt)
             query = sa.select(goldens.c.n_items).join(runs, runs.c.golden_id == goldens.c.golden_id)
             n_items = int(connection.execute(query.where(runs.c.run_id == run_id)).scalar_one())
-            known = {row.criteria_id: row for row in _score_rows(connection, run_id, new.criteria_ids)}
+            rows_there = {row.criteria_id: row for row in _score_rows(connection, run_id, new.criteria_ids)}
             rows = []
-            for criteria_id, given in zip(new.criteria_ids, new.values, strict=True):
-                row = known.get(criteria_id)
+            for criteria_id, scored in zip(new.criteria_ids, new.values, strict=True):
+                row = rows_there.get(criteria_id)
                 values = np.full(n_items, np.nan) if row is None else _values(row.blob, n_items)
-                values[list(positions)] = given
-                reasons = {} if row is None else {u.item_id: u for u in unpack(_Reasons, row.body).unscored}
+                values[list(positions)] = scored
+                reasons = {} if row is None else {u.item_id: u for u in unpack(Reasons, row.body).unscored}
                 reasons |= {unscored.item_id: unscored for unscored in new.unscored.get(criteria_id, ())}
-                body, blob = pack(_Reasons(tuple(reasons.values()))).body, values.astype("<f8").tobytes()
+                body, blob = pack(Reasons(tuple(reasons.values()))).body, values.astype("<f8").tobytes()
                 rows.append({"run_id": run_id, "criteria_id": criteria_id, "body": body, "blob": blob})
             if rows:
                 connection.execute(self._db.insert_or_replace(scores), rows)
@@ -94,7 +96,7 @@ class Results(Part):
             rows = {row.criteria_id: row for row in _score_rows(connection, run_id, criteria_ids)}
         names = [name for name in (rows if criteria_ids is None else criteria_ids) if name in rows]
         values = np.array([_values(rows[name].blob, len(item_ids)) for name in names], dtype=np.float64)
-        reasons = {name: unpack(_Reasons, rows[name].body).unscored for name in names}
+        reasons = {name: unpack(Reasons, rows[name].body).unscored for name in names}
         return ScoreMatrix(
             tuple(names),
             tuple(item_ids),

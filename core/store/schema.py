@@ -32,22 +32,24 @@ _time = sa.Double
 _key = sa.String(80)
 
 
+def _table(name: str, *parts: Any) -> sa.Table:
+    return sa.Table(name, metadata, *parts)
+
+
 def _column(name: str, kind: Any, *more: Any, nullable: bool = False, **options: Any) -> sa.Column[Any]:
     return sa.Column(name, kind, *more, nullable=nullable, **options)
 
 
-projects = sa.Table(
+projects = _table(
     "projects",
-    metadata,
     _column("project_id", _key, primary_key=True),
     _column("name", SafeText),
     _column("created_at", _time),
     _column("imported_at", _time, nullable=True),
 )
 
-consents = sa.Table(
+consents = _table(
     "consents",
-    metadata,
     _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
     _column("endpoint", SafeText, primary_key=True),
     _column("with_key", sa.Boolean),
@@ -56,9 +58,8 @@ consents = sa.Table(
     _column("created_at", _time),
 )
 
-goldens = sa.Table(
+goldens = _table(
     "goldens",
-    metadata,
     _column("golden_id", _key, primary_key=True),
     _column("kind", sa.String(40)),
     _column("n_items", sa.Integer),
@@ -71,26 +72,23 @@ goldens = sa.Table(
     _column("created_at", _time),
 )
 
-golden_items = sa.Table(
+golden_items = _table(
     "golden_items",
-    metadata,
     _column("golden_id", _key, sa.ForeignKey("goldens.golden_id"), primary_key=True),
     _column("position", sa.Integer, primary_key=True, autoincrement=False),
     _column("body", sa.Text),
 )
 
-project_goldens = sa.Table(
+project_goldens = _table(
     "project_goldens",
-    metadata,
     _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
     _column("golden_id", _key, sa.ForeignKey("goldens.golden_id"), primary_key=True),
     _column("name", SafeText),
     _column("created_at", _time),
 )
 
-runs = sa.Table(
+runs = _table(
     "runs",
-    metadata,
     _column("run_id", _key, primary_key=True),
     _column("project_id", _key, sa.ForeignKey("projects.project_id"), index=True),
     _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
@@ -119,27 +117,24 @@ runs = sa.Table(
     _column("finished_at", _time, nullable=True),
 )
 
-documents = sa.Table(
+documents = _table(
     "run_documents",
-    metadata,
     _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
     _column("name", sa.String(40), primary_key=True),
     _column("body", sa.Text),
     _column("blob", sa.LargeBinary),
 )
 
-scores = sa.Table(
+scores = _table(
     "run_scores",
-    metadata,
     _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
     _column("criteria_id", _key, primary_key=True),
     _column("body", sa.Text),
     _column("blob", sa.LargeBinary),
 )
 
-criteria = sa.Table(
+criteria = _table(
     "criteria",
-    metadata,
     _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
     _column("criteria_id", _key, primary_key=True),
     _column("golden_id", _key),
@@ -148,9 +143,8 @@ criteria = sa.Table(
     _column("created_at", _time),
 )
 
-edits = sa.Table(
+edits = _table(
     "criteria_edits",
-    metadata,
     _column("number", sa.Integer, primary_key=True, autoincrement=True),
     _column("project_id", _key),
     _column("parent_id", _key),
@@ -161,9 +155,8 @@ edits = sa.Table(
     sa.ForeignKeyConstraint(["project_id", "criteria_id"], ["criteria.project_id", "criteria.criteria_id"]),
 )
 
-alignments = sa.Table(
+alignments = _table(
     "criteria_alignments",
-    metadata,
     _column("project_id", _key, primary_key=True),
     _column("criteria_id", _key, primary_key=True),
     _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
@@ -174,9 +167,8 @@ alignments = sa.Table(
     sa.ForeignKeyConstraint(["project_id", "criteria_id"], ["criteria.project_id", "criteria.criteria_id"]),
 )
 
-judges = sa.Table(
+judges = _table(
     "judges",
-    metadata,
     _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
     _column("judge_id", _key, primary_key=True),
     _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
@@ -188,9 +180,8 @@ judges = sa.Table(
     _column("created_at", _time),
 )
 
-labels = sa.Table(
+labels = _table(
     "labels",
-    metadata,
     _column("number", sa.Integer, primary_key=True, autoincrement=True),
     _column("project_id", _key, sa.ForeignKey("projects.project_id")),
     _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
@@ -208,9 +199,8 @@ labels = sa.Table(
     sa.Index("labels_of_pass", "project_id", "pass_id", "rater"),
 )
 
-events = sa.Table(
+events = _table(
     "events",
-    metadata,
     _column("number", sa.Integer, primary_key=True, autoincrement=True),
     _column("project_id", _key, sa.ForeignKey("projects.project_id")),
     _column("kind", sa.String(40)),
@@ -224,9 +214,8 @@ events = sa.Table(
     sa.Index("events_of_kind", "project_id", "kind"),
 )
 
-drafts = sa.Table(
+drafts = _table(
     "drafts",
-    metadata,
     _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
     _column("subject", SafeText, primary_key=True),
     _column("author", SafeText, primary_key=True),
@@ -236,43 +225,38 @@ drafts = sa.Table(
     _column("kept_at", _time),
 )
 
-replies = sa.Table(
+replies = _table(
     "replies",
-    metadata,
     _column("reply_key", _key, primary_key=True),
     _column("body", SafeText),
     _column("created_at", _time),
 )
 
-run_replies = sa.Table(
+run_replies = _table(
     "run_replies",
-    metadata,
     _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
     _column("reply_key", _key, primary_key=True),
     _column("paid", sa.Boolean),
     _column("body", SafeText, nullable=True),
 )
 
-project_replies = sa.Table(
+project_replies = _table(
     "project_replies",
-    metadata,
     _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
     _column("reply_key", _key, primary_key=True),
     _column("body", SafeText),
     _column("created_at", _time),
 )
 
-blocks = sa.Table(
+blocks = _table(
     "blocks",
-    metadata,
     _column("block_key", _key, primary_key=True),
     _column("body", sa.Text),
     _column("created_at", _time),
 )
 
-workers = sa.Table(
+workers = _table(
     "workers",
-    metadata,
     _column("worker_id", SafeText, primary_key=True),
     _column("place", SafeText),
     _column("pid", sa.Integer),

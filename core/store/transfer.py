@@ -24,7 +24,7 @@ from core.people import Actor
 from core.review.log import Action
 from core.store import schema
 from core.store.database import Database, in_our_words
-from core.store.layout import LAYOUT, OF_THE_WORKER, TABLES, Row, decode, encode
+from core.store.layout import LAYOUT, OF_THE_WORKER, Row, decode, encode
 from core.store.log import body_text
 from core.store.patience import Part, only_once
 
@@ -62,10 +62,10 @@ class Transfers(Part):
         """
         with self._db.snapshot() as connection:
             numbers: dict[int, int] = {}
-            for layout in TABLES:
-                left_out = not replies and layout.name in ("run_replies", "replies")
-                query = None if left_out else _rows_of(layout.name, project_id)
-                yield layout.name, _leaving(layout.name, _streamed(connection, query), numbers)
+            for table in LAYOUT:
+                left_out = not replies and table in ("run_replies", "replies")
+                query = None if left_out else _rows_of(table, project_id)
+                yield table, _leaving(table, _streamed(connection, query), numbers)
 
     def without_run(self) -> int:
         """How many replies of this store no run is noted for, and which therefore leave with no project."""
@@ -153,9 +153,8 @@ def _streamed(connection: sa.Connection, query: sa.Select[Any] | None) -> Iterat
 
 
 def _leaving(name: str, rows: Iterator[dict[str, Any]], numbers: dict[int, int]) -> Iterator[dict[str, Any]]:
-    layout = LAYOUT[name]
     for stored in rows:
-        row = encode(layout, stored)
+        row = encode(name, stored)
         if name == "runs" and row["status"] in UNFINISHED:
             row |= {"status": "cancelled", "message": "was not over when the project was exported"}
             row["finished_at"] = row["updated_at"]
@@ -224,7 +223,7 @@ class _Taking:
 
     def _stored(self, name: str, row: Row) -> dict[str, Any]:
         whole = _of_project(dict(row), self._project_id) if name in _OF_RUNS else dict(row)
-        stored = decode(LAYOUT[name], whole)
+        stored = decode(name, whole)
         if self._runs and name not in (*_SHARED, "replies"):
             stored = {column: self._renamed(value) for column, value in stored.items()}
         if name == "runs":

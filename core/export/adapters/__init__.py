@@ -22,9 +22,8 @@ from typing import Any
 from core.errors import UsageError
 from core.export.adapters.facts import JudgeFacts, facts_of
 from core.export.adapters.generated import Adapter
-from core.export.adapters.prompt_text import prompt_text
-from core.export.adapters.promptfoo_rubric import promptfoo_rubric
 from core.export.adapters.python_files import deepeval_metric, inspect_scorer, mlflow_judge, notebook, python_snippet
+from core.export.adapters.text_files import prompt_text, promptfoo_rubric
 
 __all__ = ["NAMES", "Adapter", "adapter", "adapters"]
 

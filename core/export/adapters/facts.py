@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
@@ -16,7 +17,7 @@ from core.stats import IsotonicMap
 
 if TYPE_CHECKING:
     from core.export.document_parts import AlignmentEntry
-    from core.export.judge_document import JudgeDocument, JudgeEntry
+    from core.export.judge_document import JudgeDescription, JudgeDocument
 
 
 NO_MODEL = ("offline", "scripted")
@@ -66,16 +67,16 @@ class JudgeFacts:
     @property
     def lines(self) -> list[str]:
         """Task, judge, alignment, approval and warnings, a line each."""
-        found = self.document
+        document = self.document
         return [
             f"Aspect: {self.task.aspect}, on the scale {self.task.scale}; criteria: {len(self.criteria)}.",
-            f"Judge: {found.judge.spec}. Golden set: {found.golden.name or 'unnamed'} "
-            f"({found.golden.digest or 'no hash'}).",
-            f"Judge file: written {found.created or 'at an unknown time'}, {found.digest or 'without digest'}.",
-            *_version(found),
-            *_alignments(found),
-            _approval(found),
-            *(f"Warning: {words}" for words in found.warnings if not words.startswith("Nobody has approved")),
+            f"Judge: {document.judge.spec}. Golden set: {document.golden.name or 'unnamed'} "
+            f"({document.golden.digest or 'no hash'}).",
+            f"Judge file: written {document.created or 'at an unknown time'}, {document.digest or 'without digest'}.",
+            *_version(document),
+            *_alignments(document),
+            _approval(document),
+            *(f"Warning: {words}" for words in document.warnings if not words.startswith("Nobody has approved")),
         ]
 
 
@@ -108,7 +109,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     )
 
 
-def _model(judge: JudgeEntry) -> tuple[str, str, bool]:
+def _model(judge: JudgeDescription) -> tuple[str, str, bool]:
     """(model, base URL, whether the key may go there) that a tool can ask.
 
     Both empty where there is no model, the URL also where it is OpenAI's own.
@@ -122,7 +123,7 @@ def _model(judge: JudgeEntry) -> tuple[str, str, bool]:
 def _version(document: JudgeDocument) -> Iterable[str]:
     """Which version of the judge this is, and who decided what on it."""
     if version := document.judge_version:
-        decided = "".join(f"; {one.state} by {one.by}, {one.at}" for one in version.approvals)
+        decided = "".join(f"; {approval.state} by {approval.by}, {approval.at}" for approval in version.approvals)
         yield f"Version {version.number} of this judge ({version.id}), {version.state}{decided}."
 
 
@@ -151,7 +152,10 @@ def _alignments(document: JudgeDocument) -> Iterable[str]:
 
 
 def _approval(document: JudgeDocument) -> str:
-    states = ", ".join(f"{one.criteria}: {one.state}{f' by {one.by}' if one.by else ''}" for one in document.approvals)
+    states = ", ".join(
+        f"{approval.criteria}: {approval.state}{f' by {approval.by}' if approval.by else ''}"
+        for approval in document.approvals
+    )
     return (
         f"Approved by people ({states})."
         if document.approved
@@ -178,11 +182,11 @@ class OpenPrompt:
 
 def open_prompts(facts: JudgeFacts) -> tuple[OpenPrompt, ...]:
     """Every prompt that scoring one item takes, criteria by criteria; their samples weigh alike within one of them."""
-    mark = _unused("item", (facts.task.definition, facts.sampling.steps, facts.task.aspect, *facts.criteria))
+    mark = unused("[item %s]", (facts.task.definition, facts.sampling.steps, facts.task.aspect, *facts.criteria))
     item = Item("", mark)
     block = item_block(facts.task.kind, item, SCORING)
     schemas = {place.prompt: place.schema for place in facts.sampling.places}
-    found = []
+    prompts = []
     for number, criteria in enumerate(facts.criteria):
         for prompt, form, samples in facts.sampling.shares():
             frame = score_frame(
@@ -190,8 +194,8 @@ def open_prompts(facts: JudgeFacts) -> tuple[OpenPrompt, ...]:
             ).messages(criteria)
             before, after = frame[-1].content.split(block)
             leading = tuple((message.role, message.content) for message in frame[:-1])
-            found.append(OpenPrompt(number, leading, before, after, form, schemas[prompt], samples))
-    return tuple(found)
+            prompts.append(OpenPrompt(number, leading, before, after, form, schemas[prompt], samples))
+    return tuple(prompts)
 
 
 def headings(facts: JudgeFacts) -> Mapping[str, str]:
@@ -206,9 +210,7 @@ def headings(facts: JudgeFacts) -> Mapping[str, str]:
     return {part: heading for part, heading in named.items() if part in facts.parts or part == "target"}
 
 
-def _unused(word: str, texts: tuple[str, ...]) -> str:
-    """A mark that stands in none of `texts`."""
-    number = 0
-    while any(f"[{word} {number}]" in text for text in texts):
-        number += 1
-    return f"[{word} {number}]"
+def unused(form: str, texts: Iterable[str]) -> str:
+    """The first of `form` with "", 2, 3, … in it that stands in none of `texts`."""
+    whole = "\0".join(texts)
+    return next(mark for number in chain([""], count(2)) if (mark := form % number) not in whole)

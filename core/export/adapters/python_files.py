@@ -319,9 +319,9 @@ def python_snippet(facts: JudgeFacts) -> Adapter:
 
 
 def notebook(facts: JudgeFacts) -> Adapter:
-    """The snippet as a notebook (nbformat 4.5); what is told about the judge stands in an indented block, as text."""
-    told = "\n".join(f"    {one_line(line)}" for line in head(facts, "a notebook", _CONCORD_USE, _CONCORD_LOST))
-    cells = [_cell("markdown", "about", f"# A calibrated judge\n\n{told}")]
+    """The snippet as a notebook (nbformat 4.5); what is said of the judge stands in an indented block, as text."""
+    about = "\n".join(f"    {one_line(line)}" for line in head(facts, "a notebook", _CONCORD_USE, _CONCORD_LOST))
+    cells = [_cell("markdown", "about", f"# A calibrated judge\n\n{about}")]
     cells += [_cell("code", f"code-{number}", source) for number, source in enumerate(_cells(facts), 1)]
     body = {
         "cells": cells,

@@ -9,7 +9,7 @@ base64 of little-endian float64: exact to the bit, NaN (unscored) among them.
 module             does
 =================  ============================================================================================
 ``container``      the zip and its manifest: written whole or not at all, read without trusting it
-``shapes``         JSON against the annotations of a record, the columns of a table, the hash of a golden set
+``shapes``         rows against the columns of a table, golden sets against their hash
 ``checking``       all rows of a project: shapes, keys, references, counts
 =================  ============================================================================================
 

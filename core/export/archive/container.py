@@ -19,12 +19,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import IO, Annotated, Any, ClassVar
 
+from pydantic_core import ValidationError
 from pydantic_core import core_schema as schemas
 
 from core.errors import ArchiveError
-from core.export.archive.shapes import Checked, Moment, mismatch
+from core.export.archive.shapes import Moment
+from core.export.faults import fault_words
 from core.export.judge_reading import version_problem
-from core.store.codec import Packed, unpack
+from core.store.codec import Checked, read
 from core.store.layout import LAYOUT, json_text
 from core.store.schema import HEAD
 
@@ -77,7 +79,7 @@ class Manifest:
     @property
     def digest(self) -> str:
         """SHA-256 over the names and hashes of all files: says which content it is, whatever compressed it."""
-        lines = "".join(f"{one.sha256}  {one.name}\n" for one in self.files)
+        lines = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
         return hashlib.sha256(lines.encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -94,38 +96,39 @@ def file_name(table: str) -> str:
 def read_manifest(data: bytes) -> Manifest:
     """ArchiveError in words for anything that is no manifest of a version that can be read."""
     try:
-        found = json.loads(data)
+        content = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ArchiveError(f"{NAME} is no JSON: {error}") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ArchiveError(f"{NAME} does not say format {FORMAT!r}: this is no file of a Concord project.")
-    _check_versions(found)
-    problem = mismatch(Manifest, found, whole="The file")
-    if not problem:
-        manifest = unpack(Manifest, Packed(json.dumps(found)))
+    _check_versions(content)
+    try:
+        manifest: Manifest = read(Manifest, content)
         problem = _problem(manifest)
+    except ValidationError as error:
+        problem = fault_words(Manifest, error)[0]
     if problem:
         raise ArchiveError(f"{NAME} is damaged: {problem} Export the project again.")
     return manifest
 
 
-def _check_versions(found: Mapping[str, Any]) -> None:
-    schema = found.get("schema")
-    if problem := version_problem(found.get("version"), VERSION, "export the project again"):
+def _check_versions(content: Mapping[str, Any]) -> None:
+    schema = content.get("schema")
+    if problem := version_problem(content.get("version"), VERSION, "export the project again"):
         raise ArchiveError(f"{NAME}: {problem}")
     if isinstance(schema, str) and schema.isdigit() and int(schema) > int(HEAD):
         raise ArchiveError(
-            f"The file was written by a newer Concord ({str(found.get('concord'))[:40]}, schema {schema[:20]}); this "
+            f"The file was written by a newer Concord ({str(content.get('concord'))[:40]}, schema {schema[:20]}); this "
             f"one reads up to schema {HEAD}. Update this Concord."
         )
 
 
 def _problem(manifest: Manifest) -> str:
     """What of a manifest whose fields are all as they must be does not go together; "" for nothing."""
-    if [one.table for one in manifest.files] != list(LAYOUT):
+    if [file.table for file in manifest.files] != list(LAYOUT):
         return "files do not name every table once and in order."
-    strays = (one for one in manifest.files if one.name != file_name(one.table))
-    return next((f"files name {one.name[:60]!r} for the table {one.table!r}." for one in strays), "")
+    strays = (file for file in manifest.files if file.name != file_name(file.table))
+    return next((f"files name {file.name[:60]!r} for the table {file.table!r}." for file in strays), "")
 
 
 _MB = 1_000_000
@@ -230,7 +233,7 @@ class Archive:
 
     def batches(self, table: str) -> Iterator[tuple[int, list[Any]]]:
         """(line of the first from 1, parsed JSON of some rows) until all of a table were read; errors as `rows`."""
-        entry = next(one for one in self.manifest.files if one.table == table)
+        entry = next(file for file in self.manifest.files if file.table == table)
         digest, size, n = hashlib.sha256(), 0, 0
         for data, lines in self._chunks(self._members[entry.name], entry.name):
             digest.update(data)
@@ -280,11 +283,11 @@ def _parsed_lines(lines: list[bytes], name: str, first: int) -> list[Any]:
     """The JSON of each line; read together, for that is much faster, and one by one where a line is none."""
     if len(lines) > 1 and sum(map(len, lines)) < _TOGETHER and all(line.startswith(b"{") for line in lines):
         try:
-            found = _json(b"[" + b",".join(lines) + b"]")
+            values = _json(b"[" + b",".join(lines) + b"]")
         except (ValueError, RecursionError):
-            found = []
-        if len(found) == len(lines):
-            return list(found)
+            values = []
+        if len(values) == len(lines):
+            return list(values)
     return [_parsed(line, f"{name}, line {number}") for number, line in enumerate(lines, start=first)]
 
 
@@ -370,7 +373,7 @@ def _check_member(info: zipfile.ZipInfo, name: str) -> None:
 
 
 def _check_names(members: dict[str, zipfile.ZipInfo], manifest: Manifest) -> None:
-    listed = {one.name: one for one in manifest.files}
+    listed = {file.name: file for file in manifest.files}
     for name in sorted(set(members) - set(listed) - {NAME}):
         raise ArchiveError(f"The zip holds {name[:80]!r}, which its manifest does not name.")
     for name, entry in listed.items():

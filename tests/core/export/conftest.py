@@ -8,19 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from core.export.judge_reading import read_document
 from core.export.judge_writing import sealed
-from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale
 
-HELD = Alignment("spearman", "sample", 0.5, 4)
-"""The alignment of a fused judge of two parts, whose scores on four items are `MATRIX`, with people's `LABELS`."""
-MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
-LABELS = np.array([1.0, 2.0, 3.0, 4.5])
-GOLDEN = GoldenSet("g", "single", (Item("i", "A text."),), {"wit": AspectLabels("wit", Scale(1, 5, 1), (3.0,))})
-"""Stands for the golden set that it was fitted on."""
 FILES = Path(__file__).parent / "files"
 
 Card = dict[str, Any]

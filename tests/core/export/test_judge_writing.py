@@ -20,9 +20,9 @@ from core.data import load_golden
 from core.errors import ConcordError, JudgeError
 from core.export import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
 from core.export.judge_reading import is_as_exported
-from core.export.judge_writing import label_warnings
+from core.export.judge_writing import label_warnings, parser_of, prompts_of
 from core.judging.parse import PARSER
-from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored, Unscored
+from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored
 from core.review.criteria import Evidence, Review, ReviewState, StateChange
 from core.version import VERSION
 
@@ -230,9 +230,8 @@ def test_what_could_not_be_read_again_is_not_written(calibrated: Calibration) ->
         judge_card(calibrated, limits={"calls": -1})
 
 
-def test_empty_target_is_unscored(calibrated: Calibration, tmp_path: Path, golden: GoldenSet) -> None:
-    path = tmp_path / "judge.yaml"
-    path.write_text(judge_yaml(calibrated), encoding="utf-8")
-    (verdict,) = load_judge(path).score([replace(golden.items[0], target="")])
-    assert isinstance(verdict, Unscored)
-    assert verdict.reason == "missing input"
+def test_prompts_and_parser_follow_from_the_judge(offline_card: Any, scripted_card: Any) -> None:
+    assert (prompts_of(offline_card["judge"]), parser_of(offline_card["judge"])) == ({}, None)
+    prompts = {"score": "score_rate_explain.v1", "draft": "draft.v1", "refine": "refine.v1"}
+    assert prompts_of(scripted_card["judge"]) == prompts
+    assert parser_of(scripted_card["judge"]) == PARSER

@@ -1,16 +1,22 @@
-"""Verdict files in: rows that cannot be read name their place, unscored is never 0."""
+"""Verdict files in, replies files → ratings files: faulty rows name their place, unscored is never 0."""
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from core.errors import GoldenError
+from core.errors import GoldenError, UsageError
 from core.export import read_verdicts, verdict_row
+from core.export.verdicts import item_readings, read_replies_file, reader
 from core.records import Scale, Scored, Unscored
+
+FIVE = Scale(1, 5)
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -40,7 +46,7 @@ def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
         {"item_id": "a", "responses": ["Rating: 2", "Rating: 4", "I cannot say."]},
         {"item_id": "b", "responses": []},
     ]
-    table = read_verdicts(write(tmp_path / "r.jsonl", rows), Scale(1, 5), "coherence")
+    table = read_verdicts(write(tmp_path / "r.jsonl", rows), FIVE, "coherence")
     first, second = table
     assert isinstance(first, Scored)
     assert (first.value, first.n_read, first.n_unread) == (3.0, 2, 1)  # (2 + 4) / 2; the unreadable one is no 0
@@ -73,4 +79,112 @@ def test_a_null_reply_is_an_empty_one_in_every_format(tmp_path: Path, name: str,
 )
 def test_bad_rows_name_their_place(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(GoldenError, match=words):
-        read_verdicts(write(tmp_path / "v.jsonl", rows), Scale(1, 5))
+        read_verdicts(write(tmp_path / "v.jsonl", rows), FIVE)
+
+
+# ── replies → ratings ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def replies(tmp_path: Path) -> Path:
+    rows = [
+        {"item_id": "a", "responses": ["Score: 4", "Score: 2,5", "7"]},
+        {"item_id": "b", "responses": ["", "I am unable to rate this.", None]},
+        {"item_id": 3, "responses": ["The text is fine."], "more": 1},
+        {"item_id": "d", "responses": []},
+    ]
+    return write(tmp_path / "replies.jsonl", rows)
+
+
+def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "ratings.jsonl"
+    assert read_replies_file(replies, FIVE, "concord", out) == {
+        "n_items": 4,
+        "n_replies": 7,
+        "n_read": 2,
+        "n_unread": 5,
+        "reasons": {"empty": 2, "out of range": 1, "refused": 1, "no verdict": 1},
+    }
+    assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == [
+        {"item_id": "a", "score": 3.25, "n_read": 2, "n_unread": 1, "unread": ["out of range"]},
+        {"item_id": "b", "score": None, "n_read": 0, "n_unread": 3, "unread": ["empty", "refused", "empty"]},
+        {"item_id": "3", "score": None, "n_read": 0, "n_unread": 1, "unread": ["no verdict"]},
+        {"item_id": "d", "score": None, "n_read": 0, "n_unread": 0, "unread": []},
+    ]
+
+
+def test_a_gzip_file_is_read_alike_and_nothing_is_written_without_out(replies: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(replies.read_bytes(), mtime=0))
+    before = sorted(tmp_path.iterdir())
+    assert read_replies_file(packed, FIVE) == read_replies_file(replies, FIVE)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_papers_parser_takes_the_first_digit_after_the_last_label(tmp_path: Path) -> None:
+    """By hand from METHODS §2: 2.5 → 2; "1-3" dropped, so 1987 → 1; "three" is no digit; the last "Rating:" counts."""
+    texts = ["2.5", "On 1-3: in 1987", "three", "Rating: 1\nRATING: 3", "Rating:", " "]
+    path = write(tmp_path / "paper.jsonl", [{"item_id": str(n), "responses": [text]} for n, text in enumerate(texts)])
+    out = tmp_path / "out.jsonl"
+    counts = read_replies_file(path, Scale(1, 3), "paper", out)
+    scores = [json.loads(line)["score"] for line in out.read_text("utf-8").splitlines()]
+    assert scores == [2.0, 1.0, None, 3.0, None, None]
+    assert counts["reasons"] == {"no verdict": 2, "empty": 1}
+
+
+def test_letters_and_aspect_reach_the_reader(tmp_path: Path) -> None:
+    rows = [{"item_id": "a", "responses": ["Grade: B", "wit: 3 (2 jokes)"]}]
+    path = write(tmp_path / "replies.jsonl", rows)
+    assert read_replies_file(path, FIVE, aspect="wit", letters=True)["n_read"] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"item_id": "a", "responses": ["4"]', "row 2: Line 2 is not JSON"),
+        ('["4"]', "row 2: Line 2 must be a JSON object"),
+        ('{"responses": ["4"]}', "item_id"),
+        ('{"item_id": " ", "responses": ["4"]}', "item_id"),
+        ('{"item_id": true, "responses": ["4"]}', "item_id"),
+        ('{"item_id": "\\ud800", "responses": ["4"]}', "cannot be shown"),
+        ('{"item_id": "first", "responses": ["4"]}', "stands twice"),
+        ('{"item_id": "a", "responses": [4]}', "list of texts"),
+        ('{"item_id": "a", "score": 4}', "list of texts"),
+        ("[" * 5_000, "not JSON"),
+    ],
+)
+def test_an_unusable_line_is_named_and_nothing_is_written(tmp_path: Path, line: str, told: str) -> None:
+    path, out = tmp_path / "replies.jsonl", tmp_path / "out.jsonl"
+    path.write_text('{"item_id": "first", "responses": ["4"]}\n' + line + "\n", encoding="utf-8")
+    with pytest.raises(GoldenError, match=told):
+        read_replies_file(path, FIVE, out=out)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff\xfe\xff", b"\x1f\x8bbroken"])
+def test_a_file_without_rows_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "replies.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(GoldenError, match=r"replies\.jsonl"):
+        read_replies_file(path, FIVE)
+
+
+def test_an_unknown_parser_is_refused(replies: Path) -> None:
+    with pytest.raises(UsageError, match="concord or paper"):
+        read_replies_file(replies, FIVE, "best")  # type: ignore[arg-type]
+
+
+@given(st.lists(st.one_of(st.integers(1, 5).map(str), st.just("no number"), st.just("")), max_size=20))
+def test_every_reply_is_counted_once(replies: list[str]) -> None:
+    read = item_readings("a", replies, reader("concord", FIVE))
+    numbers = [int(reply) for reply in replies if reply.isdigit()]
+    assert read.n_read + len(read.unread) == len(replies)
+    assert read.score == (pytest.approx(sum(numbers) / len(numbers)) if numbers else None)
+
+
+def test_an_encoding_is_not_guessed(tmp_path: Path) -> None:
+    path = tmp_path / "replies.jsonl"
+    path.write_bytes('{"item_id": "é", "responses": ["4"]}\n'.encode("cp1252"))
+    with pytest.raises(GoldenError, match="not UTF-8"):
+        read_replies_file(path, FIVE)

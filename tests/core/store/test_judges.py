@@ -1,14 +1,119 @@
+"""Criteria, their edits and alignments; judges, their scores and replies."""
+
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from core.errors import NotFoundError, StoreError
-from core.records import GoldenSet, JudgeScores, Unscored
+from core.errors import ConflictError, NotFoundError, StoreError
+from core.kept import CriteriaAlignment
+from core.records import Alignment, Criteria, GoldenSet, Interval, JudgeScores, Provenance, Unscored
 from core.store.judges import judge_id_of
 from core.store.store import Store
+
+PARENT = Criteria("reward \x00 order", "coherence", Provenance("draft", 0, item_ids=("a", "b"), size=2, note="n"))
+
+
+def _edit(text: str, author: str) -> Criteria:
+    return Criteria(text, "coherence", Provenance("edit", parents=(PARENT.criteria_id,), author=author))
+
+
+@pytest.fixture
+def shelf(store: Store, project: str) -> Store:
+    store.criteria.add(project, "golden:x", [PARENT])
+    return store
+
+
+def test_criteria_come_back_with_their_provenance(shelf: Store, project: str) -> None:
+    row = shelf.criteria.get(project, PARENT.criteria_id)
+    assert row.criteria == PARENT
+    assert row.criteria.provenance == PARENT.provenance
+    assert (row.project_id, row.golden_id) == (project, "golden:x")
+
+
+def test_the_first_provenance_stays(shelf: Store, project: str) -> None:
+    again = Criteria(PARENT.text, PARENT.aspect, Provenance("edit", author="somebody"))
+    shelf.criteria.add(project, "golden:y", [again, again])
+    assert shelf.criteria.get(project, PARENT.criteria_id).criteria.provenance == PARENT.provenance
+    assert len(shelf.criteria.all(project)) == 1
+
+
+def test_filters(shelf: Store, project: str, golden: GoldenSet) -> None:
+    other = Criteria("length", "é")
+    shelf.criteria.add(project, "golden:y", [other])
+    golden_id = shelf.goldens.add(project, golden)
+    run_id = shelf.runs.add(project, golden_id, "calibration", "t", "é", "offline", "{}")
+    alignment = Alignment("spearman", "sample", None, 4, interval=Interval(-0.1, 0.2), reason="constant side")
+    shelf.criteria.record(project, [CriteriaAlignment(other.criteria_id, run_id, "calibration", alignment, "kept")])
+    for found in ({"aspect": "é"}, {"golden_id": "golden:y"}, {"run_id": run_id}):
+        assert [row.criteria for row in shelf.criteria.all(project, **found)] == [other]
+    assert shelf.criteria.all(project, aspect="none") == []
+    shelf.criteria.record(project, [CriteriaAlignment(other.criteria_id, run_id, "calibration", alignment, "chosen")])
+    (row,) = shelf.criteria.alignments(project, other.criteria_id)
+    assert (row.run_id, row.side, row.status, row.alignment) == (run_id, "calibration", "chosen", alignment)
+
+
+def test_an_edit_is_a_new_version(shelf: Store, project: str) -> None:
+    edit = _edit("reward order more", "Ann")
+    edit_id = shelf.criteria.save_edit(project, PARENT.criteria_id, edit, PARENT.criteria_id)
+    assert edit_id == edit.criteria_id
+    assert shelf.criteria.get(project, edit_id).criteria.provenance.author == "Ann"
+    assert shelf.criteria.get(project, PARENT.criteria_id).criteria == PARENT
+    assert shelf.criteria.get(project, PARENT.criteria_id).edits == (edit_id,)
+
+
+def test_a_conflict_carries_both_texts_and_stores_nothing(shelf: Store, project: str) -> None:
+    parent = PARENT.criteria_id
+    first = shelf.criteria.save_edit(project, parent, _edit("Ann's", "Ann"), parent)
+    with pytest.raises(ConflictError, match="Ann saved another edit") as caught:
+        shelf.criteria.save_edit(project, parent, _edit("Ben's", "Ben"), parent)
+    assert (caught.value.theirs, caught.value.yours) == ("Ann's", "Ben's")
+    assert shelf.criteria.get(project, parent).edits == (first,)
+    with pytest.raises(NotFoundError):
+        shelf.criteria.get(project, _edit("Ben's", "Ben").criteria_id)
+    second = shelf.criteria.save_edit(project, parent, _edit("Ben's", "Ben"), first)
+    assert shelf.criteria.get(project, parent).edits == (first, second)
+
+
+def test_saving_the_same_edit_again_is_no_conflict(shelf: Store, project: str) -> None:
+    parent = PARENT.criteria_id
+    first = shelf.criteria.save_edit(project, parent, _edit("same", "Ann"), parent)
+    assert shelf.criteria.save_edit(project, parent, _edit("same", "Ben"), parent) == first
+    assert shelf.criteria.get(project, parent).edits == (first,)
+
+
+def test_going_back_to_an_older_edit_makes_it_the_newest(shelf: Store, project: str) -> None:
+    parent = PARENT.criteria_id
+    one = shelf.criteria.save_edit(project, parent, _edit("one", "Ann"), None)
+    two = shelf.criteria.save_edit(project, parent, _edit("two", "Ann"), one)
+    assert shelf.criteria.save_edit(project, parent, _edit("one", "Ann"), two) == one
+    assert shelf.criteria.get(project, parent).edits == (two, one)
+
+
+def test_of_two_that_save_at_once_one_wins(shelf: Store, project: str) -> None:
+    def save(text: str) -> str:
+        try:
+            return shelf.criteria.save_edit(project, PARENT.criteria_id, _edit(text, text), PARENT.criteria_id)
+        except ConflictError as clash:
+            assert clash.yours == text
+            return "conflict"
+
+    texts = [f"edit {k}" for k in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        outcomes = list(pool.map(save, texts))
+    assert outcomes.count("conflict") == 5
+    assert len(shelf.criteria.get(project, PARENT.criteria_id).edits) == 1
+
+
+def test_unknown_parent(shelf: Store, project: str) -> None:
+    with pytest.raises(NotFoundError):
+        shelf.criteria.save_edit(project, "c-none", _edit("x", "Ann"), None)
+
+
+# ── judges ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 VALUES = np.array([0.1 + 0.2, np.nan, 1e-300, -5.0])
 JUDGE = JudgeScores(

@@ -1,4 +1,4 @@
-"""Labels and the log of events: nothing overwritten, nothing doubled, the second of two is told."""
+"""The log of events: nothing overwritten, nothing doubled, the second of two is told."""
 
 from __future__ import annotations
 
@@ -9,78 +9,12 @@ import pytest
 
 from core.errors import ConflictError
 from core.people import LOCAL, Actor
-from core.records import GoldenSet
 from core.review.criteria import Comment, CriteriaEvent, StateChange
 from core.review.log import Entry
 from core.review.meetings import Vote
-from core.review.passes import Label
 from core.store.store import Store
 
 ANN, BO = Actor("Ann \x00", "annotator"), Actor("Bo", "reviewer", "bo@example.org")
-
-
-@pytest.fixture
-def golden_id(store: Store, project: str, golden: GoldenSet) -> str:
-    return store.goldens.add(project, golden)
-
-
-def _said(store: Store, project: str, golden_id: str, rater: str | None = None) -> list[tuple[str, str, float | None]]:
-    return [(row.rater, row.item_id, row.value) for row in store.labels.current(project, "l1", rater)]
-
-
-def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store, project: str, golden_id: str) -> None:
-    def save(rater: str, form: str, value: float | None, item_id: str = "a") -> None:
-        store.labels.add(project, golden_id, [Label(rater, item_id, "coherence", value, "why \x00", "l1")], form=form)
-
-    save("Ann", "f1", 2.0)
-    save("Bo", "f2", 4.0)
-    save("Ann", "f3", 3.0)
-    save("Ann", "f4", None, "ä")
-    assert _said(store, project, golden_id) == [("Bo", "a", 4.0), ("Ann", "a", 3.0), ("Ann", "ä", None)]
-    assert _said(store, project, golden_id, "Ann") == [("Ann", "a", 3.0), ("Ann", "ä", None)]
-    history = store.labels.history(project, "l1", "a")
-    assert [(row.rater, row.value, row.comment) for row in history] == [
-        ("Ann", 2.0, "why \x00"),
-        ("Bo", 4.0, "why \x00"),
-        ("Ann", 3.0, "why \x00"),
-    ]
-
-
-def test_a_pass_has_its_own_labels_and_those_taken_over(store: Store, project: str, golden_id: str) -> None:
-    for pass_id, value in (("l1", 2.0), ("l2", 5.0)):
-        store.labels.add(project, golden_id, [Label("Ann", "a", "coherence", value, "why", pass_id)], form=pass_id)
-    assert [row.value for row in store.labels.current(project, "l2")] == [5.0]
-    assert [(row.pass_id, row.value) for row in store.labels.of_golden(project, golden_id)] == [
-        ("l1", 2.0),
-        ("l2", 5.0),
-    ]
-    for _ in range(2):  # sent twice, kept once
-        store.labels.take_over(project, golden_id, "l3", store.labels.current(project, "l1"))
-    (taken,) = store.labels.history(project, "l3", "a")
-    assert (taken.rater, taken.value, taken.comment, taken.taken_from) == ("Ann", 2.0, "why", "l1")
-
-
-def test_a_form_sent_twice_is_kept_once(store: Store, project: str, golden_id: str) -> None:
-    ann = Label("Ann", "a", "coherence", 2.0, pass_id="l1")
-    both = [ann, replace(ann, aspect="é", value=1.0)]
-    store.labels.add(project, golden_id, both, form="f1")
-    store.labels.add(project, golden_id, [replace(ann, value=5.0)], form="f1")
-    assert len(store.labels.history(project, "l1", "a")) == 2
-    assert ("Ann", "a", 5.0) not in _said(store, project, golden_id)
-    bo = [replace(label, rater="Bo") for label in both]
-    store.labels.add(project, golden_id, bo, form="f1")  # another rater's form may have the same id
-    assert len(store.labels.history(project, "l1", "a")) == 4
-
-
-def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id: str) -> None:
-    def rate(number: int) -> None:
-        label = Label(f"rater {number % 8}", "a", "coherence", float(number % 5), pass_id="l1")
-        store.labels.add(project, golden_id, [label], form=f"form {number}")
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(rate, range(120)))
-    assert len(store.labels.history(project, "l1", "a")) == 120
-    assert len(_said(store, project, golden_id)) == 8
 
 
 def test_events_come_back_in_order_with_who_did_them(store: Store, project: str) -> None:
@@ -123,13 +57,6 @@ def test_the_log_is_read_in_pages_by_person_and_kind(store: Store, project: str)
     assert page(actor="Bo", kind="vote", limit=2) == ([6, 2], 3)
     assert page(actor="Elsewhere") == ([], 0)
     assert store.events.occurring(store.projects.add("empty")) == ((), ())
-
-
-def test_raters_are_those_of_the_project(store: Store, project: str, golden_id: str) -> None:
-    for rater, form in (("Bo", "f1"), ("Ann", "f2"), ("Bo", "f3")):
-        store.labels.add(project, golden_id, [Label(rater, "a", "coherence", 2.0, pass_id="l1")], form=form)
-    assert store.labels.raters(project) == ["Ann", "Bo"]
-    assert store.labels.raters(store.projects.add("other")) == []
 
 
 def test_an_event_sent_twice_is_written_once(store: Store, project: str) -> None:

@@ -11,7 +11,7 @@ from core.errors import StoreError
 from core.people import LOCAL
 from core.records import GoldenSet
 from core.review.log import Action
-from core.store.layout import LAYOUT, as_json, decode, encode, json_text
+from core.store.layout import as_json, decode, encode, json_text
 from core.store.store import Store
 from core.store.transfer import Arrival
 
@@ -88,7 +88,7 @@ def test_taken_ids(store: Store, run_id: str) -> None:
 @pytest.mark.parametrize("text", ['{"a":[1,2.5,null,"ä\\u0000"]}', "[]", '{"a":NaN}', '"plain"', '{"a":-0.0}'])
 def test_stored_json_comes_back(text: str) -> None:
     row = {"reply_key": "k", "body": text, "created_at": 1.0}
-    assert decode(LAYOUT["replies"], encode(LAYOUT["replies"], row)) == row
+    assert decode("replies", encode("replies", row)) == row
 
 
 def test_json_text_of_half_a_pair() -> None:

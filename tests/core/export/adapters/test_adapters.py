@@ -18,7 +18,7 @@ from core.errors import JudgeError, UsageError
 from core.export.adapters import NAMES, Adapter, adapter, adapters
 from core.export.adapters.facts import facts_of, headings, open_prompts
 from core.export.adapters.generated import comment, literal
-from core.export.adapters.promptfoo_rubric import inert
+from core.export.adapters.text_files import inert
 from core.export.judge_reading import check_card
 from core.export.judge_writing import sealed
 from core.judging.render import KINDS, score_frame

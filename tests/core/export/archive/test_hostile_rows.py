@@ -112,6 +112,10 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         r"body\[1\] must be a text; 5",
     ),
     "items out of order": (lambda t: t["golden_items"].reverse(), "do not stand at positions 0 to 2"),
+    "a golden set without items": (
+        lambda t: t["goldens"].append(t["goldens"][0] | {"golden_id": OTHER_GOLDEN}),
+        "not one an item",
+    ),
     "an item less": (lambda t: t["golden_items"].pop(), "not one an item"),
     "counts that do not fit": (_put("goldens", "n_items", 999), "counts are not those of its content"),
     "aspects that do not fit": (lambda t: t["goldens"][0]["aspects"]["rows"].clear(), "counts are not those"),
@@ -210,11 +214,8 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
 @pytest.mark.parametrize("name", HARM)
 def test_refused(name: str, bent: Bent, elsewhere: Store, settings: Settings) -> None:
     change, words = HARM[name]
-    data = bent(change)
     with pytest.raises(ArchiveError, match=words):
-        projects.preview_project(elsewhere, settings, io.BytesIO(data))
-    with pytest.raises(ArchiveError, match=words):
-        projects.import_project(elsewhere, settings, io.BytesIO(data))
+        projects.import_project(elsewhere, settings, io.BytesIO(bent(change)))
     assert elsewhere.projects.all() == []
 
 
@@ -238,8 +239,9 @@ def test_nobody_reads_a_golden_set_by_knowing_its_hash(bent: Bent, elsewhere: St
     def name_it(tables: Tables) -> None:
         tables["project_goldens"].append({"golden_id": secret, "name": "mine now", "created_at": 1.0})
 
-    with pytest.raises(ArchiveError, match="which is not in the file"):
-        projects.import_project(elsewhere, settings, io.BytesIO(bent(name_it)))
+    for read in (projects.preview_project, projects.import_project):
+        with pytest.raises(ArchiveError, match="which is not in the file"):
+            read(elsewhere, settings, io.BytesIO(bent(name_it)))
 
 
 def test_a_forged_author_is_marked(bent: Bent, elsewhere: Store, settings: Settings) -> None:

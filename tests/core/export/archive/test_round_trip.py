@@ -246,7 +246,7 @@ def test_no_row_leaves_with_its_project_a_host_or_another_project(exported: byte
 
 def test_the_form_is_pinned() -> None:
     """Another column or kind is another format: raise `manifest.VERSION`, bring those before it up to it, then this."""
-    told = {name: [(one.name, one.kind, one.nullable) for one in layout.columns] for name, layout in LAYOUT.items()}
+    told = {name: [(one.name, one.kind, one.nullable) for one in columns] for name, columns in LAYOUT.items()}
     assert ("value", "real", True) in told["labels"]
     assert content_digest("layout", told)[:23] == "layout:a47a88091b74991f"
     assert VERSION == 1

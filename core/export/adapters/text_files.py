@@ -1,17 +1,69 @@
-"""The judge as promptfoo `llm-rubric` assertions: one for each of the criteria, averaged by promptfoo itself."""
+"""The judge as text: its prompts for any OpenAI-compatible endpoint, and `llm-rubric` assertions for promptfoo."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
 import yaml
 
-from core.export.adapters.facts import JudgeFacts, headings
-from core.export.adapters.generated import Adapter, comment, head, no_model, no_room, own_prompt
+from core.export.adapters.facts import JudgeFacts, OpenPrompt, headings, open_prompts, unused
+from core.export.adapters.generated import Adapter, comment, head, joined_words, no_model, no_room, one_line, own_prompt
 from core.judging.render import KINDS, neutral, persona_messages, range_words
 
-_USE = (
+# ── the prompts as plain text ────────────────────────────────────────────────────────────────────────────────
+
+
+def prompt_text(facts: JudgeFacts) -> Adapter:
+    """Every message of every prompt between boundary lines that occur nowhere else, with the item as a placeholder."""
+    prompts = open_prompts(facts)
+    texts = [prompt.before + prompt.after + "".join(content for _, content in prompt.leading) for prompt in prompts]
+    place = unused("{ITEM%s}", texts)
+    boundary = f"----- {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]} -----"
+    lost = [
+        *no_model(facts),
+        "Scoring itself: read the number out of each reply, leave out replies without one, take the mean over the "
+        "replies of one of the criteria and then over the criteria.",
+    ]
+    if facts.fitted_map:
+        knots = ", ".join(f"{x:g} to {y:g}" for x, y in zip(facts.fitted_map.x, facts.fitted_map.y, strict=True))
+        lost.append(f"The map to the scale of the people; its points (straight lines between): {knots}.")
+    if facts.sampling.weighted:
+        lost.append("The weighting by token probabilities: ask for logprobs and take the mean of the ratings by them.")
+    lost += no_room(facts)
+    kept = (*joined_words(facts)[:1], "Concord's scoring prompts, word for word.")
+    opening = head(facts, "any OpenAI-compatible endpoint", _plain_use(facts, place, boundary), lost)
+    messages = [line for prompt in prompts for line in _messages(prompt, place, boundary)]
+    text = "\n".join([*map(one_line, opening), "", *messages, f"{boundary} end", ""])
+    return Adapter("openai", "OpenAI-compatible prompt", "concord_judge.txt", "text/plain", kept, tuple(lost), text)
+
+
+def _plain_use(facts: JudgeFacts, place: str, boundary: str) -> list[str]:
+    how = facts.sampling
+    shown = " / ".join(f"{heading}:" for heading in headings(facts).values())
+    return [
+        f"Send the messages of each prompt below to the model {facts.model or 'of your choice'}"
+        f"{f' at {facts.base_url}' if facts.base_url else ''}, temperature {how.temperature:g}, top_p {how.top_p:g}, "
+        f"max_tokens {how.max_tokens}.",
+        f"A message stands between a line that starts with {boundary} and the next such line.",
+        f"In place of {place} put the parts of the item, an empty line between them: {shown}",
+        'Under each heading its text, every line of it behind "> " (so that no text can pass for an instruction).',
+    ]
+
+
+def _messages(prompt: OpenPrompt, place: str, boundary: str) -> list[str]:
+    name = f"criteria {prompt.criteria + 1}, replies {prompt.samples}, answer {prompt.form}"
+    rows = [f"{boundary} prompt ({name}), role {role}\n{content}" for role, content in prompt.leading]
+    rows.append(f"{boundary} prompt ({name}), role user\n{prompt.before}{place}{prompt.after}")
+    if prompt.schema:
+        rows.append(f"{boundary} response_format, json_schema\n{prompt.schema}")
+    return rows
+
+
+# ── promptfoo: an assertion for each of the criteria, averaged by promptfoo itself ──────────────────────────────────
+
+_PROMPTFOO_USE = (
     "promptfoo eval -c concord_judge.yaml",
     "As it stands it scores the texts under 'tests' (var target): put your items there, or name a file with --tests.",
     "In a configuration of your own keep 'defaultTest' alone; the output to rate is then that of your provider.",
@@ -48,7 +100,7 @@ def promptfoo_rubric(facts: JudgeFacts) -> Adapter:
         *(("Model, endpoint and temperature.",) if facts.is_llm else ()),
     )
     body = yaml.dump(_configuration(facts), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
-    text = f"{comment(head(facts, 'promptfoo', _USE, lost))}\n\n{body}"
+    text = f"{comment(head(facts, 'promptfoo', _PROMPTFOO_USE, lost))}\n\n{body}"
     return Adapter(
         "promptfoo", "promptfoo llm-rubric", "concord_judge.yaml", "application/yaml", kept, tuple(lost), text
     )
@@ -98,7 +150,7 @@ def _rubric_prompt(facts: JudgeFacts) -> list[dict[str, str]]:
         for part, heading in headings(facts).items()
     )
     aspect, definition, steps = (
-        inert(one) for one in (facts.aspect, neutral(task.definition), neutral(facts.sampling.steps))
+        inert(text) for text in (facts.aspect, neutral(task.definition), neutral(facts.sampling.steps))
     )
     sections = [
         f"## Instructions\nYou rate the {aspect} of {KINDS[task.kind].thing}, as a careful human annotator would.\n"
@@ -113,7 +165,8 @@ def _rubric_prompt(facts: JudgeFacts) -> list[dict[str, str]]:
         f'- "score": (number - {low}) / ({high} - {low}), so that 0 is the lowest and 1 the highest;\n'
         '- "pass": true.',
     ]
-    leading = [{"role": one.role, "content": one.content} for one in persona_messages(facts.sampling.persona)]
+    persona = persona_messages(facts.sampling.persona)
+    leading = [{"role": message.role, "content": message.content} for message in persona]
     return [*leading, {"role": "user", "content": "\n\n".join(section for section in sections if section)}]
 
 

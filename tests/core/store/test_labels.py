@@ -1,0 +1,140 @@
+"""Labels: nothing overwritten, nothing doubled.  Drafts: overwritten, taken away, never handed on."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from core.errors import StoreError
+from core.records import GoldenSet
+from core.review.passes import Label
+from core.store.layout import LAYOUT
+from core.store.schema import metadata
+from core.store.store import Store
+
+
+@pytest.fixture
+def golden_id(store: Store, project: str, golden: GoldenSet) -> str:
+    return store.goldens.add(project, golden)
+
+
+def _said(store: Store, project: str, golden_id: str, rater: str | None = None) -> list[tuple[str, str, float | None]]:
+    return [(row.rater, row.item_id, row.value) for row in store.labels.current(project, "l1", rater)]
+
+
+def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store, project: str, golden_id: str) -> None:
+    def save(rater: str, form: str, value: float | None, item_id: str = "a") -> None:
+        store.labels.add(project, golden_id, [Label(rater, item_id, "coherence", value, "why \x00", "l1")], form=form)
+
+    save("Ann", "f1", 2.0)
+    save("Bo", "f2", 4.0)
+    save("Ann", "f3", 3.0)
+    save("Ann", "f4", None, "ä")
+    assert _said(store, project, golden_id) == [("Bo", "a", 4.0), ("Ann", "a", 3.0), ("Ann", "ä", None)]
+    assert _said(store, project, golden_id, "Ann") == [("Ann", "a", 3.0), ("Ann", "ä", None)]
+    history = store.labels.history(project, "l1", "a")
+    assert [(row.rater, row.value, row.comment) for row in history] == [
+        ("Ann", 2.0, "why \x00"),
+        ("Bo", 4.0, "why \x00"),
+        ("Ann", 3.0, "why \x00"),
+    ]
+
+
+def test_a_pass_has_its_own_labels_and_those_taken_over(store: Store, project: str, golden_id: str) -> None:
+    for pass_id, value in (("l1", 2.0), ("l2", 5.0)):
+        store.labels.add(project, golden_id, [Label("Ann", "a", "coherence", value, "why", pass_id)], form=pass_id)
+    assert [row.value for row in store.labels.current(project, "l2")] == [5.0]
+    assert [(row.pass_id, row.value) for row in store.labels.of_golden(project, golden_id)] == [
+        ("l1", 2.0),
+        ("l2", 5.0),
+    ]
+    for _ in range(2):  # sent twice, kept once
+        store.labels.take_over(project, golden_id, "l3", store.labels.current(project, "l1"))
+    (taken,) = store.labels.history(project, "l3", "a")
+    assert (taken.rater, taken.value, taken.comment, taken.taken_from) == ("Ann", 2.0, "why", "l1")
+
+
+def test_a_form_sent_twice_is_kept_once(store: Store, project: str, golden_id: str) -> None:
+    ann = Label("Ann", "a", "coherence", 2.0, pass_id="l1")
+    both = [ann, replace(ann, aspect="é", value=1.0)]
+    store.labels.add(project, golden_id, both, form="f1")
+    store.labels.add(project, golden_id, [replace(ann, value=5.0)], form="f1")
+    assert len(store.labels.history(project, "l1", "a")) == 2
+    assert ("Ann", "a", 5.0) not in _said(store, project, golden_id)
+    bo = [replace(label, rater="Bo") for label in both]
+    store.labels.add(project, golden_id, bo, form="f1")  # another rater's form may have the same id
+    assert len(store.labels.history(project, "l1", "a")) == 4
+
+
+def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id: str) -> None:
+    def rate(number: int) -> None:
+        label = Label(f"rater {number % 8}", "a", "coherence", float(number % 5), pass_id="l1")
+        store.labels.add(project, golden_id, [label], form=f"form {number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(rate, range(120)))
+    assert len(store.labels.history(project, "l1", "a")) == 120
+    assert len(_said(store, project, golden_id)) == 8
+
+
+def test_raters_are_those_of_the_project(store: Store, project: str, golden_id: str) -> None:
+    for rater, form in (("Bo", "f1"), ("Ann", "f2"), ("Bo", "f3")):
+        store.labels.add(project, golden_id, [Label(rater, "a", "coherence", 2.0, pass_id="l1")], form=form)
+    assert store.labels.raters(project) == ["Ann", "Bo"]
+    assert store.labels.raters(store.projects.add("other")) == []
+
+
+# ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+HOSTILE = "<b>one</b> \x00 'two'; DROP TABLE drafts; -- 𝔘 🙂 \u2028"
+
+
+def test_the_last_pause_is_what_is_kept(store: Store, project: str) -> None:
+    first = store.drafts.keep(project, "criteria:c1", "Ann", "One", "head")
+    store.drafts.keep(project, "criteria:c2", "Ann", "elsewhere", "")
+    last = store.drafts.keep(project, "criteria:c1", "Ann", HOSTILE, "head")
+    assert store.drafts.of(project, "criteria:c1") == [last]
+    assert (last.text, last.base, last.author) == (HOSTILE, "head", "Ann")
+    assert last.began_at == first.began_at == first.kept_at <= last.kept_at
+    assert store.drafts.of("p-none", "criteria:c1") == []
+
+
+def test_each_person_has_their_own(store: Store, project: str) -> None:
+    for name in ("Ann", "Bo", ""):
+        store.drafts.keep(project, "s", name, f"of {name}", "")
+    assert {row.author: row.text for row in store.drafts.of(project, "s")} == {
+        "Ann": "of Ann",
+        "Bo": "of Bo",
+        "": "of ",
+    }
+    store.drafts.drop(project, "s", ["Bo", "nobody of that name"])
+    assert {row.author for row in store.drafts.of(project, "s")} == {"Ann", ""}
+
+
+def test_the_newest_comes_first(store: Store, project: str) -> None:
+    for name in ("Bo", "Ann"):
+        store.drafts.keep(project, "s", name, name, "")
+    with store._database.write() as connection:
+        connection.execute(sa.text("UPDATE drafts SET kept_at = kept_at + 60 WHERE author = '\"Bo\"'"))
+    assert [row.author for row in store.drafts.of(project, "s")] == ["Bo", "Ann"]
+
+
+def test_a_draft_belongs_to_a_project_and_goes_with_it(store: Store, project: str) -> None:
+    with pytest.raises(StoreError):
+        store.drafts.keep("p-none", "s", "Ann", "x", "")
+    store.drafts.keep(project, "s", "Ann", "x", "")
+    store.projects.remove(project)
+    assert store.drafts.of(project, "s") == []
+
+
+def test_what_is_not_saved_leaves_with_no_project(store: Store, project: str) -> None:
+    """Tables that stay behind: the list is exact, so that a new table has to say whether it goes."""
+    assert set(metadata.tables) - set(LAYOUT) == {
+        *("projects", "project_replies", "workers", "drafts", "consents", "blocks")
+    }
+    store.drafts.keep(project, "s", "Ann", "typed and not saved", "")
+    left = {name: list(rows) for name, rows in store.transfers.dump(project)}
+    assert "typed and not saved" not in str(left)
