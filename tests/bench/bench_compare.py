@@ -22,6 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
+from bench_alignment import build_task
 from scipy import stats as scipy_stats
 
 from core.records import Measure
@@ -33,22 +34,6 @@ from core.stats.reweighting import leave_outs, resampled_values
 ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 TIMED = {"dataset": 20, "sample": 2}
 SEED = 1
-
-
-def build_task(judges: int, sources: int, systems: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Labels are means of three ratings from 1 to 5; half of the judges score freely, half in whole points."""
-    rng = np.random.default_rng(seed)
-    truth = rng.normal(size=(sources, systems)) + rng.normal(size=(sources, 1))
-    ratings = np.clip(np.rint(3 + truth[..., None] + rng.normal(size=(sources, systems, 3))), 1, 5)
-    noise = rng.normal(size=(judges, sources, systems)) * rng.uniform(0.5, 3.0, size=(judges, 1, 1))
-    scores = (3 + truth + noise).reshape(judges, -1)
-    scores[::2] = np.clip(np.rint(scores[::2]), 1, 5)
-    return {
-        "scores": scores,
-        "labels": ratings.mean(axis=-1).reshape(-1),
-        "sources": np.repeat(np.arange(sources), systems),
-        "systems": np.tile(np.arange(systems), sources),
-    }
 
 
 def value_by_scipy(scores: np.ndarray, labels: np.ndarray, groups: list[slice], statistic: str) -> float:
@@ -110,6 +95,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
     task = build_task(options.judges, options.sources, options.systems)
+    task["scores"][::2] = np.clip(np.rint(task["scores"][::2] + 3), 1, 5)  # half of the judges score in whole points
     found = {
         f"{level} {statistic}": measure(task, statistic, level)
         for level in ("dataset", "sample")

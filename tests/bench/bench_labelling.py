@@ -21,13 +21,9 @@ import json
 import os
 import random
 import re
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +31,7 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 import numpy as np
+from bench_first_page import processor_seconds, started
 from bench_rerun import golden_set
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -296,37 +293,6 @@ async def keep_calibrating(work: Work, end: float) -> int:
     return number
 
 
-def serve(home: str, port: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"]
-    with (Path(home) / "web.log").open("wb") as log:
-        server = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=log, stderr=log)
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2):
-                return server
-        except OSError:
-            time.sleep(0.2)
-    raise TimeoutError("the server did not answer")
-
-
-def seconds_of(process: int) -> float:
-    """Seconds of CPU that a process has taken so far."""
-    spent = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-    return sum(map(int, spent)) / os.sysconf("SC_CLK_TCK")
-
-
-def end_all(server: subprocess.Popen[bytes], home: str) -> None:
-    server.terminate()
-    server.wait(timeout=20)
-    log = Path(home) / "worker.log"
-    for pid in re.findall(r"\(process (\d+)\)", log.read_text()) if log.exists() else ():
-        try:
-            os.kill(int(pid), signal.SIGTERM)
-        except ProcessLookupError:
-            continue
-
-
 def told(tally: Tally, work: Work) -> dict[str, Any]:
     """The figures, and whether the requirement is kept."""
     kept, lost, double = lost_and_double(work.store, work.ids["project"], work.golden_id, tally)
@@ -357,22 +323,16 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     options.seconds = FULL_SECONDS if options.full else options.seconds
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         os.environ |= {"CONCORD_HOME": home, "OMP_NUM_THREADS": "1"}
         settings = Settings.from_environment()
         store = projects.open_store(settings)
         work = start_work(store, settings, options)
-        server = serve(home, port)
-        try:
-            tally = asyncio.run(drive(f"http://127.0.0.1:{port}", work, options))
+        with started(Path(home)) as served:
+            tally = asyncio.run(drive(served.url, work, options))
             figures = told(tally, work)
-            figures["server CPU s"] = seconds_of(server.pid)
+            figures["server CPU s"] = processor_seconds(served.pid)[0]
             figures["machine load"] = round(os.getloadavg()[0], 1)
-        finally:
-            end_all(server, home)
     if options.json:
         print(json.dumps(figures))
     else:

@@ -53,13 +53,13 @@ PACKAGES = {
         (
             "tests/core/store",
             "tests/core/export/archive",
-            "tests/core/jobs/test_labelling.py",
-            "tests/core/jobs/test_tasks.py",
+            "tests/core/review/test_labelling.py",
+            "tests/core/projects/test_projects.py",
         ),
     ),
     "roles": Package(
         ("core/projects/access.py", "core/people.py"),
-        ("tests/core/jobs/test_access.py", "tests/pages/test_people.py"),
+        ("tests/core/projects/test_access.py", "tests/pages/test_people.py"),
     ),
 }
 

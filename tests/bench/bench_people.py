@@ -2,7 +2,7 @@
 
     python tests/bench/bench_people.py [--json] [--runs 2000] [--raters 3 4 5] [--sources 8 25 100]
         [--statistic spearman] [--levels dataset sample] [--judges "one more" better worse uneven]
-        [--former 200] [--annotator-test]
+        [--annotator-test]
 
 Labels are whole numbers from 1 to 5 on sources of 6 items.  Each rater reads the truth with an error on each item, an
 error on each source (what one text did to them) and a leniency of their own.  The judge is drawn in the same way
@@ -11,9 +11,8 @@ judge's too ("uneven": log-normal, sigma .3; the judge is then really better or 
 above 5 % there is no mistake, and the sentence speaks of these raters only).
 
 Told are the shares of runs called above, as good as, and below a person, and how often the interval holds 0;
-`--annotator-test` adds how often that test passes (the paper's, and ours by source).  `--former N` tells, over N runs,
-how often the rule that was used before (the judge against the mean of all raters, above the interval of one rater
-against the others) said "above".  A share over 2,000 runs is known to within .01 (two simulation errors).
+`--annotator-test` adds how often that test passes (the paper's, and ours by source).  A share over 2,000 runs is known
+to within .01 (two simulation errors).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 
 from core.records import Measure
-from core.stats import LabelledItems, RaterTable, align, annotator_test, beside_people, leave_one_out
+from core.stats import LabelledItems, RaterTable, annotator_test, beside_people
 
 ITEMS = 6
 JUDGES = {"one more": 1.0, "better": 0.6, "worse": 1.6, "uneven": 1.0}
@@ -91,23 +90,10 @@ def passed(runs: int, raters: int, n_sources: int, judge: str) -> dict[str, floa
     return {name: count / runs for name, count in counted.items()}
 
 
-def former(runs: int, raters: int, n_sources: int, measure: dict[str, Any]) -> float:
-    """Share of runs in which the former rule called one more rater above people."""
-    rng = np.random.default_rng([raters, n_sources])
-    above = 0
-    for _ in range(runs):
-        drawn = draw(rng, raters, n_sources, "one more")
-        own = align(drawn.judge, items_of(drawn), **measure).value
-        people = leave_one_out(table_of(drawn), items_of(drawn), resamples=200, seed=rng, **measure).alignment
-        above += own is not None and people.interval is not None and own > people.interval.high
-    return above / runs
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--runs", type=int, default=2_000)
-    parser.add_argument("--former", type=int, default=0)
     parser.add_argument("--annotator-test", action="store_true")
     parser.add_argument("--raters", type=int, nargs="+", default=[3, 4, 5])
     parser.add_argument("--sources", type=int, nargs="+", default=[8, 25, 100])
@@ -125,8 +111,6 @@ def main() -> None:
                     row |= shares(options.runs, raters, n_sources, judge, measure)
                     if options.annotator_test:
                         row |= passed(options.runs, raters, n_sources, judge)
-                    if options.former and judge == "one more":
-                        row["former rule: above"] = former(options.former, raters, n_sources, measure)
                     told.append(row)
                     if not options.json:
                         cells = (f"{k} {v:.3f}" if isinstance(v, float) else str(v) for k, v in row.items())

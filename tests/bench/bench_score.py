@@ -6,8 +6,7 @@ The items are SummEval's (its 1,600 summaries with their sources; the sample pro
 written again and again, each with a number of its own in the text so that no two are equal.  Each size is scored by
 the whole command in a process of its own.  Told are: items a second from start to end, the CPU seconds an item takes
 (what matters where other work shares the cores), and the peak resident memory of the command and of the processes it
-starts, added up (what they share counts in each).  `--kill` ends the command half way with SIGKILL, starts it again,
-and compares the outputs.
+starts, added up (what they share counts in each).
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -152,36 +149,12 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def killed_and_resumed(items: Path, judge: Path, out: Path, environment: dict[str, str]) -> bool:
-    """Kill the command when half is done, start it again; whether the output equals the undisturbed one."""
-    undisturbed = hashlib.sha256(out.read_bytes()).hexdigest()
-    again = out.with_name(f"again-{out.name}")
-    n = json.loads(subprocess.run(command(items, judge, out), cwd=ROOT, env=environment, check=True,
-                                  capture_output=True).stdout)["n_items"]  # fmt: skip
-    process = subprocess.Popen(
-        command(items, judge, again), cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    progress = again.with_name(f"{again.name}.progress.json")
-    while process.poll() is None:
-        if progress.exists() and json.loads(progress.read_text())["done"]["items"] > n // 2:
-            process.send_signal(signal.SIGKILL)
-            break
-        time.sleep(0.02)
-    process.wait()
-    body = json.loads(
-        subprocess.run(command(items, judge, again), cwd=ROOT, env=environment, check=True, capture_output=True).stdout
-    )
-    print(f"killed after {body['resumed_from']:,} of {n:,} items, then went on", file=sys.stderr)
-    return body["resumed_from"] > 0 and hashlib.sha256(again.read_bytes()).hexdigest() == undisturbed
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json", action="store_true")
     options.add_argument("--sizes", default="10000,1000000")
     options.add_argument("--format", default="jsonl", choices=("jsonl", "csv", "parquet"))
     options.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    options.add_argument("--kill", action="store_true")
     options.add_argument("--workers", default="")
     asked = options.parse_args()
     more = ["--workers", asked.workers] if asked.workers else []
@@ -197,8 +170,6 @@ def main() -> None:
             results["sizes"].append(found.as_json())
             if not asked.json:
                 print("  ".join(f"{key} {value:,}" for key, value in found.as_json().items()), flush=True)
-        if asked.kill:
-            results["resumed_equal"] = killed_and_resumed(items, judge, out, environment)
     peaks = [one["peak_mb"] for one in results["sizes"]]
     results["peak_ratio"] = round(peaks[-1] / peaks[0], 3)
     print(json.dumps(results) if asked.json else f"memory: largest size over smallest {results['peak_ratio']}")

@@ -47,3 +47,8 @@ def test_a_sample_is_the_same_for_the_same_seed_and_has_equal_shares(bench: Modu
     first, again, other = (bench.drawn(names, 7, seed) for seed in (0, 0, 1))
     assert first == again != other
     assert [sum(one.package == name for one in first) for name in names] == [4, 3]
+
+
+def test_every_package_names_what_exists(bench: ModuleType, repository: Path) -> None:
+    named = [path for one in bench.PACKAGES.values() for path in (*one.sources, *one.tests)]
+    assert [path for path in named if not (repository / path).exists()] == []

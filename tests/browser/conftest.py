@@ -17,15 +17,26 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, WebSocket, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, WebSocket, expect
 from playwright.sync_api import Error as PlaywrightError
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS, STEP_SECONDS = 60.0, 60.0
-expect.set_options(timeout=20_000)  # a loaded machine draws late; a pass is not slowed by a long wait
+expect.set_options(timeout=60_000)  # a loaded machine draws late; a pass is not slowed by a long wait
 HOMES: dict[str, Path] = {}
 """URL of a server → its home, which names its cookie."""
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
+WATCH = """() => {
+    window.drawnAnew = false;
+    const app = document.querySelector("[data-testid=stApp]");
+    let began = false;
+    const looker = new MutationObserver(() => {
+        const rests = app.getAttribute("data-test-script-state") === "notRunning";
+        began = began || !rests;
+        if (began && rests) { window.drawnAnew = true; looker.disconnect(); }
+    });
+    looker.observe(app, { attributes: true, attributeFilter: ["data-test-script-state"] });
+}"""
 
 
 def free_port() -> int:
@@ -136,6 +147,33 @@ def settle(page: Page) -> Callable[..., None]:
     return waited
 
 
+@contextmanager
+def watching(page: Page) -> Iterator[None]:
+    """What is done in the block makes the screen draw itself anew; it ends when that has come to its end."""
+    page.wait_for_selector(SETTLED, timeout=1000 * STEP_SECONDS)
+    page.evaluate(WATCH)
+    yield
+    page.wait_for_function("window.drawnAnew", timeout=1000 * STEP_SECONDS)
+
+
+@pytest.fixture
+def drawn_anew() -> Callable[[Page], AbstractContextManager[None]]:
+    """`watching`, for tests."""
+    return watching
+
+
+@pytest.fixture
+def enter() -> Callable[[Locator, str], None]:
+    """`enter(field, text)`: into a field, with Enter; waits until the screen knows it."""
+
+    def entered(field: Locator, text: str) -> None:
+        with watching(field.page):
+            field.fill(text)
+            field.press("Enter")
+
+    return entered
+
+
 @pytest.fixture
 def known_as(context: BrowserContext) -> Callable[..., None]:
     """`known_as(url, name)`: the browser of this test remembers the name for the app at `url`."""
@@ -156,8 +194,8 @@ def act_as(page: Page, settle: Callable[..., None]) -> Callable[..., None]:
         box.click()
         box.press_sequentially(name)
         expect(on.get_by_role("option").first).to_be_visible(timeout=1000 * STEP_SECONDS)
-        on.keyboard.press("Enter")
-        on.wait_for_timeout(500)
+        with watching(on):
+            on.keyboard.press("Enter")
         settle(then, on)
         expect(box).to_have_value(name)
 

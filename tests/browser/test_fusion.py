@@ -69,7 +69,9 @@ def new_items(folder: Path) -> Path:
     return file
 
 
-def test_four_assistants_one_left_out_kept_and_applied(page: Page, opened: str, settle: Settle, tmp_path: Path) -> None:
+def test_four_assistants_one_left_out_kept_and_applied(
+    page: Page, opened: str, settle: Settle, enter: Settle, tmp_path: Path
+) -> None:
     page.set_viewport_size({"width": 1440, "height": 900})
     page.goto(opened)
     settle("Without each part")
@@ -82,10 +84,7 @@ def test_four_assistants_one_left_out_kept_and_applied(page: Page, opened: str, 
     settle("Without each part")
 
     page.get_by_role("button", name="Keep as a judge").click()
-    field = page.get_by_label("Name", exact=True)
-    field.fill("Three in one")
-    field.press("Enter")
-    page.wait_for_timeout(800)
+    enter(page.get_by_label("Name", exact=True), "Three in one")
     page.get_by_role("button", name="Keep", exact=True).click()
     settle("is among the judges now")
     with page.expect_download() as download:

@@ -33,14 +33,11 @@ def replies_file(folder: Path, spread: float, seed: int) -> Path:
     return file
 
 
-def bring_in(page: Page, settle: Settle, file: Path, name: str) -> None:
+def bring_in(page: Page, settle: Settle, enter: Settle, file: Path, name: str) -> None:
     page.locator("input[type=file]").set_input_files(file)
     settle("What was understood")
     expect(page.get_by_text("1 of 144").first).to_be_visible(timeout=MS)  # unread replies, beside the 143 scored
-    field = page.get_by_label("Name of the judge")
-    field.fill(name)
-    field.press("Enter")
-    page.wait_for_timeout(500)
+    enter(page.get_by_label("Name of the judge"), name)
     page.get_by_role("button", name="Add this judge").click()
     settle(f"{name} is among the judges: 143 of 144 items scored on coherence")
 
@@ -53,16 +50,16 @@ def own_url(tmp_path: Path, serve: Callable[[Path], AbstractContextManager[str]]
 
 
 def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
-    page: Page, own_url: str, settle: Settle, tmp_path: Path, known_as: Settle
+    page: Page, own_url: str, settle: Settle, enter: Settle, tmp_path: Path, known_as: Settle
 ) -> None:
     known_as(own_url)
     page.goto(f"{own_url}/compare?project=sample&aspect=coherence")
     settle("Add judges")
-    bring_in(page, settle, replies_file(tmp_path, 0.5, 1), "close judge")
+    bring_in(page, settle, enter, replies_file(tmp_path, 0.5, 1), "close judge")
     settle("Which differences are real")
     page.get_by_text("Judges: add, rename", exact=True).click()
     settle("Add judges")
-    bring_in(page, settle, replies_file(tmp_path, 2.5, 2), "far judge")
+    bring_in(page, settle, enter, replies_file(tmp_path, 2.5, 2), "far judge")
 
     table = page.locator("[data-testid=stDataFrame] canvas table").first
     expect(table).to_contain_text("close judge", timeout=MS)

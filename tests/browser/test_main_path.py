@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -14,7 +15,7 @@ Settle = Callable[..., None]
 RUN_SECONDS = 120.0
 
 
-def start_calibration(page: Page, url: str, settle: Settle, rounds: int) -> str:
+def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, rounds: int) -> str:
     """Starts a calibration of the sample project's first aspect from the form; the id of the run.
 
     Every draft on every item and many rounds: long enough to be watched.
@@ -23,10 +24,7 @@ def start_calibration(page: Page, url: str, settle: Settle, rounds: int) -> str:
     settle("Before the start")
     page.get_by_text("Advanced: presets").click()
     page.get_by_text("full: every draft on every item").click()
-    field = page.get_by_label("Rounds of refining")
-    field.fill(str(rounds))
-    field.press("Enter")
-    settle("Held-out items")
+    enter(page.get_by_label("Rounds of refining"), str(rounds))
     page.get_by_role("button", name="Start the calibration").click()
     page.wait_for_url(re.compile(r"run=r\w+"), timeout=30_000)
     return re.search(r"run=(\w+)", page.url)[1]  # type: ignore[index]
@@ -59,31 +57,13 @@ def watch(page: Page) -> list[list[str]]:
     raise TimeoutError("the calibration did not finish")
 
 
-@pytest.mark.parametrize(
-    ("screen", "words"),
-    [
-        ("golden_set", "Picked golden set"),
-        ("calibrate", "Before the start"),
-        ("criteria", "The scoring rules that a judge follows"),
-        ("runs", "Runs go on in the worker"),
-    ],
-)
-def test_a_deep_link_opens_a_complete_screen(page: Page, app_url: str, settle: Settle, screen: str, words: str) -> None:
-    page.goto(f"{app_url}/{screen}")
-    settle(words)
-    expect(page.get_by_role("combobox", name="Project")).to_have_value("Sample project")
-    title = screen.replace("_", " ").capitalize()
-    expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
-    assert not page.get_by_test_id("stException").count()
-
-
-def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, known_as: Settle) -> None:
+def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, enter: Settle, known_as: Settle) -> None:
     known_as(app_url, "Ada")
     page.goto(app_url)
     settle("Picked golden set")
     page.get_by_text("Calibrate a judge on it").click()
     settle("Before the start")
-    run_id = start_calibration(page, app_url, settle, rounds=12)
+    run_id = start_calibration(page, app_url, settle, enter, rounds=12)
     rankings = watch(page)
     assert len(rankings) > 1, "the ranking did not move while the run went on"
     settle("Held-out, Spearman rho")
@@ -114,10 +94,10 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, kn
 
 
 def test_a_tab_closed_in_mid_run_finds_its_run_again(
-    page: Page, context: BrowserContext, app_url: str, settle: Settle, known_as: Settle
+    page: Page, context: BrowserContext, app_url: str, settle: Settle, enter: Settle, known_as: Settle
 ) -> None:
     known_as(app_url)
-    run_id = start_calibration(page, app_url, settle, rounds=20)
+    run_id = start_calibration(page, app_url, settle, enter, rounds=20)
     page.close()  # at once: the run takes several times as long as the next screen
     again = context.new_page()
     again.goto(f"{app_url}/calibrate")
@@ -136,7 +116,9 @@ def test_the_menu_is_the_same_before_and_after_the_root_was_opened(page: Page, a
         expect(links).to_contain_text(["Golden set", "Calibrate", "Criteria", "Runs"])
 
 
-def test_hostile_names_do_nothing(page: Page, app_url: str, settle: Settle, known_as: Settle) -> None:
+def test_hostile_names_do_nothing(
+    page: Page, app_url: str, settle: Settle, drawn_anew: Callable[..., AbstractContextManager[None]], known_as: Settle
+) -> None:
     """A name that would be markup shows as it stands; no dialog opens, no request leaves for elsewhere."""
     abroad: list[str] = []
     page.on("dialog", lambda dialog: abroad.append(dialog.message))
@@ -150,7 +132,7 @@ def test_hostile_names_do_nothing(page: Page, app_url: str, settle: Settle, know
     page.get_by_role("button", name="Create").click()
     settle("no golden set yet")
     expect(page.get_by_role("combobox", name="Project")).to_have_value(name)
-    page.get_by_label("Name", exact=True).fill(name)  # the same name again: a refusal that quotes it
-    page.get_by_role("button", name="Create").click()
-    page.wait_for_timeout(1500)
+    page.get_by_label("Name", exact=True).fill(name)  # the same name again
+    with drawn_anew(page):
+        page.get_by_role("button", name="Create").click()
     assert not abroad

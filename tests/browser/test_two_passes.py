@@ -27,6 +27,7 @@ CLARITY = LabelAspect("clarity", Scale(1, 5, 1.0))
 TRUE, WARMTH = LabelAspect("true", Scale(0, 1, 1.0)), LabelAspect("warmth", Scale(0, 100))
 Said = dict[str, dict[str, float | None]]
 Serve = Callable[[Path], AbstractContextManager[str]]
+Anew = Callable[[Page], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -200,7 +201,7 @@ def test_every_kind_of_scale_by_keys(page: Page, place: Place) -> None:
     }
 
 
-def test_two_people_in_two_passes_on_one_aspect(page: Page, browser: Browser, place: Place) -> None:
+def test_two_people_in_two_passes_on_one_aspect(page: Page, browser: Browser, place: Place, drawn_anew: Anew) -> None:
     first = place.begin("First look", CLARITY, n_raters=2)
     context = browser.new_context()
     try:
@@ -224,8 +225,8 @@ def test_two_people_in_two_passes_on_one_aspect(page: Page, browser: Browser, pl
         view(page, "Decide", "1 item to decide")
         expect(page.get_by_text("Label in the golden set: 2.67")).to_be_visible()
         view(page, "Progress", "on n = 4 items that two or more have rated; 8 labels in all")
-        second = _second_pass(page, place)
-        _rates_afresh(page, bo, place, second)
+        second = _second_pass(page, place, drawn_anew)
+        _rates_afresh(page, bo, place, second, drawn_anew)
     finally:
         context.close()
     assert place.said(first) == {f"i{k}": {"clarity": value} for k, value in enumerate((2.0, 4.0, 3.0, 1.0))}
@@ -242,7 +243,7 @@ def _is_held(page: Page) -> None:
         assert "Bo 4" not in page.content()
 
 
-def _second_pass(page: Page, place: Place) -> str:
+def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
     """Begun on the screen: whole steps although the golden labels are means; Bo's earlier labels taken over."""
     view(page, "New pass", "Items to label")
     expect(page.get_by_role("combobox", name="in", exact=True)).to_have_value("whole numbers")
@@ -253,16 +254,15 @@ def _second_pass(page: Page, place: Place) -> str:
     page.keyboard.press("Enter")
     field.press("Escape")
     page.get_by_text("as in the file").click()
-    page.get_by_label("Name of the pass").fill("Second look")
-    page.keyboard.press("Tab")
-    page.wait_for_timeout(500)
-    page.wait_for_selector(SETTLED)
+    with drawn_anew(page):
+        page.get_by_label("Name of the pass").fill("Second look")
+        page.keyboard.press("Tab")
     page.get_by_role("button", name="Begin this pass").click()
     told(page, "Second look has begun")
     return projects.list_passes(place.store, place.project_id)[0].pass_id
 
 
-def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
+def _rates_afresh(page: Page, bo: Page, place: Place, second: str, drawn_anew: Anew) -> None:
     page.get_by_role("button", name="Begin labelling").click()
     stands(page, "1 of 4 · 0 done")
     strike(page, "5", "Enter", then="2 of 4 · 1 done")
@@ -277,8 +277,8 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
     expect(bo.get_by_role("radio", name="Keep them all; new labels only fill gaps")).to_be_checked()
     bo.get_by_text("Replace them wherever there is a new label or a decision (3 golden labels)").click()
     expect(bo.get_by_test_id("stDataFrame")).to_be_visible()
-    bo.get_by_text("Keep them all; new labels only fill gaps").click()
-    bo.wait_for_timeout(500)
+    with drawn_anew(bo):
+        bo.get_by_text("Keep them all; new labels only fill gaps").click()
     bo.get_by_role("button", name="Freeze these labels").click()
     told(bo, "items with labels of clarity on 4")
     frozen = projects.load_golden_set(place.store, projects.list_goldens(place.store, place.project_id)[0].golden_id)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,32 +22,17 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.outside import recording
+from tests.pages.screen import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SHORT_ID = re.compile(r"\br[0-9a-f]{7}\b")
 """The beginning of a run's id, as tables show it."""
 SECONDS = 180.0
 LOOK_SECONDS = 0.5
 STEP_SECONDS = 0.01
+IDLE_SECONDS, IDLE_TICKS = 0.6, 4
 FILES = {path.stem.split("_", 1)[1]: path for path in (ROOT / "pages").glob("[0-9]*.py")}
 NAME_OF_PERSON = "rater"
 """Where a session keeps who acts (`state.RATER`): the box "You are" takes a new name from a browser only."""
-
-
-def labelled(elements: Sequence[Any], label: str) -> Any:
-    """The first element whose label begins with these words."""
-    labels = [element.label.replace("\\", "") for element in elements]
-    place = next((place for place, words in enumerate(labels) if words.startswith(label)), None)
-    assert place is not None, f"nothing is labelled {label!r}; there are {labels}"
-    return elements[place]
-
-
-def press(screen: AppTest, label: str) -> AppTest:
-    button = labelled(screen.button, label)
-    assert not button.disabled, f"{label!r} cannot be pressed: {button.help}"
-    button.click().run()
-    assert not screen.exception, screen.exception
-    return screen
 
 
 class Place:
@@ -89,6 +74,20 @@ class Place:
         if self.worker is not None:
             self.worker.wait()
             self.worker = None
+
+    def until_idle(self) -> None:
+        """Waits until the worker has used next to no processor time for a while: all it knows is written down."""
+        assert self.worker is not None
+        used, before = self._ticks(), -IDLE_TICKS - 1
+        while used - before > IDLE_TICKS:
+            time.sleep(IDLE_SECONDS)
+            before, used = used, self._ticks()
+
+    def _ticks(self) -> int:
+        """Processor time of the worker and all its threads so far, in hundredths of a second."""
+        assert self.worker is not None
+        fields = Path(f"/proc/{self.worker.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
 
     @contextmanager
     def worker_held(self) -> Iterator[Callable[[], None]]:

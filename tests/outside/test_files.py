@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import io
 import json
 import resource
 import time
@@ -17,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.outside.strangers import bend, write
 
 Concord = Callable[..., Any]
 ROWS = [
@@ -156,8 +156,7 @@ def test_decimals_and_bytes_in_lists_are_read(concord: Concord, tmp_path: Path) 
 
 def test_spaces_around_column_names_lose_nothing(concord: Concord, tmp_path: Path) -> None:
     columns = {f" {name} ": [row[name] for row in ROWS] for name in ROWS[0]}
-    lines = "".join(json.dumps({f" {name} ": cell for name, cell in row.items()}) + "\n" for row in ROWS)
-    (tmp_path / "s.jsonl").write_text(lines)
+    write(tmp_path / "s.jsonl", ({f" {name} ": cell for name, cell in row.items()} for row in ROWS))
     for path in (parquet(tmp_path / "s.parquet", columns), tmp_path / "s.jsonl"):
         answer = concord("check", path)
         assert (answer.code, answer.body["n_items"], answer.body["n_sources"]) == (0, 9, 3), path
@@ -203,9 +202,7 @@ def test_commas_that_mean_one_thing_are_read(concord: Concord, tmp_path: Path, l
 
 @pytest.fixture
 def golden(tmp_path: Path) -> Path:
-    path = tmp_path / "golden.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    return path
+    return write(tmp_path / "golden.jsonl", ROWS)
 
 
 @pytest.mark.parametrize("cell", ["1" + "0" * 400, '"1,234"', '"[broken"', "[[1]]", '{"a": 1}', '"\\ud800"', "true"])
@@ -261,29 +258,6 @@ def test_a_judge_file_of_fifteen_megabytes_is_refused_soon(concord: Concord, rep
 # ── projects ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 Change = Callable[[dict[str, Any]], object]
-
-
-def bent(whole: Path, path: Path, table: str, change: Change) -> Path:
-    """A project's zip with the first row of a table changed, and hashes and counts that fit."""
-    with zipfile.ZipFile(whole) as old:
-        parts = {name: old.read(name) for name in old.namelist()}
-    name = f"tables/{table}.jsonl"
-    first, _, rest = parts[name].partition(b"\n")
-    row = json.loads(first)
-    change(row)
-    parts[name] = json.dumps(row).encode() + b"\n" + rest
-    manifest = json.loads(parts["manifest.json"])
-    entry = next(one for one in manifest["files"] if one["name"] == name)
-    entry |= {"bytes": len(parts[name]), "sha256": hashlib.sha256(parts[name]).hexdigest()}
-    parts["manifest.json"] = json.dumps(manifest).encode()
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
-        for part, data in parts.items():
-            new.writestr(part, data)
-    path.write_bytes(out.getvalue())
-    return path
-
-
 CHANGES: dict[str, tuple[str, Change, str]] = {
     "a document that is no JSON": ("run_documents", lambda row: row.update(body="oops"), "no JSON"),
     "aspects that are no JSON": ("goldens", lambda row: row.update(aspects="{oops"), "no JSON"),
@@ -296,5 +270,5 @@ CHANGES: dict[str, tuple[str, Change, str]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_bent_project_is_refused_in_words(concord: Concord, repository: Path, tmp_path: Path, name: str) -> None:
     table, change, words = CHANGES[name]
-    path = bent(repository / "sample_data" / "demo_project.zip", tmp_path / "bent.zip", table, change)
-    assert words in told(concord("import-project", path))
+    demo, path = repository / "sample_data" / "demo_project.zip", tmp_path / "bent.zip"
+    assert words in told(concord("import-project", bend(demo, path, lambda tables: change(tables[table][0]))))

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.outside.strangers import write
+
 N_SOURCES = 12
 
 
@@ -19,10 +21,8 @@ def few(repository: Path, tmp_path: Path) -> Path:
     lines = (repository / "sample_data" / "summaries.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     kept = list(dict.fromkeys(row["source_id"] for row in rows))[:N_SOURCES]
-    short = [row | {"target": row["target"][:60]} for row in rows if row["source_id"] in kept]
-    path = tmp_path / "few.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in short), "utf-8")
-    return path
+    short = (row | {"target": row["target"][:60]} for row in rows if row["source_id"] in kept)
+    return write(tmp_path / "few.jsonl", short)
 
 
 def test_repeval_chooses_its_cells_at_the_level_that_the_fusion_reports(

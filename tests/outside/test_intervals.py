@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,22 +38,37 @@ def world(folder: Path, n_sources: int, size: int) -> World:
     scores, labels = drawn(40_000)
     truth = float(np.mean([np.corrcoef(row, labels)[0, 1] for row in scores]))
     scores, labels = drawn(DRAWS * n_sources)
-    rows = [
-        {"item_id": f"i{k}", "source_id": f"s{k // size}", "target": f"text {k}", "human_q": label}
-        for k, label in enumerate(labels)
-    ]
-    path = folder / "golden.csv"
-    _write(path, rows)
+    path = golden_file(folder, labels, lambda k: k // size)
     parts = np.array_split(np.arange(labels.size), DRAWS)
     first, second = ([{f"i{k}": float(row[k]) for k in part} for part in parts] for row in scores)
     return World(core.load_golden(path), first, second, truth)
 
 
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+def _write(path: Path, rows: list[dict[str, Any]]) -> Path:
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+    return path
+
+
+def golden_file(folder: Path, labels: Sequence[int], source: Callable[[int], object]) -> Path:
+    """A golden set of these labels of `q`, six systems in turn, each item of the source of its place."""
+    return _write(
+        folder / "golden.csv",
+        [
+            {
+                **{"item_id": f"i{k}", "source_id": f"s{source(k)}", "system_id": f"m{k % 6}"},
+                **{"target": f"text {k}", "human_q": int(label)},
+            }
+            for k, label in enumerate(labels)
+        ],
+    )
+
+
+def judge_file(path: Path, labels: Sequence[int], rng: np.random.Generator, noise: float = 1.0) -> Path:
+    """Scores that follow the labels with so much noise."""
+    return _write(path, [{"item_id": f"i{k}", "score": y + noise * rng.normal()} for k, y in enumerate(labels)])
 
 
 @pytest.mark.parametrize(("n_sources", "size"), [(3, 5), (8, 1)])
@@ -80,17 +95,9 @@ def test_intervals_hold_the_truth_and_equal_judges_are_seldom_told_apart(
 def test_two_sources_tell_no_p_and_say_why(concord: Callable[..., Any], tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     labels = rng.integers(1, 6, 80)
-    golden, good, bad = (tmp_path / name for name in ("golden.csv", "good.csv", "bad.csv"))
-    _write(
-        golden,
-        [
-            {"item_id": f"i{k}", "source_id": f"s{k % 2}", "target": f"text {k}", "human_q": int(y)}
-            for k, y in enumerate(labels)
-        ],
-    )
-    for path, noise in ((good, 0.5), (bad, 5.0)):
-        _write(path, [{"item_id": f"i{k}", "score": y + noise * rng.normal()} for k, y in enumerate(labels)])
-    body = concord("compare", golden, good, bad, "--aspect", "q", "--level", "dataset").body
+    golden = golden_file(tmp_path, labels, lambda k: k % 2)
+    judges = (judge_file(tmp_path / f"{noise}.csv", labels, rng, noise) for noise in (0.5, 5.0))
+    body = concord("compare", golden, *judges, "--aspect", "q", "--level", "dataset").body
     assert body["difference"]["value"] > 0.3
     assert body["difference"]["p"] is None
     assert body["difference"]["p_reason"] == "fewer than 8 sources: a test cannot be trusted"
@@ -102,18 +109,10 @@ def test_two_sources_tell_no_p_and_say_why(concord: Callable[..., Any], tmp_path
 
 def test_williams_says_that_grouped_items_mislead_it(concord: Callable[..., Any], tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
-    labels, golden = rng.integers(1, 6, 60), tmp_path / "golden.csv"
-    judges = tmp_path / "a.csv", tmp_path / "b.csv"
-    for path in judges:
-        _write(path, [{"item_id": f"i{k}", "score": y + rng.normal()} for k, y in enumerate(labels)])
+    labels = rng.integers(1, 6, 60)
+    judges = [judge_file(tmp_path / name, labels, rng) for name in ("a.csv", "b.csv")]
     for per_source, words in ((3, "8 to 17 %"), (1, "each is a source of its own")):
-        _write(
-            golden,
-            [
-                {"item_id": f"i{k}", "source_id": f"s{k // per_source}", "target": f"text {k}", "human_q": int(y)}
-                for k, y in enumerate(labels)
-            ],
-        )
+        golden = golden_file(tmp_path, labels, lambda k, per_source=per_source: k // per_source)
         williams = concord("compare", golden, *judges, "--aspect", "q", "--level", "dataset").body["williams"]
         assert williams["p_two_sided"] is not None
         assert words in williams["note"]
@@ -121,21 +120,8 @@ def test_williams_says_that_grouped_items_mislead_it(concord: Callable[..., Any]
 
 def test_the_system_level_says_that_its_intervals_are_short(concord: Callable[..., Any], tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    golden, judge = tmp_path / "golden.csv", tmp_path / "judge.csv"
     labels = [int(np.clip(round(3 + k % 6 / 3 + rng.normal()), 1, 5)) for k in range(60)]
-    _write(
-        golden,
-        [
-            {
-                "item_id": f"i{k}",
-                "source_id": f"s{k // 6}",
-                "system_id": f"m{k % 6}",
-                "target": f"text {k}",
-                "human_q": y,
-            }
-            for k, y in enumerate(labels)
-        ],
-    )
-    _write(judge, [{"item_id": f"i{k}", "score": y + rng.normal()} for k, y in enumerate(labels)])
+    golden = golden_file(tmp_path, labels, lambda k: k // 6)
+    judge = judge_file(tmp_path / "judge.csv", labels, rng)
     body = concord("align", golden, judge, "--aspect", "q", "--level", "system", "--bootstrap", "300").body
     assert "too short with so few" in body["interval_method"]

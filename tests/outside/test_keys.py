@@ -7,56 +7,22 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-KEY = "sk-of-this-installation"
-REPLY = {"choices": [{"message": {"content": "Score: 3\nFair."}, "finish_reason": "stop"}], "usage": {}}
+from tests.outside.strangers import KEY, Endpoint, listening
+
 ITEMS = '{"item_id": "a", "target": "The rye bread was recalled.", "source": "A private source."}\n'
 FOREIGN = ("evil.test", "api.openai.com.evil.test", "api.openai.com")
-
-
-@dataclass
-class Endpoint:
-    """What came in: (Host, Authorization, body) of every request, under whatever name it was asked for."""
-
-    port: int = 0
-    seen: list[tuple[str, str, str]] = field(default_factory=list)
-
-    @property
-    def keys(self) -> list[str]:
-        return [key for _, key, _ in self.seen]
 
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     """A server on loopback to which foreign names resolve too; the key is set, as on a machine that works."""
-    there = Endpoint()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            there.seen.append((self.headers["Host"], self.headers.get("Authorization", ""), body))
-            answer = json.dumps(REPLY).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *args: Any) -> None:
-            """Nothing on standard error."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    there.port = server.server_address[1]
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     resolve = socket.getaddrinfo
 
     def resolved(host: Any, *more: Any, **named: Any) -> Any:
@@ -65,9 +31,8 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     monkeypatch.setattr(socket, "getaddrinfo", resolved)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    yield there
-    server.shutdown()
-    server.server_close()
+    with listening() as there:
+        yield there
 
 
 def scored_with(concord: Callable[..., Any], tmp_path: Path, repository: Path, spec: str, **state: str) -> Any:

@@ -11,7 +11,6 @@ import json
 import logging
 import re
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -23,8 +22,9 @@ import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
-from tests.outside.driving import ROOT, Place, labelled, press, words
+from tests.outside.driving import Place, words
 from tests.outside.endpoint import FAILURES, CountingEndpoint, fault_of, serving
+from tests.pages.screen import ROOT, labelled, press
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +32,6 @@ ASPECT, OTHER_ASPECT = "coherence", "fluency"
 N_SOURCES, N_SYSTEMS = 10, 4
 NEWER_SOURCES = 6
 LATENCY = 0.02
-SETTLED = 0.6
-"""Seconds in which a worker that waits for the endpoint has written down all it knows."""
 ENDED = ("done", "failed", "cancelled", "stopped at the budget")
 MONEY = re.compile(r"\$[\d.,]*\d|\([\d,]+ sent, [\d,]+ from replies kept earlier\)|[\d,]+ tokens")
 
@@ -235,7 +233,7 @@ class Bench:
         address = KINDS[kind].start(project)
         place.start_worker()
         place.until(lambda: endpoint.holding and endpoint.waiting > 0, "half of the answers")
-        time.sleep(SETTLED)
+        place.until_idle()
         place.kill_worker()
         endpoint.lose_waiting()
         return address

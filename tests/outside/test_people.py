@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,10 @@ import numpy as np
 import pytest
 
 import core
+from tests.outside.strangers import write
 
 STANDINGS = ("above", "level", "below", "open")
 N_ASPECTS, N_SOURCES, PER = 60, 25, 4
-
-
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @pytest.fixture

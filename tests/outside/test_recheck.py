@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from core.__main__ import main
+from tests.outside.strangers import write
 
 ASPECT = "relevance"
 Concord = Callable[..., Any]
@@ -35,11 +36,6 @@ def trained(rows: list[Row], tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = f"calibrate {golden} --aspect {ASPECT} --preset quick --rounds 0 --out {folder / 'out'} --json"
     assert main(command.split()) == 0
     return folder / "out"
-
-
-def write(path: Path, rows: Iterable[Row]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return path
 
 
 def degraded(rows: list[Row]) -> list[Row]:

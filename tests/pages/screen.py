@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def run(screen: AppTest) -> AppTest:
     return screen
 
 
-def prepared(name: str, **ids: str) -> AppTest:
+def prepared(name: str, /, **ids: str) -> AppTest:
     """A screen's file alone, as a deep link opens it, with ids in the URL; not run yet."""
     file = ROOT / "app.py" if name == "app" else ROOT / "pages" / f"{name}.py"
     screen = AppTest.from_file(file, default_timeout=60)
@@ -35,35 +36,38 @@ def prepared(name: str, **ids: str) -> AppTest:
     return screen
 
 
-def open_screen(name: str, **ids: str) -> AppTest:
+def open_screen(name: str, /, **ids: str) -> AppTest:
     return run(prepared(name, **ids))
 
 
-def draw(settings: Settings, view: str, aspect: str, *, golden: str = "", role: str = "") -> AppTest:
-    """A screen that holds the component `view` alone, about `golden` (a name; the only one where it is empty)."""
-    screen = AppTest.from_function(_page, default_timeout=60, args=(str(settings.home), view, aspect, golden, role))
-    return run(screen)
+def draw(settings: Settings, view: str, aspect: str, *, golden: str = "", role: str = "", how: str = "draw") -> AppTest:
+    """A screen that holds the component `view` alone, about `golden` (a name; the newest where it is empty).
+
+    It is of the project in the URL, else of the first.
+    """
+    return run(AppTest.from_function(_page, default_timeout=60, args=(settings, view, aspect, golden, role, how)))
 
 
-def _page(home: str, view: str, aspect: str, golden: str, role: str) -> None:
+def _page(settings, view, aspect, golden, role, how):  # type: ignore[no-untyped-def]
     """The script of `draw`; Streamlit runs its source without this module's imports."""
     from importlib import import_module
-    from pathlib import Path
 
     from core import projects
     from core.people import Actor
-    from core.settings import Settings
+    from pages.components import state
     from pages.components.page import Opened
     from pages.components.screens import draw_notice
 
-    settings = Settings(home=Path(home), worker="external", worker_id="w")
     store = projects.open_store(settings)
     if role:
         store = store.acting(Actor("Ann", role))  # type: ignore[arg-type]
-    (project,) = projects.list_projects(store)
-    (shown,) = (one for one in projects.list_goldens(store, project.project_id) if golden in ("", one.name))
+    offered = {one.project_id: one for one in projects.list_projects(store)}
+    project = offered.get(state.project() or "") or next(iter(offered.values()))
+    goldens = [one for one in projects.list_goldens(store, project.project_id) if golden in ("", one.name)]
     draw_notice()
-    import_module(f"pages.components.{view}").draw(Opened(settings, store, project), shown, aspect)
+    opened = Opened(settings, store, project)
+    component = getattr(import_module(f"pages.components.{view}"), how)
+    component(opened, goldens[0], aspect) if how == "draw" else component(opened)
 
 
 def as_sent(screen: AppTest) -> str:
@@ -76,15 +80,25 @@ def texts(screen: AppTest) -> str:
     return as_sent(screen).replace("\\", "").replace("\u2060", "")
 
 
+def labelled(elements: Sequence[Any], label: str) -> Any:
+    """The first element of that label, else the first whose label begins with it (escapes and emphasis taken away)."""
+    labels = [str(element.label).replace("*", "").replace("\\", "") for element in elements]
+    places = [place for place, words in enumerate(labels) if words == label]
+    places += [place for place, words in enumerate(labels) if words.startswith(label)]
+    assert places, f"nothing is labelled {label!r}; there are {labels}"
+    return elements[places[0]]
+
+
 def button(screen: AppTest, label: str) -> Any:
-    """The one button of that label (escapes and emphasis taken away)."""
-    labels = [str(one.label).replace("*", "").replace("\\", "") for one in screen.button]
-    assert labels.count(label) == 1, f"not one button {label!r} among {labels}"
-    return screen.button[labels.index(label)]
+    """The one button of that label, or the first that begins with it."""
+    assert sum(one.label == label for one in screen.button) < 2, f"more than one button is labelled {label!r}"
+    return labelled(screen.button, label)
 
 
 def press(screen: AppTest, label: str) -> AppTest:
-    button(screen, label).click()
+    found = button(screen, label)
+    assert not found.disabled, f"{label!r} cannot be pressed: {found.help}"
+    found.click()
     return run(screen)
 
 
@@ -92,12 +106,28 @@ def has_button(screen: AppTest, label: str) -> bool:
     return any(one.label == label for one in screen.button)
 
 
+def choose(screen: AppTest, label: str, value: Any) -> AppTest:
+    """Sets what is labelled so: a box, a list, a switch or a field."""
+    kinds = "selectbox multiselect segmented_control radio number_input text_input text_area checkbox toggle".split()
+    labelled([one for kind in kinds for one in getattr(screen, kind)], label).set_value(value)
+    return run(screen)
+
+
 def write(screen: AppTest, label: str, text: str) -> AppTest:
     """Types into the field of that label; not sent yet."""
-    fields = [one for one in [*screen.text_area, *screen.text_input] if one.label == label]
-    assert fields, f"no field {label!r}"
-    fields[0].set_value(text)
+    labelled([*screen.text_area, *screen.text_input], label).set_value(text)
     return screen
+
+
+def upload(screen: AppTest, name: str, data: bytes, kind: str = "application/json") -> AppTest:
+    """Brings a file to the first place that takes one."""
+    screen.file_uploader[0].set_value((name, data, kind))
+    return run(screen)
+
+
+def metrics(screen: AppTest) -> dict[str, str]:
+    """Label → value of every large figure."""
+    return {one.label: one.value for one in screen.metric}
 
 
 def harmless(screen: AppTest) -> None:
@@ -111,8 +141,7 @@ def harmless(screen: AppTest) -> None:
 
 def choose_section(screen: AppTest, name: str) -> AppTest:
     """Opens a section of those under "More"."""
-    next(one for one in screen.segmented_control if one.label == "More").set_value(name)
-    return run(screen)
+    return choose(screen, "More", name)
 
 
 def frame_with(screen: AppTest, column: str) -> Any:

@@ -6,201 +6,218 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from core.errors import AspectError
-from tests.pages.screen import button, has_button, open_screen, press, texts
+from core import projects
+from core.projects.calibration import CalibrationRequest
+from tests.pages.making import Place, calibration, candidates, golden_of, standing
+from tests.pages.screen import button, has_button, metrics, open_screen, press, texts
 
 SCREEN = "3_calibrate"
+HELD_OUT = "Held-out, Spearman rho, sample level"
 
 
-def test_an_empty_project_says_what_to_do_next(world: Any) -> None:
-    screen = open_screen(SCREEN, project="p2")
+@pytest.fixture
+def form(place: Place) -> AppTest:
+    return open_screen(SCREEN, project=place.project_id)
+
+
+def shown(run_id: str) -> AppTest:
+    return open_screen(SCREEN, run=run_id)
+
+
+def test_an_empty_project_says_what_to_do_next(empty: Place) -> None:
+    screen = open_screen(SCREEN, project=empty.project_id)
     assert "no golden set yet" in texts(screen)
     assert not has_button(screen, "Start the calibration")
 
 
-def test_the_form_shows_the_cost_before_the_start(world: Any) -> None:
-    screen = open_screen(SCREEN)
-    shown = {m.label: m.value for m in screen.metric}
-    assert shown["Calls, at most about"] == "3,000"
-    assert shown["Price"] == "—"
-    assert shown["Calibration items"] == "72"
-    assert "no LLM" in texts(screen)
+def test_the_form_shows_the_cost_before_the_start(place: Place, form: AppTest) -> None:
+    asked = CalibrationRequest(place.project_id, place.golden_id, "coherence")
+    estimate = projects.estimate(place.store, place.settings, asked)
+    assert metrics(form)["Calls, at most about"] == f"{estimate.calls:,}"
+    assert metrics(form)["Price"] == "$0.00"
+    assert metrics(form)["Calibration items"] == "72"
+    assert estimate.notes[0] in texts(form)
 
 
-def test_start_puts_the_run_in_the_url_and_shows_it(world: Any) -> None:
-    screen = open_screen(SCREEN)
-    press(screen, "Start the calibration")
-    assert screen.query_params["run"] == "new"
-    assert [r.judge_spec for r in world.started] == ["offline"]
-    assert "Waiting for a worker." in texts(screen)
+def test_start_puts_the_run_in_the_url_and_shows_it(place: Place, form: AppTest) -> None:
+    press(form, "Start the calibration")
+    assert form.query_params["run"] == place.newest("calibration")
+    assert place.request_of(place.newest("calibration")).judge_spec == "offline"
+    assert "Waiting for a worker." in texts(form)
 
 
-def test_advanced_choices_reach_the_request(world: Any) -> None:
-    screen = open_screen(SCREEN)
-    screen.selectbox(key="form_preset").set_value("quick")
-    screen.radio(key="form_revisit").set_value("full")
-    screen.number_input(key="form_rounds").set_value(2)
-    screen.number_input(key="form_budget").set_value(500)
-    screen.selectbox(key="form_statistic").set_value("kendall")
-    screen.selectbox(key="form_level").set_value("dataset")
-    screen.radio(key="form_split").set_value("sources+systems")
-    screen.number_input(key="form_seed").set_value(7).run()
-    press(screen, "Start the calibration")
-    asked = world.started[0].settings
+def test_advanced_choices_reach_the_request(place: Place, form: AppTest) -> None:
+    form.selectbox(key="form_preset").set_value("quick")
+    form.radio(key="form_revisit").set_value("full")
+    form.number_input(key="form_rounds").set_value(2)
+    form.number_input(key="form_budget").set_value(500)
+    form.selectbox(key="form_statistic").set_value("kendall")
+    form.selectbox(key="form_level").set_value("dataset")
+    form.radio(key="form_split").set_value("sources+systems")
+    form.number_input(key="form_seed").set_value(7).run()
+    press(form, "Start the calibration")
+    request = place.request_of(place.newest("calibration"))
+    asked = request.settings
     assert (asked.preset, asked.revisit, asked.rounds, asked.budget) == ("quick", "full", 2, 500)
     assert (asked.statistic, asked.level, asked.split, asked.seed) == ("kendall", "dataset", "sources+systems", 7)
-    assert world.started[0].scale is None
+    assert request.scale is None
 
 
-def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(world: Any) -> None:
-    screen = open_screen(SCREEN)
-    screen.radio(key="form_judge").set_value("openai").run()
-    assert "Name the model" in texts(screen)
-    assert "No key in the environment" in texts(screen)
-    assert not [w for w in screen.text_input if "key" in w.label.lower()]
-    screen.text_input(key="form_model").set_value("small-model")
-    screen.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()
-    press(screen, "Start the calibration")
-    assert world.started[0].judge_spec == "openai:small-model@http://127.0.0.1:8000/v1"
+def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: AppTest) -> None:
+    form.radio(key="form_judge").set_value("openai").run()
+    assert "Name the model" in texts(form)
+    assert "No key in the environment" in texts(form)
+    assert not [one for one in form.text_input if "key" in one.label.lower()]
+    form.text_input(key="form_model").set_value("small-model")
+    form.text_input(key="form_base_url").set_value("http://127.0.0.1:8000/v1").run()
+    assert metrics(form)["Price"] == "—"  # nobody has said what this model costs
+    press(form, "Start the calibration")
+    spec = place.request_of(place.newest("calibration")).judge_spec
+    assert spec == "openai:small-model@http://127.0.0.1:8000/v1"
 
 
-def test_a_key_in_the_environment_is_told_but_not_shown(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_in_the_environment_is_told_but_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    screen = open_screen(SCREEN)
+    screen = open_screen(SCREEN, project=place.project_id)
     screen.radio(key="form_judge").set_value("openai").run()
     assert "A key is set in the environment" in texts(screen)
     assert "sk-very-secret" not in texts(screen)
 
 
-def test_few_labels_are_warned_of_before_the_start(world: Any) -> None:
+def test_few_labels_are_warned_of_before_the_start(place: Place, form: AppTest) -> None:
     """The labels that will choose the criteria are counted, not all there are."""
-    assert world.goldens["p1"][0].aspects["coherence"].n_labelled > 100
-    assert "72 calibration labels: 100 are advised (200 in all" in texts(open_screen(SCREEN))
+    assert place.labels.size > 100
+    assert "72 calibration labels: 100 are advised (200 in all" in texts(form)
 
 
-def test_an_unusable_aspect_is_told_instead_of_started(world: Any) -> None:
-    world.estimate_error = AspectError("All labels are equal; choose another aspect.")
-    screen = open_screen(SCREEN)
-    assert "All labels are equal" in texts(screen)
+def test_an_unusable_aspect_is_told_instead_of_started(empty: Place) -> None:
+    empty.add_golden(golden_of(labels=[3.0] * 144))
+    screen = open_screen(SCREEN, project=empty.project_id)
+    assert "cannot be started as it stands" in texts(screen)
     assert not has_button(screen, "Start the calibration")
 
 
-def test_a_running_run_shows_its_ranking_and_can_be_cancelled(world: Any) -> None:
-    candidates = world.candidates(5)
-    world.add_run("r1", "running", standing=world.standing(candidates))
-    screen = open_screen(SCREEN, run="r1")
+def test_a_running_run_shows_its_ranking_and_can_be_cancelled(place: Place) -> None:
+    run_id = place.add_run("running", shown=standing(candidates(5)))
+    screen = shown(run_id)
     board = screen.dataframe[0].value
     assert list(board["rank"]) == [1, 2, 3, 4, 5, 6]
     assert board["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert board["status"].iloc[-1] == "baseline"
-    assert {m.label: m.value for m in screen.metric}["Time left"] == "16 min"  # 600 of 3,000 calls took 4
+    assert metrics(screen)["Time left"].endswith(" s")  # it has only begun, and a fifth is done
     press(screen, "Cancel")
-    assert world.cancelled == ["r1"]
+    assert place.store.runs.get(run_id).cancel_requested
     assert button(screen, "Cancelling …").disabled
 
 
-def test_the_marked_row_follows_its_candidate_when_ranks_change(world: Any) -> None:
-    first, second, *rest = world.candidates(4)
-    run = world.add_run("r1", "running", standing=world.standing((first, second, *rest)))
-    screen = open_screen(SCREEN, run="r1")
+def test_the_marked_row_follows_its_candidate_when_ranks_change(place: Place) -> None:
+    first, second, *rest = candidates(4)
+    run_id = place.add_run("running", shown=standing((first, second, *rest)))
+    screen = shown(run_id)
     screen.session_state["picked_criteria"] = first.criteria.criteria_id
     screen.run()
     assert first.criteria.text in texts(screen)
-    world.runs["r1"] = replace(run, version=2, standing=world.standing((second, first, *rest)))
+    place.publish(run_id, standing((second, first, *rest)))
     screen.run()
     assert first.criteria.text in texts(screen)
     assert screen.session_state["leaderboard"]["selection"]["rows"] == [1]
 
 
-def test_an_undefined_alignment_is_a_dash_in_the_ranking(world: Any) -> None:
-    undefined = replace(world.candidates(1)[0], alignment=None)
-    world.add_run("r1", "running", standing=world.standing((undefined, world.candidates(1)[-1])))
-    board = open_screen(SCREEN, run="r1").dataframe[0].value
+def test_an_undefined_alignment_is_a_dash_in_the_ranking(place: Place) -> None:
+    undefined = replace(candidates(1)[0], alignment=None)
+    run_id = place.add_run("running", shown=standing((undefined, candidates(1)[-1])))
+    board = shown(run_id).dataframe[0].value
     assert board["Spearman, sample"].isna().tolist() == [True, False]
     assert board["interval"].iloc[0] == "—"
 
 
-def test_unread_items_are_counted_in_the_ranking_where_there_are_any(world: Any) -> None:
-    first, *rest = world.candidates(2)
-    world.add_run("r1", "running", standing=world.standing((first, *rest)))
-    assert "unread" not in open_screen(SCREEN, run="r1").dataframe[0].value.columns
+def test_unread_items_are_counted_in_the_ranking_where_there_are_any(place: Place) -> None:
+    first, *rest = candidates(2)
+    all_read = place.add_run("running", shown=standing((first, *rest)))
+    assert "unread" not in shown(all_read).dataframe[0].value.columns
     unread = replace(first, alignment=replace(first.alignment, n_unscored=7))
-    world.add_run("r2", "running", standing=world.standing((unread, *rest)))
-    assert list(open_screen(SCREEN, run="r2").dataframe[0].value["unread"]) == [7, 0, 0]
+    some_unread = place.add_run("running", shown=standing((unread, *rest)))
+    assert list(shown(some_unread).dataframe[0].value["unread"]) == [7, 0, 0]
 
 
-def test_a_finished_run_tells_held_out_beside_calibration(world: Any) -> None:
-    candidates = world.candidates(5, "kept")
-    world.add_run("r1", "done", standing=world.standing(candidates), outcome=world.calibration(candidates), calls=3000)
-    screen = open_screen(SCREEN, run="r1")
-    assert {m.label: m.value for m in screen.metric}["Held-out, Spearman rho, sample level"] == "0.520 [0.42, 0.62]"
+def test_a_finished_run_tells_held_out_beside_calibration(place: Place) -> None:
+    kept = candidates(5, "kept")
+    screen = shown(place.add_run("done", shown=standing(kept), outcome=calibration(kept)))
+    assert metrics(screen)[HELD_OUT] == "0.520 [0.42, 0.62]"
     said = texts(screen)
     assert "0.090 above held-out" in said
     assert "3 unread" in said
     assert "offline, which is no LLM" in said
     assert "Only 80 labels on calibration" in said
-    assert not [b for b in screen.button if b.label in ("Cancel", "Resume")]
-    assert [b.label for b in screen.download_button] == ["Download judge.yaml (not approved)"]
+    assert not [one for one in screen.button if one.label in ("Cancel", "Resume")]
+    assert [one.label for one in screen.download_button] == ["Download judge.yaml (not approved)"]
 
 
-def test_an_undefined_result_is_a_dash_with_its_reason(world: Any) -> None:
-    candidates = world.candidates(2, "kept")
-    undefined = replace(candidates[0].alignment, value=None, interval=None, reason="all scores are equal")
-    world.add_run("r1", "done", outcome=world.calibration(candidates, held_out=undefined))
-    screen = open_screen(SCREEN, run="r1")
-    assert {m.label: m.value for m in screen.metric}["Held-out, Spearman rho, sample level"] == "—"
+def test_an_undefined_result_is_a_dash_with_its_reason(place: Place) -> None:
+    kept = candidates(2, "kept")
+    undefined = replace(kept[0].alignment, value=None, interval=None, reason="all scores are equal")
+    screen = shown(place.add_run("done", outcome=calibration(kept, held_out=undefined)))
+    assert metrics(screen)[HELD_OUT] == "—"
     assert "undefined: all scores are equal" in texts(screen)
 
 
-def test_a_failed_run_says_why_and_can_be_resumed(world: Any) -> None:
-    world.add_run("r1", "failed", error="The key was refused (401). Set OPENAI_API_KEY.", standing=world.standing(()))
-    screen = open_screen(SCREEN, run="r1")
+def test_a_failed_run_says_why_and_can_be_resumed(place: Place) -> None:
+    error = "The key was refused (401). Set OPENAI_API_KEY."
+    screen = shown(place.add_run("failed", error=error, shown=standing(())))
     assert "The key was refused" in texts(screen)
     press(screen, "Resume")
-    assert world.resumed == ["r1"]
-    assert not screen.exception
+    assert place.store.runs.get(place.newest("calibration")).status == "queued"
     assert button(screen, "Cancel")
 
 
-def test_a_run_that_cannot_be_resumed_says_so(world: Any) -> None:
-    world.add_run("stuck", "failed", error="x")
-    screen = open_screen(SCREEN, run="stuck")
+def test_a_run_that_cannot_be_resumed_says_so(place: Place) -> None:
+    run_id = place.add_run("failed", error="x")
+    screen = shown(run_id)
+    place.store.runs.requeue(run_id)  # somebody else was faster
     press(screen, "Resume")
-    assert "cannot be resumed" in texts(screen)
+    assert "only a failed or cancelled run can be resumed" in texts(screen)
 
 
-def test_a_cancelled_run_keeps_its_ranking(world: Any) -> None:
-    world.add_run("r1", "cancelled", standing=world.standing(world.candidates(3)))
-    screen = open_screen(SCREEN, run="r1")
+def test_a_cancelled_run_keeps_its_ranking(place: Place) -> None:
+    screen = shown(place.add_run("cancelled", shown=standing(candidates(3))))
     assert len(screen.dataframe[0].value) == 4
     assert button(screen, "Resume")
 
 
-def test_an_unknown_run_is_told_with_a_way_out(world: Any) -> None:
-    assert "There is no run gone" in texts(open_screen(SCREEN, run="gone"))
+def test_an_unknown_run_is_told_with_a_way_out(place: Place) -> None:
+    assert "There is no run 'gone'" in texts(shown("gone"))
 
 
-def test_without_a_worker_the_screen_says_that_the_run_waits(world: Any) -> None:
-    world.alive = False
-    world.add_run("r1", "queued", calls=0, calls_expected=0)
-    assert "No worker is alive" in texts(open_screen(SCREEN, run="r1"))
+def test_without_a_worker_the_screen_says_that_the_run_waits(place: Place) -> None:
+    place.store.workers.leave("w")
+    assert "No worker is alive" in texts(shown(place.add_run("queued")))
 
 
-def test_a_run_that_goes_on_is_offered_to_whoever_comes_back(world: Any) -> None:
-    world.add_run("r1", "running", standing=world.standing(()))
-    screen = open_screen(SCREEN)
-    assert "coherence of summaries" in texts(screen)
+def test_a_run_that_goes_on_is_offered_to_whoever_comes_back(place: Place) -> None:
+    run_id = place.add_run("running", shown=standing(()))
+    screen = open_screen(SCREEN, project=place.project_id)
+    assert "a calibration: revisit heat 2 of 4" in texts(screen)
     press(screen, "Watch it")
-    assert screen.query_params["run"] == "r1"
+    assert screen.query_params["run"] == run_id
     assert "Ranking on the calibration items" in texts(screen)
 
 
-def test_an_unchanged_run_is_read_once_however_often_the_screen_is_drawn(world: Any) -> None:
-    run = world.add_run("r1", "running", standing=world.standing(world.candidates(3)))
-    screen = open_screen(SCREEN, run="r1")
+def test_an_unchanged_run_is_read_once_however_often_the_screen_is_drawn(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, reads = projects.run_view, []
+
+    def counted(store: Any, run_id: str) -> Any:
+        reads.append(run_id)
+        return read(store, run_id)
+
+    monkeypatch.setattr(projects, "run_view", counted)
+    run_id = place.add_run("running", shown=standing(candidates(3)))
+    screen = shown(run_id)
     screen.run()
-    assert world.reads == 1
-    world.runs["r1"] = replace(run, version=2)
+    assert reads == [run_id]
+    place.publish(run_id, standing(candidates(2)))
     screen.run()
-    assert world.reads == 2
+    assert reads == [run_id] * 2

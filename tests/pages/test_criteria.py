@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from dataclasses import replace
-from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.projects.rescore import RescoreRequest
-from core.records import Criteria, Provenance
-from pages.components import state
-from tests.pages.screen import frame_with, open_screen, press, texts
+from core import projects
+from core.people import Actor
+from core.projects.rescore import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
+from core.projects.runs import JudgeState
+from core.records import Criteria, Interval, Provenance, ScoreMatrix, Unscored
+from core.settings import Settings
+from core.store.results import JUDGE
+from core.store.store import Store
+from pages.components import state, tables
+from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
+from tests.pages.screen import frame_with, metrics, open_screen, press, texts
 
 SCREEN = "4_criteria"
 
 
 @pytest.fixture
-def best(world: Any) -> Criteria:
-    """A finished run with five candidates; the best of them."""
-    candidates = world.candidates(5, "kept")
-    world.add_run("r1", "done", standing=world.standing(candidates), outcome=world.calibration(candidates))
-    for place, candidate in enumerate(candidates):
-        world.add_criteria(candidate.criteria, "r1", 0.6 - place / 100)
-    return candidates[0].criteria
+def run_id(place: Place) -> str:
+    """A finished run with five candidates."""
+    kept = candidates(5, "kept")
+    run_id = place.add_run("done", shown=standing(kept), outcome=calibration(kept))
+    place.store.results.put_document(run_id, JUDGE, JudgeState({"kind": "offline"}))
+    for number, candidate in enumerate(kept):
+        place.add_criteria(candidate.criteria, run_id, 0.6 - number / 100)
+    return run_id
+
+
+@pytest.fixture
+def best() -> Criteria:
+    return candidates(1)[0].criteria
 
 
 @pytest.fixture
@@ -32,76 +47,85 @@ def edited(best: Criteria) -> Criteria:
     return Criteria(best.text + " Punish gaps.", "coherence", Provenance("edit", parents=parents, author="Ada"))
 
 
-def edit(screen: AppTest, parent: Criteria, text: str, author: str = "Ada") -> AppTest:
+def edit(screen: AppTest, parent: Criteria, text: str) -> AppTest:
     screen.text_area(key=f"form_edit_{parent.criteria_id}").set_value(text)
-    screen.session_state[state.RATER] = author
-    press(screen, "Save and re-score")
-    return screen
+    return press(screen, "Save and re-score")
 
 
-def test_without_criteria_the_screen_says_where_they_come_from(world: Any) -> None:
-    assert "No criteria yet" in texts(open_screen(SCREEN))
+def edits_of(place: Place, parent: Criteria) -> list[tuple[str, str]]:
+    """Author and text of every edit, in order."""
+    ids = projects.get_criteria(place.store, place.project_id, parent.criteria_id).edits
+    kept = [projects.get_criteria(place.store, place.project_id, one) for one in ids]
+    return [(one.author, one.text) for one in kept]
 
 
-def test_the_best_stands_first_and_is_shown_whole(world: Any, best: Criteria) -> None:
-    screen = open_screen(SCREEN, run="r1")
+def rescored(
+    place: Place, run_id: str, parent: Criteria, edited: Criteria, low: float = 0.01, high: float = 0.2
+) -> str:
+    """A finished re-scoring of the edit: one item mended, one broken, and the difference in that interval."""
+    changed = (
+        ChangedItem("i1", 2.0, 4.5, 2.2, 2.1, 0.1, "mended"),
+        ChangedItem("i2", 4.0, 3.9, 2.0, 0.1, -1.6, "broken"),
+    )
+    difference = PairedDifference((low + high) / 2, Interval(low, high), 0.02, 80)
+    ids = (edited.criteria_id, parent.criteria_id)
+    request = RescoreRequest(place.project_id, place.golden_id, "coherence", *ids, run_id)
+    return place.add_run("done", request, outcome=RescoreResult(*ids, aligned(0.5), aligned(0.6), difference, changed))
+
+
+def test_without_criteria_the_screen_says_where_they_come_from(place: Place) -> None:
+    assert "No criteria yet" in texts(open_screen(SCREEN, project=place.project_id))
+
+
+def test_the_best_stands_first_and_is_shown_whole(run_id: str, best: Criteria) -> None:
+    screen = open_screen(SCREEN, run=run_id)
     assert screen.dataframe[0].value["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert best.text in texts(screen)
     assert "Drafted from 4 labelled items" in texts(screen)
     assert screen.query_params["criteria"] == best.criteria_id
+    assert best.text in texts(open_screen(SCREEN, run=run_id, criteria="c000")), "what is unknown falls back to it"
 
 
-def test_criteria_dropped_early_stand_below_the_complete(world: Any, best: Criteria) -> None:
-    lucky = replace(best, text="Lucky on few items.")
-    world.add_criteria(lucky, "r1", 0.95, status="stopped")
-    listed = open_screen(SCREEN, run="r1").dataframe[0].value
+def test_criteria_dropped_early_stand_below_the_complete(place: Place, run_id: str, best: Criteria) -> None:
+    place.add_criteria(replace(best, text="Lucky on few items."), run_id, 0.95, status="stopped")
+    listed = open_screen(SCREEN, run=run_id).dataframe[0].value
     assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
     assert listed["criteria"].iloc[-1] == "Lucky on few items."
 
 
-def test_a_link_opens_the_criteria_it_names(world: Any, best: Criteria) -> None:
-    other = list(world.criteria.values())[3].criteria
-    assert other.text in texts(open_screen(SCREEN, run="r1", criteria=other.criteria_id))
+def test_a_link_opens_the_criteria_it_names(run_id: str) -> None:
+    other = candidates(5)[3].criteria
+    assert other.text in texts(open_screen(SCREEN, run=run_id, criteria=other.criteria_id))
 
 
-def test_an_edit_is_saved_with_its_author_and_rescored(world: Any, best: Criteria) -> None:
-    screen = edit(open_screen(SCREEN, run="r1"), best, "Reward clear order only.")
-    assert not screen.exception
-    assert world.saved == [(best.criteria_id, "Reward clear order only.", "Ada")]
-    request = world.started[0]
-    assert isinstance(request, RescoreRequest)
-    assert (request.parent_id, request.run_id, request.held_out) == (best.criteria_id, "r1", False)
+def test_an_edit_is_saved_with_its_author_and_rescored(place: Place, run_id: str, best: Criteria) -> None:
+    screen = edit(open_screen(SCREEN, run=run_id), best, "Reward clear order only.")
+    assert edits_of(place, best) == [("Ann", "Reward clear order only.")]
+    rescore = place.newest("rescore")
+    request = place.request_of(rescore)
+    assert (request.parent_id, request.run_id, request.held_out) == (best.criteria_id, run_id, False)
     assert screen.query_params["criteria"] == request.criteria_id
-    assert screen.query_params["rescore"] == "rescore"
+    assert screen.query_params["rescore"] == rescore
 
 
-def test_an_edit_without_an_author_is_not_saved(world: Any, best: Criteria) -> None:
-    screen = open_screen(SCREEN, run="r1")
+def test_an_edit_without_an_author_is_not_saved(run_id: str) -> None:
+    screen = open_screen(SCREEN, run=run_id)
     screen.session_state[state.RATER] = ""
     screen.run()
     assert [one.disabled for one in screen.button if one.label == "Save and re-score"] == [True]
 
 
-def test_a_conflict_shows_both_texts_and_loses_none(world: Any, best: Criteria) -> None:
-    screen = open_screen(SCREEN, run="r1")
-    world.conflict = "c-of-somebody-else"
+@pytest.mark.parametrize("button", ["Save mine as a version of its own", "Drop mine"])
+def test_a_conflict_shows_both_texts_and_loses_none(place: Place, run_id: str, best: Criteria, button: str) -> None:
+    screen = open_screen(SCREEN, run=run_id)
+    projects.save_edit(place.store.acting(Actor("Bo")), place.project_id, best.criteria_id, "Their text.", "Bo")
     edit(screen, best, "My text.")
-    said = texts(screen)
-    assert "Their text." in said
-    assert "My text." in said
-    assert world.saved == []
-    press(screen, "Save mine as a version of its own")
-    assert world.saved == [(best.criteria_id, "My text.", "Ada")]
-    assert not screen.exception
-
-
-def test_a_conflict_can_be_dropped(world: Any, best: Criteria) -> None:
-    screen = open_screen(SCREEN, run="r1")
-    world.conflict = "c-of-somebody-else"
-    edit(screen, best, "My text.")
-    press(screen, "Drop mine")
-    assert "Their text." not in texts(screen)
-    assert world.saved == []
+    assert "Their text." in texts(screen)
+    assert "My text." in texts(screen)
+    assert edits_of(place, best) == [("Bo", "Their text.")]
+    press(screen, button)
+    kept = [("Ann", "My text.")] if button.startswith("Save") else []
+    assert edits_of(place, best) == [("Bo", "Their text."), *kept]
 
 
 @pytest.mark.parametrize(
@@ -113,15 +137,12 @@ def test_a_conflict_can_be_dropped(world: Any, best: Criteria) -> None:
     ],
 )
 def test_an_edit_stands_beside_its_parent(
-    world: Any, best: Criteria, edited: Criteria, low: float, high: float, words: str
+    place: Place, run_id: str, best: Criteria, edited: Criteria, low: float, high: float, words: str
 ) -> None:
-    world.add_criteria(edited, "r1")
-    request = RescoreRequest("p1", "g", "coherence", edited.criteria_id, best.criteria_id, "r1")
-    world.add_run("s1", "done", kind="rescore", request=request, outcome=world.a_rescore(best, edited, low, high))
-    screen = open_screen(SCREEN, rescore="s1")
-    metrics = {m.label: m.value for m in screen.metric}
-    assert metrics["Parent"] == "0.500 [0.40, 0.60]"
-    assert metrics["Edited"] == "0.600 [0.50, 0.70]"
+    place.add_criteria(edited, run_id)
+    screen = open_screen(SCREEN, project=place.project_id, rescore=rescored(place, run_id, best, edited, low, high))
+    assert metrics(screen)["Parent"] == "0.500 [0.40, 0.60]"
+    assert metrics(screen)["Edited"] == "0.600 [0.50, 0.70]"
     said = texts(screen)
     assert words in said
     assert "1 now aligned, 1 now misaligned" in said
@@ -129,60 +150,66 @@ def test_an_edit_stands_beside_its_parent(
     assert screen.query_params["criteria"] == edited.criteria_id
 
 
-def test_the_parent_is_one_click_away(world: Any, best: Criteria, edited: Criteria) -> None:
-    world.add_criteria(edited, "r1", 0.9)
-    screen = open_screen(SCREEN, run="r1", criteria=edited.criteria_id)
+def test_the_parent_is_one_click_away(place: Place, run_id: str, best: Criteria, edited: Criteria) -> None:
+    place.add_criteria(edited, run_id, 0.9)
+    screen = open_screen(SCREEN, run=run_id, criteria=edited.criteria_id)
     assert "Edited by Ada" in texts(screen)
     press(screen, "Its parent")
     assert screen.query_params["criteria"] == best.criteria_id
     assert "Drafted from 4 labelled items" in texts(screen)
 
 
-def test_a_failed_rescoring_says_why(world: Any, best: Criteria, edited: Criteria) -> None:
-    world.add_criteria(edited, None)
-    request = RescoreRequest("p1", "g", "coherence", edited.criteria_id, best.criteria_id, "r1")
-    world.add_run("s1", "failed", kind="rescore", request=request, error="The endpoint is down.")
-    assert "The endpoint is down." in texts(open_screen(SCREEN, rescore="s1"))
+def test_a_failed_rescoring_says_why(place: Place, run_id: str, best: Criteria, edited: Criteria) -> None:
+    place.add_criteria(edited)
+    ids = (edited.criteria_id, best.criteria_id)
+    request = RescoreRequest(place.project_id, place.golden_id, "coherence", *ids, run_id)
+    failed = place.add_run("failed", request, error="The endpoint is down.")
+    assert "The endpoint is down." in texts(open_screen(SCREEN, project=place.project_id, rescore=failed))
 
 
-def test_unknown_criteria_in_the_url_fall_back_to_the_best(world: Any, best: Criteria) -> None:
-    assert best.text in texts(open_screen(SCREEN, run="r1", criteria="c000"))
+def test_edits_of_a_run_are_listed_with_it(place: Place, run_id: str, edited: Criteria) -> None:
+    place.add_criteria(edited)
+    assert "edit by Ada" in set(open_screen(SCREEN, run=run_id).dataframe[0].value["origin"])
 
 
-def test_edits_of_a_run_are_listed_with_it(world: Any, best: Criteria, edited: Criteria) -> None:
-    world.add_criteria(edited, None)
-    listed = open_screen(SCREEN, run="r1").dataframe[0].value
-    assert "edit by Ada" in set(listed["origin"])
-
-
-def test_hostile_criteria_stay_plain_text(world: Any, best: Criteria) -> None:
-    hostile = Criteria(
-        "<script>alert(1)</script> ![x](http://evil.example/a.png) :red[no]", "coherence", best.provenance
-    )
+def test_hostile_criteria_stay_plain_text(place: Place, run_id: str, best: Criteria) -> None:
+    hostile = replace(best, text="<script>alert(1)</script> ![x](http://evil.example/a.png) :red[no]")
     child = replace(hostile, text=hostile.text + " $x$", provenance=Provenance("edit", parents=(hostile.criteria_id,)))
-    world.add_criteria(hostile, "r1", 0.9)
-    world.add_criteria(child, "r1", 0.95)
-    screen = open_screen(SCREEN, run="r1", criteria=child.criteria_id)
+    place.add_criteria(hostile, run_id, 0.9)
+    place.add_criteria(child, run_id, 0.95)
+    screen = open_screen(SCREEN, run=run_id, criteria=child.criteria_id)
     for element in [*screen.markdown, *screen.caption, *screen.warning]:
         assert "<script>" not in element.value
         assert "![x](" not in element.value
         assert ":red[no]" not in element.value
 
 
-def test_items_are_told_by_their_gap(world: Any, best: Criteria) -> None:
-    screen = open_screen(SCREEN, run="r1")
-    assert "4 calibration items: 1 aligned, 1 too lenient, 1 too strict, 1 unread" in texts(screen)
-    shown = frame_with(screen, "gap")
-    assert shown["the judge is"].tolist() == ["too lenient", "too strict", "aligned", "unread: no verdict"]
+# ── item by item: a calibration that was really done ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def done(settings: Settings, calibrated: Calibrated) -> str:
+    """The run in a home that was copied before its store is opened."""
+    shutil.copytree(calibrated.home, settings.home)
+    return calibrated.run_id
+
+
+def test_items_are_told_by_their_gap_and_a_marked_one_opens(done: str, store: Store) -> None:
+    best = projects.load_calibration(store, done).chosen[0].criteria_id
+    unread = projects.item_scores(store, done, best)[-1].item_id
+    places = [projects.load_golden_set(store, store.runs.get(done).golden_id).item_ids.index(unread)]
+    reasons = {best: (Unscored(unread, "no verdict", "nothing to read"),)}
+    store.results.add_scores(done, places, ScoreMatrix((best,), (unread,), np.array([[np.nan]]), reasons))
+    screen = open_screen(SCREEN, run=done, criteria=best)
+    scored = projects.item_scores(store, done, best)
+    counts = Counter(map(tables.gap_words, scored))
+    kinds = ", ".join(f"{counts[name]} {name}" for name in ("aligned", "too lenient", "too strict"))
+    assert f"{len(scored)} calibration items: {kinds}, 1 unread." in texts(screen)
+    assert frame_with(screen, "gap")["the judge is"].tolist() == list(map(tables.gap_words, scored))
+    assert "unread: no verdict" in set(frame_with(screen, "gap")["the judge is"])
     assert "Mark a row" in texts(screen)
-
-
-def test_a_marked_item_shows_texts_and_what_moved_its_score(world: Any, best: Criteria) -> None:
-    screen = open_screen(SCREEN, run="r1")
     screen.session_state["items_table"] = {"selection": {"rows": [0]}}
     screen.run()
-    told = texts(screen)
-    assert "+0.40  reward texts that are short" in told
-    assert "The <b>judged</b> text." in told  # as letters, not as markup
-    assert "Rating: 4.5 since it is short." in told
-    assert not screen.exception
+    item = projects.explain_item(store, Settings(), done, best, scored[0].item_id)
+    assert item.explanation in texts(screen)
+    assert item.item.target in [one.value for one in screen.text]

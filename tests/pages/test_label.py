@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from core.store.store import Store
 from pages.components import label_desk, label_item, label_number, label_setup, state
 from tests.pages.screen import HOSTILE, open_screen, prepared, press, run, texts
 
-ROOT = Path(__file__).resolve().parents[2]
 ARABIC = "النص جيد جدا."
 TEXTS = (HOSTILE, ARABIC, "👩‍👩‍👧 family 🇺🇳 flags", "word," * 40_000, "plain five", "plain six")
 FIVE, YES = LabelAspect("clarity", Scale(1, 5, 1.0), "easy to read"), LabelAspect("true", Scale(0, 1, 1.0))
@@ -418,9 +416,8 @@ def rated(store: Store, asked: PassRequest) -> str:
 
 
 def view(screen: AppTest, name: str) -> AppTest:
-    screen.get("button_group")[0].set_value(name).run()
-    assert not screen.exception, screen.exception
-    return screen
+    screen.segmented_control[0].set_value(name)
+    return run(screen)
 
 
 def test_progress_and_agreement(rated: str, open_label: Open) -> None:
@@ -456,10 +453,7 @@ def test_whoever_still_rates_is_told_why_nothing_is_shown(rated: str, open_label
 def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(
     store: Store, asked: PassRequest, rated: str
 ) -> None:
-    screen = AppTest.from_file(ROOT / "pages" / "1_golden_set.py", default_timeout=20)
-    screen.query_params["project"] = asked.project_id
-    screen.session_state[state.RATER] = "Ann"
-    screen.run()
+    screen = open_screen("1_golden_set", project=asked.project_id)  # Ann is remembered
     assert "You still rate: 3 items left in first." in texts(screen)
     assert len(screen.dataframe) == 1  # the list of golden sets
     press(screen, "Show them all the same")

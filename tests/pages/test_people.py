@@ -17,16 +17,15 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.errors import AccessError, ConflictError
 from core.people import Actor
-from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.review.criteria import Comment
 from core.review.log import Action
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import log_view, people, state
-from tests.pages.screen import button, prepared, press, run, texts
+from tests.pages.making import Place, golden_of
+from tests.pages.screen import ROOT, button, prepared, press, run, texts
 
 NOBODY = True  # sessions here begin without a name
-ROOT = Path(__file__).resolve().parents[2]
 SCREENS = sorted(path.stem for path in (ROOT / "pages").glob("[0-9]*.py"))
 SECRET = "the merger that nobody may hear of"
 AUTH = {
@@ -48,13 +47,17 @@ def settings(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def project(store: Store) -> str:
+def project(store: Store, settings: Settings) -> str:
     """A project with a golden set that can be calibrated on."""
-    project_id = projects.create_project(store, SECRET).project_id
-    items = tuple(Item(f"i{k}", f"text {k}", f"doc{k // 4}", f"sys{k % 4}", f"source {k // 4}") for k in range(120))
-    labels = AspectLabels("coherence", Scale(1, 5, 1.0), tuple(float(1 + k * 7 % 5) for k in range(120)))
-    projects.add_golden(store, project_id, GoldenSet("summaries", "source_target", items, {"coherence": labels}))
-    return project_id
+    return Place(store, settings, golden_of(30, 4), SECRET).project_id
+
+
+def sign_in_screen(name: str, auth: Any, **ids: str) -> AppTest:
+    """A screen where people sign in, and nobody has."""
+    screen = prepared(name, **ids)
+    screen.secrets["auth"] = auth
+    screen.user = {"is_logged_in": False}
+    return run(screen)
 
 
 def account(name: str, claims: dict[str, Any], **ids: str) -> AppTest:
@@ -88,16 +91,14 @@ def everything(screen: AppTest) -> str:
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_every_screen_opens_for_nobody_in_particular(store: Store, project: str, name: str) -> None:
-    screen = run(prepared(name, project=project))
+def test_without_a_name_every_screen_asks_and_changes_nothing(store: Store, project: str, name: str) -> None:
+    """And no link says who its reader is."""
+    whose = ("rater", "name", "who", "actor", "user", "voter", "annotator", state.RATER, state.NAME_PICKER)
+    screen = run(prepared(name, project=project, **dict.fromkeys(whose, "Ann")))
+    assert state.RATER not in screen.session_state
     assert screen.sidebar.selectbox(key=state.NAME_PICKER).value is None
     assert not [one for one in screen.button if one.label in ("Sign in", "Sign out")]
     assert "role" not in texts(screen)
-
-
-@pytest.mark.parametrize("name", SCREENS)
-def test_without_a_name_every_screen_asks_and_changes_nothing(store: Store, project: str, name: str) -> None:
-    screen = run(prepared(name, project=project))
     assert "Who are you?" in texts(screen)
     assert {one.label for one in screen.button if one.proto.type == "primary"} <= {"Take the tour"} | {
         one.label for one in screen.button if one.disabled
@@ -154,7 +155,6 @@ def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store,
     app = type_name(run(prepared("app", project=project)), "Ada")
     for file in ("10_runs", "3_calibrate", "4_criteria", "1_golden_set"):
         app.switch_page(f"pages/{file}.py").run()
-        assert not app.exception
         assert app.sidebar.selectbox(key=state.NAME_PICKER).value == "Ada"
     app.switch_page("pages/3_calibrate.py").run()
     button(app, "Start the calibration").click().run()
@@ -198,17 +198,6 @@ def test_names_are_kept_as_text_on_one_line(store: Store, project: str, typed: s
     assert typed not in "".join(str(one.value) for one in screen.markdown)
 
 
-@pytest.mark.parametrize("name", SCREENS)
-def test_no_link_says_who_its_reader_is(store: Store, project: str, name: str) -> None:
-    whose = ("rater", "name", "who", "actor", "user", "voter", "annotator", state.RATER, state.NAME_PICKER)
-    screen = prepared(name, project=project)
-    for param in whose:
-        screen.query_params[param] = "Ann"
-    run(screen)
-    assert state.RATER not in screen.session_state
-    assert screen.sidebar.selectbox(key=state.NAME_PICKER).value is None
-
-
 @pytest.mark.parametrize(
     ("address", "inside"),
     [
@@ -250,10 +239,7 @@ def test_nothing_is_shown_before_somebody_signed_in(
     store: Store, project: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(projects, "open_store", lambda settings: pytest.fail("the store was opened"))
-    screen = prepared(name, project=project, rater="Ann")
-    screen.secrets["auth"] = AUTH
-    screen.user = {"is_logged_in": False}
-    run(screen)
+    screen = sign_in_screen(name, AUTH, project=project, rater="Ann")
     assert [one.label for one in screen.button] == ["Sign in"]
     assert not screen.selectbox
     assert not screen.sidebar.children
@@ -268,11 +254,8 @@ def test_the_secret_would_be_seen(store: Store, project: str) -> None:
 def test_every_provider_has_a_button_and_is_asked(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str | None] = []
     monkeypatch.setattr(st, "login", asked.append)
-    screen = prepared("10_runs")
     client = {name: AUTH[name] for name in ("client_id", "client_secret", "server_metadata_url")}
-    screen.secrets["auth"] = {**AUTH, "okta": client, "client_kwargs": {"prompt": "login"}}
-    screen.user = {"is_logged_in": False}
-    run(screen)
+    screen = sign_in_screen("10_runs", {**AUTH, "okta": client, "client_kwargs": {"prompt": "login"}})
     assert [one.label for one in screen.button] == ["Sign in", "Sign in with okta"]
     for place in (0, 1):
         screen.button[place].click().run()
@@ -284,20 +267,14 @@ def test_signing_in_that_is_set_up_badly_is_told_without_details(store: Store, m
         raise StreamlitAuthError("missing client_secret")
 
     monkeypatch.setattr(st, "login", refuses)
-    screen = prepared("10_runs")
-    screen.secrets["auth"] = AUTH
-    screen.user = {"is_logged_in": False}
-    button(run(screen), "Sign in").click().run()
-    assert not screen.exception
+    screen = press(sign_in_screen("10_runs", AUTH), "Sign in")
     assert "Signing in is not set up completely" in texts(screen)
     assert "client_secret" not in texts(screen)
 
 
 @pytest.mark.parametrize("section", [{}, "yes", {"redirect_uri": "x"}])
 def test_a_section_without_a_provider_lets_nobody_in(store: Store, project: str, section: Any) -> None:
-    screen = prepared("10_runs", project=project)
-    screen.secrets["auth"] = section
-    run(screen)
+    screen = sign_in_screen("10_runs", section, project=project)
     assert "names no provider" in texts(screen)
     assert SECRET not in everything(screen)
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.progress import Stage
-from core.projects.kinds import RunDetail
+from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest, judge_of
-from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.records import AspectLabels, Scale
 from core.repeval import Extraction, PairRule, RepEvalSettings, States, curve_over_pairs, run, stability
 from core.repeval.states import Grid
 from core.settings import Settings
-from core.store.codec import pack
 from core.store.results import RESULT
 from core.store.store import Store
-from tests.pages.screen import HOSTILE, choose_section, has_button, open_screen, press, texts
+from tests.pages.making import Place, golden_of
+from tests.pages.screen import HOSTILE, choose, choose_section, has_button, metrics, open_screen, press, texts
 
 SCREEN = "7_repeval"
 N_SOURCES, PER_SOURCE = 20, 4
@@ -37,55 +35,33 @@ def made_states(labels: np.ndarray) -> States:
     return States(values.astype(np.float16), Grid((0, 1), ("first", "-1")), f"model {HOSTILE}", "", Extraction())
 
 
-class Bench:
-    """A project in a real store with one golden set; `finished` puts a whole run into it."""
-
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self.store, self.settings = store, settings
-        self.project = projects.create_project(store, "bench").project_id
-        self.labels = np.random.default_rng(1).integers(1, 6, N).astype(float)
-        items = tuple(
-            Item(f"i{k}", f"Text {k} {HOSTILE}", f"s{k // PER_SOURCE}", f"m{k % PER_SOURCE}", "src") for k in range(N)
-        )
-        aspects = {
-            "wit": AspectLabels("wit", Scale(1, 5), tuple(self.labels.tolist())),
-            "flat": AspectLabels("flat", Scale(1, 5), (2.0,) * N),
-        }
-        self.golden = GoldenSet("jokes", "source_target", items, aspects)
-        self.golden_id = projects.add_golden(store, self.project, self.golden)
-
-    @property
-    def ids(self) -> dict[str, str]:
-        return {"project": self.project, "golden": self.golden_id, "aspect": "wit"}
+class Bench(Place):
+    """A place for runs of RepEval on two aspects, one of them the same everywhere."""
 
     @property
     def request(self) -> RepEvalRequest:
-        return RepEvalRequest(self.project, self.golden_id, "wit")
-
-    def start(self, request: RepEvalRequest | None = None) -> str:
-        """A run that a worker has claimed."""
-        run_id = projects.start_repeval(self.store, self.settings, request or self.request)
-        assert self.store.runs.claim(run_id, self.store.runs.get(run_id).attempt, "w")
-        return run_id
+        return RepEvalRequest(self.project_id, self.golden_id, "wit")
 
     def finished(self, settings: RepEvalSettings, *, extras: bool = True) -> str:
-        run_id, states = self.start(replace(self.request, settings=settings)), made_states(self.labels)
+        """A run that was done as a worker does it, on states made here."""
+        states = made_states(self.labels)
         result = run(self.golden, "wit", states, settings)
-        judge_id = self.store.judges.add(self.project, self.golden_id, judge_of(result, run_id))
-        view = RepEvalOutcome(result, judge_id)
+        view = RepEvalOutcome(result, "")
         if extras:
             view = replace(view, stability=stability(self.golden, "wit", states, settings, range(3)))
             if settings.uses_pairs:
                 points = curve_over_pairs(self.golden, "wit", states, settings, (2, 5), seeds=range(2))
                 view = replace(view, pairs_curve=points)
-        self.store.results.put_document(run_id, RESULT, pack(view))
+        run_id = self.add_run("running", replace(self.request, settings=settings))
+        judge_id = self.store.judges.add(self.project_id, self.golden_id, judge_of(result, run_id))
+        self.store.results.put_document(run_id, RESULT, replace(view, judge_id=judge_id))
         self.store.runs.finish(run_id, 1, "done")
         return run_id
 
     def view(self, run_id: str) -> RepEvalOutcome:
-        seen: RunDetail = projects.run_view(self.store, run_id)
-        assert isinstance(seen.outcome, RepEvalOutcome)
-        return seen.outcome
+        outcome = projects.run_view(self.store, run_id).outcome
+        assert isinstance(outcome, RepEvalOutcome)
+        return outcome
 
 
 QUICK = RepEvalSettings(average=1, resamples=20, random_vectors=100)
@@ -94,13 +70,11 @@ PAPER = RepEvalSettings(method="paper-pca", pairs=PairRule(n=6), resamples=20, r
 
 @pytest.fixture
 def bench(store: Store, settings: Settings) -> Bench:
-    return Bench(store, settings)
-
-
-def choose(screen: AppTest, label: str, value: Any) -> AppTest:
-    next(one for one in screen.selectbox if one.label == label).set_value(value).run()
-    assert not screen.exception
-    return screen
+    labels = np.random.default_rng(1).integers(1, 6, N)
+    text = lambda k: f"Text {k} {HOSTILE}"  # noqa: E731
+    golden = golden_of(N_SOURCES, PER_SOURCE, name="jokes", labels=labels, aspects=("wit",), text=text)
+    flat = AspectLabels("flat", Scale(1, 5), (2.0,) * N)
+    return Bench(store, settings, replace(golden, aspects={**golden.aspects, "flat": flat}))
 
 
 def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Bench) -> None:
@@ -111,7 +85,7 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Be
     assert f"{N} texts" in said
     assert f"{told.n_train} labels to learn from" in said
     press(screen, "Read the hidden states")
-    (started,) = projects.list_runs(bench.store, bench.project)
+    (started,) = projects.list_runs(bench.store, bench.project_id)
     assert screen.query_params["run"] == started.run_id
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
@@ -125,14 +99,14 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     choose(screen, "Method", "paper-pca")
     choose(screen, "What is read", "in a prompt")
     choose(screen, "Model", "own")
-    next(one for one in screen.text_input if one.label.startswith("Hugging Face id")).set_value("some/model").run()
-    next(one for one in screen.number_input if one.label == "Pairs").set_value(7).run()
-    next(one for one in screen.number_input if one.label == "Good from").set_value(4.0).run()
+    choose(screen, "Hugging Face id", "some/model")
+    choose(screen, "Pairs", 7)
+    choose(screen, "Good from", 4.0)
     assert "Give both thresholds" in texts(screen)
-    next(one for one in screen.number_input if one.label == "Bad to").set_value(2.5).run()
+    choose(screen, "Bad to", 2.5)
     screen.multiselect[0].set_value(["-2", "-1"]).run()
     press(screen, "Read the hidden states")
-    (started,) = projects.list_runs(bench.store, bench.project)
+    (started,) = projects.list_runs(bench.store, bench.project_id)
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
     assert request.model.name == "some/model"
@@ -159,10 +133,9 @@ def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
 
 
 def test_a_running_run_tells_its_pace_and_can_be_cancelled(bench: Bench) -> None:
-    run_id = bench.start()
     said = f"reading texts on cpu: 1,234 tokens/s, about 9 s left {HOSTILE}"
-    bench.store.runs.progress(run_id, 1, Stage("read", said, 20, N), 1)
-    screen = open_screen(SCREEN, project=bench.project, run=run_id)
+    run_id = bench.add_run("running", bench.request, stage=Stage("read", said, 20, N))
+    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     assert said in [one.value for one in screen.text]
     assert any(f"20 of {N} texts read" in str(one.proto) for one in screen.get("progress"))
     press(screen, "Cancel")
@@ -171,9 +144,8 @@ def test_a_running_run_tells_its_pace_and_can_be_cancelled(bench: Bench) -> None
 
 
 def test_a_failed_run_tells_why_and_can_be_resumed(bench: Bench) -> None:
-    run_id = bench.start()
-    bench.store.runs.finish(run_id, 1, "failed", error=f"There is no model folder {HOSTILE}.")
-    screen = open_screen(SCREEN, project=bench.project, run=run_id)
+    run_id = bench.add_run("failed", bench.request, error=f"There is no model folder {HOSTILE}.")
+    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     assert "no model folder" in texts(screen)
     assert not [one for one in screen.error if HOSTILE in one.value]  # markup was taken out
     press(screen, "Resume")
@@ -185,11 +157,9 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     result = bench.view(run_id).result
     test = list(result.parts.test)
     rho = spearmanr(result.scores[test], bench.labels[test]).statistic
-    screen = open_screen(SCREEN, project=bench.project, run=run_id)
-    assert not screen.exception
-    shown = {one.label: one.value for one in screen.metric}
-    assert shown["Test, Spearman rho"] == f"{rho:.3f}"
-    assert shown["Best cell"] == "layer 1, token -1"
+    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
+    assert metrics(screen)["Test, Spearman rho"] == f"{rho:.3f}"
+    assert metrics(screen)["Best cell"] == "layer 1, token -1"
     said = texts(screen).replace("\\", "")
     assert "the best cell on validation" in said
     assert HOSTILE not in texts(screen)
@@ -210,7 +180,7 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
 
 def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
     """What a run writes into a box takes back what a person chose there while it was drawn."""
-    screen = open_screen(SCREEN, project=bench.project, run=bench.finished(QUICK, extras=False))
+    screen = open_screen(SCREEN, project=bench.project_id, run=bench.finished(QUICK, extras=False))
     choose(screen, "Layer", 0)
     choose_section(screen, "Against random directions")
     boxes = {one.label: one for one in screen.selectbox if one.label in ("Layer", "Token")}
@@ -220,7 +190,7 @@ def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
 
 def test_every_section_draws(bench: Bench) -> None:
     run_id = bench.finished(PAPER)
-    screen = open_screen(SCREEN, project=bench.project, run=run_id)
+    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     choose_section(screen, "Against random directions")
     random = bench.view(run_id).result.random
     assert random is not None
@@ -238,7 +208,7 @@ def test_every_section_draws(bench: Bench) -> None:
 
 def test_sections_without_their_step_say_how_to_get_them(bench: Bench) -> None:
     run_id = bench.finished(replace(QUICK, random_vectors=0), extras=False)
-    screen = open_screen(SCREEN, project=bench.project, run=run_id)
+    screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     for name, said in (
         ("Against random directions", "drew no random directions"),
         ("How steady is the choice", "did not repeat the choice"),
@@ -250,16 +220,12 @@ def test_sections_without_their_step_say_how_to_get_them(bench: Bench) -> None:
 
 def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench) -> None:
     run_id = bench.finished(QUICK, extras=False)
-    (judge,) = projects.list_judges(bench.store, bench.project, bench.golden_id, "wit")
+    (judge,) = projects.list_judges(bench.store, bench.project_id, bench.golden_id, "wit")
     assert (judge.judge.kind, judge.judge.run_id) == ("repeval", run_id)
     screen = open_screen(SCREEN, **bench.ids)
-    assert not screen.exception
     assert not [one for one in screen.info if "No RepEval" in one.value]
 
 
 def test_a_run_of_another_kind_is_not_shown_here(bench: Bench) -> None:
-    from core.projects.judges import MetricsRequest
-
-    asked = MetricsRequest(bench.project, bench.golden_id, "wit", ("overlap",))
-    run_id = projects.start_metrics(bench.store, bench.settings, asked)
-    assert "This run is no RepEval" in texts(open_screen(SCREEN, project=bench.project, run=run_id))
+    run_id = bench.add_run("queued", MetricsRequest(bench.project_id, bench.golden_id, "wit", ("overlap",)))
+    assert "This run is no RepEval" in texts(open_screen(SCREEN, project=bench.project_id, run=run_id))

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.errors import StoreError, UsageError
-from tests.pages.screen import open_screen, press, texts
+from core.errors import StoreError
+from pages.components.screens import SCREENS
+from tests.pages.making import Place
+from tests.pages.screen import ROOT, open_screen, press, texts
 
-ROOT = Path(__file__).resolve().parents[2]
-SCREENS = {
-    "pages/1_golden_set.py": "Golden set",
-    "pages/3_calibrate.py": "Calibrate",
-    "pages/4_criteria.py": "Criteria",
-    "pages/5_misaligned.py": "Misaligned",
-    "pages/6_compare.py": "Compare",
-    "pages/9_report.py": "Report",
-    "pages/10_runs.py": "Runs",
-}
+FILES = sorted(path.stem for path in (ROOT / "pages").glob("[0-9]*.py"))
 
 
 @pytest.fixture
-def app(world: Any) -> AppTest:
+def app(place: Place, empty: Place) -> AppTest:
     return open_screen("app")
 
 
@@ -33,60 +23,47 @@ def test_the_golden_sets_come_first(app: AppTest) -> None:
     assert app.title[0].value == "Golden set"
 
 
-@pytest.mark.parametrize(("file", "title"), SCREENS.items())
-def test_every_screen_is_reached_from_the_menu(app: AppTest, file: str, title: str) -> None:
-    app.switch_page(file).run()
-    assert not app.exception
-    assert app.title[0].value == title
+@pytest.mark.parametrize("file", FILES)
+def test_a_screen_is_reached_from_the_menu_and_says_the_same_alone(app: AppTest, file: str) -> None:
+    by_menu = app.switch_page(f"pages/{file}.py").run()
+    assert app.title[0].value == next(one.title for one in SCREENS.values() if one.file == f"pages/{file}.py")
+    assert texts(by_menu) == texts(open_screen(file))
 
 
-@pytest.mark.parametrize("file", SCREENS)
-def test_a_screen_says_the_same_by_menu_and_alone(app: AppTest, file: str) -> None:
-    by_menu = app.switch_page(file).run()
-    assert texts(by_menu) == texts(open_screen(Path(file).stem))
-
-
-def test_the_project_stays_chosen_from_screen_to_screen(app: AppTest) -> None:
-    app.sidebar.selectbox[0].set_value("p2").run()
-    assert app.query_params["project"] == "p2"
+def test_the_project_stays_chosen_from_screen_to_screen(app: AppTest, empty: Place) -> None:
+    app.sidebar.selectbox[0].set_value(empty.project_id).run()
+    assert app.query_params["project"] == empty.project_id
     app.switch_page("pages/10_runs.py").run()
-    assert app.sidebar.selectbox[0].value == "p2"
+    assert app.sidebar.selectbox[0].value == empty.project_id
 
 
-def test_another_project_drops_the_ids_of_the_old_one(world: Any) -> None:
-    world.add_run("r1", "running")
-    screen = open_screen("3_calibrate", run="r1")
-    screen.sidebar.selectbox[0].set_value("p2").run()
+def test_another_project_drops_the_ids_of_the_old_one(place: Place, empty: Place) -> None:
+    screen = open_screen("3_calibrate", run=place.add_run("running"))
+    screen.sidebar.selectbox[0].set_value(empty.project_id).run()
     assert "run" not in screen.query_params
-    assert not screen.exception
 
 
-def test_a_link_to_a_run_opens_the_project_of_the_run(world: Any) -> None:
-    world.projects.reverse()
-    world.add_run("r1", "running")
-    assert open_screen("3_calibrate", run="r1").sidebar.selectbox[0].value == "p1"
+def test_a_link_to_a_run_opens_the_project_of_the_run(place: Place, empty: Place) -> None:
+    """Without one the oldest project opens."""
+    empty.add_golden(place.golden)
+    assert open_screen("3_calibrate", run=empty.add_run("running")).sidebar.selectbox[0].value == empty.project_id
+    assert open_screen("3_calibrate").sidebar.selectbox[0].value == place.project_id
 
 
-def test_a_new_project_is_opened_at_once(world: Any) -> None:
+def test_a_new_project_is_opened_at_once_and_one_that_cannot_be_made_is_told(place: Place) -> None:
     screen = open_screen("1_golden_set")
-    screen.text_input(key="new_project").set_value("Mine")
+    screen.text_input(key="new_project").set_value("Other")
     press(screen, "Create")
-    assert world.projects[-1].name == "Mine"
-    assert screen.sidebar.selectbox[0].value == "p3"
+    made = projects.list_projects(place.store)[-1]
+    assert made.name == "Other"
+    assert screen.sidebar.selectbox[0].value == made.project_id
     assert "no golden set yet" in texts(screen)
-
-
-def test_a_project_that_cannot_be_made_is_told(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(store: object, name: str) -> None:
-        raise UsageError("A project needs a name.")
-
-    monkeypatch.setattr(projects, "create_project", refused)
-    screen = open_screen("1_golden_set")
+    screen.text_input(key="new_project").set_value(" ")
     press(screen, "Create")
-    assert "A project needs a name." in texts(screen)
+    assert "No project was made: A project's name has 1 to" in texts(screen)
 
 
-def test_a_store_that_cannot_be_opened_is_told_in_words(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_cannot_be_opened_is_told_in_words(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(settings: object) -> None:
         raise StoreError("The folder /nowhere cannot be written. Set CONCORD_HOME.")
 

@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import quote_plus
 
 import pytest
-from streamlit.testing.v1 import AppTest
+import streamlit as st
 
 from core import projects
-from core.kept import Worker
+from core.comparison.styles import StylesRequest
+from core.judging.styles import Style
+from core.projects.calibration import CalibrationRequest
+from core.projects.judges import MetricsRequest
+from core.projects.repeval import RepEvalRequest
+from core.projects.rescore import RescoreRequest
 from core.records import Usage
+from core.repeval import ModelSpec
 from pages.components import tables
 from pages.components.screens import plain
+from tests.pages.making import HEAT, Place
 from tests.pages.screen import open_screen, press, texts
 
-Open = Callable[..., AppTest]
 SCREEN = "10_runs"
 
 
-def test_no_runs_yet(world: Any) -> None:
+def test_no_runs_yet(place: Place) -> None:
     screen = open_screen(SCREEN)
     assert "Nothing has been run" in texts(screen)
     assert "a worker is alive" in texts(screen)
+    assert "w · cpu" in texts(screen)
 
 
-def test_no_worker_alive_is_told(world: Any) -> None:
-    world.alive = False
-    assert "no worker is alive" in texts(open_screen(SCREEN))
+def test_no_worker_alive_is_told_and_an_external_one_named_as_such(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.store.workers.leave("w")
+    screen = open_screen(SCREEN)
+    assert "no worker is alive" in texts(screen)
+    assert "python -m core worker" in texts(screen)
+    monkeypatch.setenv("CONCORD_WORKER", "auto")
+    monkeypatch.setattr(projects, "ensure_worker", lambda settings, after=0.0: None)
+    st.cache_resource.clear()
+    assert "One is being started" in texts(open_screen(SCREEN))
 
 
-def test_an_external_worker_is_named_as_such(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONCORD_WORKER", "external")
-    world.alive = False
-    assert "python -m core worker" in texts(open_screen(SCREEN))
-
-
-def test_every_state_is_listed_with_its_cost_and_error(world: Any) -> None:
-    world.add_run("a", "queued", calls=0, calls_expected=0, started_at=None)
-    world.add_run("b", "running")
-    world.add_run("c", "done", calls=3000, usage=Usage(3000, cost=1.5))
-    world.add_run("d", "failed", error="The endpoint\nis down.")
-    world.add_run("e", "cancelled")
-    world.add_run("f", "running", cancel_requested=True)
-    shown = open_screen(SCREEN).dataframe[0].value
+def test_every_state_is_listed_with_its_cost_and_error(place: Place) -> None:
+    paid = replace(HEAT, calls=3000, usage=Usage(3000, cost=1.5))
+    place.add_run("queued")
+    place.add_run("running")
+    place.add_run("done", stage=paid)
+    place.add_run("failed", error="The endpoint\nis down.")
+    place.add_run("cancelled")
+    place.store.runs.request_cancel(place.add_run("running"))
+    shown = open_screen(SCREEN).dataframe[0].value[::-1]  # the newest stands first
     assert list(shown["status"]) == ["waiting", "running", "done", "failed", "cancelled", "cancelling"]
     assert shown["progress"].isna().tolist()[0]
     assert list(shown["progress"])[1:4] == pytest.approx([20.0, 100.0, 20.0])
@@ -54,16 +63,14 @@ def test_every_state_is_listed_with_its_cost_and_error(world: Any) -> None:
     assert shown["started"].iloc[0] == "—"
 
 
-def test_the_marked_run_can_be_cancelled_or_resumed(world: Any) -> None:
-    world.add_run("b", "running")
-    world.add_run("d", "failed", error="The endpoint is down.")
-    screen = open_screen(SCREEN, run="d")
+def test_the_marked_run_can_be_cancelled_or_resumed(place: Place) -> None:
+    running, failed = place.add_run("running"), place.add_run("failed", error="The endpoint is down.")
+    screen = open_screen(SCREEN, run=failed)
     assert "The endpoint is down." in texts(screen)
     press(screen, "Resume")
-    assert world.resumed == ["d"]
-    screen = open_screen(SCREEN, run="b")
-    press(screen, "Cancel")
-    assert world.cancelled == ["b"]
+    assert place.store.runs.get(failed).status == "queued"
+    press(open_screen(SCREEN, run=running), "Cancel")
+    assert place.store.runs.get(running).cancel_requested
 
 
 @pytest.mark.parametrize(
@@ -77,12 +84,21 @@ def test_the_marked_run_can_be_cancelled_or_resumed(world: Any) -> None:
         ("styles", "failed", []),
     ],
 )
-def test_a_run_leads_to_where_its_result_stands(world: Any, kind: str, status: str, labels: list[str]) -> None:
-    run = world.add_run("k", status, kind=kind)
-    links = {link.label: link.url for link in open_screen(SCREEN, run="k").main.get("link_button")}
+def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status: str, labels: list[str]) -> None:
+    where = (place.project_id, place.golden_id)
+    requests = {
+        "calibration": CalibrationRequest(*where, "coherence"),
+        "rescore": RescoreRequest(*where, "coherence", "c1", "c0", "r0"),
+        "metrics": MetricsRequest(*where, "coherence", ("overlap",)),
+        "styles": StylesRequest(
+            *where, aspect="coherence", aspects=("coherence",), judge_spec="scripted", styles=(Style("score_only"),)
+        ),
+    }
+    run_id = place.add_run(status, requests[kind])
+    links = {link.label: link.url for link in open_screen(SCREEN, run=run_id).main.get("link_button")}
     assert list(links) == labels
     if "Compare its judges" in links:
-        assert f"golden={quote_plus(run.golden_id)}&aspect=coherence" in links["Compare its judges"]
+        assert f"golden={quote_plus(place.golden_id)}&aspect=coherence" in links["Compare its judges"]
 
 
 @pytest.mark.parametrize(
@@ -141,21 +157,16 @@ def test_plain_breaks_what_would_become_a_link() -> None:
     assert "\u2060@" in plain("a@b.example")
 
 
-def test_which_worker_has_a_run_and_why_another_waits(world: Any) -> None:
-    why = "waiting for a GPU worker: gpu-1 (cuda) takes it when free"
-    world.add_run("q", "queued", worker_id="", placement=why, started_at=None, calls=0, calls_expected=0)
-    world.add_run("g", "running", worker_id="gpu-1", capability="cuda")
-    world.add_run("p", "running", placement="on a worker without a GPU, because none with a GPU was there")
-    screen = open_screen(SCREEN, run="q")
-    assert list(screen.dataframe[0].value["worker"].fillna("—")) == ["—", "gpu-1 (cuda)", "w"]
+def test_which_worker_has_a_run_and_why_another_waits(place: Place) -> None:
+    place.store.workers.enter("gpu-1", "there", 2, "cuda")
+    extraction = RepEvalRequest(place.project_id, place.golden_id, "coherence", ModelSpec("some/model"))
+    waits = place.add_run("queued", extraction)
+    on_gpu = place.add_run("running", extraction, worker="gpu-1")
+    without = place.add_run("running", extraction)
+    screen = open_screen(SCREEN, run=waits)
+    assert sorted(screen.dataframe[0].value["worker"].fillna("—")) == ["gpu-1 (cuda)", "w (cpu)", "—"]
     assert "Waiting for a GPU worker: gpu-1 (cuda) takes it when free." in texts(screen)
-    assert "on a worker without a GPU" in texts(open_screen(SCREEN, run="p"))
-
-
-def test_live_workers_are_named_with_what_they_compute_on(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "w · cpu" in texts(open_screen(SCREEN))
-    two = [Worker(name, "here", 1, datetime.now(UTC), 0.0, kind) for name, kind in (("a", "cpu"), ("b-1", "cuda"))]
-    monkeypatch.setattr(projects, "list_workers", lambda store: two)
-    shown = texts(open_screen(SCREEN))
-    assert "2 workers are alive" in shown
-    assert "b-1 · cuda" in shown
+    assert "on a worker without a GPU" in texts(open_screen(SCREEN, run=without))
+    assert "without a GPU" not in texts(open_screen(SCREEN, run=on_gpu))
+    assert "2 workers are alive" in texts(screen)
+    assert "gpu-1 · cuda" in texts(screen)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
@@ -17,84 +14,53 @@ from core.comparison.styles import GridSnapshot, StepsView, StyleGrid, StylesReq
 from core.comparison.styles_run import run_grid
 from core.data import load_golden
 from core.judging.styles import Style
-from core.kept import GoldenSummary
 from core.projects.styles import steps_document
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.report.figures.trends import ForecastLine
 from core.settings import Settings
-from core.store.codec import pack
-from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
 from pages.components import styles_view
-from tests.pages.screen import HOSTILE, has_button, texts
+from tests.pages.making import Place
+from tests.pages.screen import HOSTILE, ROOT, choose, draw, has_button, labelled, metrics, texts
 
 SEVERAL = Style("score_only", samples=3, temperature=1.0)
 
 
-class Place:
-    """A project with a golden set on a store of its own, and the page that shows the component on it."""
-
-    def __init__(self, store: Store, settings: Settings, golden: GoldenSet) -> None:
-        self.store, self.settings, self.golden = store, settings, golden
-        self.project = projects.create_project(store, "p")
-        self.golden_id = projects.add_golden(store, self.project.project_id, golden)
+class Grids(Place):
+    """A place for grids of styles, and the component drawn on it."""
 
     def request(self, *styles: Style, **choices: Any) -> StylesRequest:
         usual = {"aspect": "coherence", "aspects": ("coherence",), "judge_spec": "scripted", "n_items": 24}
-        return StylesRequest(
-            self.project.project_id, self.golden_id, styles=styles, resamples=20, **{**usual, **choices}
-        )
-
-    def keep_run(self, request: StylesRequest, result: StylesView | None, status: str = "done") -> str:
-        """A run in the store as a worker would have left it."""
-        body = pack(request).body
-        where = (request.project_id, request.golden_id)
-        run_id = self.store.runs.add(*where, "styles", "a grid", request.aspect, "scripted", body)
-        attempt = self.store.runs.get(run_id).attempt
-        self.store.runs.claim(run_id, attempt, "w")
-        if result is not None and status == "done":
-            self.store.results.put_document(run_id, RESULT, pack(result))
-        elif result is not None:
-            self.store.results.put_document(run_id, SNAPSHOT, pack(GridSnapshot("asking", "", 0, result)))
-        if status != "running":
-            self.store.runs.finish(run_id, attempt, status)
-        return run_id
+        return StylesRequest(self.project_id, self.golden_id, styles=styles, resamples=20, **{**usual, **choices})
 
     def result(self, request: StylesRequest) -> StylesView:
         return run_grid(StyleGrid(self.golden, request), self.settings, None).view
 
     def show(self, aspect: str = "coherence") -> AppTest:
-        def script(place, aspect):  # type: ignore[no-untyped-def]  # its source runs without these imports
-            from core import projects
-            from pages.components import styles_view
-            from pages.components.page import Opened
-            from pages.components.screens import draw_notice
+        return draw(self.settings, "styles_view", aspect, golden=self.golden.name)
 
-            draw_notice()
-            golden = projects.get_golden(place.store, place.golden_id)
-            styles_view.draw(Opened(place.settings, place.store, place.project), golden, aspect)
-
-        return AppTest.from_function(script, args=(self, aspect), default_timeout=30).run()
+    def started(self, page: AppTest) -> StylesRequest:
+        """What is asked for once the button is pressed."""
+        page.button(key="form_styles_start").click().run()
+        request = self.request_of(self.newest("styles"))
+        assert isinstance(request, StylesRequest)
+        return request
 
 
 @pytest.fixture
-def place(tmp_path: Path, repository: Path) -> Iterator[Place]:
-    settings = Settings(home=tmp_path, worker="external")
-    with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as store:
-        yield Place(store, settings, load_golden(repository / "sample_data" / "summaries.jsonl"))
-    st.cache_resource.clear()
+def place(store: Store, settings: Settings) -> Grids:
+    return Grids(store, settings, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
 
 
-def test_without_an_endpoint_it_says_what_to_do(place: Place) -> None:
+def test_without_an_endpoint_it_says_what_to_do(place: Grids) -> None:
     page = place.show()
-    assert not page.exception
     assert "No endpoint is configured" in texts(page)
     assert "scripted demo" in texts(page)
     assert "Name the model" in texts(page)
     assert not has_button(page, "Start the grid")
 
 
-def test_a_configured_endpoint_needs_only_the_model(place: Place) -> None:
+def test_a_configured_endpoint_needs_only_the_model(place: Grids) -> None:
     place.settings = replace(place.settings, openai_base_url="http://127.0.0.1:9/v1")
     page = place.show()
     assert "No endpoint is configured" not in texts(page)
@@ -103,7 +69,7 @@ def test_a_configured_endpoint_needs_only_the_model(place: Place) -> None:
     assert frame["calls"].tolist() == [54, 54]  # 9 whole sources of 6 items reach 50
 
 
-def test_the_estimate_follows_the_form_and_the_grid_starts(place: Place) -> None:
+def test_the_estimate_follows_the_form_and_the_grid_starts(place: Grids) -> None:
     page = place.show()
     page.radio(key="form_styles_judge").set_value("scripted").run()
     page.radio(key="form_styles_extent").set_value("all")
@@ -115,47 +81,39 @@ def test_the_estimate_follows_the_form_and_the_grid_starts(place: Place) -> None
     page.selectbox(key="form_styles_statistic").set_value("kendall")
     page.selectbox(key="form_styles_level").set_value("dataset")
     page.run()
-    assert not page.exception
     frame = page.dataframe[0].value
     assert frame["calls"].tolist() == [288, 288]
     assert frame["budget"].tolist() == ["within", "left out"]  # the steps are a call, 289 and 288 exceed 400
-    assert {metric.label: metric.value for metric in page.metric}["Calls, at most"] == "289"
-    page.button(key="form_styles_start").click().run()
-    (run,) = projects.list_runs(place.store, place.project.project_id)
-    request = projects.run_view(place.store, run.run_id).request
-    assert isinstance(request, StylesRequest)
+    assert metrics(page)["Calls, at most"] == "289"
+    request = place.started(page)
     assert [style.form for style in request.styles] == ["analyze_rate", "mix"]
     assert (request.auto_steps, request.n_items, request.budget, request.judge_spec) == (True, None, 400, "scripted")
     assert (request.statistic, request.level) == ("kendall", "dataset")
-    assert not page.exception
     assert "Styles appear here one by one" in texts(page)  # it is followed now, and no second one is offered
     assert not has_button(page, "Start the grid")
 
 
-def test_the_aspect_of_the_screen_is_chosen_and_others_can_join(place: Place) -> None:
+def test_the_aspect_of_the_screen_is_chosen_and_others_can_join(place: Grids) -> None:
     page = place.show("fluency")
     page.radio(key="form_styles_judge").set_value("scripted").run()
-    (aspects,) = [one for one in page.multiselect if one.label == "Aspects"]
-    assert aspects.value == ["fluency"]
-    page = aspects.set_value(["fluency", "coherence"]).run()
+    assert labelled(page.multiselect, "Aspects").value == ["fluency"]
+    choose(page, "Aspects", ["fluency", "coherence"])
     assert page.dataframe[0].value["aspect"].tolist() == ["fluency"] * 2 + ["coherence"] * 2
 
 
-def test_forms_that_do_not_fit_are_explained(place: Place) -> None:
+def test_forms_that_do_not_fit_are_explained(place: Grids) -> None:
     page = place.show()
     page.radio(key="form_styles_judge").set_value("scripted")
     page.multiselect(key="form_styles_forms").set_value(["mix"]).run()
     assert "at least 2 samples" in texts(page)
-    assert not page.exception
 
 
-def test_the_result_shows_table_forecast_and_what_was_not_run(place: Place) -> None:
+def test_the_result_shows_table_forecast_and_what_was_not_run(place: Grids) -> None:
     request = place.request(SEVERAL, Style("score_only", weighted=True), auto_steps=True)
     found = place.result(request)
     left = Unfinished("coherence", "mix", "the budget of 5 calls did not reach for it")
-    place.keep_run(request, replace(found, unfinished=(left,)))
+    place.add_run("done", request, outcome=replace(found, unfinished=(left,)))
     page = place.show()
-    assert not page.exception
     frame = page.dataframe[0].value
     measure = "Spearman rho, sample level"
     assert frame["style"].tolist() == [cell.name for cell in found.cells]
@@ -171,21 +129,20 @@ def test_the_result_shows_table_forecast_and_what_was_not_run(place: Place) -> N
     assert page.subheader[-1].value == "A new grid of styles"
 
 
-def test_a_running_grid_shows_what_is_finished(place: Place) -> None:
+def test_a_running_grid_shows_what_is_finished(place: Grids) -> None:
     request = place.request(SEVERAL, Style("rate_explain"))
     found = place.result(request)
-    place.keep_run(request, replace(found, cells=found.cells[:1]), status="running")
+    place.add_run("running", request, shown=GridSnapshot("asking", "", 0, replace(found, cells=found.cells[:1])))
     page = place.show()
-    assert not page.exception
     assert page.dataframe[0].value["style"].tolist() == [found.cells[0].name]
     assert [button.label for button in page.button] == ["Cancel"]
 
 
-def test_steps_of_the_last_grid_are_offered_and_edits_kept(place: Place) -> None:
+def test_steps_of_the_last_grid_are_offered_and_edits_kept(place: Grids) -> None:
     request = place.request(SEVERAL, auto_steps=True)
-    run_id = place.keep_run(request, place.result(request))
+    run_id = place.add_run("done", request, outcome=place.result(request))
     written = StepsView("coherence", "1. The model's.", edited=False, run_id=run_id)
-    place.store.results.put_document(run_id, steps_document("coherence", edited=False), pack(written))
+    place.store.results.put_document(run_id, steps_document("coherence", edited=False), written)
     page = place.show()
     page.radio(key="form_styles_judge").set_value("scripted")
     page.checkbox(key="form_styles_steps").check().run()
@@ -195,36 +152,22 @@ def test_steps_of_the_last_grid_are_offered_and_edits_kept(place: Place) -> None
     kept = projects.run_steps(place.store, run_id, "coherence")
     assert kept is not None
     assert (kept.text, kept.edited) == ("1. Mine.", True)
-    page.button(key="form_styles_start").click().run()
-    newest = projects.list_runs(place.store, place.project.project_id)[0]
-    asked = projects.run_view(place.store, newest.run_id).request
-    assert isinstance(asked, StylesRequest)
-    assert asked.steps == {"coherence": "1. Mine."}
+    assert place.started(page).steps == {"coherence": "1. Mine."}
 
 
-def test_criteria_of_the_project_can_be_chosen(place: Place) -> None:
+def test_criteria_of_the_project_can_be_chosen(place: Grids) -> None:
     hostile = Criteria(f"Reward brevity. {HOSTILE}", "coherence", Provenance("given"))
-    place.store.criteria.add(place.project.project_id, place.golden_id, [hostile])
+    place.add_criteria(hostile)
     page = place.show()
     page.radio(key="form_styles_judge").set_value("scripted").run()
-    (picker,) = [box for box in page.selectbox if box.label.startswith("Criteria")]
-    page = picker.set_value(hostile.criteria_id).run()
-    page.button(key="form_styles_start").click().run()
-    (run,) = projects.list_runs(place.store, place.project.project_id)
-    request = projects.run_view(place.store, run.run_id).request
-    assert isinstance(request, StylesRequest)
-    assert request.criteria == {"coherence": hostile.criteria_id}
+    choose(page, "Criteria", hostile.criteria_id)
+    assert place.started(page).criteria == {"coherence": hostile.criteria_id}
 
 
-def test_a_golden_set_without_labels(place: Place) -> None:
+def test_a_golden_set_without_labels(place: Grids) -> None:
     labels = AspectLabels("coherence", Scale(1, 5), (None,) * len(place.golden.items))
-    place.golden_id = projects.add_golden(
-        place.store,
-        place.project.project_id,
-        GoldenSet("bare", place.golden.kind, place.golden.items, {"coherence": labels}),
-    )
+    place.add_golden(GoldenSet("bare", place.golden.kind, place.golden.items, {"coherence": labels}))
     page = place.show()
-    assert not page.exception
     assert "has no labels" in texts(page)
 
 
@@ -239,7 +182,7 @@ def test_the_fewest_samples_that_are_enough_are_named() -> None:
     assert styles_view.enough_words(replace(line, values=(-0.1, -0.1, -0.1, -0.1))) == ""
 
 
-def test_an_undefined_alignment_is_no_zero(place: Place) -> None:
+def test_an_undefined_alignment_is_no_zero(place: Grids) -> None:
     found = place.result(place.request(SEVERAL))
     undefined = replace(found.cells[0].alignment, value=None, interval=None, reason="all scores are equal")
     cell = replace(found.cells[0], alignment=undefined)
@@ -250,24 +193,7 @@ def test_an_undefined_alignment_is_no_zero(place: Place) -> None:
     assert "why none" not in styles_view.cells_frame(found.cells, "m")
 
 
-def test_hostile_aspects_are_drawn_letter_by_letter(
-    place: Place, golden_view: Callable[[Place], GoldenSummary]
-) -> None:
-    assert golden_view(place).name == "hostile"
-    page = place.show(HOSTILE)
-    assert not page.exception
-    assert ":red[no]" not in "".join(str(part.label) for part in page.text_area)
-
-
-@pytest.fixture
-def golden_view() -> Callable[[Place], GoldenSummary]:
-    """Puts a golden set with a hostile aspect in the place's hands."""
-
-    def swap(place: Place) -> GoldenSummary:
-        labels = replace(place.golden.aspects["coherence"], aspect=HOSTILE)
-        hostile = GoldenSet("hostile", place.golden.kind, place.golden.items, {HOSTILE: labels})
-        place.golden = hostile
-        place.golden_id = projects.add_golden(place.store, place.project.project_id, hostile)
-        return projects.get_golden(place.store, place.golden_id)
-
-    return swap
+def test_hostile_aspects_are_drawn_letter_by_letter(place: Grids) -> None:
+    labels = replace(place.golden.aspects["coherence"], aspect=HOSTILE)
+    place.add_golden(GoldenSet("hostile", place.golden.kind, place.golden.items, {HOSTILE: labels}))
+    assert ":red[no]" not in "".join(str(part.label) for part in place.show(HOSTILE).text_area)

@@ -22,7 +22,7 @@ from core.projects.judges import MetricsRequest
 from core.projects.kinds import wants_of
 from core.projects.repeval import RepEvalRequest
 from core.records import GoldenSet, Item
-from core.repeval.states import ModelSpec, model
+from core.repeval import ModelSpec, model
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
@@ -148,7 +148,7 @@ def test_torch_is_asked_only_where_there_is_a_sign_of_a_gpu(monkeypatch: pytest.
 
 def test_a_machine_without_a_gpu_finds_out_without_torch(repository: Path) -> None:
     code = (
-        "import sys; from core.repeval.states import model; model.SIGNS = model.TOOLS = (); "
+        "import sys; from core.repeval import model; model.SIGNS = model.TOOLS = (); "
         "model.sys.platform = 'linux'; print(model.find_capability(), 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)

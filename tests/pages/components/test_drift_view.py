@@ -2,76 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import core
 from core import projects
 from core.calibration.settings import CalibrationSettings
-from core.projects.calibration import CalibrationRequest
-from core.records import AspectLabels, GoldenSet
+from core.data import load_golden
+from core.demo.build import do_here
+from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
+from tests.pages.making import Place, calibrate
 from tests.pages.screen import ROOT, draw, press, texts
 
 ASPECT = "fluency"
 HOSTILE = "<img src=x>**b**"
-Drive = Callable[..., str]
+QUICK = CalibrationSettings(preset="quick", rounds=0, resamples=100)
 
 
 @pytest.fixture
-def store(store: Store) -> Store:
-    project = projects.create_project(store, "p")
-    projects.add_golden(store, project.project_id, core.load_golden(ROOT / "sample_data" / "summaries.jsonl"))
-    return store
+def place(store: Store, settings: Settings) -> Place:
+    return Place(store, settings, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
 
 
-def screen(settings: Settings) -> AppTest:
-    return draw(settings, "drift_view", ASPECT, golden="summaries")
+def screen(place: Place) -> AppTest:
+    return draw(place.settings, "drift_view", ASPECT, golden="summaries")
 
 
-def calibrate(store: Store, settings: Settings, drive: Drive) -> None:
-    (project,) = projects.list_projects(store)
-    (golden,) = projects.list_goldens(store, project.project_id)
-    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100)
-    request = CalibrationRequest(project.project_id, golden.golden_id, ASPECT, settings=chosen)
-    assert drive(store, settings, projects.start_calibration(store, settings, request)) == "done"
-
-
-def add_newer(store: Store) -> None:
-    (project,) = projects.list_projects(store)
-    golden = core.load_golden(ROOT / "sample_data" / "summaries.jsonl")
+def add_newer(place: Place) -> None:
+    golden = place.golden
     items = tuple(replace(one, item_id=f"n-{one.item_id}", target=f"{one.target} So it was.") for one in golden.items)
-    labels = AspectLabels(ASPECT, golden.aspects[ASPECT].scale, golden.aspects[ASPECT].values)
-    projects.add_golden(store, project.project_id, GoldenSet(HOSTILE, golden.kind, items, {ASPECT: labels}))
+    place.add_golden(GoldenSet(HOSTILE, golden.kind, items, {ASPECT: golden.aspects[ASPECT]}))
 
 
-def test_without_a_calibrated_judge_it_says_what_to_do(store: Store, settings: Settings) -> None:
-    shown = screen(settings)
+def test_without_a_calibrated_judge_it_says_what_to_do(place: Place) -> None:
+    shown = screen(place)
     assert "Calibrate a judge first" in texts(shown)
     assert not shown.button
 
 
-def test_without_newer_labels_it_says_what_to_do(store: Store, settings: Settings, drive: Drive) -> None:
-    calibrate(store, settings, drive)
-    shown = screen(settings)
+def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_drawn(place: Place) -> None:
+    calibrate(place, QUICK, ASPECT)
+    shown = screen(place)
     assert f"No other golden set of this project has labels of {ASPECT}" in texts(shown)
     assert not shown.button
-
-
-def test_a_recheck_is_started_and_its_answer_drawn(store: Store, settings: Settings, drive: Drive) -> None:
-    calibrate(store, settings, drive)
-    add_newer(store)
-    shown = screen(settings)
+    add_newer(place)
+    shown = screen(place)
     assert "not rechecked yet" in texts(shown)
     press(shown, "Recheck")
-    (run,) = (one for one in projects.list_runs(store) if one.kind == "recheck")
-    assert drive(store, settings, run.run_id) == "done"
-    shown = screen(settings)
-    (found,) = projects.list_rechecks(store, run.project_id, ASPECT)
+    assert do_here(place.store, place.settings, place.newest("recheck")) == "done"
+    shown = screen(place)
+    (found,) = projects.list_rechecks(place.store, place.project_id, ASPECT)
     words = texts(shown)
     assert found.outcome.words in words
     assert "The judge minus the judge without criteria, on the same 144 items" in words

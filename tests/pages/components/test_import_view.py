@@ -11,20 +11,15 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.kept import JudgeEntry
-from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
-from tests.pages.screen import as_sent, button, draw, press, texts
-
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example)"
+from tests.pages.making import Place, golden_of
+from tests.pages.screen import HOSTILE, as_sent, button, choose, draw, press, texts, upload
 
 
 @pytest.fixture
-def store(store: Store) -> Store:
-    project = projects.create_project(store, "p")
-    items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
-    labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
-    projects.add_golden(store, project.project_id, GoldenSet("g", "single", items, {"wit": labels}))
+def store(store: Store, settings: Settings) -> Store:
+    Place(store, settings, golden_of(2, 2, labels=(1, 2, 3, 4), aspects=("wit",)))
     return store
 
 
@@ -41,9 +36,7 @@ def test_only_reviewers_see_the_uploader(store: Store, settings: Settings) -> No
 
 def bring(screen: AppTest, rows: list[Any] | bytes, name: str = "judge.jsonl") -> AppTest:
     data = rows if isinstance(rows, bytes) else "".join(json.dumps(row) + "\n" for row in rows).encode()
-    screen.get("file_uploader")[0].set_value((name, data, "application/json")).run()
-    assert not screen.exception
-    return screen
+    return upload(screen, name, data)
 
 
 def told(screen: AppTest) -> str:
@@ -57,7 +50,6 @@ def judges(store: Store) -> list[JudgeEntry]:
 
 
 def test_it_says_first_what_a_file_should_hold(screen: AppTest) -> None:
-    assert not screen.exception
     assert "item_id and responses, or item_id and score" in told(screen)
     assert not screen.button
 
@@ -91,7 +83,7 @@ def test_a_column_can_be_corrected(screen: AppTest, store: Store) -> None:
     bring(screen, [{"id": "9", "key": "i0", "rating": 4}])
     assert "None of the 1 item ids" in told(screen)
     assert button(screen, "Add this judge").disabled
-    next(box for box in screen.selectbox if box.label == "item id").set_value("key").run()
+    choose(screen, "item id", "key")
     assert "Items matched 1 of 4" in told(screen)
     press(screen, "Add this judge")
     assert judges(store)[0].judge.values[0] == 4
@@ -100,9 +92,8 @@ def test_a_column_can_be_corrected(screen: AppTest, store: Store) -> None:
 def test_another_scale_is_asked_about(screen: AppTest, store: Store) -> None:
     bring(screen, [{"id": f"i{k}", "score": 25 * k} for k in range(4)])
     assert "lie outside 1-5 and are not used" in told(screen)
-    scale = next(box for box in screen.selectbox if box.label.startswith("Scale"))
-    scale.set_value("another, mapped to it").run()
-    next(box for box in screen.number_input if box.label == "to").set_value(100.0).run()
+    choose(screen, "Scale", "another, mapped to it")
+    choose(screen, "to", 100.0)
     assert "Items scored 4" in told(screen)
     press(screen, "Add this judge")
     np.testing.assert_allclose(judges(store)[0].judge.values, [1, 2, 3, 4])  # 1 + 4 s / 100
@@ -110,8 +101,8 @@ def test_another_scale_is_asked_about(screen: AppTest, store: Store) -> None:
 
 def test_scores_can_stay_on_their_own_scale(screen: AppTest, store: Store) -> None:
     bring(screen, [{"id": f"i{k}", "score": -k} for k in range(4)])
-    next(b for b in screen.selectbox if b.label.startswith("Scale")).set_value("another, taken as they are").run()
-    next(box for box in screen.checkbox if box.label == "Lower is better").check().run()
+    choose(screen, "Scale", "another, taken as they are")
+    choose(screen, "Lower is better", True)
     press(screen, "Add this judge")
     judge = judges(store)[0].judge
     assert (judge.on_scale, judge.higher_is_better) == (False, False)

@@ -12,17 +12,13 @@ from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
-from tests.pages.screen import button, press, texts
-
-HOSTILE = "<img src=x onerror=alert(1)> **bold** [link](http://evil.example)"
+from tests.pages.making import Place, golden_of
+from tests.pages.screen import HOSTILE, button, draw, press, texts, upload
 
 
 @pytest.fixture
-def store(store: Store) -> Store:
-    project = projects.create_project(store, "Mine")
-    items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
-    labels = AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))
-    projects.add_golden(store, project.project_id, GoldenSet("set", "single", items, {"wit": labels}))
+def store(store: Store, settings: Settings) -> Store:
+    Place(store, settings, golden_of(2, 2, name="set"))
     return store
 
 
@@ -38,35 +34,12 @@ def foreign(tmp_path: Path) -> bytes:
     return (tmp_path / "f.zip").read_bytes()
 
 
-def a_page(home: str, role: str) -> None:
-    """A screen that holds the component alone."""
-    from pathlib import Path
-
-    from core import projects
-    from core.people import Actor
-    from core.settings import Settings
-    from pages.components import state, transfer_view
-    from pages.components.page import Opened
-    from pages.components.screens import draw_notice
-
-    settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = projects.open_store(settings).acting(Actor("Ann", role))  # type: ignore[arg-type]
-    offered = {one.project_id: one for one in projects.list_projects(store)}
-    draw_notice()
-    chosen = offered.get(state.project() or "") or next(iter(offered.values()))
-    transfer_view.draw(Opened(settings, store, chosen), None, "")
-
-
 def opened(settings: Settings, role: str = "admin") -> AppTest:
-    screen = AppTest.from_function(a_page, default_timeout=20, args=(str(settings.home), role)).run()
-    assert not screen.exception
-    return screen
+    return draw(settings, "transfer_view", "", role=role)
 
 
-def upload(screen: AppTest, data: bytes) -> AppTest:
-    screen.get("file_uploader")[0].set_value(("p.zip", data, "application/zip")).run()
-    assert not screen.exception
-    return screen
+def bring(screen: AppTest, data: bytes) -> AppTest:
+    return upload(screen, "p.zip", data, "application/zip")
 
 
 def test_out_and_in_again(store: Store, settings: Settings) -> None:
@@ -78,7 +51,7 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
     (file,) = (settings.home / "exports").iterdir()
     (download,) = screen.get("download_button")
     assert download.proto.label == "Download the project"
-    upload(screen, file.read_bytes())
+    bring(screen, file.read_bytes())
     assert "Mine" in texts(screen)
     assert "Golden sets: set" in texts(screen)
     press(screen, "Import this project")
@@ -98,7 +71,7 @@ def test_another_choice_is_another_file(store: Store, settings: Settings) -> Non
 
 
 def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings: Settings, foreign: bytes) -> None:
-    screen = upload(opened(settings), foreign)
+    screen = bring(opened(settings), foreign)
     assert len(projects.list_projects(store)) == 1
     said = texts(screen)
     assert HOSTILE in [one.value for one in screen.text]
@@ -110,7 +83,7 @@ def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings:
 
 
 def test_a_file_that_is_refused(store: Store, settings: Settings, foreign: bytes) -> None:
-    screen = upload(opened(settings), foreign[:-30])
+    screen = bring(opened(settings), foreign[:-30])
     assert "refused; nothing of it was kept" in texts(screen)
     assert "cut short" in texts(screen)
     assert not any(one.label == "Import this project" for one in screen.button)
@@ -124,30 +97,17 @@ def test_admins_only(store: Store, settings: Settings, role: str) -> None:
     assert f"your role here is {role}" in texts(screen)
 
 
-def bringing(home: str, role: str) -> None:
+def bringing(settings: Settings, role: str) -> AppTest:
     """What the golden set screen shows where a file is brought in."""
-    from pathlib import Path
-
-    from core import projects
-    from core.people import Actor
-    from core.settings import Settings
-    from pages.components import golden_view
-    from pages.components.page import Opened
-
-    settings = Settings(home=Path(home), worker="external", worker_id="w")
-    store = projects.open_store(settings)
-    golden_view.bring_in(Opened(settings, store.acting(Actor("Ann", role)), projects.list_projects(store)[0]))
+    return draw(settings, "golden_view", "", role=role, how="bring_in")
 
 
 def test_a_newcomer_finds_it(store: Store, settings: Settings) -> None:
-    screen = AppTest.from_function(bringing, default_timeout=20, args=(str(settings.home), "admin")).run()
-    assert not screen.exception
-    assert [one.label for one in screen.expander] == ["A whole project from another installation"]
+    assert [one.label for one in bringing(settings, "admin").expander] == ["A whole project from another installation"]
 
 
 @pytest.mark.parametrize("role", ["viewer", "annotator"])
 def test_only_who_may_freeze_may_upload(store: Store, settings: Settings, role: str) -> None:
-    screen = AppTest.from_function(bringing, default_timeout=20, args=(str(settings.home), role)).run()
-    assert not screen.exception
+    screen = bringing(settings, role)
     assert not screen.get("file_uploader")
     assert f"by reviewers; your role here is {role}" in texts(screen)

@@ -4,72 +4,22 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import projects
-from core.calibration.settings import CalibrationSettings, RoundSettings
-from core.data import load_golden
-from core.people import Actor
-from core.projects.calibration import CalibrationRequest
-from core.projects.rounds import RoundRequest
 from core.settings import Settings
 from core.store.store import Store
 from pages.components import state
-from tests.pages.screen import HOSTILE, ROOT, prepared, run
-
-ASPECT = "coherence"
-
-
-@dataclass(frozen=True)
-class Reviewed:
-    """Where the project lies, and the ids that tests name."""
-
-    project_id: str
-    golden_id: str
-    run_id: str
-    round_id: str
-    best: str
+from tests.pages.making import Reviewed, review
+from tests.pages.screen import prepared, run
 
 
 @pytest.fixture(scope="session")
-def reviewed_home(tmp_path_factory: pytest.TempPathFactory, drive: Callable[..., str]) -> tuple[Path, Reviewed]:
-    """A home with a finished calibration, three triaged items (hostile notes) and a finished round."""
+def reviewed_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reviewed]:
     home = tmp_path_factory.mktemp("reviewed") / "home"
-    settings = Settings(home=home, worker="external", worker_id="w")
-    store = projects.open_store(settings)
-    ann = store.acting(Actor("Ann"))
-    project_id = projects.create_project(store, "p").project_id
-    golden_id = projects.add_golden(store, project_id, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
-    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3)
-    run_id = projects.start_calibration(
-        ann, settings, CalibrationRequest(project_id, golden_id, ASPECT, "offline", chosen)
-    )
-    drive(store, settings, run_id)
-    best = projects.load_calibration(store, run_id).chosen[0].criteria_id
-    worst = [one.item_id for one in projects.item_scores(store, run_id, best)[:3]]
-    verdicts = ("ambiguous", "judge wrong", "label wrong")
-    for item_id, verdict in zip(worst, verdicts, strict=True):
-        projects.save_triage(
-            ann,
-            project_id,
-            golden_id,
-            aspect=ASPECT,
-            item_id=item_id,
-            subject_id=best,
-            verdict=verdict,  # type: ignore[arg-type]
-            note=HOSTILE,
-            picked=verdict == "judge wrong",
-        )
-    small = RoundSettings(sizes=(2,), trials=1)
-    request = RoundRequest(project_id, golden_id, ASPECT, run_id, (best,), tuple(worst), small)
-    round_id = projects.start_round(ann, settings, request)
-    drive(store, settings, round_id)
-    store.close()
-    return home, Reviewed(project_id, golden_id, run_id, round_id, best)
+    return home, review(home)
 
 
 @pytest.fixture

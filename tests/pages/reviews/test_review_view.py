@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +12,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.people import Actor
 from core.store.store import Store
-from tests.pages.screen import HOSTILE, button, frame_with, harmless, press, texts, write
+from tests.pages.screen import HOSTILE, button, frame_with, harmless, open_screen, press, texts, write
 
-ROOT = Path(__file__).resolve().parents[3]
 Open = Callable[..., AppTest]
 
 
@@ -78,10 +76,7 @@ def test_what_nobody_measured_cannot_be_approved(store: Store, reviewed: Any, op
 
 
 def download_label(reviewed: Any) -> str:
-    screen = AppTest.from_file(ROOT / "pages" / "3_calibrate.py", default_timeout=30)
-    screen.query_params["project"], screen.query_params["run"] = reviewed.project_id, reviewed.run_id
-    screen.run()
-    assert not screen.exception, screen.exception
+    screen = open_screen("3_calibrate", project=reviewed.project_id, run=reviewed.run_id)
     return next(one.label for one in screen.download_button if "judge.yaml" in one.label)
 
 
@@ -165,7 +160,6 @@ def test_a_refined_version_stands_beside_the_items_it_was_shown(
 
 def to_versions(screen: AppTest) -> AppTest:
     screen.segmented_control(key="criteria_view").set_value("Versions").run()
-    assert not screen.exception, screen.exception
     return screen
 
 
