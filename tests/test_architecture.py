@@ -131,12 +131,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.calibration": (
         "core.judging",
         "core.stats",
-        "core.data.labels_needed",
         "core.data.split",
-        "core.data.texts",
     ),
     "core.comparison": ("core.stats", "core.data.split", "core.spreadsheets"),
-    "core.comparison.styles": (*("core.judging", "core.stats", "core.settings", "core.data.split", "core.data.task"),),
+    "core.comparison.styles": (*("core.judging", "core.stats", "core.settings", "core.data.split"),),
     "core.comparison.styles_run": (
         *("core.comparison.styles", "core.judging", "core.stats", "core.settings", "core.providers.base"),
     ),
@@ -144,7 +142,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.data.public_sets": ("core.data", "core.providers.downloads"),
     "core.metrics": ("core.judging.base", "core.judging.offline.text", "core.repeval"),
     "core.fusion": (
-        *("core.judging", "core.stats", "core.data.labels_needed", "core.data.split"),
+        *("core.judging", "core.stats", "core.data.split"),
         "core.providers.base",
     ),
     "core.repeval": ("core.stats", "core.data.split"),

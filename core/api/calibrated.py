@@ -23,7 +23,7 @@ from core.calibration.loop import calibration
 from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration, Estimate
 from core.calibration.settings import CalibrationSettings
-from core.data.task import task_of
+from core.data.split import task_of
 from core.export import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judging.base import Judge
 from core.judging.registry import NAMED, make_judge, restore_judge

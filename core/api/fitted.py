@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.comparison import usual_level
-from core.data.task import task_of
+from core.data.split import task_of
 from core.errors import UsageError
 from core.files import json_lines, write_json, write_text
 from core.metrics import Metric, fitted_repeval

@@ -15,8 +15,7 @@ from core.api.fused_parts import FusionInput, Gathered, gather
 from core.api.loading import restored
 from core.calibration.settings import CalibrationSettings, SplitKind
 from core.comparison import usual_level
-from core.data.task import task_of
-from core.data.texts import KnownTexts
+from core.data.split import KnownTexts, task_of
 from core.errors import UsageError
 from core.export import verdict_lines
 from core.export.fused_file import fused_card

@@ -17,8 +17,7 @@ from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.comparison import usual_level
-from core.data.task import task_of
-from core.data.texts import KnownTexts, text_digest
+from core.data.split import KnownTexts, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
 from core.export import judge_card, read_card

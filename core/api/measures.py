@@ -13,7 +13,7 @@ import numpy as np
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
-from core.data.task import task_of
+from core.data.split import task_of
 from core.errors import AspectError, UsageError
 from core.export import read_verdicts
 from core.export.judge_writing import Known, label_warnings, needs_of

@@ -20,7 +20,7 @@ import numpy as np
 from core.calibration.records import Estimate
 from core.calibration.revisit import Order, rung_calls, schedule
 from core.calibration.settings import CalibrationSettings
-from core.data.labels_needed import ENOUGH, LEAST, few_labels
+from core.data.split import ENOUGH, LEAST, few_labels
 from core.errors import AspectError
 from core.judging.base import DraftRequest, Judge, RefineRequest
 from core.records import GoldenSet, Split, Task

@@ -20,8 +20,7 @@ from core.calibration.proposals import Folds, distinct, draft_requests, gate, re
 from core.calibration.records import Calibration, Phase, WorkDone
 from core.calibration.revisit import STEP_CALLS, Order, revisit
 from core.calibration.settings import CalibrationSettings
-from core.data.labels_needed import few_held_out, few_labels
-from core.data.texts import KnownTexts
+from core.data.split import KnownTexts, few_held_out, few_labels
 from core.judging.base import DraftBatch
 from core.records import (
     Alignment,

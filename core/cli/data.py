@@ -13,7 +13,7 @@ from core.cli.output import notes, place, progress_bar, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.data.public_sets.fetch import Benchmark
+    from core.data.public_sets import Benchmark
 
 commands = typer.Typer(add_completion=False)
 

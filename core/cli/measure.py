@@ -172,7 +172,7 @@ def ceiling(
 def _read(golden: GoldenSet, file: Path, aspect: str) -> tuple[Verdicts, int]:
     """The verdicts of a file, and how many are for items that the golden set does not have."""
     from core.api.measures import in_records
-    from core.data.task import task_of
+    from core.data.split import task_of
 
     verdicts, item_ids = in_records(file, task_of(golden, aspect)), frozenset(golden.item_ids)
     return verdicts, sum(verdict.item_id not in item_ids for verdict in verdicts)

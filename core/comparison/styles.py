@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from core.data.split import whole_sources
-from core.data.task import task_of
+from core.data.split import task_of, whole_sources
 from core.errors import AspectError, UsageError
 from core.judging.styles import Style, calls_per_item, sampling_of
 from core.records import Alignment, Criteria, GoldenSet, Level, Provenance, Statistic, Task, Usage

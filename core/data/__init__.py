@@ -11,7 +11,7 @@
     split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── Fold
 
 Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX.  The content of a file decides the
-digest, not its format.  `check.usable_aspect(golden, aspect)` is the one guard before an aspect is used.
+digest, not its format.  `split.usable_aspect(golden, aspect)` is the one guard before an aspect is used.
 """
 
 from core.data.columns import Mapping, propose_mapping

@@ -13,9 +13,7 @@ from core.data.columns import Mapping
 from core.data.findings import FindingLog
 from core.data.items import ItemRows
 from core.data.labels import AspectCells, Label
-from core.data.labels_needed import ENOUGH_IN_ALL
-from core.errors import AspectError
-from core.records import AspectLabels, FloatArray, GoldenSet, Item, Scale
+from core.records import FloatArray, Item, Scale
 
 _ROUNDING = 0.01
 
@@ -43,31 +41,6 @@ def group_facts(labels: FloatArray, items: abc.Sequence[Item]) -> GroupFacts:
     constant = [name for name, values in groups.items() if len(values) > 1 and min(values) == max(values)]
     small = sum(len(values) < 3 for values in groups.values())
     return GroupFacts(len(groups), small, len(constant), constant[0] if constant else "")
-
-
-def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
-    """The labels of `aspect`, fit to be used.
-
-    AspectError, with the way out, when the aspect is absent, has fewer than 2 labels, or all its labels are equal.
-    """
-    if aspect not in golden.aspects:
-        names = ", ".join(golden.aspects) or "none"
-        raise AspectError(f"There is no aspect {aspect[:100]!r}; aspects with labels: {names}.", file=golden.name)
-    labels = golden.aspects[aspect]
-    values = {value for value in labels.values if value is not None}
-    if labels.n_labelled < 2:
-        raise AspectError(
-            f"Aspect {aspect!r} has {labels.n_labelled} label(s); at least 2 are needed, and {ENOUGH_IN_ALL} are "
-            "advised. Label more items.",
-            file=golden.name,
-        )
-    if len(values) == 1:
-        raise AspectError(
-            f"All {labels.n_labelled} labels of {aspect!r} are {values.pop():g}: nothing can agree or disagree with "
-            "them. Choose another aspect, or label items of differing quality.",
-            file=golden.name,
-        )
-    return labels
 
 
 def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:

@@ -15,9 +15,8 @@ from core.data.findings import FindingLog, first_error, has_errors
 from core.data.items import ItemRows, read_items
 from core.data.kinds import detect_kind
 from core.data.labels import AspectCells, read_labels, read_metrics
-from core.data.labels_needed import few_labels
 from core.data.scale import find_scale, is_usual
-from core.data.split import calibration_labels
+from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
 from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, Finding, GoldenSet, Rating, Scale

@@ -21,7 +21,7 @@ from core.calibration.pool import AskedJudge
 from core.calibration.records import Calibration
 from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
-from core.data.task import task_of
+from core.data.split import task_of
 from core.errors import ProviderError
 from core.judging.llm import LLMJudge
 from core.judging.render import score_messages

@@ -1,28 +1,26 @@
-"""Files of verdicts (`item_id`, `score`; null is unscored) and of replies (`item_id`, `responses`), one item a line.
+"""Files of verdicts (`item_id`, `score`; null is unscored) and of replies (`item_id`, `responses`).
 
-`read_verdicts` takes either, as JSONL or CSV; `read_replies_file` is the command `read-ratings` (DESIGN §3): recorded
-replies → ratings, JSONL alone, plain or gzip and of any size.  An item's score is the mean of its readable replies; an
-item without one has the score null.
+Both are read by `core.data.verdict_files`, in all its formats and under usual other names.  `read_verdicts` takes
+either; `read_replies_file` is the command `read-ratings` (DESIGN §3): replies → ratings, of any size.  An item's score
+is the mean of its readable replies; an item without one has the score null.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from core.data import read_table
-from core.data.cells import AmbiguousCommaError, CellError, parse_json, read_id, read_number, shown
-from core.data.tables import open_table
-from core.data.verdict_files.recording import text_of
+from core.data.verdict_files import Entry, Reply, entries, load_recording, propose_columns
+from core.data.verdict_files.match import default_use, number_in, reading_of
+from core.data.verdict_files.recording import each_once, open_recording
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper
-from core.records import Scale, Scored, Unscored, UnscoredReason, Verdict
+from core.records import Scale, Unscored, UnscoredReason, Verdict
 from core.verdicts import Reading, Verdicts, mean_verdict
 
 Parser = Literal["concord", "paper"]
@@ -55,66 +53,31 @@ def read_verdicts(path: Path | str, scale: Scale | None = None, aspect: str = ""
     A replies file needs `scale`; an item's score is the mean of its readable replies.  GoldenError names the row
     of a missing or doubled id and of a score that is no number.
     """
-    name = Path(path).name
-    return Verdicts(
-        _verdict(item_id, cells, scale, aspect, (name, row))
-        for row, item_id, cells in _items(read_table(path).rows, name, read_id)
-    )
+    recording = load_recording(path, max_rows=None)
+    columns = propose_columns(recording)
+    replies_first = default_use(columns) == "replies"
+    readings: dict[str, list[Reading]] = {}
+    texts: dict[str, list[str]] = {}
+    for entry in each_once(entries(recording, columns, any_id=True), recording.name):
+        of_item = readings.setdefault(entry.item_id, [])
+        if entry.replies is not None and (replies_first or not entry.has_score):
+            if scale is None:
+                raise GoldenError("replies are there, and no scale to read them on", file=recording.name, row=entry.row)
+            of_item += [reading_of(reply, read_rating, scale, aspect) for reply in entry.replies]
+            texts.setdefault(entry.item_id, []).extend(reply.text for reply in entry.replies)
+        else:
+            of_item.append(_score(entry, recording.name))
+    return Verdicts(mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))) for name, of_item in readings.items())
 
 
-def _items(
-    rows: Iterable[Mapping[str, Any]], name: str, id_of: Callable[[Any], str]
-) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-    """(row from 1, id, cells) of each row.  GoldenError for an id that is missing or comes twice."""
-    seen: set[str] = set()
-    for row, cells in enumerate(rows, start=1):
-        item_id = id_of(cells.get("item_id"))
-        if not item_id:
-            raise GoldenError("an item_id is missing", file=name, row=row, column="item_id")
-        if item_id in seen:
-            raise GoldenError(f"item {shown(item_id)} stands twice; keep one line an item", file=name, row=row)
-        seen.add(item_id)
-        yield row, item_id, cells
-
-
-def _verdict(
-    item_id: str, cells: Mapping[str, Any], scale: Scale | None, aspect: str, where: tuple[str, int]
-) -> Verdict:
-    name, row = where
-    if "responses" in cells:
-        cell = cells["responses"]
-        cell = parse_json(cell) if isinstance(cell, str) and cell.lstrip().startswith("[") else cell
-        if scale is None:
-            raise _no_texts(name, row)
-        texts = tuple(text_of(reply) for reply in _reply_list(cell, name, row))
-        return mean_verdict(item_id, [read_rating(text, scale, aspect=aspect) for text in texts], raw=texts)
-    if "score" not in cells:
-        raise GoldenError("neither a 'score' nor 'responses' column is there", file=name, row=row)
-    score = _number(cells["score"], name, row)
-    return Unscored(item_id, "no verdict") if math.isnan(score) else Scored(item_id, score)
-
-
-def _reply_list(cell: Any, name: str, row: int) -> list[Any]:
-    replies = [cell] if isinstance(cell, str) else cell
-    if not isinstance(replies, list):
-        raise _no_texts(name, row)
-    return replies
-
-
-def _no_texts(name: str, row: int) -> GoldenError:
-    return GoldenError("'responses' must be a list of texts", file=name, row=row, column="responses")
-
-
-def _number(cell: Any, name: str, row: int) -> float:
-    if isinstance(cell, float) and math.isnan(cell):
-        return math.nan
-    try:
-        number = read_number(cell)
-    except CellError as problem:
-        ambiguous = isinstance(problem, AmbiguousCommaError)
-        words = f"{problem}: write it with a decimal point" if ambiguous else f"{shown(cell)} is no number"
-        raise GoldenError(f"{words} (empty or null means unscored)", file=name, row=row) from None
-    return math.nan if number is None else number
+def _score(entry: Entry, name: str) -> Reading:
+    if not entry.has_score:
+        message = "neither a 'score' nor 'responses' column is there, nor one of another usual name"
+        raise GoldenError(message, file=name, row=entry.row)
+    number = number_in(entry.score)
+    if isinstance(number, str):
+        raise GoldenError(f"{number} (empty or null means unscored)", file=name, row=entry.row)
+    return Reading(number, None if number is not None else "no verdict")
 
 
 # ── replies → ratings ────────────────────────────────────────────────────────────────────────────────────────
@@ -128,6 +91,13 @@ class ItemReadings:
     score: float | None
     n_read: int
     unread: tuple[UnscoredReason, ...]
+
+    @classmethod
+    def of(cls, item_id: str, readings: Sequence[float | UnscoredReason]) -> ItemReadings:
+        """From what each reply gave, a number or the reason why there is none."""
+        values = [reading for reading in readings if not isinstance(reading, str)]
+        unread = tuple(reading for reading in readings if isinstance(reading, str))
+        return cls(item_id, sum(values) / len(values) if values else None, len(values), unread)
 
     def as_json(self) -> dict[str, Any]:
         """One line of the ratings file."""
@@ -161,41 +131,31 @@ def read_replies_file(
     return _counts(readings)
 
 
-def reader(parser: Parser, scale: Scale, aspect: str = "", *, letters: bool = False) -> Callable[[str], Reading]:
+def reader(parser: Parser, scale: Scale, aspect: str = "", *, letters: bool = False) -> Callable[[Reply], Reading]:
     """The named parser as a function of the reply."""
-    if parser == "paper":
-        return read_rating_as_paper
-    if parser == "concord":
-        return lambda reply: read_rating(reply, scale, aspect, letters=letters)
-    raise UsageError(f"Unknown parser {parser!r}: use {' or '.join(get_args(Parser))}.")
+    if parser not in get_args(Parser):
+        raise UsageError(f"Unknown parser {parser!r}: use {' or '.join(get_args(Parser))}.")
+    read = read_rating if parser == "concord" else _read_as_paper
+    return lambda reply: reading_of(reply, read, scale, aspect, letters=letters)
 
 
-def read_replies(path: Path | str, read: Callable[[str], Reading]) -> Iterator[ItemReadings]:
-    """The readings of each item of a replies file, in its order."""
-    name = Path(path).name
-    table = open_table(Path(path), suffix=".jsonl", max_mb=None)
-    if table.encoding == "cp1252":
-        raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
-    for row, item_id, cells in _items(table.rows(), name, _whole_id):
-        if not item_id.isprintable():
-            raise GoldenError("an item_id holds characters that cannot be shown", file=name, row=row, column="item_id")
-        replies = _reply_list(cells.get("responses"), name, row)
-        if not all(reply is None or isinstance(reply, str) for reply in replies):
-            raise _no_texts(name, row)
-        yield item_readings(item_id, [reply or "" for reply in replies], read)  # null: a call that failed
+def _read_as_paper(reply: str, *_: object, **__: object) -> Reading:
+    return read_rating_as_paper(reply)
 
 
-def _whole_id(cell: Any) -> str:
-    """A text or a whole number as an id; empty for anything else."""
-    return str(cell).strip() if isinstance(cell, str | int) and not isinstance(cell, bool) else ""
-
-
-def item_readings(item_id: str, replies: Sequence[str], read: Callable[[str], Reading]) -> ItemReadings:
-    """Read `replies` and average what was read."""
-    readings = [read(reply) for reply in replies]
-    values = [reading.value for reading in readings if reading.value is not None]
-    unread = tuple(reading.reason or "no verdict" for reading in readings if reading.value is None)
-    return ItemReadings(item_id, sum(values) / len(values) if values else None, len(values), unread)
+def read_replies(path: Path | str, read: Callable[[Reply], Reading]) -> Iterator[ItemReadings]:
+    """The readings of each item of a replies file of any length, in the order of their first rows."""
+    recording = open_recording(Path(path))
+    columns = propose_columns(recording)
+    readings: dict[str, list[float | UnscoredReason]] = {}
+    for entry in each_once(entries(recording, columns), recording.name):
+        if entry.replies is None:
+            column = columns.roles.get("replies", "responses")
+            raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)
+        of_item = readings.setdefault(entry.item_id, [])
+        for reading in map(read, entry.replies):
+            of_item.append(reading.value if reading.value is not None else reading.reason or "no verdict")
+    return (ItemReadings.of(item_id, of_item) for item_id, of_item in readings.items())
 
 
 def _counts(items: Iterable[ItemReadings]) -> dict[str, Any]:

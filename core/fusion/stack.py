@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from core.data.labels_needed import TO_STACK, too_few_to_stack
+from core.data.split import TO_STACK, too_few_to_stack
 from core.errors import UsageError
 from core.fusion.estimators import METHODS, Estimator, FusionMethod, make_estimator
 from core.fusion.items import FusionSplit, unseen_split

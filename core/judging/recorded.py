@@ -14,7 +14,7 @@ from typing import Self
 from core.data.verdict_files import Entry, ImportChoices, Use, entries, load_recording, propose_columns
 from core.data.verdict_files.columns import OWN_NAMES
 from core.data.verdict_files.match import Reader, number_in
-from core.data.verdict_files.recording import doubled_rows
+from core.data.verdict_files.recording import each_once
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.base import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
 from core.judging.parse import read_rating
@@ -44,7 +44,7 @@ class RecordedJudge(Judge):
             recording = load_recording(path, max_mb=_MOST_MB)
             columns = propose_columns(recording)
             rows: dict[str, list[Entry]] = {}
-            for entry in entries(recording, columns):
+            for entry in each_once(entries(recording, columns), recording.name):
                 rows.setdefault(entry.item_id, []).append(entry)
         except GoldenError as error:
             raise UsageError(str(error)) from error
@@ -105,9 +105,7 @@ class RecordedJudge(Judge):
 
 
 def _check(path: Path, rows: Sequence[Entry]) -> None:
-    """UsageError for rows of one item that cannot be used: doubled, empty, or with a score that is no number."""
-    if twice := doubled_rows(rows):
-        raise UsageError(f"{path}, row {twice[1]}: item {rows[0].item_id!r} stands there twice.")
+    """UsageError for rows of one item that cannot be used: empty, or with a score that is no number."""
     if any(entry.replies for entry in rows):
         return
     if not any(entry.has_score for entry in rows):

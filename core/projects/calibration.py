@@ -39,7 +39,7 @@ class CalibrationRequest:
 
     def task(self, golden: GoldenSet) -> Task:
         """What the judge is asked to do.  AspectError for labels that cannot rank anything."""
-        from core.data.task import task_of
+        from core.data.split import task_of
 
         return task_of(golden, self.aspect, self.definition, self.scale)
 

@@ -119,7 +119,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     score with its directions; any other part's scores have to be handed in as a column that the file names.
     NotFoundError when the judge is no kept fusion.
     """
-    from core.data.texts import KnownTexts
+    from core.data.split import KnownTexts
     from core.export.fused_file import fused_card
     from core.export.judge_writing import yaml_text
 
@@ -196,8 +196,7 @@ class ModelFusion:
 
 def model_fusion(store: Store, request: FusionRequest) -> ModelFusion:
     """Items, aspects and assistants of a request.  NotFoundError for unknown ones, UsageError for none at all."""
-    from core.data.split import whole_sources
-    from core.data.task import task_of
+    from core.data.split import task_of, whole_sources
 
     store.projects.get(request.project_id)
     golden = store.goldens.load(request.golden_id)

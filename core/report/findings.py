@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from core.data.labels_needed import few_held_out, few_labels
+from core.data.split import few_held_out, few_labels
 from core.report.facts import Report
 from core.report.words import basis_words, bounded, measure, percent
 from core.stats import (

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.calibration.settings import OPERATIONS, RoundSettings
-from core.data.labels_needed import few_labels
+from core.data.split import few_labels
 from core.errors import ConcordError
 from core.kept import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import core  # noqa: E402
-from core.data.task import task_of  # noqa: E402
+from core.data.split import task_of  # noqa: E402
 from core.fusion.estimators import METHODS, make_estimator  # noqa: E402
 from core.judging.offline.judge import OfflineJudge  # noqa: E402
 from core.judging.parse import read_rating  # noqa: E402

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from core.data.cells import CellError, read_number, shown
+from core.data.cells import AmbiguousCommaError, CellError, read_number, shown
 from core.data.scale import narrowest_scale, usual_scales
-from core.data.task import task_of
+from core.data.split import task_of
 from core.data.verdict_files.columns import Columns, propose_columns
 from core.data.verdict_files.preview import ImportChoices, ImportPreview, Tally, Use
 from core.data.verdict_files.recording import Entry, Recording, Reply, doubled_rows, entries
@@ -76,7 +77,7 @@ class Reader:
 
     def _replies(self, entry: Entry) -> Iterator[tuple[Reading, str]]:
         for reply in entry.replies or (Reply(""),):
-            reading = self._reading(reply)
+            reading = reading_of(reply, self._read_reply, self._scale, self._aspect, letters=self._choices.letters)
             if reading.value is not None:
                 self.tally.numbers.append(reading.value)
                 yield reading, reply.text
@@ -84,11 +85,6 @@ class Reader:
             if reading.reason == "out of range" and len(self._beyond) < _TRIED:
                 self._beyond.append(reply.text)
             yield replace(reading, detail="None of its replies could be read."), reply.text
-
-    def _reading(self, reply: Reply) -> Reading:
-        if reply.finish == "error":
-            return Reading(None, "provider error")
-        return self._read_reply(reply.text, self._scale, self._aspect, reply.finish, letters=self._choices.letters)
 
     def _score(self, entry: Entry) -> tuple[Reading, str]:
         """A number; Good and Bad (pass and fail, true and false) are the ends of the scale."""
@@ -107,10 +103,23 @@ class Reader:
         return Reading(None, "out of range", detail=f"The score {number:g} lies outside {self._scale}."), text
 
 
+def reading_of(
+    reply: Reply, read_reply: ReadReply, scale: Scale, aspect: str = "", *, letters: bool = False
+) -> Reading:
+    """What `read_reply` reads in a reply; nothing in one whose request failed."""
+    if reply.finish == "error":
+        return Reading(None, "provider error")
+    return read_reply(reply.text, scale, aspect, reply.finish, letters=letters)
+
+
 def number_in(cell: Any) -> float | str | None:
-    """The number in a score cell, None for an empty one, or a sentence that says why it is neither."""
+    """The number in a score cell, None for an empty one or NaN, or a sentence that says why it is neither."""
+    if isinstance(cell, float) and math.isnan(cell):
+        return None
     try:
         return read_number(cell)
+    except AmbiguousCommaError as problem:
+        return f"{problem}: write it with a decimal point"
     except CellError:
         return f"{shown(cell)} is no number"
 
@@ -132,7 +141,7 @@ def match(
     scale = task_of(golden, aspect).scale
     choices = choices or ImportChoices()
     columns = propose_columns(recording, aspect, tuple(golden.aspects)).corrected(choices.columns)
-    use = choices.use or _default_use(columns)
+    use = choices.use or default_use(columns)
     rows: dict[str, list[Entry]] = {item_id: [] for item_id in golden.item_ids}
     unknown: dict[str, None] = {}
     n_rows = 0
@@ -162,7 +171,7 @@ def match(
     )
 
 
-def _default_use(columns: Columns) -> Use:
+def default_use(columns: Columns) -> Use:
     """Replies where they are named plainly or alone, else the scores."""
     exact = columns.found.get("replies") in ("exact", "corrected")
     return "replies" if "score" not in columns.roles or exact else "scores"

@@ -20,14 +20,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.data.cells import clean_text, folded, read_id, read_list, shown
 from core.data.files import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
-from core.data.tables import Table, read_table
+from core.data.tables import Table, TableFile, open_table, read_table
 from core.errors import GoldenError
 from core.records import Finding
 
@@ -201,6 +202,9 @@ def _words_of(output: Any) -> str:
 MAX_ROWS = 400_000
 """Rows of a recording: one an item, or one an item and sample."""
 
+HEAD_ROWS = 1_000
+"""Rows that say which columns a recording of any length has."""
+
 _LONGEST_ID = 500
 
 ReadTable = Callable[..., Table]
@@ -216,13 +220,18 @@ class Recording:
     name: str
     shape: Shape
     columns: tuple[str, ...]
-    rows: tuple[Mapping[str, Any], ...] = field(repr=False)
+    rows: Iterable[Mapping[str, Any]] = field(repr=False)
     digest: str = ""
     findings: tuple[Finding, ...] = ()
 
 
 def load_recording(
-    file: str | Path | bytes, name: str | None = None, *, max_mb: float = USUAL_MB, read: ReadTable = read_table
+    file: str | Path | bytes,
+    name: str | None = None,
+    *,
+    max_mb: float = USUAL_MB,
+    max_rows: int | None = MAX_ROWS,
+    read: ReadTable = read_table,
 ) -> Recording:
     """Read a file of recorded replies or scores; one of an unknown ending is taken for JSON lines, plain or gzip.
 
@@ -231,16 +240,50 @@ def load_recording(
     cannot be read.
     """
     label = name or (Path(file).name if not isinstance(file, bytes) else "")
-    suffix = (suffix_of(label) or ".jsonl").removesuffix(".gz")
+    suffix = _suffix(label)
     data = file if isinstance(file, bytes) else open_source(file, suffix=suffix, max_mb=max_mb).data()
-    table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=MAX_ROWS)
+    table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     shape = shape_of(table.columns, table.rows[0])
-    flat = {"batch output": _batch_row, "eval output items": _output_item}.get(shape, flattened)
-    rows = tuple(flat(row) for row in table.rows)
+    rows = tuple(_flat_rows(shape, table.rows))
+    return Recording(label, shape, _columns_of(rows, label), rows, hashlib.sha256(data).hexdigest(), table.findings)
+
+
+def open_recording(path: Path) -> Recording:
+    """As `load_recording`, for a file of any length: its rows are read anew each time that somebody goes through them.
+
+    The columns are those of the first `HEAD_ROWS` rows.  An encoding is not guessed: text has to be UTF-8 or UTF-16.
+    """
+    table = open_table(path, suffix=_suffix(path.name), max_mb=None)
+    if table.encoding == "cp1252":
+        raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
+    rows = table.rows()
+    head = list(islice(rows, HEAD_ROWS))
+    shape = shape_of(rows.columns, head[0])
+    return Recording(path.name, shape, _columns_of(_flat_rows(shape, head), path.name), _RowsOfFile(table, shape))
+
+
+@dataclass(frozen=True)
+class _RowsOfFile:
+    table: TableFile
+    shape: Shape
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return _flat_rows(self.shape, self.table.rows())
+
+
+def _suffix(label: str) -> str:
+    return (suffix_of(label) or ".jsonl").removesuffix(".gz")
+
+
+def _flat_rows(shape: Shape, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    return map({"batch output": _batch_row, "eval output items": _output_item}.get(shape, flattened), rows)
+
+
+def _columns_of(rows: Iterable[Row], label: str) -> tuple[str, ...]:
     columns = tuple(dict.fromkeys(column for row in rows for column in row))
     if len(columns) > MAX_COLUMNS:
         raise GoldenError(f"{len(columns)} columns came; at most {MAX_COLUMNS} are read", file=label)
-    return Recording(label, shape, columns, rows, hashlib.sha256(data).hexdigest(), table.findings)
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,11 +302,11 @@ class Entry:
     sample: str = ""
 
 
-def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterator[Entry]:
+def entries(recording: Recording, columns: Columns, aspect: str = "", *, any_id: bool = False) -> Iterator[Entry]:
     """What each row says, in the file's order.
 
     Where a column names the aspect of each row, only the rows of `aspect` are given.  GoldenError without a column of
-    item ids, and for a row whose id is missing or cannot be shown.
+    item ids, and for a row whose id is missing or cannot be shown; `any_id` takes those too, as golden sets do.
     """
     roles = columns.roles
     if "item_id" not in roles:
@@ -281,13 +324,24 @@ def entries(recording: Recording, columns: Columns, aspect: str = "") -> Iterato
             continue
         yield Entry(
             row,
-            _item_id(cells.get(id_column), recording.name, row, id_column),
+            _item_id(cells.get(id_column), recording.name, row, id_column, any_id=any_id),
             replies_in(cells[reply_column]) if reply_column in cells else None,
             cells.get(score_column) if score_column else None,
             score_column in cells,
             text_of(cells.get(reason)) if reason else "",
             read_id(cells.get(sample)) if sample else "",
         )
+
+
+def each_once(rows: Iterable[Entry], name: str) -> Iterator[Entry]:
+    """The same rows; GoldenError for one whose item came before and that no sample number tells apart."""
+    seen: set[tuple[str, str]] = set()
+    for entry in rows:
+        if (key := (entry.item_id, entry.sample)) in seen:
+            message = f"item {shown(entry.item_id)} stands twice; keep one line an item, or number its samples"
+            raise GoldenError(message, file=name, row=entry.row)
+        seen.add(key)
+        yield entry
 
 
 def doubled_rows(claims: Sequence[Entry]) -> tuple[int, ...]:
@@ -298,10 +352,11 @@ def doubled_rows(claims: Sequence[Entry]) -> tuple[int, ...]:
     return next((tuple(rows) for rows in by_sample.values() if len(rows) > 1), ())
 
 
-def _item_id(cell: Any, name: str, row: int, column: str) -> str:
+def _item_id(cell: Any, name: str, row: int, column: str, *, any_id: bool) -> str:
     item_id = "" if isinstance(cell, bool | list | dict) else read_id(cell)
     if not item_id:
         raise GoldenError("there is no item_id", file=name, row=row, column=column)
-    if not item_id.isprintable() or len(item_id) > _LONGEST_ID:
+    plain = cell.strip() if isinstance(cell, str) else item_id  # `read_id` mends what is damaged
+    if not any_id and (not plain.isprintable() or len(item_id) > _LONGEST_ID):
         raise GoldenError(f"the item_id {shown(item_id)} cannot be shown", file=name, row=row, column=column)
     return item_id

@@ -15,7 +15,7 @@ import core
 from core.comparison.styles import StyleGrid, StylesRequest, estimate_grid
 from core.comparison.styles_run import GridResult, ask_in_style, run_grid
 from core.data import load_golden
-from core.data.task import task_of
+from core.data.split import task_of
 from core.errors import AspectError, UsageError
 from core.judging.llm import LLMJudge
 from core.judging.registry import language_model

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from core.data import BuiltGolden, as_check_json, check_file
-from core.data.check import GroupFacts, group_facts, usable_aspect
+from core.data.check import GroupFacts, group_facts
+from core.data.split import usable_aspect
 from core.errors import AspectError
 from core.records import Finding, Item
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.data.labels_needed import ENOUGH, MEASURED, TO_STACK, few_held_out, few_labels, too_few_to_stack
+from core.data.split import ENOUGH, MEASURED, TO_STACK, few_held_out, few_labels, too_few_to_stack
 
 
 @pytest.mark.parametrize(

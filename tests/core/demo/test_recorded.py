@@ -14,7 +14,7 @@ from core.api.calibrated import calibrate
 from core.api.measures import split_for
 from core.calibration.records import Calibration
 from core.data import load_golden
-from core.data.task import task_of
+from core.data.split import task_of
 from core.demo import recorded
 from core.errors import ProviderError
 from core.judging.recorded import RecordedJudge

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import core
-from core.data.texts import KnownTexts, text_digest
+from core.data.split import KnownTexts, text_digest
 from core.drift.outcome import Recheck
 from core.drift.recheck import NO_CRITERIA, RecheckSettings, exported_alignment, recheck_scores
 from core.errors import JudgeError

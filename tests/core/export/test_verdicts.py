@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.data.verdict_files import Reply
+from core.data.verdict_files.recording import HEAD_ROWS
 from core.errors import GoldenError, UsageError
 from core.export import read_verdicts, verdict_row
-from core.export.verdicts import item_readings, read_replies_file, reader
+from core.export.verdicts import ItemReadings, Parser, read_replies_file, reader
 from core.records import Scale, Scored, Unscored
 
 FIVE = Scale(1, 5)
+BATCH: list[dict[str, Any]] = [
+    {"custom_id": item_id, "response": {"body": {"choices": [{"message": {"content": text}} for text in texts]}}}
+    for item_id, texts in (("a", ("Score: 2", "Score: 4")), ("7", ("Score: 1",)))
+]
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -31,6 +37,13 @@ def test_scores_and_unscored(tmp_path: Path) -> None:
     assert table.by_id["a"] == Scored("a", 3.25)
     assert len(table.unscored) == 1
     assert [str(v) for v in table.aligned(["b", "a", "none"])] == ["nan", "3.25", "nan"]
+
+
+def test_any_id_of_a_golden_set_is_taken_and_nan_is_unscored(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "v.jsonl", [{"item_id": "a\u00a0b", "score": 2}, {"item_id": "c\nd", "score": float("nan")}]
+    )
+    assert list(read_verdicts(path)) == [Scored("a\u00a0b", 2.0), Unscored("c\nd", "no verdict")]
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -68,13 +81,42 @@ def test_a_null_reply_is_an_empty_one_in_every_format(tmp_path: Path, name: str,
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.jsonl", '{"id": "a", "response": ["Score: 2", "Score: 4"]}\n{"id": 7.0, "response": "Score: 1"}\n'),
+        ("r.csv", "id,seed,reply\na,1,Score: 2\na,2,Score: 4\n7,1,Score: 1\n"),
+        ("r.jsonl", "".join(json.dumps(batch) + "\n" for batch in BATCH)),
+    ],
+)
+def test_usual_other_names_and_exports_of_endpoints_are_read(tmp_path: Path, name: str, text: str) -> None:
+    """By hand: a has 2 and 4, mean 3; 7 has 1."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [(v.item_id, v.value) for v in read_verdicts(tmp_path / name, FIVE) if isinstance(v, Scored)] == [
+        ("a", 3.0),
+        ("7", 1.0),
+    ]
+    assert read_replies_file(tmp_path / name, FIVE)["n_read"] == 3
+
+
+def test_of_replies_and_scores_the_documented_names_count(tmp_path: Path) -> None:
+    """A column named after the aspect, or one that may hold what was judged, never replaces `score`."""
+    rows = [{"item_id": "a", "score": 4, "coherence": 2, "response": "The judged text.", "criterion": "wit"}]
+    assert list(read_verdicts(write(tmp_path / "s.jsonl", rows), FIVE, "coherence")) == [Scored("a", 4.0)]
+    rows = [{"item_id": "a", "rating": 4, "responses": ["Score: 2"]}, {"item_id": "b", "rating": 5}]
+    values = [v.value for v in read_verdicts(write(tmp_path / "b.jsonl", rows), FIVE) if isinstance(v, Scored)]
+    assert values == [2.0, 5.0]
+
+
+@pytest.mark.parametrize(
     ("rows", "words"),
     [
         ([{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}], "row 2: item 'a' stands twice"),
         ([{"item_id": "a", "score": "good"}], "row 1: 'good' is no number"),
-        ([{"score": 1}], "row 1, column 'item_id'"),
-        ([{"item_id": "a", "rating": 1}], "neither a 'score' nor 'responses'"),
-        ([{"item_id": "a", "responses": {"x": 1}}], "must be a list"),
+        ([{"score": 1}], "row 1: there is no item_id"),
+        ([{"item_id": "a", "score": 1}, {"score": 1}], "row 2, column 'item_id'"),
+        ([{"item_id": "a", "score": "1,234"}], "row 1: 1,234 can mean 1.234 or 1234: write it with a decimal point"),
+        ([{"item_id": "a", "words": 1}], "row 1: neither a 'score' nor 'responses'"),
+        ([{"item_id": "a", "responses": {"x": 1}}], "row 1: neither a 'score' nor 'responses'"),
     ],
 )
 def test_bad_rows_name_their_place(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
@@ -148,7 +190,6 @@ def test_letters_and_aspect_reach_the_reader(tmp_path: Path) -> None:
         ('{"item_id": true, "responses": ["4"]}', "item_id"),
         ('{"item_id": "\\ud800", "responses": ["4"]}', "cannot be shown"),
         ('{"item_id": "first", "responses": ["4"]}', "stands twice"),
-        ('{"item_id": "a", "responses": [4]}', "list of texts"),
         ('{"item_id": "a", "score": 4}', "list of texts"),
         ("[" * 5_000, "not JSON"),
     ],
@@ -177,7 +218,8 @@ def test_an_unknown_parser_is_refused(replies: Path) -> None:
 
 @given(st.lists(st.one_of(st.integers(1, 5).map(str), st.just("no number"), st.just("")), max_size=20))
 def test_every_reply_is_counted_once(replies: list[str]) -> None:
-    read = item_readings("a", replies, reader("concord", FIVE))
+    readings = [reader("concord", FIVE)(Reply(text)) for text in replies]
+    read = ItemReadings.of("a", [r.reason if r.value is None else r.value for r in readings])
     numbers = [int(reply) for reply in replies if reply.isdigit()]
     assert read.n_read + len(read.unread) == len(replies)
     assert read.score == (pytest.approx(sum(numbers) / len(numbers)) if numbers else None)
@@ -188,3 +230,17 @@ def test_an_encoding_is_not_guessed(tmp_path: Path) -> None:
     path.write_bytes('{"item_id": "é", "responses": ["4"]}\n'.encode("cp1252"))
     with pytest.raises(GoldenError, match="not UTF-8"):
         read_replies_file(path, FIVE)
+
+
+@pytest.mark.parametrize("parser", ["concord", "paper"])
+def test_a_request_that_failed_is_told_whatever_the_parser(tmp_path: Path, parser: Parser) -> None:
+    failed = {"custom_id": "b", "response": None, "error": {"message": "4 requests were lost"}}
+    counts = read_replies_file(write(tmp_path / "batch.jsonl", [*BATCH[:1], failed]), FIVE, parser)
+    assert (counts["n_read"], counts["reasons"]) == (2, {"provider error": 1})
+
+
+def test_a_long_file_is_read_to_its_end(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"id": str(n), "reply": "4"} for n in range(HEAD_ROWS + 1)]
+    assert read_replies_file(write(tmp_path / "long.jsonl", rows), FIVE)["n_read"] == HEAD_ROWS + 1
+    with pytest.raises(GoldenError, match=f"row {HEAD_ROWS + 2}: item '0' stands twice"):
+        read_replies_file(write(tmp_path / "long.jsonl", [*rows, rows[0]]), FIVE)

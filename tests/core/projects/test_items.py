@@ -10,7 +10,7 @@ import pytest
 from core import projects
 from core.api.measures import judge_state, split_for
 from core.calibration.settings import CalibrationSettings
-from core.data.task import task_of
+from core.data.split import task_of
 from core.errors import JobError, NotFoundError
 from core.judging.registry import make_judge
 from core.projects.calibration import CalibrationRequest

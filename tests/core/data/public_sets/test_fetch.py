@@ -43,7 +43,7 @@ class Web:
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> Web:
     web = Web()
-    monkeypatch.setattr("core.data.public_sets.fetch.download", web.download)
+    monkeypatch.setattr("core.data.public_sets.download", web.download)
     return web
 
 
