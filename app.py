@@ -14,8 +14,10 @@ if __name__ == "__main__":
 
     st.navigation(
         [
-            st.Page(one.file, title=one.title, default=place == 0)  # an icon here would be fetched from the network
-            for place, one in enumerate(SCREENS.values())
+            st.Page(
+                screen.file, title=screen.title, default=place == 0
+            )  # an icon here would be fetched from the network
+            for place, screen in enumerate(SCREENS.values())
         ],
         position="hidden",
     ).run()

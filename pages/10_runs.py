@@ -56,9 +56,9 @@ def columns() -> dict[str, Any]:
 def draw_worker(page: Opened) -> None:
     workers = projects.list_workers(page.store)
     if workers:
-        told = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
+        words = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
         with st.container(horizontal=True, gap="small"):
-            st.badge(told, icon=":material/check_circle:", color="green")
+            st.badge(words, icon=":material/check_circle:", color="green")
             for worker in workers:
                 st.badge(plain(f"{worker.worker_id} · {worker.capability}"), icon=":material/memory:", color="gray")
         return
@@ -93,9 +93,9 @@ def draw_picked(page: Opened, run: Run) -> None:
 
 def _link_to_drift(page: Opened, run: Run) -> None:
     """To the history of the judge that was rechecked, which stands with the golden set it was calibrated on."""
-    asked = run_view.read_run(page, run.run_id).request
-    if isinstance(asked, RecheckRequest):
-        home = run_view.read_run(page, asked.run_id)
+    request = run_view.read_run(page, run.run_id).request
+    if isinstance(request, RecheckRequest):
+        home = run_view.read_run(page, request.run_id)
         where = {"golden": home.golden_id, "aspect": home.aspect, "section": "drift"}
         link_to("report", "Open in Report, Drift", icon=":material/monitoring:", **where)
 

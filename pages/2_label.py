@@ -4,7 +4,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.components import label_decide, label_harvest, label_setup, label_view, people, state
+from pages.components import label_decide, label_setup, label_summary, label_view, people, state
 from pages.components.label_view import DECIDE, FREEZE, LABEL, NEW, PROGRESS, VIEWS
 from pages.components.page import Opened, open_page, stop_with
 
@@ -34,7 +34,7 @@ def show(page: Opened) -> None:
     view = st.segmented_control(
         "View",
         VIEWS,
-        default=first_view(page, {one.golden_id for one in passes}),
+        default=first_view(page, {passed.golden_id for passed in passes}),
         required=True,
         key=state.LABEL_VIEW,
         label_visibility="collapsed",
@@ -45,7 +45,7 @@ def show(page: Opened) -> None:
         return
     passed = label_view.choose_pass(page, passes)
     if view == LABEL:
-        label_view.sit(page, passed)
+        label_view.draw_session(page, passed)
         return
     if not people.may(page, "reviewer"):
         st.info(
@@ -58,7 +58,7 @@ def show(page: Opened) -> None:
     if view in (DECIDE, FREEZE) and label_view.held(page, passed):
         return
     try:
-        draw = {PROGRESS: label_harvest.draw_progress, DECIDE: label_decide.draw, FREEZE: label_harvest.draw_freeze}
+        draw = {PROGRESS: label_summary.draw_progress, DECIDE: label_decide.draw, FREEZE: label_summary.draw_freeze}
         draw[view](page.store, passed)
     except ConcordError as error:
         stop_with("The labels of this pass cannot be shown.", str(error))

@@ -56,7 +56,7 @@ def draw(page: Opened, view: RunDetail) -> None:
     if view.calibration is not None:
         run_view.draw_result(page, view, view.calibration)
     if view.standing is not None:
-        run_view.draw_standing(view, view.standing)
+        run_view.draw_snapshot(view, view.standing)
     elif not view.finished:
         st.caption("Criteria appear here as soon as they are drafted. This tab can be closed; the run goes on.")
 

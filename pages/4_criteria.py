@@ -88,12 +88,12 @@ def show(page: Opened) -> None:
         open_edited(page, rescore_id)
     run_id = criteria_list.choose_run(page)
     everything = projects.list_criteria(page.store, page.project.project_id)
-    listed = tables.best_first(criteria_list.of_run(everything, run_id))
-    if not listed:
+    entries = tables.best_first(criteria_list.of_run(everything, run_id))
+    if not entries:
         st.info("No criteria yet: a calibration drafts them, or its drafting has just begun.", icon=":material/rule:")
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
         return
-    picked = criteria_list.named_in_url(listed) if part == VERSIONS else criteria_list.choose_criteria(page, listed)
+    picked = criteria_list.named_in_url(entries) if part == VERSIONS else criteria_list.choose_criteria(page, entries)
     try:
         view = projects.get_criteria(page.store, page.project.project_id, picked)
     except ConcordError as error:

@@ -4,8 +4,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.components import label_blind, lineage_view, misaligned_looked, misaligned_view, rounds_view, state
-from pages.components.misaligned_looked import ITEMS, LINEAGE, ROUNDS, Looked
+from pages.components import label_blind, lineage_view, misaligned_selection, misaligned_view, rounds_view, state
+from pages.components.misaligned_selection import ITEMS, LINEAGE, ROUNDS, Selection
 from pages.components.page import Opened, open_page, stop_with
 
 
@@ -22,8 +22,8 @@ def switch_view() -> None:
 
 def show(page: Opened) -> None:
     try:
-        looked = misaligned_looked.choose(page)
-        if looked is None or not label_blind.may_see(page, looked.run.golden_id, [looked.run.aspect]):
+        selection = misaligned_selection.choose(page)
+        if selection is None or not label_blind.may_see(page, selection.run.golden_id, [selection.run.aspect]):
             return
         st.session_state.setdefault(state.MISALIGNED_VIEW, first_view())
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -35,21 +35,21 @@ def show(page: Opened) -> None:
                 on_change=switch_view,
                 label_visibility="collapsed",
             )
-            misaligned_looked.draw_progress(looked)
-        draw(page, looked, view)
+            misaligned_selection.draw_progress(selection)
+        draw(page, selection, view)
     except ConcordError as error:
         stop_with("This cannot be shown.", str(error))
-    misaligned_looked.draw_openings(looked)
+    misaligned_selection.draw_accesses(selection)
 
 
-def draw(page: Opened, looked: Looked, view: str) -> None:
+def draw(page: Opened, selection: Selection, view: str) -> None:
     if view == ITEMS:
-        misaligned_view.draw(looked)
+        misaligned_view.draw(selection)
     elif view == ROUNDS:
-        rounds_view.draw(looked)
+        rounds_view.draw(selection)
     else:
-        golden = projects.get_golden(page.store, looked.run.golden_id)
-        lineage_view.draw(page, golden, looked.run.aspect)
+        golden = projects.get_golden(page.store, selection.run.golden_id)
+        lineage_view.draw(page, golden, selection.run.aspect)
 
 
 show(

@@ -9,11 +9,11 @@ from core.kept import GoldenSummary, JudgeEntry
 from pages.components import (
     analyses_view,
     chosen,
-    compare_board,
     compare_items,
+    compare_judges,
+    compare_leaderboard,
     compare_people,
     compare_sections,
-    compare_shelf,
     compare_view,
     import_view,
 )
@@ -40,8 +40,8 @@ def show(page: Opened) -> None:
         aspect = chosen.choose_aspect(page, golden)
     judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
     if not judges:
-        compare_shelf.draw_empty(golden, aspect)
-        compare_shelf.draw_adding(page, golden, aspect)
+        compare_judges.draw_empty(golden, aspect)
+        compare_judges.draw_adding(page, golden, aspect)
         return
     try:
         with right:
@@ -60,12 +60,12 @@ def show_table(page: Opened, golden: GoldenSummary, aspect: str, judges: list[Ju
     above = st.container()
     held = compare_view.hold("section", list(SECTIONS), "judges" if import_view.waiting() else "differences")
     if held.value != "papers":
-        draw_board(compared, ())
+        draw_leaderboard(compared, ())
     st.segmented_control(
         "More",
         list(SECTIONS),
         required=True,
-        format_func=lambda one: SECTIONS[one],
+        format_func=lambda section: SECTIONS[section],
         key=held.key,
         on_change=compare_view.keep,
         args=(held,),
@@ -83,16 +83,16 @@ def show_table(page: Opened, golden: GoldenSummary, aspect: str, judges: list[Ju
         case "brought":
             analyses_view.draw(page, golden, aspect)
         case "papers":
-            printed = compare_sections.draw_published(compared)
+            published_figures = compare_sections.draw_published(compared)
             with above:  # drawn after the choice of the printed numbers, which stand there too
-                draw_board(compared, printed)
+                draw_leaderboard(compared, published_figures)
         case _:
-            compare_shelf.draw_judges(page, golden, aspect, judges)
+            compare_judges.draw_judges(page, golden, aspect, judges)
 
 
-def draw_board(compared: Compared, printed: tuple[Published, ...]) -> None:
-    compare_board.draw_table(compared, printed)
-    compare_board.draw_whiskers(compared, printed)
+def draw_leaderboard(compared: Compared, published_figures: tuple[Published, ...]) -> None:
+    compare_leaderboard.draw_table(compared, published_figures)
+    compare_leaderboard.draw_whiskers(compared, published_figures)
 
 
 show(

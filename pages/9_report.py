@@ -26,7 +26,7 @@ def choose_section() -> str:
         "Section",
         list(SECTIONS),
         required=True,
-        format_func=lambda one: SECTIONS[one],
+        format_func=lambda section: SECTIONS[section],
         key=key,
         on_change=lambda: state.put_in_url(section=st.session_state[key]),
         label_visibility="collapsed",

@@ -35,11 +35,11 @@ def draw_ablation(page: Opened, run: Run) -> None:
             lambda now: run_view.draw_status(page, now),
         )
         return
-    found = None if last is None else run_view.read_run(page, last.run_id).outcome
+    outcome = None if last is None else run_view.read_run(page, last.run_id).outcome
     if last is not None and last.status in ("failed", "cancelled"):
         run_view.draw_status(page, last)
-    if isinstance(found, Ablation) and last is not None:
-        _draw_table(page, run, last, found)
+    if isinstance(outcome, Ablation) and last is not None:
+        _draw_table(page, run, last, outcome)
         return
     st.markdown(
         "The final judge beside the same judge without criteria, without refinement, with its single best criteria "
@@ -56,7 +56,7 @@ def _offer(page: Opened, run: Run) -> None:
             "Also with evaluation steps that the model writes itself (auto-CoT)",
             value=True,
             key=state.widget(f"analyses_steps_{run.run_id}"),
-            help="Scores all items once more for each criteria of the final judge: most of the cost.",
+            help="Scores all items once more for each set of criteria of the final judge: most of the cost.",
         )
     request = AblationRequest(run.project_id, run.golden_id, run.aspect, run.run_id, with_steps)
     try:
@@ -93,44 +93,50 @@ def _start(page: Opened, request: AblationRequest) -> None:
         state.leave_notice(f"The ablations were not started: {error}", good=False)
 
 
-def _draw_table(page: Opened, run: Run, last: Run, found: Ablation) -> None:
-    held = found.rows[0].held_out
+def _draw_table(page: Opened, run: Run, last: Run, ablation: Ablation) -> None:
+    held = ablation.rows[0].held_out
     measure = measure_name(held.statistic, held.level)
     method = f" by {held.interval.method}" if held.interval else ""
     st.caption(
         plain(
             f"{measure}; 95 % intervals{method}. Differences are variant minus final judge on the held-out items that "
-            f"both scored, paired over sources; p is corrected (Holm) over the {len(found.rows) - 1} comparisons."
+            f"both scored, paired over sources; p is corrected (Holm) over the {len(ablation.rows) - 1} comparisons."
         )
     )
     st.dataframe(
-        ablation_frame(found),
+        ablation_frame(ablation),
         hide_index=True,
-        height=tables.height_for(len(found.rows)),
+        height=tables.height_for(len(ablation.rows)),
         placeholder=tables.DASH,
         column_config=_ablation_columns(),
         alt="Ablation table",
     )
-    charts.place(_ablation_figure(last.run_id, found, measure), key="analyses_ablation", alt="Ablations with intervals")
-    told = [f"{row.key}: {row.what}" + (f" Undefined: {row.reason}." if row.reason else "") for row in found.rows[1:]]
-    told += [f"left out: {key}. {reason}" for key, reason in found.left_out.items()]
-    st.text("\n".join(f"{line[0].upper()}{line[1:]}" for line in told))
-    st.info(plain(f"{found.opening} {_openings_words(page, run)}"), icon=":material/lock_open:")
-    if found.steps:
+    charts.place(
+        _ablation_figure(last.run_id, ablation, measure), key="analyses_ablation", alt="Ablations with intervals"
+    )
+    notes = [
+        f"{row.key}: {row.what}" + (f" Undefined: {row.reason}." if row.reason else "") for row in ablation.rows[1:]
+    ]
+    notes += [f"left out: {key}. {reason}" for key, reason in ablation.left_out.items()]
+    st.text("\n".join(f"{line[0].upper()}{line[1:]}" for line in notes))
+    st.info(plain(f"{ablation.opening} {_accesses_words(page, run)}"), icon=":material/lock_open:")
+    if ablation.steps:
         part = st.expander("The evaluation steps that the model wrote", on_change="rerun")
         if part.open:
             with part:
-                for text in found.steps.values():
+                for text in ablation.steps.values():
                     st.text(text)
 
 
-def _openings_words(page: Opened, run: Run) -> str:
-    listed = projects.list_held_out_accesses(page.store, run.project_id, run.golden_id, run.aspect)
-    counted = Counter(one.why for one in listed)
-    if not counted:
+def _accesses_words(page: Opened, run: Run) -> str:
+    accesses = projects.list_held_out_accesses(page.store, run.project_id, run.golden_id, run.aspect)
+    counts = Counter(access.why for access in accesses)
+    if not counts:
         return ""
-    told = "; ".join(f"{n} × {why}" for why, n in counted.items())
-    return f"The held-out items of this aspect were opened {tables.count_words(len(listed), 'time')} so far: {told}."
+    reasons = "; ".join(f"{n} × {why}" for why, n in counts.items())
+    return (
+        f"The held-out items of this aspect were opened {tables.count_words(len(accesses), 'time')} so far: {reasons}."
+    )
 
 
 def variant_name(row: AblationRow) -> str:
@@ -141,9 +147,9 @@ def variant_name(row: AblationRow) -> str:
     return row.key
 
 
-def ablation_frame(found: Ablation) -> pd.DataFrame:
+def ablation_frame(ablation: Ablation) -> pd.DataFrame:
     """The table of an ablation; None where undefined, which is drawn as "—"."""
-    rows = found.rows
+    rows = ablation.rows
     unread = [row.held_out.n_unscored + row.calibration.n_unscored for row in rows]
     return pd.DataFrame(
         {
@@ -179,7 +185,7 @@ def signed(interval: Interval | None) -> str:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _ablation_figure(run_id: str, _found: Ablation, measure: str) -> Figure:
+def _ablation_figure(run_id: str, _ablation: Ablation, measure: str) -> Figure:
     marks = [
         VariantMark(
             variant_name(row),
@@ -190,6 +196,6 @@ def _ablation_figure(run_id: str, _found: Ablation, measure: str) -> Figure:
             row.p_holm,
             row.n,
         )
-        for row in _found.rows
+        for row in _ablation.rows
     ]
     return ablation_figure(marks, measure=measure)

@@ -20,14 +20,14 @@ _LANGUAGES = {"text/x-python": "python", "application/yaml": "yaml", "applicatio
 def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
     """Every adapter of the calibration in the URL, else of the newest one of this golden set and aspect."""
     st.subheader("For other tools", anchor=False)
-    found = None
+    adapters = None
     if golden is not None and aspect:
         try:
-            found = _kept(_stamp(page, golden, aspect), page, state.url_id("run"))
+            adapters = _kept(_stamp(page, golden, aspect), page, state.url_id("run"))
         except ConcordError as error:
             st.warning(f"The judge cannot be handed on: {plain(str(error))}")
             return
-    if found is None:
+    if adapters is None:
         st.info(
             "No calibration of this aspect has come to a result yet. Calibrate a judge; its files for other tools "
             "are here then.",
@@ -36,12 +36,12 @@ def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
         beside = {"golden": golden.golden_id, "aspect": aspect} if golden is not None else {}
         link_to("calibrate", "Calibrate a judge", icon=":material/tune:", **beside)
         return
-    _draw_adapters(found)
+    _draw_adapters(adapters)
 
 
-def _draw_adapters(found: JudgeAdapters) -> None:
-    st.caption(plain(f"From the calibration of {found.run.created_at:%Y-%m-%d %H:%M} UTC: {found.run.title}"))
-    by_name = {adapter.name: adapter for adapter in found.adapters}
+def _draw_adapters(adapters: JudgeAdapters) -> None:
+    st.caption(plain(f"From the calibration of {adapters.run.created_at:%Y-%m-%d %H:%M} UTC: {adapters.run.title}"))
+    by_name = {adapter.name: adapter for adapter in adapters.adapters}
     chosen = st.segmented_control(
         "Tool",
         list(by_name),
@@ -50,25 +50,25 @@ def _draw_adapters(found: JudgeAdapters) -> None:
         format_func=lambda name: by_name[name].title,
         key=state.widget("adapters_tool"),
     )
-    one = by_name[chosen or next(iter(by_name))]
+    adapter = by_name[chosen or next(iter(by_name))]
     kept, lost = st.columns(2, gap="large")
     with kept:
         st.markdown("**What it keeps**")
-        st.markdown("\n".join(f"- {plain(line)}" for line in one.kept))
+        st.markdown("\n".join(f"- {plain(line)}" for line in adapter.kept))
     with lost:
         st.markdown("**What is lost**")
-        st.markdown("\n".join(f"- {plain(line)}" for line in one.lost) or "Nothing.")
+        st.markdown("\n".join(f"- {plain(line)}" for line in adapter.lost) or "Nothing.")
     st.download_button(
-        f"Download {one.file_name}",
-        data=one.text,
-        file_name=one.file_name,
-        mime=one.media_type,
+        f"Download {adapter.file_name}",
+        data=adapter.text,
+        file_name=adapter.file_name,
+        mime=adapter.media_type,
         icon=":material/download:",
         on_click="ignore",
-        key=state.widget(f"adapters_file_{one.name}"),
+        key=state.widget(f"adapters_file_{adapter.name}"),
         help=plain("The alignment, the approval and what is lost stand at the top of the file."),
     )
-    st.code(one.text, language=_LANGUAGES.get(one.media_type), height=420)
+    st.code(adapter.text, language=_LANGUAGES.get(adapter.media_type), height=420)
 
 
 def _stamp(page: Opened, golden: GoldenSummary, aspect: str) -> tuple[Any, ...]:

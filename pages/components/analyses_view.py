@@ -73,7 +73,7 @@ def _choose_run(golden: GoldenSummary, aspect: str, runs: list[Run]) -> Run:
 
 @dataclass(frozen=True)
 class _Drawn:
-    found: Analyses
+    analyses: Analyses
     size: Figure
     length: Figure
     pattern: Figure
@@ -82,30 +82,32 @@ class _Drawn:
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
     """A finished calibration does not change, so its analyses are made once."""
-    found = projects.analyse_candidates(_page.store, run_id, scope)
-    pool, line = found.pool, found.by_length
+    analyses = projects.analyse_candidates(_page.store, run_id, scope)
+    pool, line = analyses.pool, analyses.by_length
     measure = measure_name(pool.statistic, pool.level)
-    listed = projects.load_calibration(_page.store, run_id).candidates
-    names = {one.criteria.criteria_id: tables.name_of(one.criteria) for one in listed}
+    candidates = projects.load_calibration(_page.store, run_id).candidates
+    names = {candidate.criteria.criteria_id: tables.name_of(candidate.criteria) for candidate in candidates}
     drafts = [
-        Dot(one.exemplars, one.value, names[one.criteria_id], "draft") for one in pool.places if one.origin == "draft"
+        Dot(place.exemplars, place.value, names[place.criteria_id], "draft")
+        for place in pool.places
+        if place.origin == "draft"
     ]
     dots = [
-        Dot(one.words, one.value, names[one.criteria_id], "draft" if one.origin == "draft" else "refinement")
-        for one in pool.places
+        Dot(place.words, place.value, names[place.criteria_id], "draft" if place.origin == "draft" else "refinement")
+        for place in pool.places
     ]
     means = [
         MeanMark(
             group.pattern,
-            tuple(one.value for one in pool.places if one.pattern == group.pattern),
+            tuple(place.value for place in pool.places if place.pattern == group.pattern),
             group.mean,
             group.interval,
         )
-        for group in found.by_pattern.groups
+        for group in analyses.by_pattern.groups
     ]
     band = Band(line.words, line.middle, line.low, line.high)
     return _Drawn(
-        found,
+        analyses,
         size_figure(drafts, measure=measure),
         length_figure(dots, band, measure=measure),
         pattern_figure(means, measure=measure),
@@ -121,18 +123,18 @@ def _draw_candidates(page: Opened, run: Run) -> None:
     st.subheader("What the criteria looked like", anchor=False)
     drawn = {scope: _analysed(page, run.run_id, scope) for scope in SCOPES}
     scope: Scope = "complete"
-    if drawn["common"].found.pool.n_items == drawn["complete"].found.pool.n_items:
-        st.text(scope_words(drawn[scope].found))
+    if drawn["common"].analyses.pool.n_items == drawn["complete"].analyses.pool.n_items:
+        st.text(scope_words(drawn[scope].analyses))
     else:
         scope = st.radio(
             "Compare",
             SCOPES,
             key=state.widget("analyses_scope"),
-            format_func=lambda one: scope_words(drawn[one].found),
+            format_func=lambda option: scope_words(drawn[option].analyses),
             help="Alignments on few items are no match for those on all, so the two are never mixed.",
         )
     chosen = drawn[scope]
-    if not chosen.found.pool.places:
+    if not chosen.analyses.pool.places:
         st.info(
             "No candidate was scored on all calibration items: the budget ended the run before. Calibrate with a "
             "larger budget, or compare all on their first items.",
@@ -147,60 +149,60 @@ def _draw_candidates(page: Opened, run: Run) -> None:
     with left:
         st.markdown("**By exemplar size** (drafts)")
         charts.place(chosen.size, key="analyses_by_size", alt="Alignment of drafts by exemplar size")
-        st.text(trend_words(chosen.found))
+        st.text(trend_words(chosen.analyses))
     with right:
         st.markdown("**By length**")
         charts.place(chosen.length, key="analyses_by_length", alt="Alignment by length of the criteria in words")
-        st.text(length_words(chosen.found))
+        st.text(length_words(chosen.analyses))
     left, right = st.columns(2, gap="medium", vertical_alignment="center")
     with left:
         st.markdown("**Holistic or specific**")
         charts.place(chosen.pattern, key="analyses_by_pattern", alt="Alignment of holistic and specific criteria")
     with right:
-        st.text(pattern_words(chosen.found))
+        st.text(pattern_words(chosen.analyses))
         st.caption(
             "Specific criteria have a rubric line for at least half of the scale's steps, such as “5: …” or "
             "“Score 3 - …”; holistic ones say what good and bad items have in common."
         )
 
 
-def scope_words(found: Analyses) -> str:
+def scope_words(analyses: Analyses) -> str:
     """What is compared, with its counts, e.g. "8 of 132 candidates are complete: scored on all 800 …"."""
-    pool = found.pool
+    pool = analyses.pool
     n = len(pool.places) + pool.n_undefined
     undefined = f" ({pool.n_undefined} undefined)" if pool.n_undefined else ""
     if pool.scope == "complete":
-        one = "is" if n == 1 else "are"
-        return f"{n} of {pool.n_candidates} candidates {one} complete: scored on all {pool.n_items:,} items{undefined}"
+        verb = "is" if n == 1 else "are"
+        return f"{n} of {pool.n_candidates} candidates {verb} complete: scored on all {pool.n_items:,} items{undefined}"
     return f"{n} of {pool.n_candidates} candidates on the first {pool.n_items:,} items, scored by all{undefined}"
 
 
-def trend_words(found: Analyses) -> str:
+def trend_words(analyses: Analyses) -> str:
     """Whether alignment goes with exemplar size, in words."""
-    trend = found.by_size
+    trend = analyses.by_size
     if trend.rho is None or trend.p is None:
         return f"No trend can be told: {trend.reason}."
-    told = f"Spearman rho of size with alignment {trend.rho:+.2f}, {_p(trend.p)} (permutation), {trend.n} drafts"
-    return f"{told}: {'a trend' if trend.p < 0.05 else 'no trend that can be told from chance'}."
+    sentence = f"Spearman rho of size with alignment {trend.rho:+.2f}, {_p(trend.p)} (permutation), {trend.n} drafts"
+    return f"{sentence}: {'a trend' if trend.p < 0.05 else 'no trend that can be told from chance'}."
 
 
-def length_words(found: Analyses) -> str:
+def length_words(analyses: Analyses) -> str:
     """What 100 more words go with."""
-    line = found.by_length
+    line = analyses.by_length
     if line.slope is None:
         return f"No line can be drawn: {line.reason}."
     if line.interval is None:
         return f"{line.slope:+.3f} per 100 words, {line.n} candidates; {line.reason}."
-    told = f"{line.slope:+.3f} [{line.interval.low:+.3f}, {line.interval.high:+.3f}] per 100 words"
-    return f"{told} (least squares, 95 %), {line.n} candidates."
+    slope = f"{line.slope:+.3f} [{line.interval.low:+.3f}, {line.interval.high:+.3f}] per 100 words"
+    return f"{slope} (least squares, 95 %), {line.n} candidates."
 
 
-def pattern_words(found: Analyses) -> str:
+def pattern_words(analyses: Analyses) -> str:
     """Specific against holistic, or why there is nothing to compare."""
-    compared = found.by_pattern
+    compared = analyses.by_pattern
     if compared.difference is None:
         only = next((group.pattern for group in compared.groups if group.n), "neither")
-        return f"All {len(found.pool.places)} follow one pattern ({only}): nothing to compare."
+        return f"All {len(analyses.pool.places)} follow one pattern ({only}): nothing to compare."
     ends = "" if compared.interval is None else f" [{compared.interval.low:+.3f}, {compared.interval.high:+.3f}]"
     counts = ", ".join(f"{group.n} {group.pattern}" for group in compared.groups)
     return f"Specific minus holistic {compared.difference:+.3f}{ends} (Welch's t over candidates, 95 %); {counts}."
@@ -215,15 +217,15 @@ def _p(p: float) -> str:
 
 def _draw_case(page: Opened, run: Run) -> None:
     st.subheader("Before and after refinement", anchor=False)
-    listed = {one.criteria.criteria_id: one for one in _refinements(page, run.run_id)}
-    if not listed:
+    refinements = {refinement.criteria.criteria_id: refinement for refinement in _refinements(page, run.run_id)}
+    if not refinements:
         st.caption("No refinement was scored on all calibration items in this calibration.")
         return
     chosen = st.selectbox(
         "Refinement (largest difference on the inner fold first)",
-        list(listed),
+        list(refinements),
         key=state.widget(f"analyses_case_{run.run_id}"),
-        format_func=lambda criteria_id: _refinement_words(listed[criteria_id]),
+        format_func=lambda criteria_id: _refinement_words(refinements[criteria_id]),
     )
     case = _case(page, run.run_id, chosen)
     if case is None:
@@ -259,20 +261,20 @@ def _case(_page: Opened, run_id: str, criteria_id: str) -> CaseStudy | None:
 
 def case_frame(case: CaseStudy) -> pd.DataFrame:
     """r, rho and tau before and after, with the paired difference."""
-    found = [case.differences[statistic] for statistic in STATISTICS]
+    differences = [case.differences[statistic] for statistic in STATISTICS]
     return pd.DataFrame(
         {
             "statistic": [STATISTIC_NAMES[statistic] for statistic in STATISTICS],
             "before": [describe(case.before[statistic]) for statistic in STATISTICS],
             "after": [describe(case.after[statistic]) for statistic in STATISTICS],
-            "after − before": pd.Series([one.value for one in found], dtype="float64"),
-            "95 % interval": [signed(one.interval) for one in found],
-            "p": pd.Series([one.p for one in found], dtype="float64"),
-            "n": [one.n for one in found],
+            "after − before": pd.Series([difference.value for difference in differences], dtype="float64"),
+            "95 % interval": [signed(difference.interval) for difference in differences],
+            "p": pd.Series([difference.p for difference in differences], dtype="float64"),
+            "n": [difference.n for difference in differences],
         }
     )
 
 
-def _refinement_words(one: Candidate) -> str:
-    gain = "inner fold undefined" if one.inner_gain is None else f"inner fold {one.inner_gain:+.3f}"
-    return f"{tables.name_of(one.criteria)}: {gain}, {one.status}"
+def _refinement_words(candidate: Candidate) -> str:
+    gain = "inner fold undefined" if candidate.inner_gain is None else f"inner fold {candidate.inner_gain:+.3f}"
+    return f"{tables.name_of(candidate.criteria)}: {gain}, {candidate.status}"

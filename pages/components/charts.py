@@ -39,15 +39,15 @@ def baseline_of(candidates: Sequence[Candidate]) -> Alignment | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _StandingFigures:
+class _SnapshotFigures:
     candidates: Figure
     curve: Figure
     race: Figure | None
 
 
-def place_standing(view: RunDetail, standing: LeaderboardSnapshot) -> None:
+def place_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
     """Every candidate with its interval beside the best-so-far curve."""
-    drawn = _standing_figures(view.run_id, view.version, view, standing)
+    drawn = _snapshot_figures(view.run_id, view.version, view, snapshot)
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Every candidate** on calibration items, with its 95 % interval")
@@ -61,9 +61,9 @@ def place_standing(view: RunDetail, standing: LeaderboardSnapshot) -> None:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _standing_figures(run_id: str, version: int, _view: RunDetail, _standing: LeaderboardSnapshot) -> _StandingFigures:
+def _snapshot_figures(run_id: str, version: int, _view: RunDetail, _snapshot: LeaderboardSnapshot) -> _SnapshotFigures:
     """Figures are dear to build (plotly checks every property), so a version of a run gets them once."""
-    candidates = _standing.candidates
+    candidates = _snapshot.candidates
     measure, baseline = measure_of(candidates), baseline_of(candidates)
     made = sorted((c for c in candidates if c.status != "baseline"), key=_making)
     marks = [
@@ -71,12 +71,12 @@ def _standing_figures(run_id: str, version: int, _view: RunDetail, _standing: Le
         for c in made
     ]
     curve = figures.Curve(
-        tuple(p.calls for p in _standing.curve),
-        tuple(p.value for p in _standing.curve),
-        max(_standing.calls_expected, _standing.calls),
-        _standing.calls,
+        tuple(p.calls for p in _snapshot.curve),
+        tuple(p.value for p in _snapshot.curve),
+        max(_snapshot.calls_expected, _snapshot.calls),
+        _snapshot.calls,
     )
-    return _StandingFigures(
+    return _SnapshotFigures(
         figures.candidates_figure(marks, baseline, measure=measure, slots=slots_of(_view, len(made))),
         figures.best_so_far_figure(curve, baseline, measure=measure),
         _race_figure(candidates, measure),
@@ -85,17 +85,17 @@ def _standing_figures(run_id: str, version: int, _view: RunDetail, _standing: Le
 
 def _race_figure(candidates: Sequence[Candidate], measure: str) -> Figure | None:
     """None until some candidate has been measured on more than one batch of items."""
-    if not any(len(one.trace) > 1 for one in candidates):
+    if not any(len(candidate.trace) > 1 for candidate in candidates):
         return None
     lines = [
         figures.Race(
-            tables.name_of(one.criteria),
-            WORDS.get(one.status, one.status),
-            tuple(point.items for point in one.trace),
-            tuple(point.value for point in one.trace),
+            tables.name_of(candidate.criteria),
+            WORDS.get(candidate.status, candidate.status),
+            tuple(point.items for point in candidate.trace),
+            tuple(point.value for point in candidate.trace),
         )
-        for one in candidates
-        if one.trace
+        for candidate in candidates
+        if candidate.trace
     ]
     baseline = next((line for line in lines if line.group == "baseline"), None)
     return figures.race_figure([line for line in lines if line is not baseline], baseline, measure=measure)
@@ -125,12 +125,12 @@ def place_labels(golden: GoldenSet) -> None:
     """One distribution a column, two in a row."""
     labels = list(golden.aspects.values())
     for start in range(0, len(labels), 2):
-        for column, one in zip(st.columns(2, gap="medium"), labels[start : start + 2], strict=False):
+        for column, aspect_labels in zip(st.columns(2, gap="medium"), labels[start : start + 2], strict=False):
             with column:
                 place(
-                    _labels_figure(golden.digest, one.aspect, one),
-                    key=f"labels_{one.aspect}",
-                    alt=f"Distribution of the labels of {one.aspect}",
+                    _labels_figure(golden.digest, aspect_labels.aspect, aspect_labels),
+                    key=f"labels_{aspect_labels.aspect}",
+                    alt=f"Distribution of the labels of {aspect_labels.aspect}",
                 )
 
 

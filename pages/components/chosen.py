@@ -25,21 +25,21 @@ def choose_golden(page: Opened) -> GoldenSummary:
     wanted = state.url_id("golden")
     if wanted not in goldens:
         judged = {view.golden_id for view in projects.list_judges(page.store, page.project.project_id)}
-        wanted = next((one for one in goldens if one in judged), next(iter(goldens)))
-    words = {one.golden_id: f"{one.name} ({one.n_items:,} items)" for one in goldens.values()}
+        wanted = next((golden for golden in goldens if golden in judged), next(iter(goldens)))
+    words = {golden.golden_id: f"{golden.name} ({golden.n_items:,} items)" for golden in goldens.values()}
     return goldens[choose_in_url("Golden set", "golden", wanted, words)]
 
 
 def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
     """The aspect in the URL, else the one with the most judges, else the first with labels."""
-    names = [one.aspect for one in golden.aspects if one.n_labelled]
+    names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
     if not names:
         st.warning("This golden set has no labels; every judge is told by how well it agrees with human labels.")
         st.stop()
     wanted = state.url_id("aspect")
     if wanted not in names:
-        listed = projects.list_judges(page.store, page.project.project_id, golden.golden_id)
-        judged = Counter(view.judge.aspect for view in listed)
+        entries = projects.list_judges(page.store, page.project.project_id, golden.golden_id)
+        judged = Counter(view.judge.aspect for view in entries)
         wanted = max(names, key=lambda name: judged[name])  # the first of several as good
     return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names})
 
@@ -47,7 +47,7 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
 def distinct(words: Mapping[str, str]) -> dict[str, str]:
     """Words by id, all different: a choice is kept by its words, and two runs may have the same within a second."""
     times = Counter(words.values())
-    return {one: text if times[text] == 1 else f"{text} ({one})" for one, text in words.items()}
+    return {option_id: text if times[text] == 1 else f"{text} ({option_id})" for option_id, text in words.items()}
 
 
 def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str]) -> str:
@@ -58,7 +58,7 @@ def choose_in_url(label: str, name: str, wanted: str, words: Mapping[str, str]) 
         label,
         list(words),
         key=key,
-        format_func=lambda one: words[one],
+        format_func=lambda option_id: words[option_id],
         on_change=_to_url,
         args=(name, key),
     )

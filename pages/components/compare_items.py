@@ -40,33 +40,33 @@ class Gaps:
 
 def draw(page: Opened, compared: Compared) -> None:
     """The scatter beside the list; a point or a row opens its item."""
-    row = compared.board.rows[choose_row(compared, "compare_items_judge")]
-    judge = compared.judge_of(row)
-    found = _gaps((compared.key, judge.judge_id), compared, row, judge.judge)
-    if not found.positions:
+    row = compared.leaderboard.rows[choose_row(compared, "compare_items_judge")]
+    entry = compared.judge_of(row)
+    gaps = _gaps((compared.key, entry.judge_id), compared, row, entry.judge)
+    if not gaps.positions:
         st.info("This judge has no item here with a score and a label.", icon=":material/scatter_plot:")
-        _draw_unscored(compared, row, judge.judge)
+        _draw_unscored(compared, row, entry.judge)
         return
-    picked = _picked(compared, found.positions)
+    picked = _picked(compared, gaps.positions)
     left, right = st.columns(2, gap="medium")
     with left:
-        _draw_scatter(compared, judge, row.name, found, picked)
+        _draw_scatter(compared, entry, row.name, gaps, picked)
     with right:
-        _draw_list(compared, found, picked)
+        _draw_list(compared, gaps, picked)
     if picked is None:
         st.caption("Click a point or mark a row to read the item. What people read here is no longer unseen by people.")
     else:
-        _draw_item(page, compared, judge, row.name, picked)
-    _draw_unscored(compared, row, judge.judge)
+        _draw_item(page, compared, entry, row.name, picked)
+    _draw_unscored(compared, row, entry.judge)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _gaps(key: Hashable, _compared: Compared, _row: Row, _judge: JudgeScores) -> Gaps:
-    at = _compared.board.pool.own[_row.place]
+    at = _compared.leaderboard.pool.own[_row.place]
     labels, scores = _compared.golden.labels(_compared.aspect)[at], _judge.values[at]
     gaps = _standardised(_judge.upward[at]) - _standardised(labels)
     order = np.argsort(-np.abs(gaps), kind="stable")
-    return Gaps(tuple(int(one) for one in at[order]), labels[order], scores[order], gaps[order])
+    return Gaps(tuple(int(position) for position in at[order]), labels[order], scores[order], gaps[order])
 
 
 def _standardised(values: FloatArray) -> FloatArray:
@@ -84,10 +84,10 @@ def _picked(compared: Compared, positions: Sequence[int]) -> int | None:
     return next((position for position in positions if ids[position] == item_id), None) if item_id else None
 
 
-def _draw_scatter(compared: Compared, judge: JudgeEntry, name: str, found: Gaps, picked: int | None) -> None:
+def _draw_scatter(compared: Compared, judge: JudgeEntry, name: str, gaps: Gaps, picked: int | None) -> None:
     key = state.widget("compare_scatter")
     st.plotly_chart(
-        _scatter_figure((compared.key, judge.judge_id, picked), compared, name, found, picked),
+        _scatter_figure((compared.key, judge.judge_id, picked), compared, name, gaps, picked),
         key=key,
         config=charts.CONFIG,
         theme=None,
@@ -95,22 +95,22 @@ def _draw_scatter(compared: Compared, judge: JudgeEntry, name: str, found: Gaps,
         selection_mode="points",
         alt="The judge's score against the people's label, a point an item",
     )
-    if len(found.positions) > MOST_POINTS:
-        st.caption(f"{MOST_POINTS:,} of {len(found.positions):,} items are drawn, evenly over the gaps.")
+    if len(gaps.positions) > MOST_POINTS:
+        st.caption(f"{MOST_POINTS:,} of {len(gaps.positions):,} items are drawn, evenly over the gaps.")
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _scatter_figure(key: Hashable, _compared: Compared, _name: str, _found: Gaps, _picked: int | None) -> Figure:
-    n = len(_found.positions)
-    drawn = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
-    positions = tuple(_found.positions[k] for k in drawn)
+def _scatter_figure(key: Hashable, _compared: Compared, _name: str, _shown: Gaps, _picked: int | None) -> Figure:
+    n = len(_shown.positions)
+    at = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
+    positions = tuple(_shown.positions[k] for k in at)
     points = Points(
         tuple(_compared.golden.item_ids[position] for position in positions),
         positions,
-        _found.labels[drawn],
-        _found.scores[drawn],
+        _shown.labels[at],
+        _shown.scores[at],
     )
-    return scatter_figure(points, _compared.board.scale, judge=_name, picked=_picked)
+    return scatter_figure(points, _compared.leaderboard.scale, judge=_name, picked=_picked)
 
 
 def _pick_point(compared: Compared) -> None:
@@ -125,8 +125,8 @@ def _pick_row(compared: Compared) -> None:
         state.put_in_url(item=compared.golden.item_ids[int(position)])
 
 
-def _draw_list(compared: Compared, found: Gaps, picked: int | None) -> None:
-    shown = found.positions[:MOST_LISTED]
+def _draw_list(compared: Compared, gaps: Gaps, picked: int | None) -> None:
+    shown = gaps.positions[:MOST_LISTED]
     ids = [str(position) for position in shown]
     state.hold_row(state.COMPARE_LIST, state.COMPARE_LIST_IDS, ids, None if picked is None else str(picked))
     items = [compared.golden.items[position] for position in shown]
@@ -135,9 +135,9 @@ def _draw_list(compared: Compared, found: Gaps, picked: int | None) -> None:
         pd.DataFrame(
             {
                 "item": [item.item_id for item in items],
-                "people": found.labels[:n],
-                "judge": found.scores[:n],
-                "gap": found.gaps[:n],
+                "people": gaps.labels[:n],
+                "judge": gaps.scores[:n],
+                "gap": gaps.gaps[:n],
             }
         ),
         key=state.COMPARE_LIST,
@@ -156,22 +156,22 @@ def _draw_list(compared: Compared, found: Gaps, picked: int | None) -> None:
         placeholder=tables.DASH,
         alt="Items, largest gap first",
     )
-    more = f" The {MOST_LISTED} with the largest gaps are listed." if len(found.positions) > MOST_LISTED else ""
+    more = f" The {MOST_LISTED} with the largest gaps are listed." if len(gaps.positions) > MOST_LISTED else ""
     st.caption(f"Largest gap first, in standard deviations of each side.{more}")
 
 
-def _draw_item(page: Opened, compared: Compared, judge: JudgeEntry, name: str, position: int) -> None:
+def _draw_item(page: Opened, compared: Compared, entry: JudgeEntry, name: str, position: int) -> None:
     item = compared.golden.items[position]
-    label, score = compared.golden.labels(compared.aspect)[position], judge.judge.values[position]
-    told = tables.DASH if np.isnan(score) else f"{score:.2f}"
+    label, score = compared.golden.labels(compared.aspect)[position], entry.judge.values[position]
+    score_words = tables.DASH if np.isnan(score) else f"{score:.2f}"
     with st.container(border=True):
-        st.markdown(f"**{plain(item.item_id)}** · people {label:.2f} · {plain(name)} {told}")
+        st.markdown(f"**{plain(item.item_id)}** · people {label:.2f} · {plain(name)} {score_words}")
         left, right = st.columns(2, gap="large")
         with left:
             _draw_texts(item)
         with right:
             _draw_others(compared, position)
-            _draw_replies(page, judge, item.item_id)
+            _draw_replies(page, entry, item.item_id)
 
 
 def _draw_texts(item: Item) -> None:
@@ -183,7 +183,7 @@ def _draw_texts(item: Item) -> None:
 
 def _draw_others(compared: Compared, position: int) -> None:
     """What every judge gave this item."""
-    rows = compared.board.rows
+    rows = compared.leaderboard.rows
     st.dataframe(
         pd.DataFrame(
             {
@@ -205,12 +205,12 @@ def _kept_replies(project_id: str, judge_id: str, _page: Opened) -> dict[str, tu
     return projects.judge_replies(_page.store, project_id, judge_id)
 
 
-def _draw_replies(page: Opened, judge: JudgeEntry, item_id: str) -> None:
-    replies = _kept_replies(page.project.project_id, judge.judge_id, page).get(item_id, ())
+def _draw_replies(page: Opened, entry: JudgeEntry, item_id: str) -> None:
+    replies = _kept_replies(page.project.project_id, entry.judge_id, page).get(item_id, ())
     if not replies:
-        if judge.judge.run_id and judge.judge.kind in ("calibrated", "no criteria"):
+        if entry.judge.run_id and entry.judge.kind in ("calibrated", "no criteria"):
             link_to(
-                "criteria", "The reasons of its criteria, item by item", icon=":material/rule:", run=judge.judge.run_id
+                "criteria", "The reasons of its criteria, item by item", icon=":material/rule:", run=entry.judge.run_id
             )
         else:
             st.caption("This judge left no words, only its score.")
@@ -236,10 +236,10 @@ def _draw_unscored(compared: Compared, row: Row, judge: JudgeScores) -> None:
         with part:
             st.dataframe(
                 {
-                    "item": [one.item_id for one in shown],
-                    "reason": [one.reason for one in shown],
-                    "detail": [one.detail for one in shown],
-                    "reply": [" ".join(one.raw)[:500] for one in shown],
+                    "item": [verdict.item_id for verdict in shown],
+                    "reason": [verdict.reason for verdict in shown],
+                    "detail": [verdict.detail for verdict in shown],
+                    "reply": [" ".join(verdict.raw)[:500] for verdict in shown],
                 },
                 hide_index=True,
                 height=tables.height_for(len(shown), 8),

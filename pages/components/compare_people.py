@@ -31,9 +31,12 @@ VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
 
 def draw(compared: Compared) -> None:
     """Every judge beside a person; one judge by rater on request."""
-    board = compared.board
-    if board.problem or all(row.people is None for row in board.rows):
-        why = board.problem or f"How well people agree is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
+    leaderboard = compared.leaderboard
+    if leaderboard.problem or all(row.people is None for row in leaderboard.rows):
+        why = (
+            leaderboard.problem
+            or f"How well people agree is not known, {NO_SINGLE_RATINGS}: {leaderboard.ceiling.reason}"
+        )
         st.info(plain(why), icon=":material/group:")
         return
     st.markdown(
@@ -44,7 +47,7 @@ def draw(compared: Compared) -> None:
         raters_are = st.segmented_control(
             "In the annotator test the raters are",
             list(RATERS_ARE),
-            format_func=lambda one: RATERS_ARE[one],
+            format_func=lambda choice: RATERS_ARE[choice],
             default="skilled",
             required=True,
             key=state.widget("compare_raters_are"),
@@ -61,39 +64,45 @@ def draw(compared: Compared) -> None:
     st.caption(plain(_reading()))
     with st.expander("By rater", icon=":material/group:"):
         at = choose_row(compared, "compare_people_judge")
-        _draw_raters(compared, at, [one[at] for one in tests])
+        _draw_raters(compared, at, [test[at] for test in tests])
 
 
 @st.cache_resource(max_entries=64, show_spinner="Testing the judges beside people …")
 def _kept_tests(key: Hashable, _compared: Compared, _epsilon: float, _standardise: bool) -> tuple[Tests, Tests]:
     """The paper's test and ours by source."""
-    judges = [one.judge for one in _compared.judges]
+    judges = [entry.judge for entry in _compared.judges]
     return tuple(  # type: ignore[return-value]
         annotator_tests(
-            _compared.golden, _compared.board, judges, epsilon=_epsilon, standardise=_standardise, clustered=clustered
+            _compared.golden,
+            _compared.leaderboard,
+            judges,
+            epsilon=_epsilon,
+            standardise=_standardise,
+            clustered=clustered,
         )
         for clustered in (False, True)
     )
 
 
 def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
-    rows = compared.board.rows
-    met = [row.people for row in rows]
+    rows = compared.leaderboard.rows
+    comparisons = [row.people for row in rows]
     frame = pd.DataFrame(
         {
             "judge": [row.name for row in rows],
             "beside a person": [
-                tables.DASH if one is None or one.difference is None else STANDING_WORDS[one.standing] for one in met
+                tables.DASH if beside is None or beside.difference is None else STANDING_WORDS[beside.standing]
+                for beside in comparisons
             ],
-            "the judge": _floats([one.judge.value if one else None for one in met]),
-            "a person": _floats([one.person.value if one else None for one in met]),
-            "judge minus person": [_difference(one) for one in met],
-            "p": [p_figure(one.p) if one and one.p is not None else tables.DASH for one in met],
-            "annotator test": [VERDICTS[one.passes] if one else tables.DASH for one in papers],
-            "ω": _floats([one.omega if one else None for one in papers]),
-            "ρ": _floats([one.rho if one else None for one in papers]),
-            "ω by source": _floats([one.omega if one else None for one in ours]),
-            "n": [one.n_items if one else 0 for one in met],
+            "the judge": _floats([beside.judge.value if beside else None for beside in comparisons]),
+            "a person": _floats([beside.person.value if beside else None for beside in comparisons]),
+            "judge minus person": [_difference(beside) for beside in comparisons],
+            "p": [p_figure(beside.p) if beside and beside.p is not None else tables.DASH for beside in comparisons],
+            "annotator test": [VERDICTS[paper.passes] if paper else tables.DASH for paper in papers],
+            "ω": _floats([paper.omega if paper else None for paper in papers]),
+            "ρ": _floats([paper.rho if paper else None for paper in papers]),
+            "ω by source": _floats([test.omega if test else None for test in ours]),
+            "n": [beside.n_items if beside else 0 for beside in comparisons],
         }
     )
     config = st.column_config
@@ -131,29 +140,30 @@ def _draw_table(compared: Compared, papers: Tests, ours: Tests) -> None:
 
 def _draw_raters(compared: Compared, at: int, tests: Sequence[AnnotatorTest | None]) -> None:
     """One judge beside each rater, and both results in a sentence."""
-    met, (papers, ours) = compared.board.rows[at].people, tests
-    if met is None:
+    beside, (papers, ours) = compared.leaderboard.rows[at].people, tests
+    if beside is None:
         return
-    st.markdown(plain(beside_people_words(met, compared.measure)))
-    duels = [papers.by_rater[k] if papers else None for k in range(len(met.by_rater))]
-    for one in (papers, ours):
-        if one is not None:
-            st.markdown(plain(annotator_test_words(one)))
+    st.markdown(plain(beside_people_words(beside, compared.measure)))
+    duels = [papers.by_rater[k] if papers else None for k in range(len(beside.by_rater))]
+    for test in (papers, ours):
+        if test is not None:
+            st.markdown(plain(annotator_test_words(test)))
     if papers is None:
         st.markdown("No annotator test: this judge has a scale of its own. Standardise each rater first to test it.")
     st.dataframe(
         pd.DataFrame(
             {
-                "rater": [one.rater for one in met.by_rater],
-                "the judge": _floats([one.judge for one in met.by_rater]),
-                "the rater": _floats([one.person for one in met.by_rater]),
-                "difference": _floats([one.difference for one in met.by_rater]),
-                "n": [one.n_items for one in met.by_rater],
-                "judge as good": _shares([one.judge_wins if one else None for one in duels]),
-                "rater as good": _shares([one.rater_wins if one else None for one in duels]),
-                "p": [p_figure(one.p) if one and one.p is not None else tables.DASH for one in duels],
+                "rater": [rater.rater for rater in beside.by_rater],
+                "the judge": _floats([rater.judge for rater in beside.by_rater]),
+                "the rater": _floats([rater.person for rater in beside.by_rater]),
+                "difference": _floats([rater.difference for rater in beside.by_rater]),
+                "n": [rater.n_items for rater in beside.by_rater],
+                "judge as good": _shares([duel.judge_wins if duel else None for duel in duels]),
+                "rater as good": _shares([duel.rater_wins if duel else None for duel in duels]),
+                "p": [p_figure(duel.p) if duel and duel.p is not None else tables.DASH for duel in duels],
                 "could stand in": [
-                    ("yes" if one.replaceable else "no") if one and one.p is not None else tables.DASH for one in duels
+                    ("yes" if duel.replaceable else "no") if duel and duel.p is not None else tables.DASH
+                    for duel in duels
                 ],
             }
         ),
@@ -178,11 +188,11 @@ def _reading() -> str:
     )
 
 
-def _difference(one: BesidePeople | None) -> str:
-    if one is None or one.difference is None:
+def _difference(beside: BesidePeople | None) -> str:
+    if beside is None or beside.difference is None:
         return tables.DASH
-    limits = "" if one.interval is None else f" [{one.interval.low:+.2f}, {one.interval.high:+.2f}]"
-    return f"{one.difference:+.3f}{limits}".replace("-", "−")
+    limits = "" if beside.interval is None else f" [{beside.interval.low:+.2f}, {beside.interval.high:+.2f}]"
+    return f"{beside.difference:+.3f}{limits}".replace("-", "−")
 
 
 def _floats(values: Sequence[float | None]) -> pd.Series:

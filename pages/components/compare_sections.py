@@ -47,11 +47,11 @@ TELLING_BIAS = 0.05  # points of the scale
 
 def draw_differences(compared: Compared) -> None:
     """Every judge against every other."""
-    board = compared.board
-    if board.pairwise is None:
+    leaderboard = compared.leaderboard
+    if leaderboard.pairwise is None:
         why = (
             "Judges on items of their own cannot be tested against each other: choose the same items for all."
-            if board.pool.mode == "own"
+            if leaderboard.pool.mode == "own"
             else "It takes two judges with common items to compare. Add one under “Judges: add, rename”."
         )
         st.info(why, icon=":material/compare_arrows:")
@@ -63,66 +63,66 @@ def draw_differences(compared: Compared) -> None:
         "Holm over all pairs."
     )
     charts.place(_matrix_figure(compared.key, compared), key="compare_matrix", alt="Every judge against every other")
-    _draw_sentences(board, board.pairwise)
-    if board.williams_applies:
-        st.caption(f"In the hover box: {WILLIAMS_GROUPED if board.pairwise.grouped else WILLIAMS_SINGLE}.")
+    _draw_sentences(leaderboard, leaderboard.pairwise)
+    if leaderboard.williams_applies:
+        st.caption(f"In the hover box: {WILLIAMS_GROUPED if leaderboard.pairwise.grouped else WILLIAMS_SINGLE}.")
 
 
-def _draw_sentences(board: Leaderboard, pairwise: PairwiseComparison) -> None:
+def _draw_sentences(leaderboard: Leaderboard, pairwise: PairwiseComparison) -> None:
     """The significant pairs in words, for a phone, a screen reader, or minutes of a meeting."""
-    if board.n_sources < LEAST_SOURCES:
+    if leaderboard.n_sources < LEAST_SOURCES:
         st.markdown(f"**No difference is tested:** {TOO_FEW}.")
         return
-    n = len(board.rows)
+    n = len(leaderboard.rows)
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
     real = [(i, j) for i, j in pairs if pairwise.p_holm[i, j] <= ALPHA]
     noun = "difference is" if len(pairs) == 1 else "differences are"
     st.markdown(f"**{len(real)} of {len(pairs)} {noun} beyond chance**")
     if real:
-        st.text("\n".join(_pair_words(board, pairwise, i, j) for i, j in real))
+        st.text("\n".join(_pair_words(leaderboard, pairwise, i, j) for i, j in real))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _matrix_figure(key: Hashable, _compared: Compared) -> Figure:
-    board, pairwise = _compared.board, _compared.board.pairwise
+    leaderboard, pairwise = _compared.leaderboard, _compared.leaderboard.pairwise
     assert pairwise is not None
-    names = tuple(row.name for row in board.rows)
-    words = tuple(tuple(_pair_words(board, pairwise, i, j) for j in range(len(names))) for i in range(len(names)))
+    names = tuple(row.name for row in leaderboard.rows)
+    words = tuple(tuple(_pair_words(leaderboard, pairwise, i, j) for j in range(len(names))) for i in range(len(names)))
     cells = PairCells(names, pairwise.difference, pairwise.p_holm, words)
     return significance_figure(cells, alpha=ALPHA, measure=_compared.measure)
 
 
-def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int) -> str:
+def _pair_words(leaderboard: Leaderboard, pairwise: PairwiseComparison, i: int, j: int) -> str:
     """`A is better than B by 0.050 [0.01, 0.09], p = .012, n = 800`."""
     if i == j:
         return ""
     pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
-    first, second = board.rows[i].name, board.rows[j].name
+    first, second = leaderboard.rows[i].name, leaderboard.rows[j].name
     if pair.value is None:
         return f"{first} and {second}: {pair.reason}"
     interval = "" if pair.interval is None else f" [{pair.interval.low:.2f}, {pair.interval.high:.2f}]"
     if np.isnan(p):
         return f"{first} minus {second}: {pair.value:+.3f}{interval}, {NO_TEST}, n = {pair.n:,}"
     if p <= ALPHA:
-        told = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {pair.value:+.3f}{interval}"
+        sentence = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {pair.value:+.3f}{interval}"
     else:
-        told = f"{first} and {second} are not shown to differ: {pair.value:+.3f}{interval}"
+        sentence = f"{first} and {second} are not shown to differ: {pair.value:+.3f}{interval}"
     williams = float(pairwise.williams_p_holm[i, j])
-    beside = f"; Williams {p_figure(williams)}" if board.williams_applies and not np.isnan(williams) else ""
+    beside = f"; Williams {p_figure(williams)}" if leaderboard.williams_applies and not np.isnan(williams) else ""
     if beside and pairwise.grouped:
         beside += " (takes items as independent, which they are not)"
     tested = f"no p ({pair.p_reason})" if np.isnan(p) else p_figure(p)
-    return f"{told}, {tested}, n = {pair.n:,}{beside}"
+    return f"{sentence}, {tested}, n = {pair.n:,}{beside}"
 
 
 def choose_row(compared: Compared, key: str) -> int:
     """A row of the leaderboard, the best first."""
-    rows = compared.board.rows
+    rows = compared.leaderboard.rows
     ids = [compared.judge_of(row).judge_id for row in rows]
     chosen = st.selectbox(
         "Judge",
         ids,
-        format_func=lambda one: rows[ids.index(one)].name if one in ids else one,
+        format_func=lambda judge_id: rows[ids.index(judge_id)].name if judge_id in ids else judge_id,
         key=state.widget(key),
     )
     return ids.index(chosen) if chosen in ids else 0
@@ -130,17 +130,17 @@ def choose_row(compared: Compared, key: str) -> int:
 
 def draw_curve(compared: Compared) -> None:
     """What one judge's scores mean in points of the human scale, and the map that mends them."""
-    row = compared.board.rows[choose_row(compared, "compare_curve_judge")]
-    judge = compared.judge_of(row)
+    row = compared.leaderboard.rows[choose_row(compared, "compare_curve_judge")]
+    entry = compared.judge_of(row)
     try:
-        curve = _kept_curve((compared.key, judge.judge_id), compared, judge.judge)
+        curve = _kept_curve((compared.key, entry.judge_id), compared, entry.judge)
     except ConcordError as error:
         st.info(plain(str(error)), icon=":material/info:")
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
         charts.place(
-            _curve_figure((compared.key, judge.judge_id), curve),
+            _curve_figure((compared.key, entry.judge_id), curve),
             key="compare_curve",
             alt="Mean label by score, with the isotonic map",
         )
@@ -173,14 +173,18 @@ def _points(errors: AbsoluteErrors | None) -> str:
 
 
 def _curve_words(curve: CalibrationCurve) -> str:
-    told = [f"Told on {curve.n:,} unseen items with score and label, in points of the scale {curve.scale}."]
+    sentences = [f"Told on {curve.n:,} unseen items with score and label, in points of the scale {curve.scale}."]
     if curve.map is not None:
-        told.append(f"The map is fitted on {curve.fitted_on}. It changes no rank, so alignment by rank stays as it is.")
+        sentences.append(
+            f"The map is fitted on {curve.fitted_on}. It changes no rank, so alignment by rank stays as it is."
+        )
     if curve.before is None:
-        told.append("This judge has a scale of its own, so its scores are no points until they are mapped.")
+        sentences.append("This judge has a scale of its own, so its scores are no points until they are mapped.")
     elif curve.before.bias is not None and abs(curve.before.bias) >= TELLING_BIAS:
-        told.append(f"As they come, its scores are too {'generous' if curve.before.bias > 0 else 'strict'} on average.")
-    return "\n\n".join(told)
+        sentences.append(
+            f"As they come, its scores are too {'generous' if curve.before.bias > 0 else 'strict'} on average."
+        )
+    return "\n\n".join(sentences)
 
 
 def choose_published(compared: Compared) -> tuple[Published, ...]:
@@ -209,29 +213,35 @@ def choose_published(compared: Compared) -> tuple[Published, ...]:
 
 def draw_published(compared: Compared) -> tuple[Published, ...]:
     """What four papers print about this data set, flagged where they measured otherwise; the values, for the table."""
-    board = compared.board
-    printed = choose_published(compared)
-    if not printed:
+    leaderboard = compared.leaderboard
+    published_figures = choose_published(compared)
+    if not published_figures:
         st.info(
             "Printed numbers are there for " + ", ".join(published_datasets()) + ". Choose one of them if this golden "
             "set holds its items.",
             icon=":material/menu_book:",
         )
         return ()
-    same = sorted((one for one in printed if not departure(one, board.measure)), key=lambda one: -one.value)
-    other = [one for one in printed if departure(one, board.measure)]
+    same = sorted(
+        (published for published in published_figures if not departure(published, leaderboard.measure)),
+        key=lambda published: -published.value,
+    )
+    other = [published for published in published_figures if departure(published, leaderboard.measure)]
     st.markdown(
         f"{len(same)} values at **{plain(compared.measure)}**, {len(other)} measured otherwise (flagged: not to be "
         "held against this table). The papers tell them on all items of the data set and without intervals."
     )
     frame = pd.DataFrame(
         {
-            "judge in the paper": [one.judge for one in (*same, *other)],
-            "value": [one.value for one in (*same, *other)],
-            "measured": [f"{one.measure.statistic.capitalize()}, {one.measure.level}" for one in (*same, *other)],
-            "flag": [departure(one, board.measure) for one in (*same, *other)],
-            "source": [one.source for one in (*same, *other)],
-            "note": [one.note for one in (*same, *other)],
+            "judge in the paper": [published.judge for published in (*same, *other)],
+            "value": [published.value for published in (*same, *other)],
+            "measured": [
+                f"{published.measure.statistic.capitalize()}, {published.measure.level}"
+                for published in (*same, *other)
+            ],
+            "flag": [departure(published, leaderboard.measure) for published in (*same, *other)],
+            "source": [published.source for published in (*same, *other)],
+            "note": [published.note for published in (*same, *other)],
         }
     )
     st.dataframe(
@@ -242,4 +252,4 @@ def draw_published(compared: Compared) -> tuple[Published, ...]:
         placeholder=tables.DASH,
         alt="Numbers printed in the papers",
     )
-    return printed
+    return published_figures

@@ -60,12 +60,12 @@ class Compared:
     golden: GoldenSet
     aspect: str
     judges: tuple[JudgeEntry, ...]
-    board: Leaderboard
+    leaderboard: Leaderboard
     key: Hashable
 
     @property
     def measure(self) -> str:
-        return measure_name(self.board.measure.statistic, self.board.measure.level)
+        return measure_name(self.leaderboard.measure.statistic, self.leaderboard.measure.level)
 
     def judge_of(self, row: Row) -> JudgeEntry:
         """The judge behind a row."""
@@ -88,7 +88,7 @@ def choose_measure(page: Opened, view: GoldenSummary, aspect: str, judges: Seque
             "Statistic",
             STATISTICS,
             required=True,
-            format_func=lambda one: STATISTIC_NAMES[one],
+            format_func=lambda statistic: STATISTIC_NAMES[statistic],
             key=held.key,
             on_change=keep,
             args=(held,),
@@ -99,7 +99,7 @@ def choose_measure(page: Opened, view: GoldenSummary, aspect: str, judges: Seque
             "Level",
             levels,
             required=True,
-            format_func=lambda one: LEVEL_NAMES[one].removesuffix(" level"),
+            format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
             key=held.key,
             on_change=keep,
             args=(held,),
@@ -110,7 +110,7 @@ def choose_measure(page: Opened, view: GoldenSummary, aspect: str, judges: Seque
         st.selectbox(
             "Items",
             list(MODES),
-            format_func=lambda one: MODES[one],
+            format_func=lambda mode: MODES[mode],
             key=held.key,
             on_change=keep,
             args=(held,),
@@ -163,34 +163,36 @@ def choose_judges(view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]
     if len(judges) < 2:
         return tuple(judges)
     key = state.widget(f"compare_out_{view.golden_id[-12:]}_{aspect}")
-    names = dict(zip((one.judge_id for one in judges), unique_names([one.judge for one in judges]), strict=True))
+    names = dict(
+        zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True)
+    )
     _leave_out_narrow(key, judges)
     kept = st.session_state.get(key)
     if kept and not set(kept) <= set(names):  # one of them was removed
-        st.session_state[key] = [one for one in kept if one in names]
+        st.session_state[key] = [judge_id for judge_id in kept if judge_id in names]
     shown = len(judges) - len(st.session_state.get(key) or ())
     with st.popover(f"{shown} of {len(judges)} judges", icon=":material/filter_list:", width="stretch"):
         out = st.multiselect(
             "Leave out of the comparison",
             list(names),
-            format_func=lambda one: names[one],
+            format_func=lambda judge_id: names[judge_id],
             key=key,
             max_selections=len(judges) - 1,
             help="A judge that has seen many labels, or scored few items, costs all others those items.",
         )
-    return tuple(one for one in judges if one.judge_id not in out)
+    return tuple(entry for entry in judges if entry.judge_id not in out)
 
 
 def _narrow(judges: Sequence[JudgeEntry]) -> list[JudgeEntry]:
     """Judges with scores for a small share of what the widest one scored: a pilot would cost all others their items."""
-    widest = max((one.judge.n_scored for one in judges), default=0)
-    return [one for one in judges if one.judge.n_scored < NARROW * widest]
+    widest = max((entry.judge.n_scored for entry in judges), default=0)
+    return [entry for entry in judges if entry.judge.n_scored < NARROW * widest]
 
 
 def _leave_out_narrow(key: str, judges: Sequence[JudgeEntry]) -> None:
     """Leaves each narrow judge out once; a person who puts it back in is not overruled."""
     known = st.session_state.setdefault(f"{key}_narrow", set())
-    fresh = [one.judge_id for one in _narrow(judges) if one.judge_id not in known]
+    fresh = [entry.judge_id for entry in _narrow(judges) if entry.judge_id not in known]
     if fresh:
         known.update(fresh)
         st.session_state[key] = [*(st.session_state.get(key) or ()), *fresh]
@@ -198,11 +200,11 @@ def _leave_out_narrow(key: str, judges: Sequence[JudgeEntry]) -> None:
 
 def narrow_words(judges: Sequence[JudgeEntry], choice: Choice) -> str:
     """Which judges stand aside because they scored few items, and how to put them in; empty where none does."""
-    compared = {one.judge_id for one in choice.judges}
-    aside = [one for one in _narrow(judges) if one.judge_id not in compared]
+    compared = {entry.judge_id for entry in choice.judges}
+    aside = [entry for entry in _narrow(judges) if entry.judge_id not in compared]
     if not aside:
         return ""
-    named = "; ".join(f"{one.name} ({one.judge.n_scored:,})" for one in aside[:MOST_NAMED])
+    named = "; ".join(f"{entry.name} ({entry.judge.n_scored:,})" for entry in aside[:MOST_NAMED])
     more = f" and {len(aside) - MOST_NAMED} more" if len(aside) > MOST_NAMED else ""
     return (
         f"Standing aside because of few scored items, since only on those could all be compared: {named}{more}. "
@@ -216,7 +218,7 @@ def compare(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> C
     key = (
         view.golden_id,
         aspect,
-        tuple((judge.judge_id, judge.name) for judge in choice.judges),
+        tuple((entry.judge_id, entry.name) for entry in choice.judges),
         choice.statistic,
         choice.level,
         choice.items,
@@ -230,7 +232,7 @@ def _kept_board(key: Hashable, _golden: GoldenSet, _aspect: str, _choice: Choice
     return compare_table(
         _golden,
         _aspect,
-        [one.judge for one in _choice.judges],
+        [entry.judge for entry in _choice.judges],
         Measure(_choice.statistic, _choice.level),
         items=_choice.items,
         seed=SEED,
@@ -239,21 +241,21 @@ def _kept_board(key: Hashable, _golden: GoldenSet, _aspect: str, _choice: Choice
 
 def draw_finding(compared: Compared) -> None:
     """What the table says, and what makes it weaker than it looks."""
-    board = compared.board
-    said: Finding = finding(board, compared.measure)
+    leaderboard = compared.leaderboard
+    said: Finding = finding(leaderboard, compared.measure)
     with st.container(border=True):
         st.subheader(plain(said.headline), anchor=False)
         for sentence in said.details:
             st.markdown(plain(sentence))
         for sentence in said.cautions:
             st.markdown(f":material/warning: {plain(sentence)}")
-        if words := items_words(board):
+        if words := items_words(leaderboard):
             st.caption(plain(words))
 
 
-def items_words(board: Leaderboard) -> str:
+def items_words(leaderboard: Leaderboard) -> str:
     """How the items came about, and which judge costs most of what is missing."""
-    pool = board.pool
+    pool = leaderboard.pool
     if pool.mode == "own":
         return ""
     parts = [f"{pool.n_common:,} of {pool.n_labelled:,} labelled items"]
@@ -261,8 +263,8 @@ def items_words(board: Leaderboard) -> str:
         parts.append(f"{pool.n_seen:,} left out because a judge has seen their labels")
     if pool.n_unscored:
         parts.append(f"{pool.n_unscored:,} because a judge has no score for them")
-    costly = [row for row in sorted(board.rows, key=lambda row: -row.alone) if row.alone][:2]
-    told = "; ".join(parts) + "."
+    costly = [row for row in sorted(leaderboard.rows, key=lambda row: -row.alone) if row.alone][:2]
+    words = "; ".join(parts) + "."
     if costly and pool.n_common < pool.n_labelled / 2:
-        told += " " + " ".join(f"Leaving out {row.name} brings back {row.alone:,}." for row in costly)
-    return told
+        words += " " + " ".join(f"Leaving out {row.name} brings back {row.alone:,}." for row in costly)
+    return words

@@ -19,24 +19,26 @@ def ask(page: Opened, run_id: str) -> bool:
     """
     if not page.project.imported:
         return False
-    waiting = [one for one in projects.endpoints_of_run(page.store, page.settings, run_id) if not one.allowed]
-    for one in waiting:
+    waiting = [
+        endpoint for endpoint in projects.endpoints_of_run(page.store, page.settings, run_id) if not endpoint.allowed
+    ]
+    for endpoint in waiting:
         with st.container(border=True):
-            _question(page, run_id, one)
+            _question(page, run_id, endpoint)
     return bool(waiting)
 
 
-def _question(page: Opened, run_id: str, asked: AskedEndpoint) -> None:
+def _question(page: Opened, run_id: str, endpoint: AskedEndpoint) -> None:
     st.warning(
         "This project was imported. Its judge would send the texts of the items to this endpoint"
-        + (", with the key of this installation." if _key_goes(page, asked) else ".")
+        + (", with the key of this installation." if _key_goes(page, endpoint) else ".")
         + " Allow it only if you trust it.",
         icon=":material/key:",
     )
-    st.code(f"{asked.endpoint}\n{', '.join(asked.models)}", language=None, wrap_lines=True)
-    key = state.widget(f"consent_{run_id}_{asked.endpoint}")
+    st.code(f"{endpoint.endpoint}\n{', '.join(endpoint.models)}", language=None, wrap_lines=True)
+    key = state.widget(f"consent_{run_id}_{endpoint.endpoint}")
     with_key = False
-    if page.settings.openai_api_key and not asked.trusted:
+    if page.settings.openai_api_key and not endpoint.trusted:
         with_key = st.checkbox(
             "Send the key of this installation there too",
             key=f"{key}_key",
@@ -47,13 +49,13 @@ def _question(page: Opened, run_id: str, asked: AskedEndpoint) -> None:
         key=key,
         icon=":material/check:",
         on_click=_allow,
-        args=(page, asked.endpoint, with_key),
+        args=(page, endpoint.endpoint, with_key),
         **people.gate(page, "reviewer", help=plain("Kept for this project and endpoint, with your name, in the log.")),
     )
 
 
-def _key_goes(page: Opened, asked: AskedEndpoint) -> bool:
-    return asked.trusted and page.settings.openai_api_key is not None
+def _key_goes(page: Opened, endpoint: AskedEndpoint) -> bool:
+    return endpoint.trusted and page.settings.openai_api_key is not None
 
 
 def _allow(page: Opened, endpoint: str, with_key: bool) -> None:

@@ -23,12 +23,12 @@ def choose_run(page: Opened) -> str:
     if wanted not in options:
         linked = state.url_id("criteria") or state.url_id("rescore")
         wanted = EVERY_RUN if linked else next((run_id for run_id in runs if runs[run_id].status == "done"), options[0])
-    words = distinct({one: run_words(run) for one, run in runs.items()})
+    words = distinct({run_id: run_words(run) for run_id, run in runs.items()})
     run_id = st.selectbox(
         "Criteria of",
         options,
         index=options.index(wanted),
-        format_func=lambda one: words.get(one, "every run and every edit of this project"),
+        format_func=lambda run_id: words.get(run_id, "every run and every edit of this project"),
     )
     state.put_in_url(run=run_id or None)
     return str(run_id)
@@ -39,9 +39,9 @@ def run_words(run: Run) -> str:
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
-def choose_criteria(page: Opened, listed: list[CriteriaEntry]) -> str:
+def choose_criteria(page: Opened, entries: list[CriteriaEntry]) -> str:
     """The list, best first, with what people decided; gives the id of the marked row."""
-    ids = [one.criteria_id for one in listed]
+    ids = [entry.criteria_id for entry in entries]
     picked = state.picked_row(state.CANDIDATES, state.CANDIDATES_IDS)
     wanted = state.url_id("criteria")
     if picked not in ids or st.session_state.get(state.OPENED) != wanted:
@@ -49,9 +49,9 @@ def choose_criteria(page: Opened, listed: list[CriteriaEntry]) -> str:
     state.put_in_url(criteria=picked)
     st.session_state[state.OPENED] = picked
     state.hold_row(state.CANDIDATES, state.CANDIDATES_IDS, ids, picked)
-    frame = tables.criteria_frame(listed)
+    frame = tables.criteria_frame(entries)
     reviews = projects.list_reviews(page.store, page.project.project_id)
-    frame.insert(4, "state", [reviews[one].state if one in reviews else "draft" for one in ids])
+    frame.insert(4, "state", [reviews[criteria_id].state if criteria_id in reviews else "draft" for criteria_id in ids])
     st.dataframe(
         frame,
         key=state.CANDIDATES,
@@ -68,9 +68,9 @@ def choose_criteria(page: Opened, listed: list[CriteriaEntry]) -> str:
     return picked
 
 
-def named_in_url(listed: list[CriteriaEntry]) -> str:
+def named_in_url(entries: list[CriteriaEntry]) -> str:
     """The id in the URL where the list has it, else the best; for a screen that shows no list."""
-    ids = [one.criteria_id for one in listed]
+    ids = [entry.criteria_id for entry in entries]
     wanted = state.url_id("criteria")
     picked = wanted if wanted in ids else ids[0]
     state.put_in_url(criteria=picked)
@@ -78,10 +78,10 @@ def named_in_url(listed: list[CriteriaEntry]) -> str:
     return picked
 
 
-def of_run(listed: list[CriteriaEntry], run_id: str) -> list[CriteriaEntry]:
+def of_run(entries: list[CriteriaEntry], run_id: str) -> list[CriteriaEntry]:
     """Criteria that a run scored, and what people and rounds made from them since; all of them for no run."""
-    kept = {one.criteria_id for one in listed if not run_id or any(a.run_id == run_id for a in one.alignments)}
-    for one in sorted(listed, key=lambda criteria: criteria.created_at):
-        if one.origin in ("edit", "refine") and kept & set(one.parents):
-            kept.add(one.criteria_id)
-    return [one for one in listed if one.criteria_id in kept]
+    kept = {entry.criteria_id for entry in entries if not run_id or any(a.run_id == run_id for a in entry.alignments)}
+    for entry in sorted(entries, key=lambda entry: entry.created_at):
+        if entry.origin in ("edit", "refine") and kept & set(entry.parents):
+            kept.add(entry.criteria_id)
+    return [entry for entry in entries if entry.criteria_id in kept]

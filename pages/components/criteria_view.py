@@ -68,7 +68,7 @@ def draw_lines(text: str, review: Review | None = None) -> None:
     if len(lines) > MOST_NUMBERED:
         st.text(text)
         return
-    open_at = [] if review is None else [one.line for one in review.comments if not one.settled_by]
+    open_at = [] if review is None else [comment.line for comment in review.comments if not comment.settled_by]
     shown = []
     for number, line in enumerate(lines, 1):
         body = line.replace("\t", "    ")
@@ -190,20 +190,20 @@ def draw_rescore(page: Opened, view: RunDetail) -> None:
 def difference_words(difference: PairedDifference) -> str:
     """Whether the difference can be told from chance on these items, in words."""
     figures = difference_figures(difference.value, difference.interval, difference.p)
-    told = f"{figures}, n = {difference.n:,}"
+    words = f"{figures}, n = {difference.n:,}"
     return {
         "undefined": "The difference is undefined on these items.",
-        "untested": f"{told}.",
-        "higher": f"{told}: a gain beyond chance on these items.",
-        "lower": f"{told}: a loss beyond chance on these items.",
-        "open": f"{told}: not to be told from chance on these items.",
+        "untested": f"{words}.",
+        "higher": f"{words}: a gain beyond chance on these items.",
+        "lower": f"{words}: a loss beyond chance on these items.",
+        "open": f"{words}: not to be told from chance on these items.",
     }[claim(difference.value, difference.interval, difference.p)]
 
 
 def _draw_origin(view: CriteriaEntry) -> None:
     origin = view.provenance
     labelled, misaligned = (tables.count_words(origin.size, f"{kind} item") for kind in ("labelled", "misaligned"))
-    told = {
+    words = {
         "none": "No criteria were given.",
         "given": "Given from outside." + (f" Note: {origin.note}" if origin.note else ""),
         "draft": f"Drafted from {labelled} (trial {origin.trial + 1}, sample {origin.sample + 1}).",
@@ -211,7 +211,7 @@ def _draw_origin(view: CriteriaEntry) -> None:
         "edit": f"Edited by {origin.author or 'somebody'}." + (f" Note: {origin.note}" if origin.note else ""),
     }[origin.origin]
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        st.text(told)
+        st.text(words)
         if view.edits and view.head != view.criteria_id:
             link_to("criteria", f"Newest edit ({len(view.edits)})", icon=":material/edit:", criteria=view.head)
 
@@ -250,7 +250,7 @@ def _draw_items(page: Opened, view: CriteriaEntry, parent: CriteriaEntry | None)
     labels = golden.aspects.get(view.criteria.aspect)
     places = {item_id: place for place, item_id in enumerate(golden.item_ids)}
     known = [item_id for item_id in view.provenance.item_ids if item_id in places]
-    run_id = None if parent is None else next((one for one in view.runs if one in parent.runs), None)
+    run_id = None if parent is None else next((run for run in view.runs if run in parent.runs), None)
     before = {} if parent is None or run_id is None else _scores(page, run_id, parent.criteria_id)
     after = {} if run_id is None else _scores(page, run_id, view.criteria_id)
     st.dataframe(
@@ -278,7 +278,9 @@ def _draw_items(page: Opened, view: CriteriaEntry, parent: CriteriaEntry | None)
 
 def _scores(page: Opened, run_id: str, criteria_id: str) -> dict[str, float | None]:
     try:
-        return {one.item_id: one.score for one in projects.item_scores(page.store, run_id, criteria_id)}
+        return {
+            item_score.item_id: item_score.score for item_score in projects.item_scores(page.store, run_id, criteria_id)
+        }
     except ConcordError:
         return {}
 

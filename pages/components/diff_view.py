@@ -24,9 +24,9 @@ def draw(pieces: Sequence[Piece], *, mark: str = "") -> None:
             lead, tail = (" " if line[:1].isspace() else ""), (" " if line[-1:].isspace() else "")
             shown.append(f"{lead}{marks[piece.change].format(plain(body))}{tail}" if body else line)
         lines.append("\n".join(shown))
-    told = "".join(lines).split("\n")
+    marked_lines = "".join(lines).split("\n")
     with st.container(border=True):
         if mark:
-            st.markdown("\n\n".join(f"{mark}{line.strip()}" for line in told if line.strip()), anchors=False)
+            st.markdown("\n\n".join(f"{mark}{line.strip()}" for line in marked_lines if line.strip()), anchors=False)
         else:
-            st.markdown("  \n".join(told))
+            st.markdown("  \n".join(marked_lines))

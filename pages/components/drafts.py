@@ -56,9 +56,9 @@ def of_criteria(criteria_id: str) -> str:
     return f"criteria:{criteria_id}"
 
 
-def of_proposal(one: ListedProposal) -> str:
+def of_proposal(proposal: ListedProposal) -> str:
     """The subject of an edit of a round's proposal, wherever it is edited."""
-    return f"proposal:{one.run_id}:{one.criteria.criteria_id}"
+    return f"proposal:{proposal.run_id}:{proposal.criteria.criteria_id}"
 
 
 def begin(page: Opened, subject: str, version: str, name: str, *, base: str = "") -> Editing:
@@ -68,14 +68,14 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
     if known is not None and drawn and known.author == page.actor.name:
         return known
     turn = 0 if known is None else known.turn
-    found = projects.draft_of(page.store, page.project.project_id, subject)
-    if found is None or found.text.strip() == version.strip():
+    draft = projects.draft_of(page.store, page.project.project_id, subject)
+    if draft is None or draft.text.strip() == version.strip():
         now = Editing(subject, name, page.actor.name, version, version, base, turn)
     else:
-        at = found.kept_at
-        now = Editing(subject, name, page.actor.name, version, found.text, found.base or base, turn, at, at)
+        at = draft.kept_at
+        now = Editing(subject, name, page.actor.name, version, draft.text, draft.base or base, turn, at, at)
     if known is not None and drawn:  # somebody else sits here now
-        typed_on = found is None and known.kept_at is None
+        typed_on = draft is None and known.kept_at is None
         now = replace(now, text=known.text, base=known.base) if typed_on else replace(now, turn=turn + 1)
     _opened(page)[subject] = now
     return now
@@ -101,17 +101,17 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
 
 def draw_others(page: Opened, subject: str) -> None:
     """Who else is at the same text, and since when."""
-    for one in projects.others_drafting(page.store, page.project.project_id, subject):
-        words = f"{one.author} has unsaved text here since {clock(one.began_at)}."
+    for draft in projects.others_drafting(page.store, page.project.project_id, subject):
+        words = f"{draft.author} has unsaved text here since {clock(draft.began_at)}."
         st.caption(f":material/edit_note: {plain(words)}")
 
 
 def draw_left(page: Opened, subject: str) -> None:
     """What somebody typed before the text was closed to edits: to be read and copied."""
-    found = projects.draft_of(page.store, page.project.project_id, subject)
-    if found is not None:
-        with st.expander(f"Your unsaved text of {plain(clock(found.kept_at))} is kept", icon=":material/history:"):
-            st.text(found.text)
+    draft = projects.draft_of(page.store, page.project.project_id, subject)
+    if draft is not None:
+        with st.expander(f"Your unsaved text of {plain(clock(draft.kept_at))} is kept", icon=":material/history:"):
+            st.text(draft.text)
 
 
 @st.fragment

@@ -51,9 +51,9 @@ def draw(page: Opened, golden: GoldenSummary | None, aspect: str) -> None:
     history = projects.list_rechecks(page.store, page.project.project_id, aspect)
     run = _choose_run(runs, history)
     _draw_run(page, run)
-    found = [one for one in history if one.calibration_id == run.run_id]
-    if found:
-        _draw_history(found, run)
+    rechecks = [recheck for recheck in history if recheck.calibration_id == run.run_id]
+    if rechecks:
+        _draw_history(rechecks, run)
         st.subheader("Recheck again", anchor=False)
     else:
         st.caption("This judge was not rechecked yet.")
@@ -64,12 +64,14 @@ def _choose_run(runs: Sequence[Run], history: Sequence[DatedRecheck]) -> Run:
     """The judge to look at; first the one that was rechecked last."""
     by_id = {run.run_id: run for run in runs}
     words = {run.run_id: f"{run.title} ({run.created_at:%Y-%m-%d %H:%M})" for run in runs}
-    last = next((one.calibration_id for one in reversed(history) if one.calibration_id in by_id), runs[0].run_id)
+    last = next(
+        (recheck.calibration_id for recheck in reversed(history) if recheck.calibration_id in by_id), runs[0].run_id
+    )
     chosen = st.selectbox(
         "Judge",
         list(by_id),
         index=list(by_id).index(last),
-        format_func=lambda one: words[one],
+        format_func=lambda run_id: words[run_id],
         key=widget("drift_run"),
     )
     return by_id[chosen or last]
@@ -78,9 +80,13 @@ def _choose_run(runs: Sequence[Run], history: Sequence[DatedRecheck]) -> Run:
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> None:
     """Which newer golden set, which fall matters; "Recheck"."""
     newer = [
-        one for one in projects.list_goldens(page.store, page.project.project_id) if one.golden_id != golden.golden_id
+        summary
+        for summary in projects.list_goldens(page.store, page.project.project_id)
+        if summary.golden_id != golden.golden_id
     ]
-    labelled = {one.golden_id: one for one in newer if (found := one.aspect(aspect)) and found.n_labelled > 1}
+    labelled = {
+        summary.golden_id: summary for summary in newer if (labels := summary.aspect(aspect)) and labels.n_labelled > 1
+    }
     if not labelled:
         st.info(
             plain(
@@ -93,16 +99,18 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> No
             link_to("golden_set", "Bring in newer labels", icon=":material/upload_file:")
             link_to("label", "Label items", icon=":material/edit_note:")
         return
-    words = {one.golden_id: f"{one.name} ({_labels(one, aspect):,} labels)" for one in labelled.values()}
+    words = {
+        summary.golden_id: f"{summary.name} ({_labels(summary, aspect):,} labels)" for summary in labelled.values()
+    }
     left, middle, right = st.columns([3, 1, 2], vertical_alignment="bottom")
     chosen = left.selectbox(
-        "Newer labels", list(labelled), format_func=lambda one: words[one], key=widget("drift_golden")
+        "Newer labels", list(labelled), format_func=lambda golden_id: words[golden_id], key=widget("drift_golden")
     )
     fall = middle.selectbox(
         "Fall that matters",
         FALLS,
         index=FALLS.index(0.1),
-        format_func=lambda one: f"{one:.2f}",
+        format_func=lambda fall: f"{fall:.2f}",
         key=widget("drift_fall"),
         help="“Holds” means that a fall of this much or more is ruled out.",
     )
@@ -131,8 +139,8 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> No
 
 
 def _labels(golden: GoldenSummary, aspect: str) -> int:
-    found = golden.aspect(aspect)
-    return 0 if found is None else found.n_labelled
+    labels = golden.aspect(aspect)
+    return 0 if labels is None else labels.n_labelled
 
 
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,7 +149,7 @@ def _labels(golden: GoldenSummary, aspect: str) -> int:
 def _draw_run(page: Opened, run: Run) -> None:
     """The newest recheck while it goes on, and why it has no answer where it failed."""
     runs = projects.list_runs(page.store, page.project.project_id)
-    newest = next((one for one in runs if one.kind == "recheck" and one.aspect == run.aspect), None)
+    newest = next((past for past in runs if past.kind == "recheck" and past.aspect == run.aspect), None)
     if newest is None or newest.status == "done":
         return
     run_id = newest.run_id
@@ -161,9 +169,9 @@ def _draw_view(page: Opened, view: RunDetail) -> None:
         return
     waiting = view.status == "queued"
     reached = f"{view.message}: {view.calls:,} of {view.calls_expected:,} calls"
-    told = run_view.waiting_words(view) if waiting else reached
+    progress = run_view.waiting_words(view) if waiting else reached
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.progress(view.progress or 0.0, text=plain(f"Rechecking, {told}"))
+        st.progress(view.progress or 0.0, text=plain(f"Rechecking, {progress}"))
         st.button(
             "Cancelling …" if view.cancelling else "Cancel",
             key=f"cancel_{view.run_id}",
@@ -186,51 +194,55 @@ def _cancel(page: Opened, run_id: str) -> None:
 # ── what came of it ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_history(found: Sequence[DatedRecheck], run: Run) -> None:
+def _draw_history(rechecks: Sequence[DatedRecheck], run: Run) -> None:
     """The newest answer in full; below it all of them, `found` oldest first."""
-    _draw_newest(found[-1].outcome)
-    points = [Point(one.created_at, one.outcome.golden_name, one.outcome.now, one.outcome.decision) for one in found]
+    _draw_newest(rechecks[-1].outcome)
+    points = [
+        Point(recheck.created_at, recheck.outcome.golden_name, recheck.outcome.now, recheck.outcome.decision)
+        for recheck in rechecks
+    ]
     charts.place(
-        history_figure(points, found[-1].outcome.then),
+        history_figure(points, rechecks[-1].outcome.then),
         key=f"rechecks_{run.run_id}",
         alt="Alignment at each recheck with its interval, beside the exported figure",
     )
-    frame = pd.DataFrame([_row(one) for one in reversed(found)])
+    frame = pd.DataFrame([_row(recheck) for recheck in reversed(rechecks)])
     st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame)), key="rechecks_table")
 
 
-def _draw_newest(found: Recheck) -> None:
-    show = {"holds": st.success, "fallen": st.error}.get(found.decision, st.warning)
+def _draw_newest(recheck: Recheck) -> None:
+    show = {"holds": st.success, "fallen": st.error}.get(recheck.decision, st.warning)
     icons = {"holds": ":material/check_circle:", "fallen": ":material/trending_down:"}
-    show(plain(found.words), icon=icons.get(found.decision, ":material/help:"))
-    narrower = found.labels is not None and found.labels.narrower
-    if found.labels is not None and narrower:
-        st.warning(plain(found.labels.words), icon=":material/compress:")
+    show(plain(recheck.words), icon=icons.get(recheck.decision, ":material/help:"))
+    narrower = recheck.labels is not None and recheck.labels.narrower
+    if recheck.labels is not None and narrower:
+        st.warning(plain(recheck.labels.words), icon=":material/compress:")
     left, middle, right = st.columns(3)
-    left.metric("Now, on newer labels", tables.DASH if found.now.value is None else f"{found.now.value:.3f}")
-    left.caption(plain(_beside(found.now)))
-    middle.metric("Then, held-out", tables.DASH if found.then.value is None else f"{found.then.value:.3f}")
-    middle.caption(plain(_beside(found.then)))
-    share = found.unread_share
+    left.metric("Now, on newer labels", tables.DASH if recheck.now.value is None else f"{recheck.now.value:.3f}")
+    left.caption(plain(_beside(recheck.now)))
+    middle.metric("Then, held-out", tables.DASH if recheck.then.value is None else f"{recheck.then.value:.3f}")
+    middle.caption(plain(_beside(recheck.then)))
+    share = recheck.unread_share
     right.metric("Unscored", tables.DASH if share is None else f"{share:.1%}")
-    left_out = sum(found.left_out.values())
+    left_out = sum(recheck.left_out.values())
     known = f"; {left_out:,} others are left out" if left_out else ""
-    right.caption(plain(f"of {found.n_labelled:,} newer labelled items{known}"))
-    shifts = (None if narrower else found.labels, found.scores)
-    lines = [*_tests(found), *(one.words for one in shifts if one is not None), *found.notes]
+    right.caption(plain(f"of {recheck.n_labelled:,} newer labelled items{known}"))
+    shifts = (None if narrower else recheck.labels, recheck.scores)
+    lines = [*_tests(recheck), *(shift.words for shift in shifts if shift is not None), *recheck.notes]
     for line in lines:
         st.caption(plain(line))
 
 
-def _beside(one: Alignment) -> str:
+def _beside(alignment: Alignment) -> str:
     """What belongs to the number: statistic, level, interval, n."""
-    left_out = f" ({one.n_left_out:,} groups do not vary and are left out)" if one.n_left_out else ""
-    return f"{measure_name(one.statistic, one.level)}; 95 % interval {tables.interval_of(one)}; n = {one.n:,}{left_out}"
+    left_out = f" ({alignment.n_left_out:,} groups do not vary and are left out)" if alignment.n_left_out else ""
+    measure = measure_name(alignment.statistic, alignment.level)
+    return f"{measure}; 95 % interval {tables.interval_of(alignment)}; n = {alignment.n:,}{left_out}"
 
 
-def _tests(found: Recheck) -> list[str]:
+def _tests(recheck: Recheck) -> list[str]:
     lines = []
-    change = found.change
+    change = recheck.change
     if change.p is not None:
         lines.append(f"Fallen, one-sided test of two samples: {_probability(change.p)}.")
     if change.detectable is not None:
@@ -238,15 +250,18 @@ def _tests(found: Recheck) -> list[str]:
         lines.append(
             f"So many items tell a fall of {change.detectable:.3f} four times in five; a fall of {change.fall:g}: {n}."
         )
-    for name, one in ((f"The judge minus {found.against_name}", found.against), ("Now minus before", found.paired)):
-        if one is not None and one.value is not None:
-            lines.append(f"{name}, on the same {one.n:,} items: {_difference(one)}.")
+    for name, difference in (
+        (f"The judge minus {recheck.against_name}", recheck.against),
+        ("Now minus before", recheck.paired),
+    ):
+        if difference is not None and difference.value is not None:
+            lines.append(f"{name}, on the same {difference.n:,} items: {_difference(difference)}.")
     return lines
 
 
-def _difference(one: Difference) -> str:
-    ends = f" [{one.interval.low:+.3f}, {one.interval.high:+.3f}]" if one.interval else ""
-    return f"{one.value:+.3f}{ends}, {_probability(one.p)}"
+def _difference(difference: Difference) -> str:
+    ends = f" [{difference.interval.low:+.3f}, {difference.interval.high:+.3f}]" if difference.interval else ""
+    return f"{difference.value:+.3f}{ends}, {_probability(difference.p)}"
 
 
 def _probability(p: float | None) -> str:
@@ -255,18 +270,18 @@ def _probability(p: float | None) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def _row(one: DatedRecheck) -> dict[str, Any]:
-    found = one.outcome
-    change = found.change
+def _row(recheck: DatedRecheck) -> dict[str, Any]:
+    outcome = recheck.outcome
+    change = outcome.change
     return {
-        "when": f"{one.created_at:%Y-%m-%d %H:%M}",
-        "newer labels": found.golden_name,
-        "n": found.now.n,
-        "left out": sum(found.left_out.values()),
-        tables.measure_heading(found.now): tables.DASH if found.now.value is None else f"{found.now.value:.3f}",
-        "95 % interval": tables.interval_of(found.now),
+        "when": f"{recheck.created_at:%Y-%m-%d %H:%M}",
+        "newer labels": outcome.golden_name,
+        "n": outcome.now.n,
+        "left out": sum(outcome.left_out.values()),
+        tables.measure_heading(outcome.now): tables.DASH if outcome.now.value is None else f"{outcome.now.value:.3f}",
+        "95 % interval": tables.interval_of(outcome.now),
         "change": tables.DASH if change.value is None else f"{change.value:+.3f}",
         "p, fallen": _probability(change.p).removeprefix("p ").removeprefix("= "),
-        "unscored": found.now.n_unscored,
-        "decision": found.decision,
+        "unscored": outcome.now.n_unscored,
+        "decision": outcome.decision,
     }

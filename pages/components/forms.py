@@ -108,7 +108,10 @@ def _choose_golden(goldens: Sequence[GoldenSummary], preferred: str | None) -> G
         st.session_state[key] = ids[0]
     return by_id[
         st.selectbox(
-            "Golden set", ids, key=key, format_func=lambda one: f"{by_id[one].name} ({by_id[one].n_items:,} items)"
+            "Golden set",
+            ids,
+            key=key,
+            format_func=lambda golden_id: f"{by_id[golden_id].name} ({by_id[golden_id].n_items:,} items)",
         )
     ]
 
@@ -152,12 +155,12 @@ def _choose_judge(settings: Settings) -> str:
 
 def _choose_settings(golden: GoldenSummary, aspect: str) -> _Advanced:
     """Everything with a good default.  UsageError for what does not fit together."""
-    one, two, three = st.columns(3, gap="medium")
-    with one:
+    first, second, third = st.columns(3, gap="medium")
+    with first:
         settings = _choose_search(golden, CalibrationSettings())
-    with two:
+    with second:
         settings = _choose_measure(settings)
-    with three:
+    with third:
         st.markdown("**Limits and task**")
         budget = st.number_input(
             "Budget in calls",
@@ -210,7 +213,7 @@ def _choose_measure(settings: CalibrationSettings) -> CalibrationSettings:
         "Level",
         levels,
         key=widget("level"),
-        format_func=lambda one: "what the golden set allows" if one is None else LEVEL_NAMES[one],
+        format_func=lambda level: "what the golden set allows" if level is None else LEVEL_NAMES[level],
     )
     split: SplitKind = st.radio("Held-out", list(SPLITS), key=widget("split"), format_func=SPLITS.__getitem__)
     return replace(settings, statistic=statistic, level=level, split=split)

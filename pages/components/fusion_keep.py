@@ -29,7 +29,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
             settings = StackSettings(
                 method=shown.method, statistic=fused.settings.statistic, level=fused.settings.level
             )
-            ids = [one.judge_id for one in fused.parts]
+            ids = [part.judge_id for part in fused.parts]
             try:
                 projects.keep_fusion(
                     page.store,
@@ -50,19 +50,19 @@ def draw_keep(page: Opened, fused: Fused) -> None:
 
 def draw_files(page: Opened, judges: Sequence[JudgeEntry]) -> None:
     """A file for each fusion that was kept: applied to other items with `python -m core score`."""
-    kept = [one for one in judges if one.judge.kind == "fused" and not one.judge.run_id]
-    for one in kept:
+    kept = [entry for entry in judges if entry.judge.kind == "fused" and not entry.judge.run_id]
+    for judge in kept:
         try:
-            text = projects.fused_file(page.store, page.project.project_id, one.judge_id)
+            text = projects.fused_file(page.store, page.project.project_id, judge.judge_id)
         except ConcordError:
             continue  # brought in from elsewhere: there is nothing to make a file from
         st.download_button(
-            plain(f"File of {one.name}"),
+            plain(f"File of {judge.name}"),
             data=text,
             file_name="fused.yaml",
             mime="application/yaml",
             icon=":material/download:",
             on_click="ignore",
-            key=state.widget(f"fusion_file_{one.judge_id}"),
+            key=state.widget(f"fusion_file_{judge.judge_id}"),
             help="Scores other items: python -m core score ITEMS --judge-file fused.yaml --out verdicts.jsonl",
         )

@@ -38,24 +38,24 @@ def draw(page: Opened, fused: Fused) -> None:
             placeholder="openai:MODEL, openai:MODEL@BASE_URL, or scripted (a stand-in)",
             help="An OpenAI-compatible endpoint; scripted is the stand-in for demonstrations, which knows nothing.",
         ).strip()
-    asked = FusionRequest(
+    request = FusionRequest(
         page.project.project_id, fused.view.golden_id, fused.aspect, aspects, _assistants(page, fused, aspects), spec
     )
     key = state.widget(f"fusion_plan_{fused.view.golden_id[-12:]}_{'+'.join(aspects)}")
-    versions = [one for one in projects.list_plans(page.store, page.project.project_id, fused.view.golden_id)
-                if set(one.aspects) == set(aspects)]  # fmt: skip
-    _draw_plan(page, asked, versions, key)
+    versions = [plan for plan in projects.list_plans(page.store, page.project.project_id, fused.view.golden_id)
+                if set(plan.aspects) == set(aspects)]  # fmt: skip
+    _draw_plan(page, request, versions, key)
     text = str(st.session_state.get(key, "")).strip()
     seen = _seen_of(text, versions, key)
     limit = st.number_input(
         "Items to rate (0: all)", min_value=0, value=0, step=20, key=state.widget("fusion_items_limit"), width=220
     )
-    _draw_start(page, replace(asked, plan=text, plan_seen=seen, n_items=int(limit) or None))
+    _draw_start(page, replace(request, plan=text, plan_seen=seen, n_items=int(limit) or None))
 
 
 def _choose_aspects(fused: Fused) -> tuple[str, ...]:
     """What each call rates: the aspect of the screen, and at first every other that has labels."""
-    others = [one.aspect for one in fused.view.aspects if one.n_labelled and one.aspect != fused.aspect]
+    others = [aspect.aspect for aspect in fused.view.aspects if aspect.n_labelled and aspect.aspect != fused.aspect]
     if not others:
         return (fused.aspect,)
     chosen = st.multiselect(
@@ -71,32 +71,32 @@ def _choose_aspects(fused: Fused) -> tuple[str, ...]:
 
 def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str, ...]:
     """The ticked parts, and for the other aspects their like: metrics serve every aspect, others have their own."""
-    kinds = {one.judge.kind for one in fused.parts} - {"metric", "fused"}
-    found = [one.judge_id for one in fused.parts]
+    kinds = {part.judge.kind for part in fused.parts} - {"metric", "fused"}
+    judge_ids = [part.judge_id for part in fused.parts]
     for aspect in aspects[1:] if kinds else ():
-        there = projects.list_judges(page.store, page.project.project_id, fused.view.golden_id, aspect)
-        found += [one.judge_id for one in there if one.judge.kind in kinds]
-    return tuple(found)
+        entries = projects.list_judges(page.store, page.project.project_id, fused.view.golden_id, aspect)
+        judge_ids += [entry.judge_id for entry in entries if entry.judge.kind in kinds]
+    return tuple(judge_ids)
 
 
-def _draw_plan(page: Opened, asked: FusionRequest, versions: list[FusionPlanSaved], key: str) -> None:
+def _draw_plan(page: Opened, request: FusionRequest, versions: list[FusionPlanSaved], key: str) -> None:
     if key not in st.session_state and versions:
         st.session_state[key] = versions[0].text
     with st.container(horizontal=True, gap="small"):
         st.button(
-            "Propose from measured agreement", icon=":material/insights:", on_click=_propose, args=(page, asked, key)
+            "Propose from measured agreement", icon=":material/insights:", on_click=_propose, args=(page, request, key)
         )
         if versions:
             with st.popover(f"{tables.count_words(len(versions), 'version')} kept", icon=":material/history:"):
-                for one in versions:
-                    st.markdown(plain(f"Version {one.number}, by {one.actor or 'somebody'} ({one.origin})"))
-                    st.text(one.text)
+                for version in versions:
+                    st.markdown(plain(f"Version {version.number}, by {version.actor or 'somebody'} ({version.origin})"))
+                    st.text(version.text)
     st.text_area(
         "Plan",
         key=key,
-        height=min(140 + 60 * (len(asked.aspects) - 1), 360),
+        height=min(140 + 60 * (len(request.aspects) - 1), 360),
         max_chars=8_000,
-        placeholder="\n".join(f"{one}: part, part\nHow to read their numbers." for one in asked.aspects[:2])
+        placeholder="\n".join(f"{aspect}: part, part\nHow to read their numbers." for aspect in request.aspects[:2])
         + "\nLeft empty, the model writes the plan.",
     )
     head = versions[0].number if versions else 0
@@ -105,7 +105,7 @@ def _draw_plan(page: Opened, asked: FusionRequest, versions: list[FusionPlanSave
         "Keep this version",
         icon=":material/save:",
         on_click=_keep,
-        args=(page, replace(asked, plan=text, plan_seen=_seen_of(text, versions, key)), head),
+        args=(page, replace(request, plan=text, plan_seen=_seen_of(text, versions, key)), head),
         **people.gate(page, "reviewer", disabled=not text or bool(versions and versions[0].text == text)),
     )
 
@@ -113,22 +113,22 @@ def _draw_plan(page: Opened, asked: FusionRequest, versions: list[FusionPlanSave
 def _seen_of(text: str, versions: list[FusionPlanSaved], key: str) -> tuple[int, ...]:
     """Items that the plan was made from: of the proposal it began as, or of the version it is."""
     proposed = st.session_state.get(f"{key}_seen", ())
-    kept = next((one.seen for one in versions if one.text == text), ())
+    kept = next((version.seen for version in versions if version.text == text), ())
     return tuple(sorted({*proposed, *kept})) if text else ()
 
 
-def _propose(page: Opened, asked: FusionRequest, key: str) -> None:
+def _propose(page: Opened, request: FusionRequest, key: str) -> None:
     try:
-        plan = projects.propose_plan(page.store, asked)
+        plan = projects.propose_plan(page.store, request)
     except ConcordError as error:
         state.leave_notice(f"No plan can be proposed: {error}", good=False)
         return
     st.session_state[key], st.session_state[f"{key}_seen"] = plan.text, plan.seen
 
 
-def _keep(page: Opened, asked: FusionRequest, head: int) -> None:
+def _keep(page: Opened, request: FusionRequest, head: int) -> None:
     try:
-        projects.save_plan(page.store, asked, expected=None if head == 0 else head)
+        projects.save_plan(page.store, request, expected=None if head == 0 else head)
         state.leave_notice("The plan is kept as a new version.", good=True)
     except ConcordError as error:
         state.leave_notice(f"The plan was not kept: {error}", good=False)
@@ -139,12 +139,12 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
         st.caption("Name the model to see what the fusion would cost.")
         return
     try:
-        told = projects.estimate_fusion(page.store, page.settings, request)
+        estimate = projects.estimate_fusion(page.store, page.settings, request)
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/edit:")
         return
-    tokens, price = told.prompt_tokens + told.completion_tokens, plain(tables.money(told.cost))
-    st.markdown(f"**{told.calls:,} calls** on {told.n_items:,} items, about {tokens:,} tokens, {price}.")
+    tokens, price = estimate.prompt_tokens + estimate.completion_tokens, plain(tables.money(estimate.cost))
+    st.markdown(f"**{estimate.calls:,} calls** on {estimate.n_items:,} items, about {tokens:,} tokens, {price}.")
     gate = people.gate(page, "reviewer")
     if st.button("Start the LLM fusion", type="primary", icon=":material/play_arrow:", **gate):
         try:
@@ -157,7 +157,7 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
 
 def _draw_run(page: Opened, fused: Fused) -> None:
     runs = projects.list_runs(page.store, page.project.project_id)
-    newest = next((one for one in runs if one.kind == "fusion" and one.golden_id == fused.view.golden_id), None)
+    newest = next((run for run in runs if run.kind == "fusion" and run.golden_id == fused.view.golden_id), None)
     if newest is None:
         return
     run_id = newest.run_id
@@ -174,10 +174,10 @@ def _draw_view(view: RunDetail) -> None:
             for aspect, counts in view.outcome.unscored.items()
         ]
         used = view.usage
-        asked = f"{view.outcome.calls:,} calls ({used.requests:,} sent, {used.cached:,} from replies kept earlier)"
+        calls = f"{view.outcome.calls:,} calls ({used.requests:,} sent, {used.cached:,} from replies kept earlier)"
         price = f"{used.prompt_tokens + used.completion_tokens:,} tokens, {tables.money(used.cost)}"
         st.success(
-            plain(f"{view.title}: {asked}, {price}; its scores are among the judges. {view.outcome.stopped_early}"),
+            plain(f"{view.title}: {calls}, {price}; its scores are among the judges. {view.outcome.stopped_early}"),
             icon=":material/check:",
         )
         if lost:

@@ -48,25 +48,25 @@ def draw_parts(fused: Fused) -> None:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _lost(key: Hashable, _fused: Fused) -> Figure:
-    return lost_figure([_lost_bar(one) for one in _fused.shown.without], measure=_fused.measure)
+    return lost_figure([_lost_bar(without) for without in _fused.shown.without], measure=_fused.measure)
 
 
-def _lost_bar(one: Without) -> Bar:
-    words = f"without {one.name}: the whole fusion is {difference_words(one.difference)} above"
-    found = one.difference
-    shown = claim(found.value, found.interval, found.p) in ("higher", "lower")
-    return Bar(one.name, found.value, found.interval, words, shown)
+def _lost_bar(without: Without) -> Bar:
+    words = f"without {without.name}: the whole fusion is {difference_words(without.difference)} above"
+    difference = without.difference
+    shown = claim(difference.value, difference.interval, difference.p) in ("higher", "lower")
+    return Bar(without.name, difference.value, difference.interval, words, shown)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _weights(key: Hashable, _fused: Fused) -> Figure:
     unit = "points of the label<br>for one standard deviation"
-    return weights_figure([_weight_bar(one) for one in _fused.shown.weights], unit=unit)
+    return weights_figure([_weight_bar(weight) for weight in _fused.shown.weights], unit=unit)
 
 
-def _weight_bar(one: Weight) -> Bar:
-    ends = "" if one.interval is None else f" [{one.interval.low:+.2f}, {one.interval.high:+.2f}]"
-    return Bar(one.name, one.value, one.interval, f"{one.name}: {one.value:+.3f}{ends}")
+def _weight_bar(weight: Weight) -> Bar:
+    ends = "" if weight.interval is None else f" [{weight.interval.low:+.2f}, {weight.interval.high:+.2f}]"
+    return Bar(weight.name, weight.value, weight.interval, f"{weight.name}: {weight.value:+.3f}{ends}")
 
 
 def draw_between(fused: Fused) -> None:
@@ -87,21 +87,21 @@ def _between(key: Hashable, _fused: Fused) -> Figure:
 def draw_contradictions(fused: Fused) -> None:
     """Items on which the parts part most; one in full."""
     shown = fused.shown
-    judges = [one.judge for one in fused.parts]
-    found = contradictions(judges, shown.report, MOST_LISTED)
-    if not found:
+    judges = [part.judge for part in fused.parts]
+    contradictory = contradictions(judges, shown.report, MOST_LISTED)
+    if not contradictory:
         st.info("The parts order the items told on in the same way; there is nothing to contradict.")
         return
     st.markdown("Items that one part puts high and another low: a person should look at these. Widest apart first.")
-    names = [fused.names[one.judge_id] for one in fused.parts]
+    names = [fused.names[part.judge_id] for part in fused.parts]
     ranks = {name: _ranks(judge.upward, shown.report) for name, judge in zip(names, judges, strict=True)}
     places = {position: k for k, position in enumerate(shown.report)}
     labels = fused.golden.labels(fused.aspect)
     frame = pd.DataFrame(
         {
-            "item": [fused.golden.items[k].item_id for k in found],
-            "people": [labels[k] for k in found],
-            **{name: [values[places[k]] for k in found] for name, values in ranks.items()},
+            "item": [fused.golden.items[k].item_id for k in contradictory],
+            "people": [labels[k] for k in contradictory],
+            **{name: [values[places[k]] for k in contradictory] for name, values in ranks.items()},
         }
     )
     columns = {name: st.column_config.NumberColumn(format="%.0f", help="rank: 0 lowest, 100 highest") for name in names}
@@ -122,7 +122,7 @@ def draw_contradictions(fused: Fused) -> None:
     )
     st.caption("Scores as ranks among these items, 0 lowest to 100 highest, since every part has a scale of its own.")
     rows = picked["selection"]["rows"]
-    _draw_item(fused, found[rows[0] if rows and rows[0] < len(found) else 0])
+    _draw_item(fused, contradictory[rows[0] if rows and rows[0] < len(contradictory) else 0])
 
 
 def _ranks(values: np.ndarray, report: tuple[int, ...]) -> np.ndarray:
@@ -144,8 +144,8 @@ def _draw_item(fused: Fused, position: int) -> None:
                     st.markdown(f"**{title}**")
                     st.text(text)
         with right:
-            names = [fused.names[one.judge_id] for one in fused.parts]
-            scores = [one.judge.values[position] for one in fused.parts]
+            names = [fused.names[part.judge_id] for part in fused.parts]
+            scores = [part.judge.values[position] for part in fused.parts]
             st.dataframe(
                 pd.DataFrame({"part": names, "score": pd.Series(scores, dtype="float64")}),
                 hide_index=True,
@@ -158,13 +158,15 @@ def _draw_item(fused: Fused, position: int) -> None:
 def draw_published(fused: Fused) -> None:
     """What the paper on Fusion-Eval prints, each value with the level it really has."""
     dataset = likely_dataset(fused.golden.name)
-    there = ("SummEval", "Topical-Chat")
+    datasets = ("SummEval", "Topical-Chat")
     key = state.widget(f"fusion_paper_{fused.view.golden_id[-12:]}")
     chosen = st.selectbox(
-        "Data set of the paper", there, index=there.index(dataset) if dataset in there else None, key=key,
+        "Data set of the paper", datasets, index=datasets.index(dataset) if dataset in datasets else None, key=key,
         placeholder="choose the one that this golden set holds",
     )  # fmt: skip
-    numbers = [one for one in published_for(chosen, fused.aspect) if one.paper == "004"] if chosen else []
+    numbers = (
+        [published for published in published_for(chosen, fused.aspect) if published.paper == "004"] if chosen else []
+    )
     if not numbers:
         st.info(
             "Fusion-Eval prints numbers for aspects of SummEval (coherence, consistency, fluency, relevance) and "
@@ -176,17 +178,17 @@ def draw_published(fused: Fused) -> None:
         "Each level has a table of its own: values at system level (over a dozen systems) are no match for values at "
         "sample level, though the paper's caption calls them alike. Without intervals, on all items of the data set."
     )
-    for level in dict.fromkeys(one.measure.level for one in numbers):
-        rows = [one for one in numbers if one.measure.level == level]
+    for level in dict.fromkeys(number.measure.level for number in numbers):
+        rows = [number for number in numbers if number.measure.level == level]
         same = "the level of the table above" if level == fused.settings.level else "not the level of the table above"
         st.markdown(f"**{level.capitalize()} level** ({same})")
         frame = pd.DataFrame(
             {
-                "judge in the paper": [one.judge for one in rows],
-                "statistic": [one.measure.statistic.capitalize() for one in rows],
-                "value": [one.value for one in rows],
-                "source": [one.source for one in rows],
-                "note": [one.note for one in rows],
+                "judge in the paper": [row.judge for row in rows],
+                "statistic": [row.measure.statistic.capitalize() for row in rows],
+                "value": [row.value for row in rows],
+                "source": [row.source for row in rows],
+                "note": [row.note for row in rows],
             }
         )
         st.dataframe(frame, hide_index=True, height=tables.height_for(len(frame), 10), alt=f"Printed, {level} level")

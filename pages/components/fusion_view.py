@@ -78,8 +78,8 @@ class Fused:
     @property
     def shown(self) -> Fusion:
         """The fusion by the chosen method, or the first there is."""
-        found = self.table.fusions
-        return found.get(self.settings.method) or next(iter(found.values()))
+        fusions = self.table.fusions
+        return fusions.get(self.settings.method) or next(iter(fusions.values()))
 
 
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_there: int) -> None:
@@ -110,18 +110,18 @@ def draw_ways(page: Opened, golden: GoldenSummary, aspect: str, *, opened: bool 
 
 
 def choose_parts(golden: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> tuple[JudgeEntry, ...]:
-    """The shelf as a table with a box before each judge; at first all but fusions and the plain judge."""
+    """The judges as a table with a box before each judge; at first all but fusions and the plain judge."""
     names = _names(judges)
     frame = pd.DataFrame(
         {
-            "part": [one.judge.kind not in ("fused", "no criteria") for one in judges],
-            "judge": [names[one.judge_id] for one in judges],
-            "kind": [KINDS[one.judge.kind] for one in judges],
-            "calls an item": pd.Series([one.judge.calls_per_item for one in judges], dtype="float64"),
-            "needs": [_needs(one) for one in judges],
-            "scored": [one.judge.n_scored for one in judges],
-            "labels seen": [len(one.judge.seen) for one in judges],
-            "what it is": [one.judge.note for one in judges],
+            "part": [entry.judge.kind not in ("fused", "no criteria") for entry in judges],
+            "judge": [names[entry.judge_id] for entry in judges],
+            "kind": [KINDS[entry.judge.kind] for entry in judges],
+            "calls an item": pd.Series([entry.judge.calls_per_item for entry in judges], dtype="float64"),
+            "needs": [_needs(entry) for entry in judges],
+            "scored": [entry.judge.n_scored for entry in judges],
+            "labels seen": [len(entry.judge.seen) for entry in judges],
+            "what it is": [entry.judge.note for entry in judges],
         }
     )
     config = st.column_config
@@ -146,18 +146,18 @@ def choose_parts(golden: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry
             "what it is": config.TextColumn(width="large"),
         },
     )
-    return tuple(one for one, ticked in zip(judges, chosen["part"], strict=True) if ticked)
+    return tuple(entry for entry, ticked in zip(judges, chosen["part"], strict=True) if ticked)
 
 
-def _needs(one: JudgeEntry) -> str:
+def _needs(entry: JudgeEntry) -> str:
     """What scoring another item with it takes, as far as its kind tells."""
-    if one.judge.kind != "metric":
-        return NEEDS.get(one.judge.kind, tables.DASH)
-    if one.name.startswith("metric_"):
+    if entry.judge.kind != "metric":
+        return NEEDS.get(entry.judge.kind, tables.DASH)
+    if entry.name.startswith("metric_"):
         return "the column"
     try:
-        needs = make_metric(one.name, aspect="quality").needs
-    except ConcordError:  # renamed on the shelf: nothing tells how it came about
+        needs = make_metric(entry.name, aspect="quality").needs
+    except ConcordError:  # renamed meanwhile: nothing tells how it came about
         return tables.DASH
     return ", ".join(sorted(needs)) or "nothing"
 
@@ -173,7 +173,7 @@ def choose_settings(page: Opened, view: GoldenSummary, aspect: str) -> StackSett
             METHODS,
             default="ridge",
             required=True,
-            format_func=lambda one: METHOD_WORDS[one].removesuffix(" weights"),
+            format_func=lambda method: METHOD_WORDS[method].removesuffix(" weights"),
             key=state.widget("fusion_method"),
             help=METHOD_HELP,
         )
@@ -182,7 +182,7 @@ def choose_settings(page: Opened, view: GoldenSummary, aspect: str) -> StackSett
             STATISTICS,
             default="spearman",
             required=True,
-            format_func=lambda one: STATISTIC_NAMES[one],
+            format_func=lambda statistic: STATISTIC_NAMES[statistic],
             key=state.widget("fusion_statistic"),
         )
         level = st.segmented_control(
@@ -190,7 +190,7 @@ def choose_settings(page: Opened, view: GoldenSummary, aspect: str) -> StackSett
             levels,
             default=usual if usual in levels else "dataset",
             required=True,
-            format_func=lambda one: LEVEL_NAMES[one].removesuffix(" level"),
+            format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
             key=state.widget(f"fusion_level_{view.golden_id[-12:]}_{aspect}"),
             help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
         )
@@ -207,13 +207,15 @@ def fuse(
     settings: StackSettings,
 ) -> Fused:
     """Every fusion of the `chosen` of `judges`, the plain judges beside them, computed once for its content."""
-    taken = {one.judge_id for one in chosen}
+    taken = {entry.judge_id for entry in chosen}
     shown = [
-        one for one in judges if one.judge.kind == "no criteria" or (one.judge.kind == "fused" and one.judge.run_id)
+        entry
+        for entry in judges
+        if entry.judge.kind == "no criteria" or (entry.judge.kind == "fused" and entry.judge.run_id)
     ]
-    beside = [one for one in shown if one.judge_id not in taken]
+    beside = [entry for entry in shown if entry.judge_id not in taken]
     names = _names([*chosen, *beside])
-    ids = tuple(one.judge_id for one in chosen), tuple(one.judge_id for one in beside)
+    ids = tuple(entry.judge_id for entry in chosen), tuple(entry.judge_id for entry in beside)
     key = (view.golden_id, aspect, ids, tuple(names.values()), settings.statistic, settings.level)
     golden = compare_view.kept_golden(view.golden_id, page)
     table = _kept_table(key, page, _golden_id=view.golden_id, _aspect=aspect, _ids=ids, _settings=settings)
@@ -285,14 +287,14 @@ def headline(fused: Fused) -> str:
 def table_frame(fused: Fused) -> pd.DataFrame:
     """Fusions first, then parts and the plain judge, at the one statistic and level of the heading."""
     rows: list[tuple[str, str, Alignment, str]] = []
-    for method, one in fused.table.fusions.items():
-        rows.append((f"fusion, {METHOD_WORDS[method]}", "fusion", one.fused, difference_words(one.against_best)))
+    for method, fusion in fused.table.fusions.items():
+        rows.append((f"fusion, {METHOD_WORDS[method]}", "fusion", fusion.fused, difference_words(fusion.against_best)))
     shown = fused.shown
     for name, alignment in sorted(shown.parts.items(), key=lambda pair: -_height(pair[1])):
         kind = "left out" if name in shown.left_out else "part"
         said = "highest part on the items to fit on" if name == shown.best_part else ""
         rows.append((name, kind, alignment, said))
-    rows += [(name, _role(name), one, "") for name, one in fused.table.beside.items()]
+    rows += [(name, _role(name), alignment, "") for name, alignment in fused.table.beside.items()]
     heading = tables.measure_heading(shown.fused)
     return pd.DataFrame(
         {
@@ -311,12 +313,12 @@ def _role(name: str) -> str:
     return LLM_FUSION if name.startswith(LLM_FUSION) else "plain judge"
 
 
-def difference_words(found: Difference | None) -> str:
+def difference_words(difference: Difference | None) -> str:
     """`+0.062 [+0.02, +0.10], p = .004`; "—" where undefined."""
-    if found is None or found.value is None:
+    if difference is None or difference.value is None:
         return tables.DASH
-    ends = "" if found.interval is None else f" [{found.interval.low:+.2f}, {found.interval.high:+.2f}]"
-    return f"{found.value:+.3f}{ends}, {'no test' if found.p is None else p_figure(found.p)}"
+    ends = "" if difference.interval is None else f" [{difference.interval.low:+.2f}, {difference.interval.high:+.2f}]"
+    return f"{difference.value:+.3f}{ends}, {'no test' if difference.p is None else p_figure(difference.p)}"
 
 
 def draw_table(fused: Fused) -> None:
@@ -353,19 +355,20 @@ def draw_table(fused: Fused) -> None:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _whiskers(key: Hashable, _fused: Fused) -> Figure:
-    kinds = {_fused.names[one.judge_id]: one.judge.kind for one in _fused.parts}
+    kinds = {_fused.names[part.judge_id]: part.judge.kind for part in _fused.parts}
     marks = [
-        JudgeMark(f"fusion, {METHOD_WORDS[method]}", "fused", one.fused) for method, one in _fused.table.fusions.items()
+        JudgeMark(f"fusion, {METHOD_WORDS[method]}", "fused", fusion.fused)
+        for method, fusion in _fused.table.fusions.items()
     ]
-    marks += [JudgeMark(name, kinds.get(name, "imported"), one) for name, one in _fused.shown.parts.items()]
-    marks += [JudgeMark(name, BESIDE[_role(name)], one) for name, one in _fused.table.beside.items()]
+    marks += [JudgeMark(name, kinds.get(name, "imported"), alignment) for name, alignment in _fused.shown.parts.items()]
+    marks += [JudgeMark(name, BESIDE[_role(name)], alignment) for name, alignment in _fused.table.beside.items()]
     marks.sort(key=lambda mark: -_height(mark.alignment))
     return leaderboard_figure(marks, None, measure=_fused.measure)
 
 
-def _height(found: Alignment) -> float:
-    return -2.0 if found.value is None else found.value
+def _height(alignment: Alignment) -> float:
+    return -2.0 if alignment.value is None else alignment.value
 
 
 def _names(judges: Sequence[JudgeEntry]) -> dict[str, str]:
-    return dict(zip((one.judge_id for one in judges), unique_names([one.judge for one in judges]), strict=True))
+    return dict(zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True))

@@ -133,8 +133,8 @@ def _draw_findings(built: BuiltGolden) -> None:
         severity: sum(f.severity == severity for f in built.findings) for severity in ("error", "warning", "note")
     }
     st.subheader("What was found", anchor=False)
-    told = ", ".join(tables.count_words(n, severity) for severity, n in counts.items())
-    words = f"{told} in {tables.count_words(built.n_rows, 'row')}."
+    counted = ", ".join(tables.count_words(n, severity) for severity, n in counts.items())
+    words = f"{counted} in {tables.count_words(built.n_rows, 'row')}."
     if has_errors(built.findings):
         st.error(f"{words} Errors forbid its use: mend the file, or correct the mapping or scale above.")
     elif counts["warning"]:

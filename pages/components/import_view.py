@@ -91,7 +91,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     digest = hashlib.sha256(data).hexdigest()
     try:
         recording = _read(digest, upload.name, page.settings.max_upload_mb, page, data)
-        names = [one.aspect for one in golden.aspects]
+        names = [aspect.aspect for aspect in golden.aspects]
         columns = propose_columns(recording, aspect, names)
         choices = _choose(golden, aspect, columns, digest[:12])
         preview = _preview(digest, golden.golden_id, aspect, f"{upload.name} {choices}", page, recording, choices)
@@ -118,7 +118,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, upload: str) -
             options,
             index=options.index(proposed),
             key=widget(f"{key}_{role}"),
-            format_func=lambda one: "(none)" if one is None else one,
+            format_func=lambda name: "(none)" if name is None else name,
         )
         if picked != proposed:
             changes[role] = picked
@@ -195,13 +195,13 @@ def _show(preview: ImportPreview) -> None:
         st.metric("Items scored", f"{preview.n_scored:,}", width="content")
         st.metric(f"Unread {preview.use}", f"{preview.n_unread:,} of {preview.n_replies:,}", width="content")
     for severity, place in (("error", st.error), ("warning", st.warning), ("note", st.caption)):
-        if told := [_words(one) for one in preview.findings if one.severity == severity]:
-            place("  \n".join(plain(one) for one in told))
+        if sentences := [_words(finding) for finding in preview.findings if finding.severity == severity]:
+            place("  \n".join(plain(sentence) for sentence in sentences))
     _show_unread(preview)
 
 
 def _show_unread(preview: ImportPreview) -> None:
-    examples = [(reason, one) for reason, found in preview.examples.items() for one in found]
+    examples = [(reason, example) for reason, unread in preview.examples.items() for example in unread]
     if not examples:
         return
     st.markdown("**Examples of what could not be read**")
@@ -209,9 +209,9 @@ def _show_unread(preview: ImportPreview) -> None:
         pd.DataFrame(
             {
                 "reason": [reason for reason, _ in examples],
-                "item": [one.item_id for _, one in examples],
-                "row": [one.row for _, one in examples],
-                "begins": [tables.one_line(one.text) or "(empty)" for _, one in examples],
+                "item": [example.item_id for _, example in examples],
+                "row": [example.row for _, example in examples],
+                "begins": [tables.one_line(example.text) or "(empty)" for _, example in examples],
             }
         ),
         hide_index=True,
@@ -243,14 +243,14 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
     if judge_id in known:
         state.leave_notice(f"This file was brought in before; the judge {known[judge_id]} stays as it is.", good=True)
     else:
-        told = f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}"
-        state.leave_notice(f"{name.strip()} is among the judges: {told}.", good=True)
+        words = f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}"
+        state.leave_notice(f"{name.strip()} is among the judges: {words}.", good=True)
     st.rerun()
 
 
 def _ids(page: Opened, golden_id: str) -> dict[str, str]:
-    found = projects.list_judges(page.store, page.project.project_id, golden_id)
-    return {view.judge_id: view.name for view in found}
+    entries = projects.list_judges(page.store, page.project.project_id, golden_id)
+    return {entry.judge_id: entry.name for entry in entries}
 
 
 def _stem(name: str) -> str:

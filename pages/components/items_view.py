@@ -19,7 +19,7 @@ PARTS = (("context", "Context"), ("source", "Source"), ("target", "Judged text")
 
 def draw_items(page: Opened, view: CriteriaEntry) -> None:
     """The calibration items by size of the gap; a marked row opens the item with the judge's words."""
-    run_id = next((one.run_id for one in view.alignments if one.side == "calibration"), None)
+    run_id = next((alignment.run_id for alignment in view.alignments if alignment.side == "calibration"), None)
     if run_id is None:
         return
     st.subheader("Item by item", anchor=False)
@@ -42,7 +42,7 @@ def draw_items(page: Opened, view: CriteriaEntry) -> None:
 
 
 def _count_words(scored: tuple[ItemScore, ...]) -> str:
-    words = [tables.gap_words(one) for one in scored if one.gap is not None]
+    words = [tables.gap_words(item) for item in scored if item.gap is not None]
     unread = len(scored) - len(words)
     counts = ", ".join(f"{words.count(name)} {name}" for name in ("aligned", "too lenient", "too strict"))
     shown = f" The {MOST_ITEMS} with the largest gaps are listed." if len(scored) > MOST_ITEMS else ""
@@ -53,7 +53,7 @@ def _count_words(scored: tuple[ItemScore, ...]) -> str:
 
 
 def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
-    ids = [one.item_id for one in scored]
+    ids = [item.item_id for item in scored]
     picked = state.picked_row(state.ITEMS, state.ITEMS_IDS)
     picked = picked if picked in ids else None
     state.hold_row(state.ITEMS, state.ITEMS_IDS, ids, picked)

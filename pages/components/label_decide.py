@@ -33,50 +33,50 @@ def draw(store: Store, passed: LabelPass) -> None:
         f"**{tables.count_words(len(seen.queue), 'item')} to decide.** Here raters lie more than one step of the scale "
         "apart (a tenth of its range where it has no steps), or somebody's triage called the label wrong."
     )
-    waiting = {(one.aspect, one.item_id): one for one in seen.queue}
+    waiting = {(disagreement.aspect, disagreement.item_id): disagreement for disagreement in seen.queue}
     places = {which: place for place, which in enumerate(waiting, 1)}
     chosen = st.selectbox(
         "Item",
         list(waiting),
         key=state.widget(f"decide_{passed.pass_id}_{len(seen.decided)}"),
-        format_func=lambda one: f"{places[one]} of {len(places)}: {_in_short(waiting[one])}",
+        format_func=lambda which: f"{places[which]} of {len(places)}: {_in_short(waiting[which])}",
         label_visibility="collapsed",
     )
     _draw_one(store, passed, seen, waiting[chosen])
     _draw_decided(seen)
 
 
-def _in_short(one: Disagreement) -> str:
-    said = ", ".join(f"{label.rater} {label.value:g}" for label in one.labels[:6])
-    return f"{one.item_id}, {one.aspect} ({said or 'no ratings here'})"
+def _in_short(disagreement: Disagreement) -> str:
+    said = ", ".join(f"{label.rater} {label.value:g}" for label in disagreement.labels[:6])
+    return f"{disagreement.item_id}, {disagreement.aspect} ({said or 'no ratings here'})"
 
 
-def _draw_one(store: Store, passed: LabelPass, seen: PassSummary, one: Disagreement) -> None:
-    item = label_item.item_of(passed.golden_id, store, one.item_id)
+def _draw_one(store: Store, passed: LabelPass, seen: PassSummary, disagreement: Disagreement) -> None:
+    item = label_item.item_of(passed.golden_id, store, disagreement.item_id)
     left, right = st.columns([3, 2], gap="large")
     with left:
         label_item.draw_target(item)
         label_item.draw_beside(item)
     with right:
-        _draw_said(one)
-        flag = seen.flagged.get((one.aspect, one.item_id))
+        _draw_said(disagreement)
+        flag = seen.flagged.get((disagreement.aspect, disagreement.item_id))
         if flag is not None:
             note = f": {flag.note}" if flag.note else ""
             st.markdown(plain(f"Triage by {flag.actor or 'somebody'}: label wrong{note}"))
         golden = label_item.kept_golden(passed.golden_id, store)
-        if one.aspect in golden.aspects:
-            old = golden.aspects[one.aspect].values[golden.item_ids.index(one.item_id)]
+        if disagreement.aspect in golden.aspects:
+            old = golden.aspects[disagreement.aspect].values[golden.item_ids.index(disagreement.item_id)]
             st.markdown(f"Label in the golden set: **{tables.DASH if old is None else f'{old:g}'}**")
-        aspect = next(known for known in passed.plan.aspects if known.aspect == one.aspect)
-        _draw_form(store, passed, one, aspect)
+        aspect = next(known for known in passed.plan.aspects if known.aspect == disagreement.aspect)
+        _draw_form(store, passed, disagreement, aspect)
 
 
-def _draw_said(one: Disagreement) -> None:
+def _draw_said(disagreement: Disagreement) -> None:
     frame = pd.DataFrame(
         {
-            "rater": [label.rater for label in one.labels],
-            one.aspect: [label.value for label in one.labels],
-            "comment": [label.comment for label in one.labels],
+            "rater": [label.rater for label in disagreement.labels],
+            disagreement.aspect: [label.value for label in disagreement.labels],
+            "comment": [label.comment for label in disagreement.labels],
         }
     )
     if len(frame):
@@ -87,11 +87,13 @@ def _draw_said(one: Disagreement) -> None:
         st.caption("Nobody has rated this item in this pass.")
 
 
-def _draw_form(store: Store, passed: LabelPass, one: Disagreement, aspect: LabelAspect) -> None:
-    key = state.widget(f"decide_{passed.pass_id}_{one.aspect}_{one.item_id}")
+def _draw_form(store: Store, passed: LabelPass, disagreement: Disagreement, aspect: LabelAspect) -> None:
+    key = state.widget(f"decide_{passed.pass_id}_{disagreement.aspect}_{disagreement.item_id}")
     choices = aspect.choices()
     with st.form(f"{key}_form"):
-        st.markdown(f"**Decide {plain(one.aspect)}**" + (f": {plain(aspect.definition)}" if aspect.definition else ""))
+        st.markdown(
+            f"**Decide {plain(disagreement.aspect)}**" + (f": {plain(aspect.definition)}" if aspect.definition else "")
+        )
         if choices:
             st.segmented_control("Label", choices, key=f"{key}_value", format_func="{:g}".format)
         else:
@@ -109,24 +111,24 @@ def _draw_form(store: Store, passed: LabelPass, one: Disagreement, aspect: Label
             type="primary",
             icon=":material/gavel:",
             on_click=_decide,
-            args=(store, passed, one, key, form),
+            args=(store, passed, disagreement, key, form),
             **people.gate(store, "reviewer"),
         )
 
 
-def _decide(store: Store, passed: LabelPass, one: Disagreement, key: str, form: str) -> None:
+def _decide(store: Store, passed: LabelPass, disagreement: Disagreement, key: str, form: str) -> None:
     value, reason = st.session_state[f"{key}_value"], st.session_state[f"{key}_reason"]
     if value is None:
         state.leave_notice("Choose a label to decide on.", good=False)
         return
-    where = (store, passed.project_id, passed.pass_id, one.item_id)
+    where = (store, passed.project_id, passed.pass_id, disagreement.item_id)
     try:
-        projects.adjudicate(*where, aspect=one.aspect, value=float(value), reason=reason, form=form)
+        projects.adjudicate(*where, aspect=disagreement.aspect, value=float(value), reason=reason, form=form)
     except ConcordError as error:
         state.leave_notice(f"Nothing was decided: {error}", good=False)
         return
     st.session_state.pop(f"{key}_form_id", None)
-    state.leave_notice(f"{one.item_id} is decided: {one.aspect} {float(value):g}.", good=True)
+    state.leave_notice(f"{disagreement.item_id} is decided: {disagreement.aspect} {float(value):g}.", good=True)
 
 
 def _draw_decided(seen: PassSummary) -> None:

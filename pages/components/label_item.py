@@ -37,9 +37,9 @@ def item_of(golden_id: str, store: Store, item_id: str) -> Item:
 
 def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
     """The key of each label: its own digit where it has one (10 is 0, or T beside a 0), else by place from 1."""
-    if all(float(one).is_integer() and 0 <= one <= 10 for one in choices):
+    if all(float(choice).is_integer() and 0 <= choice <= 10 for choice in choices):
         ten = "T" if 0 in choices else "0"
-        return tuple(ten if one == 10 else f"{one:g}" for one in choices)
+        return tuple(ten if choice == 10 else f"{choice:g}" for choice in choices)
     return tuple(KEYS[: len(choices)])
 
 

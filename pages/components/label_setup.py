@@ -53,20 +53,20 @@ def draw(page: Opened) -> None:
 
 
 def _choose_golden(goldens: list[GoldenSummary]) -> GoldenSummary:
-    by_id = {one.golden_id: one for one in goldens}
+    by_id = {golden.golden_id: golden for golden in goldens}
     wanted = state.url_id("golden")
     chosen = st.selectbox(
         "Items to label",
         list(by_id),
         index=list(by_id).index(wanted) if wanted in by_id else 0,
         key=state.widget("label_golden"),
-        format_func=lambda one: f"{by_id[one].name} ({by_id[one].n_items:,} items)",
+        format_func=lambda golden_id: f"{by_id[golden_id].name} ({by_id[golden_id].n_items:,} items)",
     )
     return by_id[chosen]
 
 
 def _choose_aspects(golden: GoldenSummary) -> tuple[LabelAspect, ...]:
-    known = [one.aspect for one in golden.aspects]
+    known = [aspect.aspect for aspect in golden.aspects]
     names = st.multiselect(
         "Aspects to rate, one or several a pass",
         known,
@@ -125,7 +125,7 @@ def _choose_work(page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect
         list(ORDER_WORDS),
         default="random",
         required=True,
-        format_func=lambda one: ORDER_WORDS[one],
+        format_func=lambda order: ORDER_WORDS[order],
         key=state.widget("label_order"),
     )
     blind = st.toggle("Blind: nobody sees judges or what others said", value=True, key=state.widget("label_blind"))
@@ -157,17 +157,20 @@ def _choose_earlier(
     earlier = projects.earlier_labels(page.store, page.project.project_id, golden.golden_id, aspects)
     if not earlier:
         return ()
-    names = {one.pass_id: one.name for one in projects.list_passes(page.store, page.project.project_id)}
+    names = {passed.pass_id: passed.name for passed in projects.list_passes(page.store, page.project.project_id)}
     words = {
-        (one.pass_id, one.rater): f"{one.rater} in {names.get(one.pass_id, one.pass_id)}: "
-        f"{tables.count_words(one.n_items, 'item')}"
-        for one in earlier
+        (
+            labels.pass_id,
+            labels.rater,
+        ): f"{labels.rater} in {names.get(labels.pass_id, labels.pass_id)}: "
+        f"{tables.count_words(labels.n_items, 'item')}"
+        for labels in earlier
     }
     chosen = st.multiselect(
         "Labels of earlier passes to take over",
         list(words),
         key=state.widget(f"label_earlier_{golden.golden_id}"),
-        format_func=lambda one: words[one],
+        format_func=lambda key: words[key],
         placeholder="None: everybody rates afresh",
         help="Taken over, they count as that person's labels in this pass, are marked as such, and can be changed by "
         "them. On this pass's items, aspects and scale only.",

@@ -1,4 +1,4 @@
-"""Choosing a labelling pass, and what stands above the desk."""
+"""Choosing a labelling pass, and what stands above the item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from core import projects
 from core.errors import ConcordError
 from core.review.passes import LabelPass
 from core.store.store import Store
-from pages.components import label_desk, label_item, label_who, people, state, tables
+from pages.components import label_item, label_session, label_who, people, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
 
@@ -21,7 +21,7 @@ VIEWS = (LABEL, PROGRESS, DECIDE, FREEZE, NEW)
 
 def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
     """The pass in the URL, else the newest (of the golden set in the URL); a link to one that is not there says so."""
-    by_id = {one.pass_id: one for one in passes}
+    by_id = {passed.pass_id: passed for passed in passes}
     wanted = state.url_id("labelling")
     if wanted is not None and wanted not in by_id:
         st.warning(
@@ -29,17 +29,17 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
             icon=":material/link_off:",
         )
     golden_id = state.url_id("golden")
-    usual = next((one.pass_id for one in passes if one.golden_id == golden_id), passes[0].pass_id)
+    usual = next((passed.pass_id for passed in passes if passed.golden_id == golden_id), passes[0].pass_id)
     chosen = wanted if wanted in by_id else usual
     if len(passes) > 1:
         key = state.widget("label_pass")
         st.session_state[key] = chosen
-        names = {one.golden_id: one.name for one in projects.list_goldens(page.store, page.project.project_id)}
+        names = {golden.golden_id: golden.name for golden in projects.list_goldens(page.store, page.project.project_id)}
         st.selectbox(
             "Labelling pass",
             list(by_id),
             key=key,
-            format_func=lambda one: f"{by_id[one].name} · {names.get(by_id[one].golden_id, '')}",
+            format_func=lambda pass_id: f"{by_id[pass_id].name} · {names.get(by_id[pass_id].golden_id, '')}",
             on_change=lambda: state.put_in_url(labelling=st.session_state[key]),
         )
     state.put_in_url(labelling=chosen)
@@ -47,22 +47,22 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
 
 
 def draw_address(passed: LabelPass) -> None:
-    """The address to send to people: that of the desk, with nobody's name in it."""
+    """The address to send to people: that of the pass, with nobody's name in it."""
     if st.context.url:
         ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id})
         st.markdown("The address to send to those who label:")
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)
 
 
-def sit(page: Opened, passed: LabelPass) -> None:
-    """Asks who is there, then shows what is to be rated and the desk."""
+def draw_session(page: Opened, passed: LabelPass) -> None:
+    """Asks who is there, then shows what is to be rated and the session."""
     actor, store = page.actor, page.store
     if not actor.name:
         people.draw_ask("Labels are kept by person.", passed.raters)
         return
     label_who.draw_line(actor)
     if actor.name not in passed.raters:
-        _draw_empty_seat(store, passed)
+        _draw_invitation(store, passed)
         return
     if actor.name in passed.stopped:
         st.info("You have stopped rating in this pass. What you said counts.", icon=":material/task_alt:")
@@ -70,13 +70,13 @@ def sit(page: Opened, passed: LabelPass) -> None:
     if passed.plan.instructions:
         with st.expander("Instructions", key=state.widget("label_instructions")):
             label_item.draw_text(passed.plan.instructions)
-    label_desk.draw(label_desk.Seat(store, passed))
+    label_session.draw(label_session.Assignment(store, passed))
 
 
-def _draw_empty_seat(store: Store, passed: LabelPass) -> None:
-    """What the work is, before somebody takes a seat: looking alone shares out no items."""
+def _draw_invitation(store: Store, passed: LabelPass) -> None:
+    """What the work is, before somebody joins: looking alone shares out no items."""
     plan = passed.plan
-    aspects = ", ".join(one.aspect for one in plan.aspects)
+    aspects = ", ".join(aspect.aspect for aspect in plan.aspects)
     n = len(plan.assigned(len(passed.raters)))
     with st.container(border=True):
         st.markdown(f"**{plain(passed.name)}**: {n:,} items to label for {plain(aspects)}, one at a time.")
@@ -92,7 +92,7 @@ def _draw_empty_seat(store: Store, passed: LabelPass) -> None:
             "Begin labelling",
             type="primary",
             icon=":material/play_arrow:",
-            on_click=_take_seat,
+            on_click=_join,
             args=(store, passed),
             **people.gate(store, "annotator"),
         )
@@ -100,7 +100,7 @@ def _draw_empty_seat(store: Store, passed: LabelPass) -> None:
 
 def held(page: Opened, passed: LabelPass) -> bool:
     """Says why golden labels and what others said are not shown to somebody who still rates them; False for others."""
-    aspects = [one.aspect for one in passed.plan.aspects]
+    aspects = [aspect.aspect for aspect in passed.plan.aspects]
     rating = projects.still_rating(page.store, passed.project_id, passed.golden_id, aspects)
     if not rating:
         return False
@@ -136,7 +136,7 @@ def _stop(store: Store, project_id: str, pass_id: str) -> None:
     state.leave_notice("You have stopped rating in this pass. What you said counts.", good=True)
 
 
-def _take_seat(store: Store, passed: LabelPass) -> None:
+def _join(store: Store, passed: LabelPass) -> None:
     try:
         projects.join_pass(store, passed.project_id, passed.pass_id)
     except ConcordError as error:

@@ -37,7 +37,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         disabled=not grown or len(grown) == len(family),
     )
     shown = family if everything or not grown else grown
-    ids = [one.criteria.criteria_id for one in shown]
+    ids = [relative.criteria.criteria_id for relative in shown]
     opened = st.session_state.get(state.widget("lineage_opened"), state.url_id("criteria"))
     st.plotly_chart(
         _figure(_key(shown, opened), shown, opened or ""),
@@ -58,44 +58,49 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 def _grown(family: Sequence[Relative]) -> list[Relative]:
     """Versions with children, parents that are here, or a decision."""
-    ids = {one.criteria.criteria_id for one in family}
+    ids = {relative.criteria.criteria_id for relative in family}
     return [
-        one for one in family if one.children or one.review != "draft" or any(p in ids for p in one.criteria.parents)
+        relative
+        for relative in family
+        if relative.children or relative.review != "draft" or any(p in ids for p in relative.criteria.parents)
     ]
 
 
 def _key(shown: Sequence[Relative], opened: str | None) -> Hashable:
     return (
-        tuple((one.criteria.criteria_id, one.review, len(one.criteria.alignments), one.depth) for one in shown),
+        tuple(
+            (relative.criteria.criteria_id, relative.review, len(relative.criteria.alignments), relative.depth)
+            for relative in shown
+        ),
         opened,
     )
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str) -> Figure:
-    stood = [tables.newest_calibration(one.criteria) for one in _shown]
-    known = next((one.alignment for one in stood if one is not None), None)
+    alignments = [tables.newest_calibration(relative.criteria) for relative in _shown]
+    known = next((alignment.alignment for alignment in alignments if alignment is not None), None)
     measure = "alignment" if known is None else measure_name(known.statistic, known.level)
     versions = [
         Version(
-            one.criteria.criteria_id,
-            name_of(one.criteria),
-            one.depth,
-            one.criteria.parents,
-            None if found is None else found.alignment,
-            one.review,
-            one.criteria.text or "no criteria",
+            relative.criteria.criteria_id,
+            name_of(relative.criteria),
+            relative.depth,
+            relative.criteria.parents,
+            None if alignment is None else alignment.alignment,
+            relative.review,
+            relative.criteria.text or "no criteria",
         )
-        for one, found in zip(_shown, stood, strict=True)
+        for relative, alignment in zip(_shown, alignments, strict=True)
     ]
     return lineage_figure(versions, measure=measure, opened=_opened)
 
 
-def name_of(one: CriteriaEntry) -> str:
+def name_of(entry: CriteriaEntry) -> str:
     """Origin, author and the first letters of the id: a name that tells versions apart."""
-    origin = {"refine": "refined", "none": "no criteria"}.get(one.origin, one.origin)
-    by = f" by {one.author}" if one.author else ""
-    return f"{origin}{by} {one.criteria_id[:SHORT_ID]}"
+    origin = {"refine": "refined", "none": "no criteria"}.get(entry.origin, entry.origin)
+    by = f" by {entry.author}" if entry.author else ""
+    return f"{origin}{by} {entry.criteria_id[:SHORT_ID]}"
 
 
 def _pick_point(ids: Sequence[str]) -> None:
@@ -112,22 +117,22 @@ def _pick_row() -> None:
 
 
 def _draw_opened(shown: Sequence[Relative], opened: str | None) -> None:
-    one = next((each for each in shown if each.criteria.criteria_id == opened), None)
-    if one is None:
+    relative = next((version for version in shown if version.criteria.criteria_id == opened), None)
+    if relative is None:
         st.caption("Click a point or mark a row to read a version.")
         return
-    stood = tables.newest_calibration(one.criteria)
+    alignment = tables.newest_calibration(relative.criteria)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-            told = tables.describe_n(None if stood is None else stood.alignment)
-            st.text(f"{name_of(one.criteria)} · {one.review} · {told}")
+            figure = tables.describe_n(None if alignment is None else alignment.alignment)
+            st.text(f"{name_of(relative.criteria)} · {relative.review} · {figure}")
             st.space("stretch")
-            link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=one.criteria.criteria_id)
-        st.text(one.criteria.text or "No criteria: the judge is asked for a rating without any.")
+            link_to("criteria", "Open in Criteria", icon=":material/rule:", criteria=relative.criteria.criteria_id)
+        st.text(relative.criteria.text or "No criteria: the judge is asked for a rating without any.")
 
 
 def _draw_table(shown: Sequence[Relative], opened: str | None) -> None:
-    ids = [one.criteria.criteria_id for one in shown]
+    ids = [relative.criteria.criteria_id for relative in shown]
     state.hold_row(state.LINEAGE, state.LINEAGE_IDS, ids, opened)
     st.dataframe(
         lineage_frame(shown),
@@ -147,18 +152,24 @@ def _draw_table(shown: Sequence[Relative], opened: str | None) -> None:
 
 def lineage_frame(shown: Sequence[Relative]) -> pd.DataFrame:
     """The tree as a table, ancestors first; None where undefined."""
-    stood = [tables.newest_calibration(one.criteria) for one in shown]
-    names = {one.criteria.criteria_id: name_of(one.criteria) for one in shown}
+    alignments = [tables.newest_calibration(relative.criteria) for relative in shown]
+    names = {relative.criteria.criteria_id: name_of(relative.criteria) for relative in shown}
     return pd.DataFrame(
         {
-            "generation": [one.depth for one in shown],
-            "version": [name_of(one.criteria) for one in shown],
-            "made from": [", ".join(names[p] for p in one.criteria.parents if p in names) for one in shown],
-            "state": [one.review for one in shown],
-            "alignment": pd.Series([None if one is None else one.alignment.value for one in stood], dtype="float64"),
-            "95 % interval": [tables.interval_of(None if one is None else one.alignment) for one in stood],
-            "n": pd.array([None if one is None else one.alignment.n for one in stood], dtype="Int64"),
-            "text": [tables.one_line(one.criteria.text)[:200] for one in shown],
-            "note": [one.criteria.note for one in shown],
+            "generation": [relative.depth for relative in shown],
+            "version": [name_of(relative.criteria) for relative in shown],
+            "made from": [", ".join(names[p] for p in relative.criteria.parents if p in names) for relative in shown],
+            "state": [relative.review for relative in shown],
+            "alignment": pd.Series(
+                [None if alignment is None else alignment.alignment.value for alignment in alignments], dtype="float64"
+            ),
+            "95 % interval": [
+                tables.interval_of(None if alignment is None else alignment.alignment) for alignment in alignments
+            ],
+            "n": pd.array(
+                [None if alignment is None else alignment.alignment.n for alignment in alignments], dtype="Int64"
+            ),
+            "text": [tables.one_line(relative.criteria.text)[:200] for relative in shown],
+            "note": [relative.criteria.note for relative in shown],
         }
     )

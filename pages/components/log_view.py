@@ -28,19 +28,19 @@ def draw(page: Opened) -> None:
     actor, kind = st.session_state.get(who), st.session_state.get(what)
     place = state.widget(f"log_page_{project_id}_{actor}_{kind}")
     first = (int(st.session_state.get(place) or 1) - 1) * ROWS
-    found = projects.log_page(page.store, project_id, actor=actor, kind=kind, offset=first, limit=ROWS)
-    if not found.people:
+    log = projects.log_page(page.store, project_id, actor=actor, kind=kind, offset=first, limit=ROWS)
+    if not log.people:
         st.info(
             "Nobody has done anything in this project yet. Every change will stand here, with who made it and when.",
             icon=":material/history:",
         )
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        _filter("Who", "everybody", who, found.people, {"": NOBODY})
-        _filter("What", "everything", what, found.kinds, CHANGES)
+        _filter("Who", "everybody", who, log.people, {"": NOBODY})
+        _filter("What", "everything", what, log.kinds, CHANGES)
         _offer_file(page)
-    _draw_place(found, first, place)
-    _draw_rows(found)
+    _draw_place(log, first, place)
+    _draw_rows(log)
 
 
 def _filter(label: str, placeholder: str, key: str, options: Sequence[str], words: Mapping[str, str]) -> None:
@@ -49,7 +49,7 @@ def _filter(label: str, placeholder: str, key: str, options: Sequence[str], word
         options,
         index=None,
         placeholder=placeholder,
-        format_func=lambda one: words.get(one, one),
+        format_func=lambda option: words.get(option, option),
         key=key,
         width=280,
     )
@@ -67,25 +67,25 @@ def _offer_file(page: Opened) -> None:
     )
 
 
-def _draw_place(found: LogPage, first: int, place: str) -> None:
+def _draw_place(log: LogPage, first: int, place: str) -> None:
     """Which part of the log is shown, and the way to the others; new entries push the older ones down."""
-    n_pages = max(1, -(-found.n // ROWS))
+    n_pages = max(1, -(-log.n // ROWS))
     with st.container(horizontal=True, vertical_alignment="center"):
-        shown = f"{first + 1:,} to {first + len(found.entries):,} of " if n_pages > 1 and found.entries else ""
-        st.caption(f"{shown}{tables.count_words(found.n, 'action')}, newest first")
+        shown = f"{first + 1:,} to {first + len(log.entries):,} of " if n_pages > 1 and log.entries else ""
+        st.caption(f"{shown}{tables.count_words(log.n, 'action')}, newest first")
         st.space("stretch")
         if n_pages > 1:
             st.pagination(n_pages, key=place)
 
 
-def _draw_rows(found: LogPage) -> None:
-    if not found.entries:
+def _draw_rows(log: LogPage) -> None:
+    if not log.entries:
         st.info("Nothing in the log fits these filters.", icon=":material/filter_alt_off:")
         return
     st.dataframe(
-        log_frame(found.entries),
+        log_frame(log.entries),
         hide_index=True,
-        height=tables.height_for(len(found.entries), 16),
+        height=tables.height_for(len(log.entries), 16),
         column_config={
             "when": st.column_config.DatetimeColumn(
                 format="YYYY-MM-DD HH:mm:ss", timezone=st.context.timezone, width=165
@@ -104,12 +104,12 @@ def log_frame(entries: Sequence[Entry]) -> pd.DataFrame:
     """A row an entry; long texts on one line."""
     return pd.DataFrame(
         {
-            "when": pd.to_datetime([one.at for one in entries], utc=True),
-            "who": [one.actor or NOBODY for one in entries],
-            "role": [one.role for one in entries],
-            "what": [tables.one_line(one.sentence) for one in entries],
-            "said": [_said(one.body) for one in entries],
-            "about": [one.subject[:ID_LETTERS] for one in entries],
+            "when": pd.to_datetime([entry.at for entry in entries], utc=True),
+            "who": [entry.actor or NOBODY for entry in entries],
+            "role": [entry.role for entry in entries],
+            "what": [tables.one_line(entry.sentence) for entry in entries],
+            "said": [_said(entry.body) for entry in entries],
+            "about": [entry.subject[:ID_LETTERS] for entry in entries],
         }
     )
 

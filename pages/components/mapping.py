@@ -112,7 +112,7 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
             options,
             index=options.index(proposed),
             key=widget(f"role_{upload}_{role}"),
-            format_func=lambda one: "(none)" if one is None else one,
+            format_func=lambda column: "(none)" if column is None else column,
         )
         if column != proposed:
             mapping = mapping.with_role(role, column)

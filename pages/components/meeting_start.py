@@ -18,13 +18,13 @@ from pages.components.screens import plain
 NEW = "new"
 MOST_POINTS = 60
 PROBLEM = state.widget("meeting_start_problem")
-NAME, PEOPLE, QUESTION = (state.widget(f"meeting_{one}") for one in ("name", "people", "question"))
+NAME, PEOPLE, QUESTION = (state.widget(f"meeting_{field}") for field in ("name", "people", "question"))
 
 
 def draw(page: Opened) -> None:
     """What a meeting could talk about, and the earlier ones."""
     st.subheader("Begin a review meeting", anchor=False)
-    goldens = [one for one in projects.list_goldens(page.store, page.project.project_id) if one.aspects]
+    goldens = [golden for golden in projects.list_goldens(page.store, page.project.project_id) if golden.aspects]
     if goldens:
         golden, aspect = _choose(page, goldens)
         _draw_form(page, golden, aspect)
@@ -38,7 +38,7 @@ def draw(page: Opened) -> None:
 
 def _choose(page: Opened, goldens: Sequence[GoldenSummary]) -> tuple[GoldenSummary, str]:
     """Golden set and aspect: of the URL, of the open criteria, or the first."""
-    by_id = {one.golden_id: one for one in goldens}
+    by_id = {golden.golden_id: golden for golden in goldens}
     golden_id, aspect = state.url_id("golden"), state.url_id("aspect")
     if golden_id is None and (criteria_id := state.url_id("criteria")):
         try:
@@ -51,10 +51,10 @@ def _choose(page: Opened, goldens: Sequence[GoldenSummary]) -> tuple[GoldenSumma
         "Golden set",
         list(by_id),
         index=list(by_id).index(golden_id) if golden_id in by_id else 0,
-        format_func=lambda one: by_id[one].name,
+        format_func=lambda golden_id: by_id[golden_id].name,
         key=state.widget("meeting_golden"),
     )
-    names = [one.aspect for one in by_id[chosen].aspects]
+    names = [aspect.aspect for aspect in by_id[chosen].aspects]
     picked = right.selectbox(
         "Aspect", names, index=names.index(aspect) if aspect in names else 0, key=state.widget("meeting_aspect")
     )
@@ -80,7 +80,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         right.text_area("Who votes: a name a line", key=PEOPLE, height=120)
         if waiting:
             st.markdown("**Agenda**: all that waits; take out what can wait longer")
-        ticked = [_draw_point(page, golden, one, k) for k, one in enumerate(waiting[:MOST_POINTS])]
+        ticked = [_draw_point(page, golden, point, k) for k, point in enumerate(waiting[:MOST_POINTS])]
         if len(waiting) > MOST_POINTS:
             st.caption(f"{len(waiting) - MOST_POINTS} more wait for another meeting.")
         st.form_submit_button(
@@ -93,26 +93,28 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         )
 
 
-def _draw_point(page: Opened, golden: GoldenSummary, one: AgendaItem, k: int) -> str:
+def _draw_point(page: Opened, golden: GoldenSummary, point: AgendaItem, k: int) -> str:
     """A box to tick, with enough words to know the point by; returns the box's key."""
-    key = state.widget(f"agenda_{golden.golden_id[-8:]}_{one.kind}_{one.run_id}_{one.subject_id}_{one.item_id}_{k}")
-    st.checkbox(f"**{plain(one.title)}**", value=True, key=key)
-    st.caption(plain(_in_short(golden, one, page)))
+    key = state.widget(
+        f"agenda_{golden.golden_id[-8:]}_{point.kind}_{point.run_id}_{point.subject_id}_{point.item_id}_{k}"
+    )
+    st.checkbox(f"**{plain(point.title)}**", value=True, key=key)
+    st.caption(plain(_in_short(golden, point, page)))
     return key
 
 
-def _in_short(golden: GoldenSummary, one: AgendaItem, page: Opened) -> str:
-    if one.kind != "disagreement":
-        return tables.one_line(one.text)
-    known = one.item_id in label_item.kept_golden(golden.golden_id, page.store).item_ids
-    text = label_item.item_of(golden.golden_id, page.store, one.item_id).target if known else one.item_id
-    return f"{one.text[:160]} · “{tables.one_line(text)[:110]} …”"
+def _in_short(golden: GoldenSummary, point: AgendaItem, page: Opened) -> str:
+    if point.kind != "disagreement":
+        return tables.one_line(point.text)
+    known = point.item_id in label_item.kept_golden(golden.golden_id, page.store).item_ids
+    text = label_item.item_of(golden.golden_id, page.store, point.item_id).target if known else point.item_id
+    return f"{point.text[:160]} · “{tables.one_line(text)[:110]} …”"
 
 
 def _begin(
     page: Opened, golden: GoldenSummary, aspect: str, waiting: Sequence[AgendaItem], ticked: Sequence[str]
 ) -> None:
-    agenda = [one for one, key in zip(waiting, ticked, strict=True) if st.session_state.get(key)]
+    agenda = [point for point, key in zip(waiting, ticked, strict=True) if st.session_state.get(key)]
     if question := " ".join(str(st.session_state.get(QUESTION) or "").split()):
         agenda.append(AgendaItem("question", question))
     names = re.split(r"[\n,;]", str(st.session_state.get(PEOPLE) or ""))
@@ -136,18 +138,18 @@ def _draw_earlier(page: Opened) -> None:
     if not earlier:
         return
     st.subheader("Meetings", anchor=False)
-    for one in earlier[:20]:
-        decided = sum(point.decision is not None for point in one.points)
+    for meeting in earlier[:20]:
+        decided = sum(point.decision is not None for point in meeting.points)
         with st.container(border=True, horizontal=True, vertical_alignment="center", gap="medium"):
-            st.badge("closed" if one.closed_at else "going on", color="gray" if one.closed_at else "green")
-            st.markdown(f"**{plain(one.name)}** · {plain(one.aspect)}", width="content")
-            n = tables.count_words(len(one.points), "point")
-            st.caption(plain(f"{review_view.when(one.began_at)}, {decided} of {n} decided"))
+            st.badge("closed" if meeting.closed_at else "going on", color="gray" if meeting.closed_at else "green")
+            st.markdown(f"**{plain(meeting.name)}** · {plain(meeting.aspect)}", width="content")
+            n = tables.count_words(len(meeting.points), "point")
+            st.caption(plain(f"{review_view.when(meeting.began_at)}, {decided} of {n} decided"))
             st.space("stretch")
             st.button(
-                "Minutes" if one.closed_at else "Go on",
-                icon=":material/description:" if one.closed_at else ":material/play_arrow:",
-                key=state.widget(f"meeting_open_{one.meeting_id}"),
+                "Minutes" if meeting.closed_at else "Go on",
+                icon=":material/description:" if meeting.closed_at else ":material/play_arrow:",
+                key=state.widget(f"meeting_open_{meeting.meeting_id}"),
                 on_click=state.put_in_url,
-                kwargs={"meeting": one.meeting_id},
+                kwargs={"meeting": meeting.meeting_id},
             )

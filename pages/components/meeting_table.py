@@ -32,7 +32,7 @@ class _Judged:
     gap: str
 
 
-def draw_matter(page: Opened, meeting: Meeting, point: Point) -> None:
+def draw_subject(page: Opened, meeting: Meeting, point: Point) -> None:
     """The point in type that a projector shows to the last row."""
     item = point.item
     st.badge(KINDS[item.kind], color="blue")
@@ -59,10 +59,10 @@ def proposal_of(page: Opened, point: Point) -> ListedProposal | None:
     if not point.item.run_id:
         return None
     try:
-        found = projects.list_proposals(page.store, point.item.run_id)
+        proposals = projects.list_proposals(page.store, point.item.run_id)
     except ConcordError:
         return None
-    return next((one for one in found if one.criteria.criteria_id == point.item.subject_id), None)
+    return next((proposal for proposal in proposals if proposal.criteria.criteria_id == point.item.subject_id), None)
 
 
 def draw_large(text: str) -> None:
@@ -94,12 +94,12 @@ def _draw_change(page: Opened, point: Point) -> None:
         diff_view.draw(word_diff(old.text, new.text), mark=type_for(new.text))
     proposal = proposal_of(page, point)
     if proposal is not None:
-        told, stood = criteria_view.difference_words, new.alignments
-        if stood:
-            measure = measure_name(stood[0].alignment.statistic, stood[0].alignment.level)
+        words, alignments = criteria_view.difference_words, new.alignments
+        if alignments:
+            measure = measure_name(alignments[0].alignment.statistic, alignments[0].alignment.level)
             st.caption(f"Proposal minus parent: {measure}")
-        st.markdown(f"**Inner fold** (no refiner saw these items): {plain(told(proposal.inner))}")
-        st.markdown(f"**All calibration items**: {plain(told(proposal.calibration))}")
+        st.markdown(f"**Inner fold** (no refiner saw these items): {plain(words(proposal.inner))}")
+        st.markdown(f"**All calibration items**: {plain(words(proposal.calibration))}")
     elif item.text:
         st.text(item.text)
     made_from = tables.count_words(len(new.provenance.item_ids), "item")
@@ -111,12 +111,12 @@ def _draw_change(page: Opened, point: Point) -> None:
 
 
 def _draw_disagreement(page: Opened, meeting: Meeting, point: Point) -> None:
-    one = _item(page, meeting.golden_id, point.item.item_id)
-    if one is None:
+    item = _item(page, meeting.golden_id, point.item.item_id)
+    if item is None:
         st.caption(plain(f"The golden set has no item {point.item.item_id[:60]}."))
         return
     labels = label_item.kept_golden(meeting.golden_id, page.store).aspects.get(meeting.aspect)
-    place = label_item.kept_golden(meeting.golden_id, page.store).item_ids.index(one.item_id)
+    place = label_item.kept_golden(meeting.golden_id, page.store).item_ids.index(item.item_id)
     label = None if labels is None else labels.values[place]
     judged = _judged(page, meeting, point, place)
     with st.container(horizontal=True, gap="large"):
@@ -129,10 +129,10 @@ def _draw_disagreement(page: Opened, meeting: Meeting, point: Point) -> None:
         if judged.gap:
             st.metric("The judge is", judged.gap, width="content")
     with st.container(border=True):
-        draw_large(one.target)
+        draw_large(item.target)
     st.text(point.item.text)
-    label_item.draw_beside(one)
-    _offer_reasons(page, point, one)
+    label_item.draw_beside(item)
+    _offer_reasons(page, point, item)
 
 
 def _item(page: Opened, golden_id: str, item_id: str) -> Item | None:
@@ -141,14 +141,14 @@ def _item(page: Opened, golden_id: str, item_id: str) -> Item | None:
 
 
 def _judged(page: Opened, meeting: Meeting, point: Point, place: int) -> _Judged:
-    """What the criteria, or the judge of the shelf, that the point names gave the item."""
+    """What the criteria, or the registered judge, that the point names gave the item."""
     project_id, subject = page.project.project_id, point.item.subject_id
     try:
         if (run_id := _run_of(page, subject)) is not None:
             scored = projects.item_scores(page.store, run_id, subject)
-            found = next((one for one in scored if one.item_id == point.item.item_id), None)
+            item = next((item for item in scored if item.item_id == point.item.item_id), None)
             name = tables.name_of(projects.get_criteria(page.store, project_id, subject).criteria)
-            return _Judged(name, None, "") if found is None else _Judged(name, found.score, tables.gap_words(found))
+            return _Judged(name, None, "") if item is None else _Judged(name, item.score, tables.gap_words(item))
         judge = projects.get_judge(page.store, project_id, subject).judge
         value = float(judge.values[place])
         return _Judged(judge.name, None if np.isnan(value) else value, "")
@@ -158,13 +158,13 @@ def _judged(page: Opened, meeting: Meeting, point: Point, place: int) -> _Judged
 
 def _run_of(page: Opened, criteria_id: str) -> str | None:
     try:
-        stood = projects.get_criteria(page.store, page.project.project_id, criteria_id).alignments
+        alignments = projects.get_criteria(page.store, page.project.project_id, criteria_id).alignments
     except ConcordError:
         return None
-    return next((one.run_id for one in stood if one.side == "calibration"), None)
+    return next((alignment.run_id for alignment in alignments if alignment.side == "calibration"), None)
 
 
-def _offer_reasons(page: Opened, point: Point, one: Item) -> None:
+def _offer_reasons(page: Opened, point: Point, item: Item) -> None:
     """The judge's words, asked for only when somebody wants to read them."""
     part = st.expander("The judge's reasons", on_change="rerun", key=state.widget("meeting_reasons"))
     if not part.open:
@@ -175,8 +175,8 @@ def _offer_reasons(page: Opened, point: Point, one: Item) -> None:
             st.caption("No run keeps this judge's reasons.")
             return
         try:
-            told = projects.explain_item(page.store, page.settings, run_id, point.item.subject_id, one.item_id)
+            explained = projects.explain_item(page.store, page.settings, run_id, point.item.subject_id, item.item_id)
         except ConcordError as error:
             st.caption(plain(str(error)))
             return
-        st.text(told.explanation or "The judge gave no reasons.")
+        st.text(explained.explanation or "The judge gave no reasons.")

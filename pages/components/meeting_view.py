@@ -56,7 +56,7 @@ def draw(page: Opened) -> None:
 
 
 def _draw_head(page: Opened, meeting: Meeting) -> None:
-    n, decided = len(meeting.points), sum(one.decision is not None for one in meeting.points)
+    n, decided = len(meeting.points), sum(point.decision is not None for point in meeting.points)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{plain(meeting.name)}** · {plain(meeting.aspect)}", width="content")
         if meeting.closed_at is not None:
@@ -134,7 +134,7 @@ def _draw_point(page: Opened, meeting: Meeting) -> None:
     point = meeting.points[meeting.at]
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        meeting_table.draw_matter(page, meeting, point)
+        meeting_table.draw_subject(page, meeting, point)
     with right:
         if point.decision is None and meeting.closed_at is None:
             _draw_votes(page, meeting, point)
@@ -144,7 +144,7 @@ def _draw_point(page: Opened, meeting: Meeting) -> None:
 
 
 def _draw_votes(page: Opened, meeting: Meeting, point: Point) -> None:
-    said = {one.voter: one.choice for one in point.votes}
+    said = {vote.voter: vote.choice for vote in point.votes}
     with st.container(horizontal=True, gap="large"):
         for choice in CHOICES:
             st.metric(choice.capitalize(), point.tally[choice], width="content")
@@ -208,7 +208,7 @@ def _draw_decision(page: Opened, meeting: Meeting, point: Point) -> None:
         tally = point.tally
         if point.votes:
             st.text(f"{tally['for']} for, {tally['against']} against, {tally['abstain']} abstained")
-            st.caption(plain(", ".join(f"{one.voter}: {one.choice}" for one in point.votes)))
+            st.caption(plain(", ".join(f"{vote.voter}: {vote.choice}" for vote in point.votes)))
         meeting_table.draw_then(page, point)
     if meeting.closed_at is not None:
         return
@@ -302,7 +302,9 @@ def _decide(
     proposal: ListedProposal | None,
 ) -> None:
     """`seen` is the decision as the screen showed it, and so is `proposal`; its text may have been changed here."""
-    reason, text = (str(st.session_state.get(typed[one].key) or "") if one in typed else "" for one in (REASON, TEXT))
+    reason, text = (
+        str(st.session_state.get(typed[field].key) or "") if field in typed else "" for field in (REASON, TEXT)
+    )
     where = (*_where(page, meeting), meeting.at)
 
     def act() -> None:

@@ -38,7 +38,7 @@ class Offer:
 def _offers(golden_id: str, _page: Opened) -> tuple[Offer, ...]:
     """Golden sets never change under their id."""
     golden = projects.load_golden_set(_page.store, golden_id)
-    return tuple(_offer(one, golden) for one in metrics_for(golden))
+    return tuple(_offer(metric, golden) for metric in metrics_for(golden))
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
@@ -57,8 +57,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     )
     last = st.session_state.get(state.METRICS_RUN, "")  # a start makes new boxes: a browser would keep the old ones set
     prefix = f"metrics_{golden.golden_id[-12:]}_{last}"
-    columns = [one for one in offers if one.name.startswith(COLUMN_PREFIX)]
-    chosen = _choose("Computed here", [one for one in offers if one not in columns], there, prefix)
+    columns = [offer for offer in offers if offer.name.startswith(COLUMN_PREFIX)]
+    chosen = _choose("Computed here", [offer for offer in offers if offer not in columns], there, prefix)
     chosen += _choose("Columns of the file that was brought in", columns, there, prefix)
     typed = st.text_input(
         "Others, with a model of your own",
@@ -164,9 +164,9 @@ def _draw_view(page: Opened, view: RunDetail) -> None:
 def _draw_progress(page: Opened, view: RunDetail) -> None:
     waiting = view.status == "queued"
     reached = f"{view.message}: {view.calls:,} of {view.calls_expected:,} scores"
-    told = run_view.waiting_words(view) if waiting else " · ".join(filter(None, (reached, view.placement)))
+    progress = run_view.waiting_words(view) if waiting else " · ".join(filter(None, (reached, view.placement)))
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.progress(view.progress or 0.0, text=plain(f"Computing metrics, {told}"))
+        st.progress(view.progress or 0.0, text=plain(f"Computing metrics, {progress}"))
         st.button(
             "Cancelling …" if view.cancelling else "Cancel",
             key=f"cancel_{view.run_id}",
@@ -192,5 +192,5 @@ def _draw_outcome(outcome: MetricsResult) -> None:
         names = ", ".join(outcome.judges)
         st.success(plain(f"Among the judges now{aspects}: {names}."), icon=":material/check:")
     if outcome.left_out:
-        told = [f"{name} was left out: {reason.rstrip('.')}." for name, reason in outcome.left_out.items()]
-        st.warning("  \n".join(plain(one) for one in told), icon=":material/info:")
+        sentences = [f"{name} was left out: {reason.rstrip('.')}." for name, reason in outcome.left_out.items()]
+        st.warning("  \n".join(plain(sentence) for sentence in sentences), icon=":material/info:")

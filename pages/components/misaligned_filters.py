@@ -11,7 +11,7 @@ import streamlit as st
 from core.projects.items import ItemScore
 from core.review.triage import TRIAGE_VERDICTS, Triage
 from pages.components import state, tables
-from pages.components.misaligned_looked import NOW_ALIGNED, NOW_MISALIGNED
+from pages.components.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED
 
 SIDES = ("too lenient", "too strict", "aligned", "unread")
 STANDARDISED, RANKS = "standardised gap", "gap in places"
@@ -21,14 +21,14 @@ Order = Literal["standardised gap", "gap in places"]
 
 
 @dataclass(frozen=True)
-class Sight:
+class FilteredItems:
     """The items that pass the filters, in their order."""
 
-    listed: tuple[ItemScore, ...]
+    items: tuple[ItemScore, ...]
     order: Order
 
-    def gap_of(self, one: ItemScore) -> float | None:
-        return one.gap if self.order == STANDARDISED else one.rank_gap
+    def gap_of(self, item: ItemScore) -> float | None:
+        return item.gap if self.order == STANDARDISED else item.rank_gap
 
     @property
     def gap_format(self) -> str:
@@ -47,28 +47,28 @@ class Sight:
 
     def after(self, item_id: str, triage: Mapping[str, Triage]) -> str:
         """The next listed item that nobody triaged, from the top again after the last; the same where none is left."""
-        ids = [one.item_id for one in self.listed]
+        ids = [item.item_id for item in self.items]
         at = ids.index(item_id) + 1 if item_id in ids else 0
-        waiting = [one for one in (*ids[at:], *ids[:at]) if one not in triage and one != item_id]
+        waiting = [other_id for other_id in (*ids[at:], *ids[:at]) if other_id not in triage and other_id != item_id]
         return waiting[0] if waiting else item_id
 
 
-def side_of(one: ItemScore) -> str:
-    return "unread" if one.gap is None else tables.gap_words(one)
+def side_of(item: ItemScore) -> str:
+    return "unread" if item.gap is None else tables.gap_words(item)
 
 
 def choose(
     scored: Sequence[ItemScore], triage: Mapping[str, Triage], changes: Mapping[str, str] | None, aspect: str
-) -> Sight:
+) -> FilteredItems:
     """Draws the filters and applies them."""
-    counts = {side: sum(side_of(one) == side for one in scored) for side in SIDES}
-    there = [side for side in SIDES if counts[side]]
+    counts = {side: sum(side_of(item) == side for item in scored) for side in SIDES}
+    present = [side for side in SIDES if counts[side]]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         sides = st.pills(
             "The judge is",
-            there,
+            present,
             selection_mode="multi",
-            default=[side for side in there if side.startswith("too")],
+            default=[side for side in present if side.startswith("too")],
             format_func=lambda side: f"{side} ({counts[side]})",
             key=state.widget("misaligned_sides"),
         )
@@ -88,38 +88,38 @@ def choose(
         )
         with st.popover("More filters", icon=":material/filter_alt:"):
             passing = _more(scored, triage, aspect)
-    listed = [
-        one
-        for one in passing
-        if (not sides or side_of(one) in sides)
-        and (changed is None or (changes is not None and changes.get(one.item_id) == changed))
+    items = [
+        item
+        for item in passing
+        if (not sides or side_of(item) in sides)
+        and (changed is None or (changes is not None and changes.get(item.item_id) == changed))
     ]
-    sight = Sight((), STANDARDISED if order == STANDARDISED else RANKS)
-    return Sight(tuple(sorted(listed, key=lambda one: -abs(sight.gap_of(one) or 0.0))), sight.order)
+    unsorted = FilteredItems((), STANDARDISED if order == STANDARDISED else RANKS)
+    return FilteredItems(tuple(sorted(items, key=lambda item: -abs(unsorted.gap_of(item) or 0.0))), unsorted.order)
 
 
 def _more(scored: Sequence[ItemScore], triage: Mapping[str, Triage], aspect: str) -> list[ItemScore]:
     """Filters by source, system, label and triage."""
 
-    def found(one: ItemScore) -> str:
-        return triage[one.item_id].verdict if one.item_id in triage else NOT_YET
+    def triaged_as(item: ItemScore) -> str:
+        return triage[item.item_id].verdict if item.item_id in triage else NOT_YET
 
     wanted_triage = st.multiselect(
         "Triage", [NOT_YET, *TRIAGE_VERDICTS, PICKED], key=state.widget("misaligned_triage"), placeholder="all"
     )
-    sources = _names("Source", [one.source_id for one in scored])
-    systems = _names("System", [one.system_id for one in scored if one.system_id])
+    sources = _names("Source", [item.source_id for item in scored])
+    systems = _names("System", [item.system_id for item in scored if item.system_id])
     low, high = _labels(scored, aspect)
     return [
-        one
-        for one in scored
-        if (not sources or one.source_id in sources)
-        and (not systems or one.system_id in systems)
-        and low <= one.label <= high
+        item
+        for item in scored
+        if (not sources or item.source_id in sources)
+        and (not systems or item.system_id in systems)
+        and low <= item.label <= high
         and (
             not wanted_triage
-            or found(one) in wanted_triage
-            or (PICKED in wanted_triage and one.item_id in triage and triage[one.item_id].picked)
+            or triaged_as(item) in wanted_triage
+            or (PICKED in wanted_triage and item.item_id in triage and triage[item.item_id].picked)
         )
     ]
 
@@ -133,7 +133,7 @@ def _names(title: str, names: Sequence[str]) -> list[str]:
 
 def _labels(scored: Sequence[ItemScore], aspect: str) -> tuple[float, float]:
     """A range of labels; everything where all labels are equal."""
-    values = [one.label for one in scored]
+    values = [item.label for item in scored]
     low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
         return low, high

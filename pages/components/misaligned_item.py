@@ -27,13 +27,13 @@ MOST_MARKED = 20_000
 _LINE_END = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
-def draw_heading(one: ItemScore) -> None:
+def draw_heading(item: ItemScore) -> None:
     """Item, both numbers, and on which side the judge errs, by how much."""
-    words = tables.gap_words(one)
-    score = tables.DASH if one.score is None else f"{one.score:.2f}"
-    by = "" if one.gap is None else f" by {abs(one.gap):.1f} standard deviations"
+    words = tables.gap_words(item)
+    score = tables.DASH if item.score is None else f"{item.score:.2f}"
+    by = "" if item.gap is None else f" by {abs(item.gap):.1f} standard deviations"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{plain(one.item_id)}** · people **{one.label:.2f}** · judge **{score}**", width="content")
+        st.markdown(f"**{plain(item.item_id)}** · people **{item.label:.2f}** · judge **{score}**", width="content")
         st.badge(
             plain(words + (by if words.startswith("too") else "")),
             color={"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(words, "gray"),  # type: ignore[arg-type]
@@ -49,8 +49,8 @@ def draw_known(page: Opened, known: Triage) -> None:
         return
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
     if passes:
-        to_desk = {"labelling": passes[0].pass_id}
-        link_to("label", "It waits for a decision in Label, under Decide", icon=":material/balance:", **to_desk)
+        ids = {"labelling": passes[0].pass_id}
+        link_to("label", "It waits for a decision in Label, under Decide", icon=":material/balance:", **ids)
     else:
         link_to(
             "label",
@@ -60,21 +60,21 @@ def draw_known(page: Opened, known: Triage) -> None:
         )
 
 
-def draw(page: Opened, run: Run, criteria_id: str, one: ItemScore) -> None:
+def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore) -> None:
     """The judged text first; the judge's words, the raters, then what lies beside the text."""
     try:
-        view = _explained(run.run_id, criteria_id, one.item_id, page)
+        view = _explained(run.run_id, criteria_id, score.item_id, page)
     except ConcordError as error:
         st.warning(plain(str(error)), title="The judge's reasons cannot be shown", icon=":material/error:")
-        item = label_item.item_of(run.golden_id, page.store, one.item_id)
-        view = ExplainedItem(item, one, "", ())
+        item = label_item.item_of(run.golden_id, page.store, score.item_id)
+        view = ExplainedItem(item, score, "", ())
     reply = "\n".join((view.explanation, *view.raw))
     where = " · ".join(part for part in (view.item.source_id, view.item.system_id) if part)
     st.markdown(f"**Judged text** · {plain(where)}")
     with st.container(border=True):
         draw_evidence(view.item.target, reply)
     _draw_reasons(view)
-    _draw_ratings(_ratings(run.golden_id, run.aspect, page).get(one.item_id, ()))
+    _draw_ratings(_ratings(run.golden_id, run.aspect, page).get(score.item_id, ()))
     for name, title in label_item.SIDE_PARTS:
         if text := getattr(view.item, name):
             with st.expander(title, expanded=True, key=state.widget(f"misaligned_{name}")):
@@ -94,11 +94,11 @@ def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> Ex
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _ratings(golden_id: str, aspect: str, _page: Opened) -> dict[str, list[Rating]]:
     """Item id → what each person said."""
-    found: dict[str, list[Rating]] = {}
+    by_item: dict[str, list[Rating]] = {}
     for rating in label_item.kept_golden(golden_id, _page.store).ratings:
         if rating.aspect == aspect:
-            found.setdefault(rating.item_id, []).append(rating)
-    return found
+            by_item.setdefault(rating.item_id, []).append(rating)
+    return by_item
 
 
 def _draw_reasons(view: ExplainedItem) -> None:
@@ -114,9 +114,15 @@ def _draw_ratings(ratings: Sequence[Rating]) -> None:
     if not ratings:
         return
     st.markdown("**What each rater said**")
-    comments = {"comment": [one.comment for one in ratings]} if any(one.comment for one in ratings) else {}
+    comments = {"comment": [rating.comment for rating in ratings]} if any(rating.comment for rating in ratings) else {}
     st.dataframe(
-        pd.DataFrame({"rater": [one.rater_id for one in ratings], "label": [one.value for one in ratings], **comments}),
+        pd.DataFrame(
+            {
+                "rater": [rating.rater_id for rating in ratings],
+                "label": [rating.value for rating in ratings],
+                **comments,
+            }
+        ),
         hide_index=True,
         height=tables.height_for(len(ratings), 6),
         column_config={"label": st.column_config.NumberColumn(format="%.2f", width=70)},

@@ -18,8 +18,8 @@ from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure
 from core.review.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
 from pages.components import charts, misaligned_filters, misaligned_item, people, state, tables
-from pages.components.misaligned_filters import Sight
-from pages.components.misaligned_looked import Looked
+from pages.components.misaligned_filters import FilteredItems
+from pages.components.misaligned_selection import Selection
 from pages.components.screens import plain
 
 if TYPE_CHECKING:
@@ -29,41 +29,43 @@ if TYPE_CHECKING:
 MOST_LISTED, MOST_POINTS = 500, 2_000
 
 
-def draw(looked: Looked) -> None:
+def draw(selection: Selection) -> None:
     """The items by size of the gap beside the one that is open."""
-    sight = misaligned_filters.choose(looked.scored, looked.triage, looked.changes, looked.criteria.aspect)
+    filtered = misaligned_filters.choose(
+        selection.scored, selection.triage, selection.changes, selection.criteria.aspect
+    )
     wanted = state.url_id("item")
-    by_id = {one.item_id: one for one in looked.scored}
+    by_id = {item.item_id: item for item in selection.scored}
     if wanted and wanted not in by_id:
         st.warning(
             "The linked item is no calibration item that this run scored: it is held out, unlabelled or unknown.",
             icon=":material/link_off:",
         )
-    opened = wanted if wanted in by_id else next((one.item_id for one in sight.listed), None)
+    opened = wanted if wanted in by_id else next((item.item_id for item in filtered.items), None)
     if opened is not None and opened != wanted and (not wanted or wanted in by_id):
         state.put_in_url(item=opened)
     left, right = st.columns(2, gap="medium")
     with left:
-        _draw_quarters(looked, sight, opened)
-        _draw_list(looked, sight, opened)
+        _draw_quarters(selection, filtered, opened)
+        _draw_list(selection, filtered, opened)
     with right:
         if opened is None:
             st.info("No item passes these filters. Loosen one.", icon=":material/filter_alt_off:")
             return
-        _draw_triage(looked, sight, by_id[opened])
-        misaligned_item.draw(looked.page, looked.run, looked.criteria.criteria_id, by_id[opened])
+        _draw_triage(selection, filtered, by_id[opened])
+        misaligned_item.draw(selection.page, selection.run, selection.criteria.criteria_id, by_id[opened])
 
 
-def _draw_quarters(looked: Looked, sight: Sight, opened: str | None) -> None:
-    known = [one for one in looked.scored if one.score is not None]
+def _draw_quarters(selection: Selection, filtered: FilteredItems, opened: str | None) -> None:
+    known = [item for item in selection.scored if item.score is not None]
     if not known:
         return
-    shown = tuple(one for one in sight.listed if one.score is not None)[:MOST_POINTS]
-    triaged = tuple(one.item_id in looked.triage for one in shown)
-    key = (looked.run.run_id, looked.criteria.criteria_id, tuple(one.item_id for one in shown), triaged, opened)
-    scale = projects.get_golden(looked.page.store, looked.run.golden_id).aspect(looked.run.aspect)
+    shown = tuple(item for item in filtered.items if item.score is not None)[:MOST_POINTS]
+    triaged = tuple(item.item_id in selection.triage for item in shown)
+    key = (selection.run.run_id, selection.criteria.criteria_id, tuple(item.item_id for item in shown), triaged, opened)
+    scale = projects.get_golden(selection.page.store, selection.run.golden_id).aspect(selection.run.aspect)
     assert scale is not None  # the run scored this aspect
-    ids = [one.item_id for one in shown]
+    ids = [item.item_id for item in shown]
     st.plotly_chart(
         _figure(key, known, shown, scale.scale),
         key=state.widget("misaligned_quarters"),
@@ -82,11 +84,17 @@ def _figure(
     _shown: Sequence[ItemScore],
     _scale: Scale,
 ) -> Figure:
-    labels = np.array([one.label for one in _known])
-    scores = np.array([np.nan if one.score is None else one.score for one in _known])
+    labels = np.array([item.label for item in _known])
+    scores = np.array([np.nan if item.score is None else item.score for item in _known])
     spots = [
-        Spot(one.item_id, one.label, float("nan") if one.score is None else one.score, tables.gap_words(one), triaged)
-        for one, triaged in zip(_shown, key[3], strict=True)
+        Spot(
+            item.item_id,
+            item.label,
+            float("nan") if item.score is None else item.score,
+            tables.gap_words(item),
+            triaged,
+        )
+        for item, triaged in zip(_shown, key[3], strict=True)
     ]
     return misaligned_figure(spots, Middle.of(labels, scores, tables.ALIGNED_GAP), _scale, opened=key[4] or "")
 
@@ -104,13 +112,13 @@ def _pick_row() -> None:
         state.put_in_url(item=item_id)
 
 
-def _draw_list(looked: Looked, sight: Sight, opened: str | None) -> None:
-    shown = sight.listed[:MOST_LISTED]
-    ids = [one.item_id for one in shown]
+def _draw_list(selection: Selection, filtered: FilteredItems, opened: str | None) -> None:
+    shown = filtered.items[:MOST_LISTED]
+    ids = [item.item_id for item in shown]
     state.hold_row(state.MISALIGNED, state.MISALIGNED_IDS, ids, opened)
     number = st.column_config.NumberColumn(format="%.2f", width=62)
     st.dataframe(
-        _frame(shown, sight, looked.triage),
+        _frame(shown, filtered, selection.triage),
         key=state.MISALIGNED,
         on_select=_pick_row,
         selection_mode="single-row",
@@ -118,7 +126,7 @@ def _draw_list(looked: Looked, sight: Sight, opened: str | None) -> None:
         selection_default={"selection": {"rows": [ids.index(opened)] if opened in ids else []}},
         column_config={
             "item": st.column_config.TextColumn(width=118),
-            "gap": st.column_config.NumberColumn(format=sight.gap_format, width=58, help=sight.gap_help),
+            "gap": st.column_config.NumberColumn(format=filtered.gap_format, width=58, help=filtered.gap_help),
             "the judge is": st.column_config.TextColumn(width=86),
             "triage": st.column_config.TextColumn(width=132),
             "people": number,
@@ -128,25 +136,25 @@ def _draw_list(looked: Looked, sight: Sight, opened: str | None) -> None:
         placeholder=tables.DASH,
         alt="Calibration items, largest gap first",
     )
-    more = f" The first {MOST_LISTED} are listed." if len(sight.listed) > MOST_LISTED else ""
-    st.caption(f"{tables.count_words(len(sight.listed), 'item')}, {sight.order_words}.{more}")
+    more = f" The first {MOST_LISTED} are listed." if len(filtered.items) > MOST_LISTED else ""
+    st.caption(f"{tables.count_words(len(filtered.items), 'item')}, {filtered.order_words}.{more}")
 
 
-def _frame(shown: Sequence[ItemScore], sight: Sight, triage: Mapping[str, Triage]) -> pd.DataFrame:
+def _frame(shown: Sequence[ItemScore], filtered: FilteredItems, triage: Mapping[str, Triage]) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "item": [one.item_id for one in shown],
-            "gap": pd.Series([sight.gap_of(one) for one in shown], dtype="float64"),
-            "the judge is": [tables.gap_words(one) for one in shown],
-            "triage": [_triage_words(triage.get(one.item_id)) for one in shown],
-            "people": [one.label for one in shown],
-            "judge": pd.Series([one.score for one in shown], dtype="float64"),
+            "item": [item.item_id for item in shown],
+            "gap": pd.Series([filtered.gap_of(item) for item in shown], dtype="float64"),
+            "the judge is": [tables.gap_words(item) for item in shown],
+            "triage": [_triage_words(triage.get(item.item_id)) for item in shown],
+            "people": [item.label for item in shown],
+            "judge": pd.Series([item.score for item in shown], dtype="float64"),
         }
     )
 
 
-def _triage_words(one: Triage | None) -> str:
-    return "" if one is None else f"{one.verdict}, picked" if one.picked else one.verdict
+def _triage_words(triage: Triage | None) -> str:
+    return "" if triage is None else f"{triage.verdict}, picked" if triage.picked else triage.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,21 +164,21 @@ class _Sheet:
     `seen` is the number of the triage that it shows, 0 for none.
     """
 
-    looked: Looked
+    selection: Selection
     item_id: str
     key: str
     form: str
     seen: int
 
 
-def _draw_triage(looked: Looked, sight: Sight, one: ItemScore) -> None:
+def _draw_triage(selection: Selection, filtered: FilteredItems, item: ItemScore) -> None:
     """Three buttons, a note and the pick; a press saves and opens the next item."""
-    known = looked.triage.get(one.item_id)
-    key = state.widget(f"triage_{looked.run.golden_id[:12]}_{looked.run.aspect}_{one.item_id}")
+    known = selection.triage.get(item.item_id)
+    key = state.widget(f"triage_{selection.run.golden_id[:12]}_{selection.run.aspect}_{item.item_id}")
     form = st.session_state.setdefault(f"{key}_form", uuid.uuid4().hex)
-    sheet = _Sheet(looked, one.item_id, key, form, 0 if known is None else known.number)
+    sheet = _Sheet(selection, item.item_id, key, form, 0 if known is None else known.number)
     with st.container(border=True):
-        misaligned_item.draw_heading(one)
+        misaligned_item.draw_heading(item)
         with st.container(horizontal=True, vertical_alignment="center"):
             for place, verdict in enumerate(TRIAGE_VERDICTS, 1):
                 st.button(
@@ -179,8 +187,8 @@ def _draw_triage(looked: Looked, sight: Sight, one: ItemScore) -> None:
                     shortcut=str(place),
                     type="primary" if known is not None and known.verdict == verdict else "secondary",
                     on_click=_triage,
-                    args=(sheet, sight, verdict),
-                    **people.gate(looked.page, "annotator"),
+                    args=(sheet, filtered, verdict),
+                    **people.gate(selection.page, "annotator"),
                 )
         st.checkbox(
             "Pick for the next round",
@@ -188,7 +196,7 @@ def _draw_triage(looked: Looked, sight: Sight, one: ItemScore) -> None:
             key=f"{key}_pick",
             on_change=_pick_known,
             args=(sheet,),
-            **people.gate(looked.page, "annotator"),
+            **people.gate(selection.page, "annotator"),
         )
         st.text_input(
             "Note",
@@ -201,31 +209,31 @@ def _draw_triage(looked: Looked, sight: Sight, one: ItemScore) -> None:
         if known is None:
             st.caption(misaligned_item.VERDICT_WORDS)
         else:
-            misaligned_item.draw_known(looked.page, known)
+            misaligned_item.draw_known(selection.page, known)
 
 
-def _triage(sheet: _Sheet, sight: Sight, verdict: TriageVerdict) -> None:
+def _triage(sheet: _Sheet, filtered: FilteredItems, verdict: TriageVerdict) -> None:
     if _save(sheet, verdict):
-        state.put_in_url(item=sight.after(sheet.item_id, sheet.looked.triage))
+        state.put_in_url(item=filtered.after(sheet.item_id, sheet.selection.triage))
 
 
 def _pick_known(sheet: _Sheet) -> None:
     """A pick of an item that was triaged is kept at once; on a fresh item it waits for the verdict."""
-    known = sheet.looked.triage.get(sheet.item_id)
+    known = sheet.selection.triage.get(sheet.item_id)
     if known is not None:
         _save(sheet, known.verdict)
 
 
 def _save(sheet: _Sheet, verdict: TriageVerdict) -> bool:
-    looked, key = sheet.looked, sheet.key
+    selection, key = sheet.selection, sheet.key
     try:
         projects.save_triage(
-            looked.page.store,
-            looked.run.project_id,
-            looked.run.golden_id,
-            aspect=looked.run.aspect,
+            selection.page.store,
+            selection.run.project_id,
+            selection.run.golden_id,
+            aspect=selection.run.aspect,
             item_id=sheet.item_id,
-            subject_id=looked.criteria.criteria_id,
+            subject_id=selection.criteria.criteria_id,
             verdict=verdict,
             note=st.session_state.get(f"{key}_note", ""),
             picked=bool(st.session_state.get(f"{key}_pick")),

@@ -64,7 +64,9 @@ class Allowed:
             return False
         if name == "localhost" or _is_loopback(name):
             return True
-        return any(one in ("*", name) or (one[:2] == "*." and name.endswith(one[1:])) for one in self.hosts)
+        return any(
+            pattern in ("*", name) or (pattern[:2] == "*." and name.endswith(pattern[1:])) for pattern in self.hosts
+        )
 
     def takes_origin(self, origin: str, host: str) -> bool:
         """Whether a page of `origin`, an Origin header, may ask this server under `host`."""
@@ -109,14 +111,14 @@ class OwnRequestsOnly:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._allowed.takes_host(hosts[0]):
             return PlainTextResponse(_NO_HOST, 421)
-        if not all(self._allowed.takes_origin(one, hosts[0]) for one in origins):
+        if not all(self._allowed.takes_origin(origin, hosts[0]) for origin in origins):
             return PlainTextResponse(_NO_ORIGIN, 403)
         return None
 
 
 def _option(name: str) -> set[str]:
     values: Iterable[str] = st.get_option(name) or ()
-    return {one.strip().lower().rstrip("./") for one in values}
+    return {value.strip().lower().rstrip("./") for value in values}
 
 
 def _name_of(host: str) -> str:

@@ -103,12 +103,12 @@ def pick(name: str) -> None:
 def tidy(name: str, longest: int = LONGEST) -> str:
     """A name on one line, without characters that cannot be seen or that turn the line around; "" for nothing left."""
     shown = "".join(
-        one
-        for one in " ".join(unicodedata.normalize("NFC", name).split())
-        if one in _JOINERS or unicodedata.category(one) not in ("Cc", "Cf", "Cs")
+        word
+        for word in " ".join(unicodedata.normalize("NFC", name).split())
+        if word in _JOINERS or unicodedata.category(word) not in ("Cc", "Cf", "Cs")
     )
     shown = shown[:longest].strip()
-    return shown if any(unicodedata.category(one)[0] in "LNPS" for one in shown) else ""
+    return shown if any(unicodedata.category(letter)[0] in "LNPS" for letter in shown) else ""
 
 
 # ── in the sidebar ───────────────────────────────────────────────────────────────────────────────────────────

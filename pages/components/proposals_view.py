@@ -15,7 +15,7 @@ from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
 from core.stats import NO_TEST, claim
 from core.wording import word_diff
 from pages.components import criteria_view, diff_view, drafts, people, state, tables
-from pages.components.misaligned_looked import ITEMS, NOW_ALIGNED, NOW_MISALIGNED, Looked, change_words
+from pages.components.misaligned_selection import ITEMS, NOW_ALIGNED, NOW_MISALIGNED, Selection, change_words
 from pages.components.page import link_to
 from pages.components.run_view import BadgeColour
 from pages.components.screens import plain
@@ -26,22 +26,25 @@ CHANGED_HELP = "of all calibration items, beside the parent: items that crossed 
 EDIT_HELP = "Saves your text as a version made from the proposal, scores it beside the proposal, and proposes it."
 
 
-def draw(looked: Looked, run: RunDetail) -> None:
+def draw(selection: Selection, run: RunDetail) -> None:
     """All proposals in a table, by their difference on the inner fold; the marked one whole, with the decision."""
-    listed = projects.list_proposals(looked.page.store, run.run_id)
-    changes = [_changes(run.run_id, one.criteria.criteria_id, one.parent.criteria_id, looked) for one in listed]
-    ids = [one.criteria.criteria_id for one in listed]
+    proposals = projects.list_proposals(selection.page.store, run.run_id)
+    changes = [
+        _changes(run.run_id, proposal.criteria.criteria_id, proposal.parent.criteria_id, selection)
+        for proposal in proposals
+    ]
+    ids = [proposal.criteria.criteria_id for proposal in proposals]
     picked = state.picked_row(state.PROPOSALS, state.PROPOSALS_IDS)
     if picked not in ids:
-        picked = next((one.criteria.criteria_id for one in listed if one.state == "open"), ids[0])
-    n_open = sum(one.state == "open" for one in listed)
+        picked = next((proposal.criteria.criteria_id for proposal in proposals if proposal.state == "open"), ids[0])
+    n_open = sum(proposal.state == "open" for proposal in proposals)
     st.markdown(
-        f"**{tables.count_words(len(listed), 'proposal')}**, {n_open} to decide, largest difference on the inner fold "
-        "first"
+        f"**{tables.count_words(len(proposals), 'proposal')}**, {n_open} to decide, largest difference "
+        "on the inner fold first"
     )
     state.hold_row(state.PROPOSALS, state.PROPOSALS_IDS, ids, picked)
     st.dataframe(
-        _frame(listed, changes),
+        _frame(proposals, changes),
         key=state.PROPOSALS,
         on_select="rerun",
         selection_mode="single-row",
@@ -53,7 +56,7 @@ def draw(looked: Looked, run: RunDetail) -> None:
         alt="Proposals, largest difference on the inner fold first",
     )
     place = ids.index(picked)
-    _draw_one(looked, run, listed[place], changes[place])
+    _draw_one(selection, run, proposals[place], changes[place])
 
 
 def _columns() -> dict[str, object]:
@@ -76,19 +79,22 @@ def _columns() -> dict[str, object]:
     }
 
 
-def _frame(listed: Sequence[ListedProposal], changes: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+def _frame(proposals: Sequence[ListedProposal], changes: Sequence[Mapping[str, str]]) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "proposal": [tables.name_of(one.criteria) for one in listed],
-            "parent": [tables.name_of(one.parent) for one in listed],
-            "inner fold": pd.Series([one.inner.value for one in listed], dtype="float64"),
-            "interval": [_interval(one.inner) for one in listed],
-            "n": [one.inner.n for one in listed],
-            "p": pd.Series([one.inner.p for one in listed], dtype="float64"),
-            "calibration": pd.Series([one.calibration.value for one in listed], dtype="float64"),
-            NOW_ALIGNED: [_count(found, NOW_ALIGNED) for found in changes],
-            NOW_MISALIGNED: [_count(found, NOW_MISALIGNED) for found in changes],
-            "decision": [f"{one.state} by {one.decided_by}" if one.decided_by else one.state for one in listed],
+            "proposal": [tables.name_of(proposal.criteria) for proposal in proposals],
+            "parent": [tables.name_of(proposal.parent) for proposal in proposals],
+            "inner fold": pd.Series([proposal.inner.value for proposal in proposals], dtype="float64"),
+            "interval": [_interval(proposal.inner) for proposal in proposals],
+            "n": [proposal.inner.n for proposal in proposals],
+            "p": pd.Series([proposal.inner.p for proposal in proposals], dtype="float64"),
+            "calibration": pd.Series([proposal.calibration.value for proposal in proposals], dtype="float64"),
+            NOW_ALIGNED: [_count(item_changes, NOW_ALIGNED) for item_changes in changes],
+            NOW_MISALIGNED: [_count(item_changes, NOW_MISALIGNED) for item_changes in changes],
+            "decision": [
+                f"{proposal.state} by {proposal.decided_by}" if proposal.decided_by else proposal.state
+                for proposal in proposals
+            ],
         }
     )
 
@@ -97,43 +103,47 @@ def _count(changes: Mapping[str, str], word: str) -> int:
     return sum(change == word for change in changes.values())
 
 
-def _interval(found: PairedDifference) -> str:
-    return tables.DASH if found.interval is None else f"{found.interval.low:+.3f} to {found.interval.high:+.3f}"
+def _interval(difference: PairedDifference) -> str:
+    return (
+        tables.DASH
+        if difference.interval is None
+        else f"{difference.interval.low:+.3f} to {difference.interval.high:+.3f}"
+    )
 
 
-def _shown(one: ListedProposal, asked: Sequence[str]) -> Sequence[str]:
+def _shown(proposal: ListedProposal, wanted: Sequence[str]) -> Sequence[str]:
     """The items the round was to learn from; where they were sampled, those this proposal saw."""
-    return asked or one.criteria.provenance.item_ids
+    return wanted or proposal.criteria.provenance.item_ids
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
-def _changes(run_id: str, criteria_id: str, parent_id: str, _looked: Looked) -> dict[str, str]:
-    changed = projects.item_changes(_looked.page.store, run_id, criteria_id, parent_id)
+def _changes(run_id: str, criteria_id: str, parent_id: str, _selection: Selection) -> dict[str, str]:
+    changed = projects.item_changes(_selection.page.store, run_id, criteria_id, parent_id)
     return change_words(changed)
 
 
 # ── one of them ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_one(looked: Looked, run: RunDetail, one: ListedProposal, changes: Mapping[str, str]) -> None:
+def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, changes: Mapping[str, str]) -> None:
     left, right = st.columns([11, 9], gap="large")
     with left:
-        st.markdown(f"**From {plain(tables.name_of(one.parent))} to {plain(tables.name_of(one.criteria))}**")
-        diff_view.draw(word_diff(one.parent.text, one.criteria.text))
-        asked = run.request.item_ids if isinstance(run.request, RoundRequest) else ()
-        _draw_items(run, one, _shown(one, asked), changes, picked=bool(asked))
+        st.markdown(f"**From {plain(tables.name_of(proposal.parent))} to {plain(tables.name_of(proposal.criteria))}**")
+        diff_view.draw(word_diff(proposal.parent.text, proposal.criteria.text))
+        wanted = run.request.item_ids if isinstance(run.request, RoundRequest) else ()
+        _draw_items(run, proposal, _shown(proposal, wanted), changes, picked=bool(wanted))
     with right:
-        _draw_gains(one)
-        _draw_decision(looked, run, one)
+        _draw_gains(proposal)
+        _draw_decision(selection, run, proposal)
 
 
-def _draw_gains(one: ListedProposal) -> None:
+def _draw_gains(proposal: ListedProposal) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("**Beside its parent**", width="content")
-        words, colour = _verdict(one)
+        words, colour = _verdict(proposal)
         st.badge(words, color=colour)
-    st.text(f"Inner fold: {criteria_view.difference_words(one.inner)}")
-    st.text(f"All calibration items: {criteria_view.difference_words(one.calibration)}")
+    st.text(f"Inner fold: {criteria_view.difference_words(proposal.inner)}")
+    st.text(f"All calibration items: {criteria_view.difference_words(proposal.calibration)}")
     st.caption(
         "The inner fold holds items that no proposal of this round was made from; all calibration items hold those "
         "too, which flatters. 95 % intervals, paired over sources; p corrected after Holm over the proposals of the "
@@ -141,40 +151,43 @@ def _draw_gains(one: ListedProposal) -> None:
     )
 
 
-def _verdict(one: ListedProposal) -> tuple[str, BadgeColour]:
+def _verdict(proposal: ListedProposal) -> tuple[str, BadgeColour]:
     """What the tests on the inner fold and on all calibration items show together, and its colour."""
-    found = {claim(each.value, each.interval, each.p) for each in (one.inner, one.calibration)}
-    if found == {"higher"}:
+    claims = {
+        claim(difference.value, difference.interval, difference.p)
+        for difference in (proposal.inner, proposal.calibration)
+    }
+    if claims == {"higher"}:
         return "higher on both, beyond chance", "green"
-    if found == {"lower"}:
+    if claims == {"lower"}:
         return "lower on both, beyond chance", "red"
-    if "untested" in found:
+    if "untested" in claims:
         return NO_TEST, "gray"
     return "no difference shown on both", "gray"
 
 
 def _draw_items(
-    run: RunDetail, one: ListedProposal, shown: Sequence[str], changes: Mapping[str, str], *, picked: bool
+    run: RunDetail, proposal: ListedProposal, shown: Sequence[str], changes: Mapping[str, str], *, picked: bool
 ) -> None:
     def named(word: str) -> str:
-        found = [item for item in shown if changes.get(item, "unchanged") == word]
-        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-        return f"{word}: {', '.join(found[:MOST_NAMED]) or 'none'}{more}"
+        item_ids = [item for item in shown if changes.get(item, "unchanged") == word]
+        more = f" and {len(item_ids) - MOST_NAMED} more" if len(item_ids) > MOST_NAMED else ""
+        return f"{word}: {', '.join(item_ids[:MOST_NAMED]) or 'none'}{more}"
 
     whose = "picked items" if picked else "items it was shown"
     st.markdown(f"**Of the {len(shown)} {whose}**")
     st.text("\n".join(named(word) for word in (NOW_ALIGNED, NOW_MISALIGNED, "unchanged")))
     st.text(
-        f"Of all {one.calibration.n:,} calibration items: {_count(changes, NOW_ALIGNED)} {NOW_ALIGNED}, "
+        f"Of all {proposal.calibration.n:,} calibration items: {_count(changes, NOW_ALIGNED)} {NOW_ALIGNED}, "
         f"{_count(changes, NOW_MISALIGNED)} {NOW_MISALIGNED}."
     )
     st.button(
         "See what is still misaligned under it",
         type="tertiary",
         icon=":material/difference:",
-        key=state.widget(f"proposal_items_{run.run_id}_{one.criteria.criteria_id}"),
+        key=state.widget(f"proposal_items_{run.run_id}_{proposal.criteria.criteria_id}"),
         on_click=_show_items,
-        args=(run.run_id, one.criteria.criteria_id),
+        args=(run.run_id, proposal.criteria.criteria_id),
     )
 
 
@@ -183,14 +196,14 @@ def _show_items(run_id: str, criteria_id: str) -> None:
     state.put_in_url(run=run_id, criteria=criteria_id, item=None, round=None)
 
 
-def _draw_decision(looked: Looked, run: RunDetail, one: ListedProposal) -> None:
-    key = state.widget(f"proposal_{run.run_id}_{one.criteria.criteria_id}")
+def _draw_decision(selection: Selection, run: RunDetail, proposal: ListedProposal) -> None:
+    key = state.widget(f"proposal_{run.run_id}_{proposal.criteria.criteria_id}")
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown("**Decision**", width="content")
-            st.badge(one.state, color=STATE_COLOURS[one.state])
-            if one.decided_at is not None:
-                st.text(f"by {one.decided_by or 'somebody'}, {tables.ago(one.decided_at)}: {one.reason}")
+            st.badge(proposal.state, color=STATE_COLOURS[proposal.state])
+            if proposal.decided_at is not None:
+                st.text(f"by {proposal.decided_by or 'somebody'}, {tables.ago(proposal.decided_at)}: {proposal.reason}")
         st.text_input("Reason", key=f"{key}_reason", max_chars=2_000, placeholder="Why, for those who read it later")
         with st.container(horizontal=True):
             for label, accepted, icon in (
@@ -203,49 +216,51 @@ def _draw_decision(looked: Looked, run: RunDetail, one: ListedProposal) -> None:
                     icon=icon,
                     type="primary" if accepted else "secondary",
                     on_click=_decide,
-                    args=(looked, one, key),
+                    args=(selection, proposal, key),
                     kwargs={"accepted": accepted},
-                    **people.gate(looked.page, "reviewer"),
+                    **people.gate(selection.page, "reviewer"),
                 )
         if problem := st.session_state.pop(f"{key}_problem", ""):
             st.warning(plain(problem), icon=":material/warning:")
-        _draw_edit(looked, one, key)
-        if one.state == "accepted":
-            accepted_id = one.edited_id or one.criteria.criteria_id
-            words = "Open the edited text that was accepted" if one.edited_id else "Open it in Criteria, to approve it"
+        _draw_edit(selection, proposal, key)
+        if proposal.state == "accepted":
+            accepted_id = proposal.edited_id or proposal.criteria.criteria_id
+            words = (
+                "Open the edited text that was accepted" if proposal.edited_id else "Open it in Criteria, to approve it"
+            )
             link_to("criteria", words, icon=":material/rule:", criteria=accepted_id)
 
 
-def _draw_edit(looked: Looked, one: ListedProposal, key: str) -> None:
+def _draw_edit(selection: Selection, proposal: ListedProposal, key: str) -> None:
     part = st.expander("Edit before accepting", icon=":material/edit:", key=f"{key}_edit", on_change="rerun")
     if not part.open:
         return
     with part:
-        editing = drafts.begin(looked.page, drafts.of_proposal(one), one.criteria.text, f"{key}_text")
-        drafts.draw_kept(looked.page, editing)
+        editing = drafts.begin(selection.page, drafts.of_proposal(proposal), proposal.criteria.text, f"{key}_text")
+        drafts.draw_kept(selection.page, editing)
         st.text_area("Text", value=editing.text, height=220, max_chars=LONGEST_TEXT, key=editing.key)
         st.button(
             "Accept the edited text",
             key=f"{key}_accept_edited",
             icon=":material/check:",
             on_click=_decide_edited,
-            args=(looked, one, key, editing),
-            **people.gate(looked.page, "reviewer", help=EDIT_HELP),
+            args=(selection, proposal, key, editing),
+            **people.gate(selection.page, "reviewer", help=EDIT_HELP),
         )
-        drafts.watch(looked.page, editing)
+        drafts.watch(selection.page, editing)
 
 
-def _decide(looked: Looked, one: ListedProposal, key: str, *, accepted: bool, edited_id: str = "") -> None:
+def _decide(selection: Selection, proposal: ListedProposal, key: str, *, accepted: bool, edited_id: str = "") -> None:
     reason = st.session_state.get(f"{key}_reason", "")
     kept = " Your edited text is kept as a version of its own." if edited_id else ""
     try:
         projects.decide_proposal(
-            looked.page.store,
-            one.run_id,
-            one.criteria.criteria_id,
+            selection.page.store,
+            proposal.run_id,
+            proposal.criteria.criteria_id,
             accepted=accepted,
             reason=reason,
-            seen=one.seen,
+            seen=proposal.seen,
             edited_id=edited_id,
         )
     except ConflictError as clash:
@@ -258,13 +273,13 @@ def _decide(looked: Looked, one: ListedProposal, key: str, *, accepted: bool, ed
     st.toast(said, icon=":material/check:")
 
 
-def _decide_edited(looked: Looked, one: ListedProposal, key: str, editing: drafts.Editing) -> None:
+def _decide_edited(selection: Selection, proposal: ListedProposal, key: str, editing: drafts.Editing) -> None:
     text, reason = st.session_state[editing.key], st.session_state.get(f"{key}_reason", "")
-    page, which = looked.page, (one.run_id, one.criteria.criteria_id)
+    page, which = selection.page, (proposal.run_id, proposal.criteria.criteria_id)
     try:
         edited_id = projects.edit_proposal(page.store, page.settings, *which, text, note=reason)
     except ConcordError as error:
         st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}"
         return
     drafts.done(page, editing)
-    _decide(looked, one, key, accepted=True, edited_id=edited_id)
+    _decide(selection, proposal, key, accepted=True, edited_id=edited_id)

@@ -102,10 +102,10 @@ def take_wanted(screens: Collection[str]) -> Wanted | None:
     _leave(Left("", of_name=False))
     screen, _, query = text.partition("?")
     try:
-        found = dict(parse_qsl(query, max_num_fields=len(state.URL_IDS), errors="strict"))
+        query_ids = dict(parse_qsl(query, max_num_fields=len(state.URL_IDS), errors="strict"))
     except ValueError:
         return None
-    ids = {name: value for name, value in found.items() if name in state.URL_IDS and len(value) <= _LONGEST_ID}
+    ids = {name: value for name, value in query_ids.items() if name in state.URL_IDS and len(value) <= _LONGEST_ID}
     return Wanted(screen, ids) if screen in screens and all(map(str.isprintable, ids.values())) else None
 
 

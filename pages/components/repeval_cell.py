@@ -24,7 +24,7 @@ Place = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class Looked:
+class ScoredCell:
     """A cell with the test items it scored: positions (n,), labels (n,), scores (n,)."""
 
     detail: CellDetail
@@ -70,9 +70,9 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
         left, right = st.columns(2)
         left.selectbox("Layer", result.layers, key=layer_key)
         right.selectbox("Token", result.tokens, key=token_key)
-        looked = _looked(view.run_id, view.version, *place, page, result)
-        _draw_facts(result, looked.detail)
-    if np.isnan(looked.scores).all():
+        scored = _scored_cell(view.run_id, view.version, *place, page, result)
+        _draw_facts(result, scored.detail)
+    if np.isnan(scored.scores).all():
         with drawn:
             st.info(
                 "This cell is undefined: its states are all equal or no finite numbers, or its scores are constant, so "
@@ -81,10 +81,10 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
             )
         return
     with drawn:
-        items = [looked.golden.items[int(k)].item_id for k in looked.positions]
-        points = CellPoints(looked.scores, looked.labels, tuple(items))
+        items = [scored.golden.items[int(k)].item_id for k in scored.positions]
+        points = CellPoints(scored.scores, scored.labels, tuple(items))
         charts.place(cell_figure(points, aspect=result.aspect), key="repeval_cell_figure", alt="Scores against people")
-    order = np.argsort(looked.scores, kind="stable")
+    order = np.argsort(scored.scores, kind="stable")
     for column, name, rows in zip(
         st.columns(2, gap="medium"),
         ("Highest test items", "Lowest test items"),
@@ -93,15 +93,17 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
     ):
         with column:
             st.markdown(f"**{name}**")
-            _draw_items(looked, rows, name)
+            _draw_items(scored, rows, name)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _looked(run_id: str, version: int, layer: int, token: str, _page: Opened, _result: RepEvalResult) -> Looked:
+def _scored_cell(
+    run_id: str, version: int, layer: int, token: str, _page: Opened, _result: RepEvalResult
+) -> ScoredCell:
     golden = projects.load_golden_set(_page.store, _golden_id(_page, run_id))
     detail = cell_detail(_result, golden, layer, token)
     positions = np.asarray(_result.parts.test, dtype=np.intp)
-    return Looked(detail, golden, positions, golden.labels(_result.aspect)[positions], detail.scores[positions])
+    return ScoredCell(detail, golden, positions, golden.labels(_result.aspect)[positions], detail.scores[positions])
 
 
 def _golden_id(page: Opened, run_id: str) -> str:
@@ -112,7 +114,7 @@ def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
     cell, test, validation = detail.cell, detail.test, detail.validation
     measure = measure_name(result.settings.statistic, result.settings.level)
     best = (cell.layer, cell.token) == (result.chosen.layer, result.chosen.token)
-    used = any((cell.layer, cell.token) == (one.layer, one.token) for one in result.members)
+    used = any((cell.layer, cell.token) == (member.layer, member.token) for member in result.members)
     role = "the best cell on validation" if best else "averaged into the score" if used else "not used"
     st.markdown(plain(f"Layer {cell.layer}, token {cell.token}: {role}"))
     k = f", {cell.k} components" if cell.k else ""
@@ -133,13 +135,13 @@ def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
         st.caption("A cell looked at because its test figure is high is no longer told on test; the best one is.")
 
 
-def _draw_items(looked: Looked, rows: FloatArray, name: str) -> None:
-    at = [int(row) for row in rows if not np.isnan(looked.scores[int(row)])]
-    items = [looked.golden.items[int(looked.positions[row])] for row in at]
+def _draw_items(scored: ScoredCell, rows: FloatArray, name: str) -> None:
+    at = [int(row) for row in rows if not np.isnan(scored.scores[int(row)])]
+    items = [scored.golden.items[int(scored.positions[row])] for row in at]
     frame = pd.DataFrame(
         {
-            "people": [float(looked.labels[row]) for row in at],
-            "projection": [float(looked.scores[row]) for row in at],
+            "people": [float(scored.labels[row]) for row in at],
+            "projection": [float(scored.scores[row]) for row in at],
             "text": [item.target for item in items],
             "item": [item.item_id for item in items],
         }

@@ -56,7 +56,7 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
 
 def _model() -> ModelSpec:
     words = {EMBEDDED: "MiniLM (comes with Concord)", OWN: "another model"}
-    chosen = st.selectbox("Model", list(words), format_func=lambda one: words[one], key=widget("repeval_model"))
+    chosen = st.selectbox("Model", list(words), format_func=lambda model: words[model], key=widget("repeval_model"))
     if chosen != OWN:
         return ModelSpec()
     name = st.text_input(
@@ -96,7 +96,7 @@ def _method() -> RepEvalSettings:
     method: Method = st.selectbox(
         "Method",
         list(METHOD_NAMES),
-        format_func=lambda one: METHOD_NAMES[one],
+        format_func=lambda method: METHOD_NAMES[method],
         key=widget("repeval_method"),
         help=METHOD_HELP,
     )
@@ -120,15 +120,15 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     with middle:
         statistic: Statistic = st.selectbox(
             "Measure",
-            ["spearman", *[one for one in get_args(Statistic) if one != "spearman"]],
-            format_func=lambda one: STATISTIC_NAMES[one],
+            ["spearman", *[statistic for statistic in get_args(Statistic) if statistic != "spearman"]],
+            format_func=lambda statistic: STATISTIC_NAMES[statistic],
             key=widget("repeval_statistic"),
         )
         level: Level = st.selectbox(
             "Level",
             LEVELS,
             index=LEVELS.index(settings.level),
-            format_func=lambda one: LEVEL_NAMES[one],
+            format_func=lambda level: LEVEL_NAMES[level],
             key=widget(f"repeval_level_{request.golden_id[-12:]}_{request.aspect}"),
             help="Cells are chosen and the result is reported at this level: take the one that you compare judges at.",
         )
@@ -166,8 +166,8 @@ def _pairs(settings: RepEvalSettings) -> PairRule:
         help="Else any good text with any bad one.",
     )
     good, bad = (
-        st.number_input(name, value=None, key=widget(key), placeholder=told, help=THRESHOLD_HELP)
-        for name, key, told in (
+        st.number_input(name, value=None, key=widget(key), placeholder=hint, help=THRESHOLD_HELP)
+        for name, key, hint in (
             ("Good from", "repeval_good", f"best {100 * rule.quantile:.0f} %"),
             ("Bad to", "repeval_bad", f"worst {100 * rule.quantile:.0f} %"),
         )
@@ -182,7 +182,7 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
     chosen: str = st.selectbox(
         "Split",
         list(words),
-        format_func=lambda one: words[one],
+        format_func=lambda run_id: words[run_id],
         key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
         help="As a calibration: told on the same held-out items as that judge, and learnt from the others only.",
     )
@@ -191,16 +191,16 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
 
 def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
     """Texts, parts, pairs and about how long; raises the ConcordError that says why it cannot start."""
-    told = _estimate(repr(request), page, request)
-    pairs = f", {told.n_pairs} pairs" if request.settings.uses_pairs else ""
+    estimate = _estimate(repr(request), page, request)
+    pairs = f", {estimate.n_pairs} pairs" if request.settings.uses_pairs else ""
     st.markdown(
         plain(
-            f"{tables.count_words(told.n_texts, 'text')} of {told.n_words:,} words to read. {told.n_train} labels to "
-            f"learn from{pairs}, {told.n_validation} to choose layer and token, {told.n_test} to tell the result on. "
-            f"{_duration(request, told)}"
+            f"{tables.count_words(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. "
+            f"{estimate.n_train} labels to learn from{pairs}, {estimate.n_validation} to choose layer and token, "
+            f"{estimate.n_test} to tell the result on. {_duration(request, estimate)}"
         )
     )
-    for note in told.notes:
+    for note in estimate.notes:
         st.caption(plain(note))
 
 
@@ -210,9 +210,9 @@ def _estimate(key: str, _page: Opened, _request: RepEvalRequest) -> RepEvalEstim
     return projects.estimate_repeval(_page.store, _page.settings, _request)
 
 
-def _duration(request: RepEvalRequest, told: RepEvalEstimate) -> str:
+def _duration(request: RepEvalRequest, estimate: RepEvalEstimate) -> str:
     if request.model.name != EMBEDDED:
         return "How long depends on the model and the worker's device; the run shows tokens per second and time left."
-    tokens = told.n_words * TOKENS_A_WORD
+    tokens = estimate.n_words * TOKENS_A_WORD
     low, high = tables.duration(tokens / FAST + 5), tables.duration(tokens / SLOW + 15)
     return f"About {low} to {high} on a processor; texts that were read before take nothing."

@@ -152,17 +152,17 @@ def _in_words(result: RepEvalResult) -> str:
     n = len(result.members)
     what = f"The mean of the {n} best cells" if n > 1 else "The best cell"
     test = result.test
-    told = f"{what} agrees with people on test items at {describe(test)} ({measure_of(result)}, n = {test.n})."
+    sentence = f"{what} agrees with people on test items at {describe(test)} ({measure_of(result)}, n = {test.n})."
     gap = result.optimism
     if test.value is None:
-        return f"{told} Undefined: {test.reason}."
+        return f"{sentence} Undefined: {test.reason}."
     if gap is None:
-        return told
+        return sentence
     if gap > 0:
         how = f"Validation said {gap:.3f} more: layer and token were chosen there, so believe the test figure."
     else:
         how = f"Validation said {-gap:.3f} less, on other items: believe the test figure all the same."
-    return f"{told} {how}"
+    return f"{sentence} {how}"
 
 
 def _draw_random(result: RepEvalResult) -> None:
@@ -229,7 +229,7 @@ def _draw_pairs(outcome: RepEvalOutcome) -> None:
 def draw_settings(page: Opened, view: RunDetail) -> None:
     """What each RepEval run on this golden set chose, in the columns of the paper's table."""
     rows = []
-    for run in [one for one in runs_of(page, view.golden_id) if one.status == "done"][:MOST_RUNS]:
+    for run in [past for past in runs_of(page, view.golden_id) if past.status == "done"][:MOST_RUNS]:
         whole = run_view.read_run(page, run.run_id)
         if isinstance(whole.outcome, RepEvalOutcome) and isinstance(whole.request, RepEvalRequest):
             rows.append(_settings_row(whole.request, whole.outcome.result))

@@ -12,7 +12,7 @@ from pages.components.page import Opened
 from pages.components.report_view import choose_run
 
 _MOST = 60_000
-_HOLDS = (
+_CONTENTS = (
     "**All that scoring needs**: the criteria, how their scores are joined, the judge with its model, prompts and "
     "sampling, and the map to the human scale.",
     "**All that trust needs**: agreement on both sides of the split with statistic, level, n, interval, the ceiling, "
@@ -28,7 +28,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> bool:
         return False
     text = _kept(_stamp(page, run.run_id), page, run.run_id)
     st.subheader("judge.yaml", anchor=False)
-    st.markdown("\n".join(f"- {one}" for one in _HOLDS))
+    st.markdown("\n".join(f"- {sentence}" for sentence in _CONTENTS))
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         st.download_button(
             "Download judge.yaml",

@@ -68,8 +68,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 def choose_run(page: Opened, golden: GoldenSummary, aspect: str) -> Run | None:
     """The calibration in the URL, else the newest; None, with what to do, where none has come to a result."""
     runs = {
-        one.run_id: one
-        for one in projects.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
+        run.run_id: run
+        for run in projects.calibrations_of(page.store, page.project.project_id, golden.golden_id, aspect)
     }
     if not runs:
         _draw_empty(page, golden, aspect)
@@ -78,15 +78,15 @@ def choose_run(page: Opened, golden: GoldenSummary, aspect: str) -> Run | None:
         return next(iter(runs.values()))
     linked = state.url_id("run")
     wanted = linked if linked in runs else next(iter(runs))
-    words = {one.run_id: f"{one.judge_spec}, {one.created_at.astimezone():%d %b %Y %H:%M:%S}" for one in runs.values()}
+    words = {run.run_id: f"{run.judge_spec}, {run.created_at.astimezone():%d %b %Y %H:%M:%S}" for run in runs.values()}
     return runs[choose_in_url("Calibration", "run", wanted, words)]
 
 
 def _draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     going = [
-        one
-        for one in projects.list_runs(page.store, page.project.project_id)
-        if (one.kind, one.golden_id, one.aspect) == ("calibration", golden.golden_id, aspect) and not one.finished
+        run
+        for run in projects.list_runs(page.store, page.project.project_id)
+        if (run.kind, run.golden_id, run.aspect) == ("calibration", golden.golden_id, aspect) and not run.finished
     ]
     st.info(
         f"A calibration of {plain(aspect)} is going on; its report stands here as soon as it is done."
@@ -109,17 +109,17 @@ def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Fi
         run.run_id,
         page.project.name,
         projects.log_page(store, project_id, limit=1).n,
-        tuple((one.run_id, one.status) for one in projects.list_runs(store, project_id)),
-        tuple((one.judge_id, one.name) for one in judges),
+        tuple((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
+        tuple((judge.judge_id, judge.name) for judge in judges),
     )
     return _gathered(key, page, golden.golden_id, aspect, run.run_id)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Gathering the report …")
 def _gathered(key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str) -> Files:
-    found = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id)
-    page = html_page(found)
-    return Files(found, page, markdown_page(page), figures_csv(found))
+    report = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id)
+    page = html_page(report)
+    return Files(report, page, markdown_page(page), figures_csv(report))
 
 
 def file_stem(aspect: str) -> str:
@@ -135,9 +135,9 @@ def _draw_result(files: Files) -> None:
     head, held, beside = headline(report), report.held_out, report.raters.beside
     box = st.warning if head.weak else st.success
     box(f"#### {plain(head.sentence)}", icon=":material/record_voice_over:")
-    st.markdown("\n".join(f"- {plain(one)}" for one in head.details))
+    st.markdown("\n".join(f"- {plain(detail)}" for detail in head.details))
     columns = st.columns(4, gap="medium")
-    approved = sum(one.state == "approved" for one in report.history.chosen)
+    approved = sum(version.state == "approved" for version in report.history.chosen)
     figures = (
         ("Judge and people, held-out", number(held.value), f"{range_words(held.interval)}, {basis_words(held)}"),
         (
@@ -181,11 +181,11 @@ def _draw_files(files: Files, aspect: str) -> None:
 
 
 def _draw_limits(report: Report) -> None:
-    found = limits(report)
+    known_limits = limits(report)
     st.subheader("What to keep in mind", anchor=False)
-    if not found:
+    if not known_limits:
         st.markdown("Nothing is known against this result beyond what its intervals say.")
-    st.markdown("\n".join(f"- **{plain(one.title)}.** {plain(one.text)}" for one in found))
+    st.markdown("\n".join(f"- **{plain(limit.title)}.** {plain(limit.text)}" for limit in known_limits))
 
 
 def _draw_agreement(report: Report) -> None:
@@ -234,26 +234,29 @@ def _draw_table(report: Report) -> None:
 
 def _draw_criteria(report: Report) -> None:
     st.subheader("The criteria in full", anchor=False)
-    for one in report.history.chosen:
-        by = f" by {one.criteria.author}" if one.criteria.author else ""
+    for version in report.history.chosen:
+        by = f" by {version.criteria.author}" if version.criteria.author else ""
+        approval = version.approval
         signed = (
-            f"approved by {one.approval.actor or 'somebody'} on {day(one.approval.at)}: {one.approval.reason}"
-            if one.approval
-            else f"{one.state}, nobody has approved it"
+            f"approved by {approval.actor or 'somebody'} on {day(approval.at)}: {approval.reason}"
+            if approval
+            else f"{version.state}, nobody has approved it"
         )
         with st.container(border=True):
-            st.caption(plain(bounded(f"{one.criteria_id}, {ORIGIN_WORDS[one.criteria.origin]}{by}; {signed}", 600)))
-            st.text(bounded(one.criteria.text, _LONGEST_CRITERIA))
+            st.caption(
+                plain(bounded(f"{version.criteria_id}, {ORIGIN_WORDS[version.criteria.origin]}{by}; {signed}", 600))
+            )
+            st.text(bounded(version.criteria.text, _LONGEST_CRITERIA))
     if not report.history.chosen:
         st.markdown("The judge holds no criteria: it knows the name of the aspect alone.")
 
 
 def _draw_history(report: Report) -> None:
     history, apart = report.history, report.misaligned
-    made = ", ".join(f"{n:,} {ORIGIN_WORDS[origin]}" for origin, n in history.made.items())
-    points = [point for one in history.meetings for point in one.points]
+    origins = ", ".join(f"{n:,} {ORIGIN_WORDS[origin]}" for origin, n in history.made.items())
+    points = [point for meeting in history.meetings for point in meeting.points]
     lines = [
-        f"Versions: {made or 'none'}.",
+        f"Versions: {origins or 'none'}.",
         f"Meetings: {len(history.meetings)}, with {sum(point.decision is not None for point in points)} of "
         f"{counted(len(points), 'point')} decided. Refinement rounds that people asked for: {len(history.rounds)}.",
         f"Misaligned: {apart.n_apart:,} of {counted(apart.n_scored, 'calibration item')}; people looked at "
@@ -262,7 +265,7 @@ def _draw_history(report: Report) -> None:
         + ".",
     ]
     st.subheader("How it came about", anchor=False)
-    st.markdown("\n".join(f"- {plain(one)}" for one in lines))
+    st.markdown("\n".join(f"- {plain(line)}" for line in lines))
 
 
 def _draw_costs(report: Report) -> None:

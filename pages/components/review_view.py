@@ -65,7 +65,7 @@ def draw_badges(review: Review) -> None:
     st.badge(review.state, color=COLOURS[review.state], icon=ICONS[review.state])
     if review.locked:
         st.badge(plain(f"locked by {review.locked_by}"), color="orange", icon=":material/lock:")
-    if n := sum(not one.settled_by for one in review.comments):
+    if n := sum(not comment.settled_by for comment in review.comments):
         st.badge(tables.count_words(n, "open comment"), color="blue", icon=":material/comment:")
 
 
@@ -76,9 +76,9 @@ def when(moment: datetime) -> str:
 
 def evidence_words(evidence: Evidence) -> str:
     """On which items, by which measure, how well: what an approval rests on."""
-    one = evidence.alignment
-    measure = measure_name(one.statistic, one.level)
-    return f"{evidence.side} items, {measure} {tables.describe_n(one)}, run {evidence.run_id[:8]}"
+    alignment = evidence.alignment
+    measure = measure_name(alignment.statistic, alignment.level)
+    return f"{evidence.side} items, {measure} {tables.describe_n(alignment)}, run {evidence.run_id[:8]}"
 
 
 def evidence_in_short(evidence: Evidence) -> str:
@@ -89,8 +89,11 @@ def evidence_in_short(evidence: Evidence) -> str:
 def judge_file_label(page: Opened, result: Calibration) -> str:
     """What the button says that hands out a judge: that its criteria are not approved, unless all are."""
     reviews = projects.list_reviews(page.store, page.project.project_id)
-    states = [reviews[one.criteria_id].state if one.criteria_id in reviews else "draft" for one in result.chosen]
-    approved = bool(states) and all(one == "approved" for one in states)
+    states = [
+        reviews[candidate.criteria_id].state if candidate.criteria_id in reviews else "draft"
+        for candidate in result.chosen
+    ]
+    approved = bool(states) and all(state_ == "approved" for state_ in states)
     return "Download judge.yaml" if approved else "Download judge.yaml (not approved)"
 
 
@@ -167,14 +170,14 @@ def _draw_steps(page: Opened, view: CriteriaEntry, review: Review) -> None:
 
 def _runs_to_approve_on(view: CriteriaEntry) -> list[str]:
     """Runs that measured these criteria, those with held-out items first, else newest first."""
-    held_out = {one.run_id for one in view.alignments if one.side == "held-out"}
+    held_out = {alignment.run_id for alignment in view.alignments if alignment.side == "held-out"}
     return sorted(view.runs, key=lambda run_id: run_id not in held_out)
 
 
 def _evidence(view: CriteriaEntry, run_id: str) -> Evidence:
     """What the run gives as evidence: held-out where it was measured, else calibration."""
-    stood = [one for one in view.alignments if one.run_id == run_id]
-    best = next((one for one in stood if one.side == "held-out"), stood[0])
+    alignments = [alignment for alignment in view.alignments if alignment.run_id == run_id]
+    best = next((alignment for alignment in alignments if alignment.side == "held-out"), alignments[0])
     return Evidence(best.run_id, best.side, best.alignment)
 
 
@@ -194,37 +197,40 @@ def _lock(page: Opened, view: CriteriaEntry, locked: bool) -> None:
 def draw_comments(page: Opened, view: CriteriaEntry, review: Review) -> None:
     """Open comments by line, a form for another one, settled ones folded away."""
     lines = view.text.splitlines()
-    waiting = sorted((one for one in review.comments if not one.settled_by), key=lambda one: (one.line or 0, one.at))
-    settled = [one for one in review.comments if one.settled_by]
+    waiting = sorted(
+        (comment for comment in review.comments if not comment.settled_by),
+        key=lambda comment: (comment.line or 0, comment.at),
+    )
+    settled = [comment for comment in review.comments if comment.settled_by]
     st.markdown("**Comments**" + ("" if waiting or settled else ": none yet"))
     if problem := st.session_state.pop(f"{PROBLEM}_comment", ""):
         st.warning(plain(problem), icon=":material/error:")
-    for one in waiting:
+    for comment in waiting:
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                st.markdown(_comment_head(one), width="content")
+                st.markdown(_comment_head(comment), width="content")
                 st.space("stretch")
                 st.button(
                     "Settle",
                     icon=":material/check:",
                     type="tertiary",
-                    key=state.widget(f"settle_{one.number}"),
+                    key=state.widget(f"settle_{comment.number}"),
                     on_click=_settle,
-                    args=(page, view, one.number),
+                    args=(page, view, comment.number),
                     **people.gate(page, "annotator"),
                 )
-            st.text(one.text)
+            st.text(comment.text)
     _draw_comment_form(page, view, lines)
     if settled:
         with st.expander(f"Settled: {len(settled)}"):
-            for one in settled:
-                st.markdown(f"{_comment_head(one)} · settled by {plain(one.settled_by)}")
-                st.text(one.text)
+            for comment in settled:
+                st.markdown(f"{_comment_head(comment)} · settled by {plain(comment.settled_by)}")
+                st.text(comment.text)
 
 
-def _comment_head(one: Comment) -> str:
-    where = f"**line {one.line}**" if one.line else "**the whole text**"
-    return f"{where} · {plain(one.actor or 'somebody')} · {plain(when(one.at))}"
+def _comment_head(comment: Comment) -> str:
+    where = f"**line {comment.line}**" if comment.line else "**the whole text**"
+    return f"{where} · {plain(comment.actor or 'somebody')} · {plain(when(comment.at))}"
 
 
 def _draw_comment_form(page: Opened, view: CriteriaEntry, lines: list[str]) -> None:

@@ -15,7 +15,7 @@ from core.projects.rounds import RoundRequest, RoundResult
 from pages.components import consent, live, people, proposals_view, run_view, state, tables
 from pages.components.chosen import distinct
 from pages.components.criteria_list import run_words
-from pages.components.misaligned_looked import Looked, criteria_words
+from pages.components.misaligned_selection import Selection, criteria_words
 from pages.components.screens import plain
 
 NEW = ""
@@ -23,29 +23,29 @@ PICKS, SAMPLED = "the picked items", "a sample of the most misaligned"
 SIZES = (1, 2, 3, 4, 6, 8)
 
 
-def draw(looked: Looked) -> None:
+def draw(selection: Selection) -> None:
     """The round in the URL with its proposals, or the form that starts one."""
     rounds = {
         run.run_id: run
-        for run in projects.list_runs(looked.page.store, looked.run.project_id)
-        if run.kind == "round" and (run.golden_id, run.aspect) == (looked.run.golden_id, looked.run.aspect)
+        for run in projects.list_runs(selection.page.store, selection.run.project_id)
+        if run.kind == "round" and (run.golden_id, run.aspect) == (selection.run.golden_id, selection.run.aspect)
     }
     wanted = state.url_id("round")
     if wanted and wanted not in rounds:
         st.warning("The linked round is not of this golden set and aspect.", icon=":material/link_off:")
     chosen = _choose_round(rounds, wanted if wanted in rounds else NEW)
     if chosen == NEW:
-        draw_start(looked)
+        draw_start(selection)
         return
     run = rounds[chosen]
     if not run.finished:
         live.follow(
-            lambda: run_view.read_run(looked.page, run.run_id),
+            lambda: run_view.read_run(selection.page, run.run_id),
             lambda now: now.finished,
-            lambda now: run_view.draw_status(looked.page, now),
+            lambda now: run_view.draw_status(selection.page, now),
         )
         return
-    _draw_done(looked, run)
+    _draw_done(selection, run)
 
 
 def _choose_round(rounds: Mapping[str, Run], wanted: str | None) -> str:
@@ -54,65 +54,65 @@ def _choose_round(rounds: Mapping[str, Run], wanted: str | None) -> str:
         return NEW
     key = state.widget("round_choice")
     st.session_state[key] = wanted or NEW
-    words = distinct({one: run_words(run) for one, run in rounds.items()})
+    words = distinct({run_id: run_words(run) for run_id, run in rounds.items()})
     st.selectbox(
         "Round",
         [NEW, *rounds],
         key=key,
-        format_func=lambda one: words.get(one, "Start a new round"),
+        format_func=lambda run_id: words.get(run_id, "Start a new round"),
         on_change=lambda: state.put_in_url(round=st.session_state[key] or None),
     )
     return wanted or NEW
 
 
-def _draw_done(looked: Looked, run: Run) -> None:
-    view = run_view.read_run(looked.page, run.run_id)
-    found = view.outcome
-    if not isinstance(found, RoundResult):
-        run_view.draw_status(looked.page, view)
+def _draw_done(selection: Selection, run: Run) -> None:
+    view = run_view.read_run(selection.page, run.run_id)
+    result = view.outcome
+    if not isinstance(result, RoundResult):
+        run_view.draw_status(selection.page, view)
         return
     took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)
     spent = (
         f"{tables.count_words(view.calls, 'call')}, cost {tables.money(view.usage.cost)}, took {tables.duration(took)}"
     )
     st.caption(plain(f"Finished {tables.ago(view.finished_at)}: {spent}. Judge: {view.judge_spec}."))
-    if found.problems:
-        st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in found.problems.items()))
-    for note in found.notes:
+    if result.problems:
+        st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
+    for note in result.notes:
         st.info(plain(note), icon=":material/info:")
-    if not found.proposals:
+    if not result.proposals:
         st.info(
             "The round brought no proposal. Pick other items, allow more operations, or ask for more trials.",
             icon=":material/lightbulb:",
         )
         return
-    proposals_view.draw(looked, view)
+    proposals_view.draw(selection, view)
 
 
 # ── starting one ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draw_start(looked: Looked) -> None:
+def draw_start(selection: Selection) -> None:
     """What a round learns from, whom it refines, what it may do, what it costs at most."""
-    _warn_few(looked)
+    _warn_few(selection)
     left, right = st.columns(2, gap="large")
     with left:
-        items = _choose_items(looked)
-        parents = _choose_parents(looked)
+        items = _choose_items(selection)
+        parents = _choose_parents(selection)
     with right:
-        settings = _choose_settings(looked)
+        settings = _choose_settings(selection)
         if not parents or settings is None:
             st.warning(
                 "Choose at least one set of criteria to refine, one operation and one size.", icon=":material/edit:"
             )
             return
-        where = (looked.run.project_id, looked.run.golden_id, looked.run.aspect, looked.calibration_id)
-        _offer(looked, RoundRequest(*where, parents, items, settings))
+        where = (selection.run.project_id, selection.run.golden_id, selection.run.aspect, selection.calibration_id)
+        _offer(selection, RoundRequest(*where, parents, items, settings))
 
 
-def _offer(looked: Looked, request: RoundRequest) -> None:
+def _offer(selection: Selection, request: RoundRequest) -> None:
     """What it will cost, and the button."""
-    consent.ask(looked.page, looked.calibration_id)
+    consent.ask(selection.page, selection.calibration_id)
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.button(
             "Start the round",
@@ -120,29 +120,29 @@ def _offer(looked: Looked, request: RoundRequest) -> None:
             icon=":material/play_arrow:",
             key=state.widget("round_start"),
             on_click=_start,
-            args=(looked, request),
-            **people.gate(looked.page, "reviewer"),
+            args=(selection, request),
+            **people.gate(selection.page, "reviewer"),
         )
-        _draw_cost(looked, request)
+        _draw_cost(selection, request)
     st.caption("Replies that are stored already cost nothing. The round goes on with this tab closed.")
 
 
-def _warn_few(looked: Looked) -> None:
-    if words := few_labels(_n_calibration(looked), refining=True):
+def _warn_few(selection: Selection) -> None:
+    if words := few_labels(_n_calibration(selection), refining=True):
         st.warning(words, icon=":material/warning:")
 
 
-def _n_calibration(looked: Looked) -> int:
-    return len(_kept_split(looked.calibration_id, looked))
+def _n_calibration(selection: Selection) -> int:
+    return len(_kept_split(selection.calibration_id, selection))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _kept_split(calibration_id: str, _looked: Looked) -> tuple[int, ...]:
-    return projects.load_calibration(_looked.page.store, calibration_id).split.calibration
+def _kept_split(calibration_id: str, _selection: Selection) -> tuple[int, ...]:
+    return projects.load_calibration(_selection.page.store, calibration_id).split.calibration
 
 
-def _choose_items(looked: Looked) -> tuple[str, ...]:
-    picked = looked.picked_ids
+def _choose_items(selection: Selection) -> tuple[str, ...]:
+    picked = selection.picked_ids
     if not picked:
         st.markdown("**Learn from** a sample of the most misaligned calibration items")
         st.caption("Pick items under Items, with the triage, to choose by hand what the round learns from.")
@@ -153,9 +153,9 @@ def _choose_items(looked: Looked) -> tuple[str, ...]:
     st.dataframe(
         {
             "picked": list(picked),
-            "found": [looked.triage[one].verdict for one in picked],
-            "note": [looked.triage[one].note for one in picked],
-            "by": [looked.triage[one].actor or tables.DASH for one in picked],
+            "found": [selection.triage[item_id].verdict for item_id in picked],
+            "note": [selection.triage[item_id].note for item_id in picked],
+            "by": [selection.triage[item_id].actor or tables.DASH for item_id in picked],
         },
         hide_index=True,
         height=tables.height_for(len(picked), 6),
@@ -167,26 +167,28 @@ def _choose_items(looked: Looked) -> tuple[str, ...]:
     return picked
 
 
-def _choose_parents(looked: Looked) -> tuple[str, ...]:
-    known = {one.criteria_id: one for one in _refinable(looked)}
-    default = [looked.criteria.criteria_id] if looked.criteria.criteria_id in known else list(known)[:1]
+def _choose_parents(selection: Selection) -> tuple[str, ...]:
+    by_id = {entry.criteria_id: entry for entry in _refinable(selection)}
+    default = [selection.criteria.criteria_id] if selection.criteria.criteria_id in by_id else list(by_id)[:1]
     chosen = st.multiselect(
         "Refine",
-        list(known),
+        list(by_id),
         default=default,
-        format_func=lambda one: criteria_words(known[one]),
-        key=state.widget(f"round_parents_{looked.criteria.criteria_id}"),
+        format_func=lambda criteria_id: criteria_words(by_id[criteria_id]),
+        key=state.widget(f"round_parents_{selection.criteria.criteria_id}"),
         help="Each of them gets its own proposals; the number is its newest alignment on calibration items.",
     )
     return tuple(chosen)
 
 
-def _refinable(looked: Looked) -> list[CriteriaEntry]:
-    listed = projects.list_criteria(looked.page.store, looked.run.project_id, looked.run.aspect, looked.run.golden_id)
-    return [one for one in tables.best_first(listed) if one.text]
+def _refinable(selection: Selection) -> list[CriteriaEntry]:
+    entries = projects.list_criteria(
+        selection.page.store, selection.run.project_id, selection.run.aspect, selection.run.golden_id
+    )
+    return [entry for entry in tables.best_first(entries) if entry.text]
 
 
-def _choose_settings(looked: Looked) -> RoundSettings | None:
+def _choose_settings(selection: Selection) -> RoundSettings | None:
     operations = st.pills(
         "Operations to suggest",
         OPERATIONS,
@@ -196,7 +198,7 @@ def _choose_settings(looked: Looked) -> RoundSettings | None:
         help="Modify a rule or its weight, paraphrase a good rule, add a rule, or calibrate: move the numbers "
         "without a new rule.",
     )
-    if looked.run.judge_spec == "offline":
+    if selection.run.judge_spec == "offline":
         st.caption(
             "The offline judge reads meanings, not words: to modify is to change or drop a clause, to calibrate is to "
             "let the aspect as a whole count or not, and it cannot paraphrase."
@@ -219,15 +221,15 @@ def _choose_settings(looked: Looked) -> RoundSettings | None:
         samples=int(samples),
         budget=None if budget is None else int(budget),
         seed=int(seed),
-        operations=tuple(one for one in OPERATIONS if one in operations),
+        operations=tuple(operation for operation in OPERATIONS if operation in operations),
     )
 
 
-def _draw_cost(looked: Looked, request: RoundRequest) -> None:
+def _draw_cost(selection: Selection, request: RoundRequest) -> None:
     """Calls at most; the price by what a call of the calibration cost, where that is known."""
     n_parents = len(request.parent_ids)
-    calls = projects.round_cost(looked.page.store, looked.calibration_id, n_parents, request.settings)
-    before = run_view.read_run(looked.page, looked.calibration_id)
+    calls = projects.round_cost(selection.page.store, selection.calibration_id, n_parents, request.settings)
+    before = run_view.read_run(selection.page, selection.calibration_id)
     cost = None if before.usage.cost is None or not before.calls else before.usage.cost / before.calls * calls
     proposals = n_parents * request.settings.per_parent
     price = f", about {tables.money(cost)} by what a call of the calibration cost" if cost is not None else ""
@@ -237,9 +239,9 @@ def _draw_cost(looked: Looked, request: RoundRequest) -> None:
     )
 
 
-def _start(looked: Looked, request: RoundRequest) -> None:
+def _start(selection: Selection, request: RoundRequest) -> None:
     try:
-        run_id = projects.start_round(looked.page.store, looked.page.settings, request)
+        run_id = projects.start_round(selection.page.store, selection.page.settings, request)
     except ConcordError as error:
         state.leave_notice(f"The round was not started: {error}", good=False)
         return

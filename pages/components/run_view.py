@@ -91,9 +91,9 @@ def draw_status(page: Opened, view: Run) -> None:
         st.warning("No worker is alive yet: the run waits and then goes on. See Runs.", icon=":material/hourglass:")
 
 
-def draw_standing(view: RunDetail, standing: LeaderboardSnapshot) -> None:
+def draw_snapshot(view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
     """The ranking, the text of the picked candidate, and both figures."""
-    known = next((c.alignment for c in standing.candidates if c.alignment is not None), None)
+    known = next((c.alignment for c in snapshot.candidates if c.alignment is not None), None)
     heading = tables.measure_heading(known)
     st.subheader("Ranking on the calibration items", anchor=False)
     if known is None:
@@ -106,11 +106,11 @@ def draw_standing(view: RunDetail, standing: LeaderboardSnapshot) -> None:
         "Ranks are on the items that choose the criteria; the result is told on held-out items. "
         "Mark a row to read it whole."
     )
-    ids = [c.criteria.criteria_id for c in standing.candidates]
+    ids = [c.criteria.criteria_id for c in snapshot.candidates]
     picked = st.session_state.get(state.PICKED)
     state.hold_row(state.LEADERBOARD, state.LEADERBOARD_IDS, ids, picked)
     st.dataframe(
-        tables.leaderboard_frame(standing.candidates, heading),
+        tables.leaderboard_frame(snapshot.candidates, heading),
         key=state.LEADERBOARD,
         on_select=_pick,
         selection_mode="single-row",
@@ -123,8 +123,8 @@ def draw_standing(view: RunDetail, standing: LeaderboardSnapshot) -> None:
         alt="Leaderboard of criteria",
     )
     if picked in ids:
-        _draw_picked(view, standing.candidates[ids.index(picked)])
-    charts.place_standing(view, standing)
+        _draw_picked(view, snapshot.candidates[ids.index(picked)])
+    charts.place_snapshot(view, snapshot)
 
 
 def draw_result(page: Opened, view: RunDetail, result: Calibration) -> None:

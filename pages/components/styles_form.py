@@ -55,7 +55,7 @@ class _Extent:
 
 def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesChoice:
     """The whole form; nothing is started."""
-    labelled = [one.aspect for one in golden.aspects if one.n_labelled]
+    labelled = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
     if not labelled:
         return StylesChoice(None, "This golden set has no labels; styles are compared by how they agree with people.")
     left, middle, right = st.columns(3, gap="large")
@@ -143,9 +143,9 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
         persist_state="session",
         format_func=FORM_NAMES.__getitem__,
     )
-    one, two = st.columns(2)
-    samples = int(one.number_input("Samples", 1, 200, 1, key=state.widget("styles_samples"), persist_state="session"))
-    heat = two.number_input(
+    left, right = st.columns(2)
+    samples = int(left.number_input("Samples", 1, 200, 1, key=state.widget("styles_samples"), persist_state="session"))
+    heat = right.number_input(
         "Temperature",
         0.0,
         2.0,
@@ -155,7 +155,7 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
         persist_state="session",
         help="Several samples need about 1.",
     )
-    top_p = one.number_input(
+    top_p = left.number_input(
         "Top-p",
         0.05,
         1.0,
@@ -190,7 +190,9 @@ def _choose_styles() -> tuple[tuple[Style, ...], str]:
 
 
 def _choose_extent(golden: GoldenSummary, aspects: Sequence[str]) -> _Extent:
-    n_labelled = max((one.n_labelled for one in golden.aspects if one.aspect in aspects), default=golden.n_items)
+    n_labelled = max(
+        (aspect.n_labelled for aspect in golden.aspects if aspect.aspect in aspects), default=golden.n_items
+    )
     extent = st.radio(
         "How much of the golden set",
         ["pilot", "all"],
@@ -229,7 +231,7 @@ def _choose_extent(golden: GoldenSummary, aspects: Sequence[str]) -> _Extent:
         [None, *LEVELS],
         key=state.widget("styles_level"),
         persist_state="session",
-        format_func=lambda one: "as the set allows" if one is None else LEVEL_NAMES[one],
+        format_func=lambda level: "as the set allows" if level is None else LEVEL_NAMES[level],
     )
     return _Extent(n_items, None if budget is None else int(budget), int(seed), statistic, level)
 
@@ -242,32 +244,32 @@ def _choose_steps(page: Opened, golden: GoldenSummary, aspects: Sequence[str]) -
         persist_state="session",
     ):
         return False, {}
-    given = {}
+    steps_by_aspect = {}
     for aspect in aspects:
-        found = projects.find_steps(page.store, page.project.project_id, golden.golden_id, aspect)
-        key = _key(golden, f"steps_{aspect}_{'' if found is None else found.run_id}")
+        steps = projects.find_steps(page.store, page.project.project_id, golden.golden_id, aspect)
+        key = _key(golden, f"steps_{aspect}_{'' if steps is None else steps.run_id}")
         text = st.text_area(
             f"Steps for {plain(aspect)}",
-            value="" if found is None else found.text,
+            value="" if steps is None else steps.text,
             key=key,
             persist_state="session",
             max_chars=MOST_STEPS,
             height=140,
             placeholder="Left empty, the model writes them.",
-            help=None if found is None else "From the last grid; what you change is kept for the next one.",
+            help=None if steps is None else "From the last grid; what you change is kept for the next one.",
             on_change=_keep_steps,
-            args=(page, found, key),
+            args=(page, steps, key),
         )
-        given[aspect] = (text or "").strip()
-    return True, {aspect: text for aspect, text in given.items() if text}
+        steps_by_aspect[aspect] = (text or "").strip()
+    return True, {aspect: text for aspect, text in steps_by_aspect.items() if text}
 
 
-def _keep_steps(page: Opened, found: StepsView | None, key: str) -> None:
+def _keep_steps(page: Opened, steps: StepsView | None, key: str) -> None:
     """A person's text goes to the run that the steps came from; before the first grid there is none."""
-    if found is None:
+    if steps is None:
         return
     try:
-        projects.save_steps(page.store, found.run_id, found.aspect, st.session_state[key] or "")
+        projects.save_steps(page.store, steps.run_id, steps.aspect, st.session_state[key] or "")
     except ConcordError as error:
         state.leave_notice(f"The steps were not kept: {error}", good=False)
 
@@ -277,7 +279,7 @@ def _choose_criteria(page: Opened, golden: GoldenSummary, aspects: Sequence[str]
     chosen: dict[str, str] = {}
     for aspect in aspects:
         known = projects.list_criteria(page.store, page.project.project_id, aspect, golden.golden_id)
-        names = {one.criteria_id: _criteria_name(one) for one in known[:MOST_CRITERIA] if one.text}
+        names = {entry.criteria_id: _criteria_name(entry) for entry in known[:MOST_CRITERIA] if entry.text}
         if not names:
             continue
         names = {"": "none: the aspect's name alone", **names}
@@ -293,9 +295,9 @@ def _choose_criteria(page: Opened, golden: GoldenSummary, aspects: Sequence[str]
     return chosen
 
 
-def _criteria_name(one: CriteriaEntry) -> str:
+def _criteria_name(entry: CriteriaEntry) -> str:
     """Its first words, and where it stood; drawn by Streamlit as plain text in a list."""
-    stood = next((found.alignment for found in one.alignments if found.side == "held-out"), None)
-    words = tables.one_line(one.text)
+    alignment = next((held_out.alignment for held_out in entry.alignments if held_out.side == "held-out"), None)
+    words = tables.one_line(entry.text)
     short = words if len(words) <= 70 else f"{words[:70]} …"
-    return short if stood is None or stood.value is None else f"{short} ({stood.value:.3f} on held-out)"
+    return short if alignment is None or alignment.value is None else f"{short} ({alignment.value:.3f} on held-out)"

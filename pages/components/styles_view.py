@@ -63,7 +63,7 @@ def _choose_run(runs: Sequence[Run], golden: GoldenSummary) -> Run:
         "Grid",
         list(by_id),
         key=state.widget(f"styles_run_{golden.golden_id[-10:]}"),
-        format_func=lambda one: f"{by_id[one].title} ({tables.ago(by_id[one].created_at)})",
+        format_func=lambda run_id: f"{by_id[run_id].title} ({tables.ago(by_id[run_id].created_at)})",
     )
     return by_id[picked]
 
@@ -78,22 +78,22 @@ def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
     """Status with progress and time left, and the styles that are finished so far."""
     st.text(run.title)
     run_view.draw_status(page, run)
-    found = run.outcome if isinstance(run.outcome, StylesView) else projects.styles_so_far(page.store, run.run_id)
-    if found is None or not found.cells:
+    styles = run.outcome if isinstance(run.outcome, StylesView) else projects.styles_so_far(page.store, run.run_id)
+    if styles is None or not styles.cells:
         if not run.finished:
             st.caption("Styles appear here one by one. This tab can be closed; the run goes on.")
         return
-    for one in sorted({cell.aspect for cell in found.cells}, key=lambda name: (name != aspect, name)):
-        _draw_aspect(run, one, [cell for cell in found.cells if cell.aspect == one])
-    if found.unfinished:
-        lines = [f"{one.name} on {one.aspect}: {one.reason}." for one in found.unfinished]
+    for cell_aspect in sorted({cell.aspect for cell in styles.cells}, key=lambda name: (name != aspect, name)):
+        _draw_aspect(run, cell_aspect, [cell for cell in styles.cells if cell.aspect == cell_aspect])
+    if styles.unfinished:
+        lines = [f"{style.name} on {style.aspect}: {style.reason}." for style in styles.unfinished]
         st.warning(plain("\n".join(["Not run:", *lines])), icon=":material/warning:")
-    for note in found.notes:
+    for note in styles.notes:
         st.info(plain(note), icon=":material/info:")
-    if found.steps:
+    if styles.steps:
         part = st.expander("The evaluation steps that were in force", on_change="rerun")
         if part.open:
-            for name, text in found.steps.items():
+            for name, text in styles.steps.items():
                 part.text(f"{name}\n{text}")
 
 
@@ -122,13 +122,13 @@ def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> Non
     )
     key = f"styles_{run.run_id}_{aspect}"
     charts.place(_styles_figure(key, run.version, cells, measure), key=f"{key}_marks", alt="Styles with intervals")
-    told = [cell for cell in cells if cell.forecast is not None]
-    for cell in told:
+    forecasted = [cell for cell in cells if cell.forecast is not None]
+    for cell in forecasted:
         if cell.forecast is not None and cell.forecast.reason:
             st.text(f"No forecast for {cell.name}: {cell.forecast.reason}.")
-    lines = forecast_lines(told)
+    lines = forecast_lines(forecasted)
     if lines:
-        n_items = max(cell.forecast.n_items for cell in told if cell.forecast is not None)
+        n_items = max(cell.forecast.n_items for cell in forecasted if cell.forecast is not None)
         st.markdown("**What more samples would bring**, and the calls it would take")
         st.caption(
             f"Forecast from {n_items:,} items with 95 % intervals. The curve flattens where more calls stop paying; "
@@ -156,14 +156,14 @@ def forecast_lines(cells: Sequence[StyleCell]) -> list[ForecastLine]:
     return [
         ForecastLine(
             cell.name,
-            tuple(point.n for point in told.points),
-            tuple(point.value for point in told.points),
-            tuple(point.interval for point in told.points),
-            tuple(point.calls for point in told.points),
-            tuple(point.cost for point in told.points),
+            tuple(point.n for point in forecast.points),
+            tuple(point.value for point in forecast.points),
+            tuple(point.interval for point in forecast.points),
+            tuple(point.calls for point in forecast.points),
+            tuple(point.cost for point in forecast.points),
         )
         for cell in cells
-        if (told := cell.forecast) is not None and not told.reason
+        if (forecast := cell.forecast) is not None and not forecast.reason
     ]
 
 
@@ -229,11 +229,11 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         st.warning(plain(choice.missing), icon=":material/edit:")
         return
     try:
-        told = _estimate(repr(choice.request), page, choice.request)
+        estimate = _estimate(repr(choice.request), page, choice.request)
     except ConcordError as error:
         st.warning(plain(str(error)), title="This grid cannot be started as it stands", icon=":material/warning:")
         return
-    _show_estimate(told)
+    _show_estimate(estimate)
     st.button(
         "Start the grid",
         type="primary",
@@ -241,7 +241,7 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         key=state.widget("styles_start"),
         on_click=_start,
         args=(page, choice.request),
-        **people.gate(page, "reviewer", disabled=not any(cell.affordable for cell in told.cells)),
+        **people.gate(page, "reviewer", disabled=not any(cell.affordable for cell in estimate.cells)),
     )
 
 
@@ -251,12 +251,12 @@ def _estimate(asked: str, _page: Opened, _request: StylesRequest) -> StylesEstim
     return projects.estimate_styles(_page.store, _page.settings, _request)
 
 
-def _show_estimate(told: StylesEstimate) -> None:
-    tokens = None if told.prompt_tokens is None else told.prompt_tokens + (told.completion_tokens or 0)
+def _show_estimate(estimate: StylesEstimate) -> None:
+    tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     st.dataframe(
-        estimate_frame(told),
+        estimate_frame(estimate),
         hide_index=True,
-        height=tables.height_for(len(told.cells), 8),
+        height=tables.height_for(len(estimate.cells), 8),
         placeholder=tables.DASH,
         column_config={
             "style": st.column_config.TextColumn(width="large"),
@@ -266,30 +266,30 @@ def _show_estimate(told: StylesEstimate) -> None:
         alt="What each style will ask for",
     )
     with st.container(horizontal=True, gap="medium"):
-        st.metric("Calls, at most", f"{told.calls:,}", width="content")
+        st.metric("Calls, at most", f"{estimate.calls:,}", width="content")
         st.metric("Tokens, about", tables.DASH if tokens is None else f"{tokens:,}", width="content")
-        st.metric("Price, about", tables.money(told.cost), width="content")
-    for note in told.notes:
+        st.metric("Price, about", tables.money(estimate.cost), width="content")
+    for note in estimate.notes:
         st.info(plain(note), icon=":material/info:")
 
 
-def estimate_frame(told: StylesEstimate) -> pd.DataFrame:
+def estimate_frame(estimate: StylesEstimate) -> pd.DataFrame:
     """The grid before it starts, a row a style and aspect."""
     return pd.DataFrame(
         {
-            "aspect": [cell.aspect for cell in told.cells],
-            "style": [cell.style for cell in told.cells],
-            "items": [cell.n_items for cell in told.cells],
-            "calls": [cell.calls for cell in told.cells],
+            "aspect": [cell.aspect for cell in estimate.cells],
+            "style": [cell.style for cell in estimate.cells],
+            "items": [cell.n_items for cell in estimate.cells],
+            "calls": [cell.calls for cell in estimate.cells],
             "tokens": pd.Series(
                 [
                     None if cell.prompt_tokens is None else cell.prompt_tokens + (cell.completion_tokens or 0)
-                    for cell in told.cells
+                    for cell in estimate.cells
                 ],
                 dtype="Int64",
             ),
-            "price": [tables.money(cell.cost) for cell in told.cells],
-            "budget": ["within" if cell.affordable else "left out" for cell in told.cells],
+            "price": [tables.money(cell.cost) for cell in estimate.cells],
+            "budget": ["within" if cell.affordable else "left out" for cell in estimate.cells],
         }
     )
 

@@ -89,8 +89,8 @@ def telling_parts(texts: Sequence[str]) -> list[str]:
     """
     split = [[part for part in _SENTENCE_END.split(text.strip()) if part] for text in texts]
     openings = Counter(parts[0] for parts in split if len(parts) > 1)
-    told = [["…", *parts[1:]] if len(parts) > 1 and openings[parts[0]] >= 3 else parts for parts in split]
-    return [shorten(" ".join(parts), TABLE_TEXT, placeholder=" …") for parts in told]
+    shortened = [["…", *parts[1:]] if len(parts) > 1 and openings[parts[0]] >= 3 else parts for parts in split]
+    return [shorten(" ".join(parts), TABLE_TEXT, placeholder=" …") for parts in shortened]
 
 
 def one_line(text: str) -> str:
@@ -165,13 +165,13 @@ def groups_frame(golden: GoldenSet, most_systems: int = 40) -> pd.DataFrame:
 
 def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
     order = {"error": 0, "warning": 1, "note": 2}
-    listed = sorted(findings, key=lambda f: order[f.severity])
+    ranked = sorted(findings, key=lambda f: order[f.severity])
     return pd.DataFrame(
         {
-            "severity": [f.severity for f in listed],
-            "row": pd.array([f.row for f in listed], dtype="Int64"),
-            "column": [f.column or "" for f in listed],
-            "what and what to do": [f.message for f in listed],
+            "severity": [f.severity for f in ranked],
+            "row": pd.array([f.row for f in ranked], dtype="Int64"),
+            "column": [f.column or "" for f in ranked],
+            "what and what to do": [f.message for f in ranked],
         }
     )
 
@@ -205,23 +205,23 @@ def item_scores_frame(scored: Sequence[ItemScore]) -> pd.DataFrame:
     """Calibration items under some criteria, in the order given."""
     return pd.DataFrame(
         {
-            "item": [one.item_id for one in scored],
-            "system": [one.system_id or DASH for one in scored],
-            "people": [one.label for one in scored],
-            "judge": [one.score for one in scored],
-            "gap": [one.gap for one in scored],
-            "the judge is": [gap_words(one) for one in scored],
+            "item": [item.item_id for item in scored],
+            "system": [item.system_id or DASH for item in scored],
+            "people": [item.label for item in scored],
+            "judge": [item.score for item in scored],
+            "gap": [item.gap for item in scored],
+            "the judge is": [gap_words(item) for item in scored],
         }
     )
 
 
-def gap_words(one: ItemScore) -> str:
+def gap_words(item: ItemScore) -> str:
     """The gap in words: half a standard deviation either way counts as agreement."""
-    if one.gap is None:
-        return f"unread: {one.reason}"
-    if abs(one.gap) < ALIGNED_GAP:
+    if item.gap is None:
+        return f"unread: {item.reason}"
+    if abs(item.gap) < ALIGNED_GAP:
         return "aligned"
-    return "too lenient" if one.gap > 0 else "too strict"
+    return "too lenient" if item.gap > 0 else "too strict"
 
 
 def runs_frame(runs: Sequence[Run], now: datetime | None = None) -> pd.DataFrame:
@@ -274,47 +274,47 @@ def seconds_taken(run: Run, now: datetime) -> float | None:
     return ((run.finished_at or now) - run.started_at).total_seconds()
 
 
-def newest_calibration(one: CriteriaEntry) -> CriteriaAlignment | None:
+def newest_calibration(entry: CriteriaEntry) -> CriteriaAlignment | None:
     """How criteria stood on calibration items in the newest run that scored them."""
-    return next((a for a in one.alignments if a.side == "calibration"), None)
+    return next((a for a in entry.alignments if a.side == "calibration"), None)
 
 
-def status_of(one: CriteriaEntry) -> str:
+def status_of(entry: CriteriaEntry) -> str:
     """What the newest calibration made of criteria; a re-scoring gives no status."""
-    return next((a.status for a in one.alignments if a.side == "calibration" and a.status), "")
+    return next((a.status for a in entry.alignments if a.side == "calibration" and a.status), "")
 
 
-def best_first(listed: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
+def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
     """The chosen first, then by newest calibration alignment; the rejected and those dropped early stand below.
 
     The undefined and the unscored come last.
     """
 
-    def place(one: CriteriaEntry) -> tuple[int, float]:
-        newest, status = newest_calibration(one), status_of(one)
+    def place(entry: CriteriaEntry) -> tuple[int, float]:
+        newest, status = newest_calibration(entry), status_of(entry)
         if newest is None or newest.alignment.value is None:
             return (4, 0.0)
         rank = 3 if status in DROPPED else {"chosen": 0, "rejected": 2}.get(status, 1)
         return (rank, -newest.alignment.value)
 
-    return sorted(listed, key=place)
+    return sorted(entries, key=place)
 
 
-def criteria_frame(listed: Sequence[CriteriaEntry]) -> pd.DataFrame:
+def criteria_frame(entries: Sequence[CriteriaEntry]) -> pd.DataFrame:
     """Criteria with their newest calibration alignment."""
-    newest = [newest_calibration(c) for c in listed]
+    newest = [newest_calibration(c) for c in entries]
     alignments = [None if a is None else a.alignment for a in newest]
     heading = measure_heading(next((a for a in alignments if a is not None), None))
-    texts = telling_parts([c.text for c in listed])
+    texts = telling_parts([c.text for c in entries])
     return pd.DataFrame(
         {
-            "criteria": [text if c.text else "(no criteria)" for c, text in zip(listed, texts, strict=True)],
+            "criteria": [text if c.text else "(no criteria)" for c, text in zip(entries, texts, strict=True)],
             heading: pd.Series([value_of(a) for a in alignments], dtype="float64"),
             "interval": [interval_of(a) for a in alignments],
             "n": pd.array([None if a is None else a.n for a in alignments], dtype="Int64"),
-            "status": [status_of(c) for c in listed],
-            "origin": [c.origin if c.origin != "edit" else f"edit by {c.author}" for c in listed],
-            "id": [c.criteria_id for c in listed],
+            "status": [status_of(c) for c in entries],
+            "origin": [c.origin if c.origin != "edit" else f"edit by {c.author}" for c in entries],
+            "id": [c.criteria_id for c in entries],
         }
     )
 

@@ -36,7 +36,7 @@ class Finished:
 
     def run(self, kind: str, spec: str = "") -> str:
         """The oldest finished run of a kind (by a judge), "" for none: the one that came with the demo."""
-        return next((one.run_id for one in self.runs if one.kind == kind and one.judge_spec.startswith(spec)), "")
+        return next((run.run_id for run in self.runs if run.kind == kind and run.judge_spec.startswith(spec)), "")
 
     @property
     def both(self) -> dict[str, str]:
@@ -52,7 +52,7 @@ class Step:
 
     screen: str
     words: str
-    ids: Ids = lambda found: found.both
+    ids: Ids = lambda demo: demo.both
 
 
 STEPS = (
@@ -60,31 +60,31 @@ STEPS = (
         "golden_set",
         "A golden set: 144 summaries, each rated by three raters. Everything is measured against these labels. "
         "How well the raters agree with each other is the ceiling that a judge can be expected to reach.",
-        lambda found: {"golden": found.golden_id},
+        lambda demo: {"golden": demo.golden_id},
     ),
     Step(
         "label",
         "Here people rate, blind to judges and to each other, by the number keys: press a name to try. Progress shows "
         "how their agreement grows, Decide the items on which they part.",
-        lambda found: {},
+        lambda demo: {},
     ),
     Step(
         "calibrate",
         "A finished calibration: criteria drafted from labelled examples, ranked by how well the judge then agrees "
         "with people, the best refined. The figure to trust is the one on held-out items, which chose nothing.",
-        lambda found: {"run": found.run("calibration", "offline")},
+        lambda demo: {"run": demo.run("calibration", "offline")},
     ),
     Step(
         "criteria",
         "Criteria are documents: versions with word by word changes, comments, sign-off, meetings with votes. Somebody "
         "changed a rule by hand here; the new text was scored beside the old.",
-        lambda found: {"rescore": found.run("rescore")},
+        lambda demo: {"rescore": demo.run("rescore")},
     ),
     Step(
         "misaligned",
         "The items on which judge and people part most. Some were looked at: was the judge wrong, or the label? "
         "Those that were picked fed the next round of refinement.",
-        lambda found: {"run": found.run("calibration", "offline")},
+        lambda demo: {"run": demo.run("calibration", "offline")},
     ),
     Step(
         "compare",
@@ -95,13 +95,13 @@ STEPS = (
         "repeval",
         "Relevance read out of a small model's hidden states, without a single call: which layer and which token know "
         "it, and what do random directions reach?",
-        lambda found: {"run": found.run("repeval")},
+        lambda demo: {"run": demo.run("repeval")},
     ),
     Step(
         "fusion",
         "On relevance: what costs nothing (the offline judge, a metric, RepEval) joined into one judge, beside each of "
         "its parts.",
-        lambda found: {"golden": found.golden_id, "aspect": SECOND},
+        lambda demo: {"golden": demo.golden_id, "aspect": SECOND},
     ),
     Step(
         "report",
@@ -113,7 +113,7 @@ STEPS = (
         "runs",
         "What ran, what it cost, and the log of who changed what. Under “Demo” above you can replay a calibration "
         "of a language model from its recorded replies. To start with your own data, make a new project at the left.",
-        lambda found: {},
+        lambda demo: {},
     ),
 )
 
@@ -122,7 +122,7 @@ def draw(settings: Settings, store: Store, project_id: str) -> None:
     """The bar, in the demo project; elsewhere nothing."""
     if not is_demo(project_id):
         return
-    steps = [one for one in STEPS if one.screen in SCREENS]
+    steps = [step for step in STEPS if step.screen in SCREENS]
     place = _place(len(steps))
     if place is not None:
         _draw_step(store, steps, place)
@@ -151,8 +151,8 @@ def _place(n_steps: int) -> int | None:
     said = state.url_id("tour")
     if said is not None and said.isdecimal() and 1 <= int(said) <= n_steps:
         st.session_state[PLACE] = int(said) - 1
-    found = st.session_state.get(PLACE)
-    return min(found, n_steps - 1) if isinstance(found, int) else None
+    place = st.session_state.get(PLACE)
+    return min(place, n_steps - 1) if isinstance(place, int) else None
 
 
 def _draw_step(store: Store, steps: list[Step], place: int) -> None:
@@ -186,8 +186,8 @@ def _walk(store: Store, steps: list[Step], place: int) -> None:
 
 def _finished(store: Store) -> Finished:
     project_id = state.project() or ""
-    runs = [one for one in reversed(projects.list_runs(store, project_id)) if one.status == "done"]
-    first = next((one for one in runs if one.kind == "calibration"), None)
+    runs = [run for run in reversed(projects.list_runs(store, project_id)) if run.status == "done"]
+    first = next((run for run in runs if run.kind == "calibration"), None)
     return Finished(first.golden_id if first else "", first.aspect if first else "", tuple(runs))
 
 

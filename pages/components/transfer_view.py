@@ -57,26 +57,28 @@ def _prepare(page: Opened, replies: bool) -> None:
     path = page.settings.home / "exports" / f"{project_id}{'' if replies else '-without-replies'}.zip"
     try:
         with st.spinner("Writing the file …"):
-            told = projects.export_project(page.store, page.settings, project_id, path, replies=replies)
+            exported = projects.export_project(page.store, page.settings, project_id, path, replies=replies)
     except ConcordError as error:
         stop_with("The project was not exported.", str(error))
-    st.session_state[state.widget("transfer_prepared")] = (project_id, replies, path, told)
+    st.session_state[state.widget("transfer_prepared")] = (project_id, replies, path, exported)
 
 
-def _offer(page: Opened, path: Path, told: Exported) -> None:
-    st.success(f"Ready: {size_words(told.size)}.", icon=":material/check:")
-    st.text(told.holds.words)
-    if told.unfinished:
-        st.warning(f"{told.unfinished} of its runs are not over: in the file they are cancelled, and can be resumed.")
-    if told.replies_without_run:
+def _offer(page: Opened, path: Path, exported: Exported) -> None:
+    st.success(f"Ready: {size_words(exported.size)}.", icon=":material/check:")
+    st.text(exported.holds.words)
+    if exported.unfinished:
+        st.warning(
+            f"{exported.unfinished} of its runs are not over: in the file they are cancelled, and can be resumed."
+        )
+    if exported.replies_without_run:
         st.caption(
-            f"{told.replies_without_run:,} replies of this installation belong to no run (asked on the command line, "
-            "or before runs kept count) and stay here."
+            f"{exported.replies_without_run:,} replies of this installation belong to no run (asked on the command "
+            "line, or before runs kept count) and stay here."
         )
     st.download_button(
         "Download the project",
         data=path.read_bytes,
-        file_name=f"{re.sub(r'[^A-Za-z0-9]+', '-', told.project).strip('-') or 'project'}.zip",
+        file_name=f"{re.sub(r'[^A-Za-z0-9]+', '-', exported.project).strip('-') or 'project'}.zip",
         mime="application/zip",
         icon=":material/download:",
         type="primary",
@@ -113,7 +115,7 @@ def bring_in_project(page: Opened) -> None:
     except ConcordError as error:
         stop_with("This file was refused; nothing of it was kept.", str(error))
     _show(arriving)
-    _take_in(page, arriving, data)
+    _import(page, arriving, data)
 
 
 @st.cache_resource(max_entries=2, show_spinner="Looking into the file …")
@@ -137,8 +139,10 @@ def _show(arriving: Arriving) -> None:
         )
         st.dataframe(
             {
-                "endpoint": [one.endpoint or "the usual one of this installation" for one in arriving.endpoints],
-                "models": [", ".join(one.models) for one in arriving.endpoints],
+                "endpoint": [
+                    endpoint.endpoint or "the usual one of this installation" for endpoint in arriving.endpoints
+                ],
+                "models": [", ".join(endpoint.models) for endpoint in arriving.endpoints],
             },
             hide_index=True,
             alt="Endpoints that the project names",
@@ -154,7 +158,7 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(" ".join(name.split())[:60] for name in names[:MOST_NAMES]) + more
 
 
-def _take_in(page: Opened, arriving: Arriving, data: bytes) -> None:
+def _import(page: Opened, arriving: Arriving, data: bytes) -> None:
     key = state.widget(f"transfer_name_{arriving.digest[:16]}")
     name = st.text_input("Name of the project here", value=arriving.project[:80], max_chars=80, key=key)
     gate = people.gate(page, "admin", disabled=not name.strip())
@@ -162,13 +166,13 @@ def _take_in(page: Opened, arriving: Arriving, data: bytes) -> None:
         return
     try:
         with st.spinner("Importing …"):
-            told = projects.import_project(page.store, page.settings, io.BytesIO(data), name=name)
+            arrived = projects.import_project(page.store, page.settings, io.BytesIO(data), name=name)
     except ConcordError as error:
         stop_with("The project was not imported; nothing of it was kept.", str(error))
-    under = f" as {told.project.name}, since its name is taken" if told.renamed else ""
-    state.leave_notice(f"{name.strip()} was imported{under}: {told.holds.words}.", good=True)
+    under = f" as {arrived.project.name}, since its name is taken" if arrived.renamed else ""
+    state.leave_notice(f"{name.strip()} was imported{under}: {arrived.holds.words}.", good=True)
     state.leave_project()
-    state.remember_project(told.project_id)
+    state.remember_project(arrived.project_id)
     st.rerun()
 
 

@@ -25,7 +25,7 @@ def draw(page: Opened, view: CriteriaEntry) -> None:
     """Two versions side by side, then all of them as a tree and a table."""
     golden = projects.get_golden(page.store, view.golden_id)
     family = projects.family_tree(page.store, page.project.project_id, view.criteria.aspect, view.golden_id)
-    by_id = {one.criteria.criteria_id: one for one in family}
+    by_id = {relative.criteria.criteria_id: relative for relative in family}
     st.subheader("Compare any two versions", anchor=False)
     if len(by_id) > 1:
         _draw_pair(page, by_id, view)
@@ -50,7 +50,7 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry)
         _draw_side(page, by_id[second], by_id)
     st.markdown("**From the left one to the right one, word by word**")
     diff_view.draw(word_diff(old.text, new.text))
-    runs = [one.run_id for one in old.alignments] + [one.run_id for one in new.alignments]
+    runs = [alignment.run_id for alignment in old.alignments] + [alignment.run_id for alignment in new.alignments]
     with st.container(horizontal=True):
         st.button(
             "Merge the two into a new version",
@@ -74,22 +74,22 @@ def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry) -> tuple[str, st
     """The two versions: at first the open one and its parent (or the newest other one)."""
     ids = list(reversed(by_id))
     here = view.criteria_id if view.criteria_id in by_id else ids[0]
-    parent = next((one for one in view.parents if one in by_id), None)
-    other = parent or next(one for one in ids if one != here)
+    parent = next((parent_id for parent_id in view.parents if parent_id in by_id), None)
+    other = parent or next(criteria_id for criteria_id in ids if criteria_id != here)
     later, earlier = (other, here) if by_id[other].depth > by_id[here].depth else (here, other)
     usual = {TO: later, FROM: earlier}
     opened = state.widget("versions_opened")
-    for key, one in usual.items():
+    for key, version_id in usual.items():
         if st.session_state.get(key) not in by_id or st.session_state.get(opened) != here:
-            st.session_state[key] = one
+            st.session_state[key] = version_id
     st.session_state[opened] = here
 
     def words(criteria_id: str) -> str:
-        one = by_id[criteria_id]
-        stood = tables.newest_calibration(one.criteria)
-        value = None if stood is None else stood.alignment.value
-        told = tables.DASH if value is None else f"{value:.3f}"
-        return f"{lineage_view.name_of(one.criteria)} · {told} · {tables.one_line(one.criteria.text)[:50]}"
+        relative = by_id[criteria_id]
+        alignment = tables.newest_calibration(relative.criteria)
+        value = None if alignment is None else alignment.alignment.value
+        figure = tables.DASH if value is None else f"{value:.3f}"
+        return f"{lineage_view.name_of(relative.criteria)} · {figure} · {tables.one_line(relative.criteria.text)[:50]}"
 
     left, right = st.columns(2, gap="large")
     first = left.selectbox("From", ids, key=FROM, format_func=words)
@@ -97,24 +97,26 @@ def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry) -> tuple[str, st
     return str(first), str(second)
 
 
-def _draw_side(page: Opened, one: Relative, by_id: Mapping[str, Relative]) -> None:
-    found, stood = one.criteria, tables.newest_calibration(one.criteria)
+def _draw_side(page: Opened, relative: Relative, by_id: Mapping[str, Relative]) -> None:
+    criteria, alignment = relative.criteria, tables.newest_calibration(relative.criteria)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**{plain(lineage_view.name_of(found))}**", width="content")
-            st.badge(one.review, color=review_view.COLOURS[one.review], icon=review_view.ICONS[one.review])
+            st.markdown(f"**{plain(lineage_view.name_of(criteria))}**", width="content")
+            st.badge(
+                relative.review, color=review_view.COLOURS[relative.review], icon=review_view.ICONS[relative.review]
+            )
             st.space("stretch")
-            link_to("criteria", "Open", icon=":material/rule:", criteria=found.criteria_id)
-        parents = ", ".join(lineage_view.name_of(by_id[p].criteria) for p in found.parents if p in by_id)
+            link_to("criteria", "Open", icon=":material/rule:", criteria=criteria.criteria_id)
+        parents = ", ".join(lineage_view.name_of(by_id[p].criteria) for p in criteria.parents if p in by_id)
         st.caption(
             plain(
-                f"{review_view.when(found.created_at)}{f' · made from {parents}' if parents else ''}"
-                f"{f' · {found.note}' if found.note else ''}"
+                f"{review_view.when(criteria.created_at)}{f' · made from {parents}' if parents else ''}"
+                f"{f' · {criteria.note}' if criteria.note else ''}"
             )
         )
-        told = tables.describe_n(None if stood is None else stood.alignment)
-        heading = tables.measure_heading(None if stood is None else stood.alignment)
-        st.text(f"{heading}, calibration items: {told}" if stood is not None else "Not scored yet.")
+        figure = tables.describe_n(None if alignment is None else alignment.alignment)
+        heading = tables.measure_heading(None if alignment is None else alignment.alignment)
+        st.text(f"{heading}, calibration items: {figure}" if alignment is not None else "Not scored yet.")
 
 
 def _merge(page: Opened, first: str, second: str) -> None:
@@ -157,7 +159,7 @@ def draw_copy(page: Opened, view: CriteriaEntry) -> None:
 
 
 def _draw_copy_form(page: Opened, view: CriteriaEntry) -> None:
-    offered = {one.project_id: one.name for one in projects.list_projects(page.store)}
+    offered = {project.project_id: project.name for project in projects.list_projects(page.store)}
     project_id = st.selectbox(
         "Project",
         list(offered),
@@ -165,18 +167,21 @@ def _draw_copy_form(page: Opened, view: CriteriaEntry) -> None:
         key=state.widget("copy_project"),
         format_func=offered.__getitem__,
     )
-    goldens = {one.golden_id: one for one in projects.list_goldens(page.store, project_id)}
+    goldens = {golden.golden_id: golden for golden in projects.list_goldens(page.store, project_id)}
     if not goldens:
         st.caption("That project has no golden set yet.")
         return
     golden_id = st.selectbox(
-        "Golden set", list(goldens), key=state.widget("copy_golden"), format_func=lambda one: goldens[one].name
+        "Golden set",
+        list(goldens),
+        key=state.widget("copy_golden"),
+        format_func=lambda golden_id: goldens[golden_id].name,
     )
-    aspects = [one.aspect for one in goldens[golden_id].aspects]
+    aspects = [aspect.aspect for aspect in goldens[golden_id].aspects]
     same = (project_id, golden_id) == (page.project.project_id, view.golden_id)
     aspect = st.selectbox(
         "Aspect",
-        [one for one in aspects if not same or one != view.criteria.aspect],
+        [aspect for aspect in aspects if not same or aspect != view.criteria.aspect],
         key=state.widget("copy_aspect"),
         placeholder="No other aspect here",
     )
@@ -204,5 +209,5 @@ def _copy(page: Opened, view: CriteriaEntry, where: tuple[str, str, str]) -> Non
         )
 
     if review_view.attempt(act, f"{PROBLEM}_copy"):
-        name = next(one.name for one in projects.list_projects(page.store) if one.project_id == project_id)
+        name = next(project.name for project in projects.list_projects(page.store) if project.project_id == project_id)
         state.leave_notice(f"Copied to {aspect} in {name}. Measure it there before you trust it.", good=True)

@@ -19,7 +19,7 @@ from core.projects.judges import MetricsRequest
 from core.records import JudgeScores, Measure, Rating
 from core.settings import Settings
 from core.store.store import Store
-from pages.components import compare_board
+from pages.components import compare_leaderboard
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import HOSTILE, button, choose, choose_section, open_screen, press, texts
 
@@ -238,7 +238,7 @@ def test_nothing_changed_computes_nothing_again(shelf: Place, monkeypatch: pytes
         raise AssertionError("computed or drawn a second time")
 
     monkeypatch.setattr("pages.components.compare_view.compare_table", refused)
-    monkeypatch.setattr("pages.components.compare_board.leaderboard_figure", refused)
+    monkeypatch.setattr("pages.components.compare_leaderboard.leaderboard_figure", refused)
     monkeypatch.setattr("pages.components.compare_sections.significance_figure", refused)
     screen.run()
 
@@ -260,7 +260,7 @@ def test_the_downloads_are_the_table(shelf: Place) -> None:
     judges = [view.judge for view in projects.list_judges(shelf.store, shelf.project_id)]
     board = compare_table(shelf.golden, "coherence", judges, Measure("spearman", "sample"), resamples=50)
     (line,) = csv.DictReader(io.StringIO(leaderboard_csv(board)))
-    shown = compare_board.board_frame(board, "Spearman, sample")
+    shown = compare_leaderboard.judges_frame(board, "Spearman, sample")
     assert float(line["alignment"]) == shown["Spearman, sample"].iloc[0]
     assert json.loads(json.dumps(board.as_json()))["judges"][0]["alignment"]["value"] == float(line["alignment"])
 

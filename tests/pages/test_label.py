@@ -1,4 +1,4 @@
-"""The Label screen on a real store: no pass, the desk in every state, hostile and long texts, the reviewer's side."""
+"""The Label screen on a real store: no pass, every state of a session, hostile and long texts, the reviewer's side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.store.store import Store
-from pages.components import label_desk, label_item, label_number, label_setup, state
+from pages.components import label_item, label_number, label_session, label_setup, state
 from tests.pages.screen import HOSTILE, open_screen, prepared, press, run, texts
 
 ARABIC = "النص جيد جدا."
@@ -47,7 +47,7 @@ def open_label(store: Store, asked: PassRequest) -> Open:
 
 @pytest.fixture
 def sit(store: Store, asked: PassRequest, open_label: Open) -> Open:
-    """Begins a pass and opens its desk for Ann."""
+    """Begins a pass and opens its session for Ann."""
 
     def seated(**changes: object) -> AppTest:
         pass_id = projects.start_pass(store, replace(asked, **changes))  # type: ignore[arg-type]
@@ -74,8 +74,8 @@ def place_of(screen: AppTest) -> str:
     return str(screen.get("progress")[0].proto.text).replace("*", "")
 
 
-def shown(screen: AppTest) -> label_desk.Shown:
-    found: label_desk.Shown = screen.session_state[state.DESK]
+def shown(screen: AppTest) -> label_session.Shown:
+    found: label_session.Shown = screen.session_state[state.LABEL_SHOWN]
     return found
 
 
@@ -162,7 +162,7 @@ def test_a_name_is_asked_for_and_remembered(store: Store, asked: PassRequest, op
     screen.text_input(key="form_name_typed").set_value(f"  {HOSTILE[:28]} ")
     press(screen, "That is me")
     assert f"You are **{HOSTILE[:28]}**" in texts(screen)
-    assert projects.get_pass(store, asked.project_id, pass_id).raters == ()  # looking takes no seat
+    assert projects.get_pass(store, asked.project_id, pass_id).raters == ()  # looking alone joins nobody
     press(screen, "Begin labelling")
     assert projects.get_pass(store, asked.project_id, pass_id).raters == (HOSTILE[:28],)
     press(screen, "Somebody else?")
@@ -181,7 +181,7 @@ def test_a_link_from_a_golden_set_that_nobody_labels_leads_to_a_new_pass(
     assert not any(button.label == "That is me" for button in screen.button)
 
 
-# ── the desk ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the session ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_one_press_saves_and_enter_goes_on(store: Store, asked: PassRequest, sit: Open) -> None:
@@ -294,21 +294,25 @@ def test_a_press_meant_for_the_item_before_changes_nothing(
 ) -> None:
     pass_id = projects.start_pass(store, asked)
     passed = projects.get_pass(store, asked.project_id, pass_id)
-    seat = label_desk.Seat(store.acting(Actor("Ann", "annotator")), passed)
-    session = {state.DESK: label_desk.Shown(pass_id, "Ann", "i0", "form-1")}
-    monkeypatch.setattr(label_desk.st, "session_state", session)
-    label_desk._go("i0", "next")  # Enter overtook the label of its own item: the label still counts
-    label_desk._answer(seat, "i0", "clarity", 4.0)
-    label_desk._answer(seat, "i0", "clarity", 5.0)  # after Enter: meant for the next item, which nobody has seen
-    label_desk._answer(seat, "i1", "clarity", 5.0)
+    assignment = label_session.Assignment(store.acting(Actor("Ann", "annotator")), passed)
+    session = {state.LABEL_SHOWN: label_session.Shown(pass_id, "Ann", "i0", "form-1")}
+    monkeypatch.setattr(label_session.st, "session_state", session)
+    label_session._go("i0", "next")  # Enter overtook the label of its own item: the label still counts
+    label_session._answer(assignment, "i0", "clarity", 4.0)
+    label_session._answer(
+        assignment, "i0", "clarity", 5.0
+    )  # after Enter: meant for the next item, which nobody has seen
+    label_session._answer(assignment, "i1", "clarity", 5.0)
     other = projects.get_pass(store, asked.project_id, projects.start_pass(store, replace(asked, name="other")))
-    label_desk._answer(label_desk.Seat(seat.store, other), "i0", "clarity", 5.0)  # of a pass that was left
-    label_desk._answer(label_desk.Seat(store.acting(Actor("Bo")), passed), "i0", "clarity", 5.0)
-    label_desk._go("i9", "left")
+    label_session._answer(
+        label_session.Assignment(assignment.store, other), "i0", "clarity", 5.0
+    )  # of a pass that was left
+    label_session._answer(label_session.Assignment(store.acting(Actor("Bo")), passed), "i0", "clarity", 5.0)
+    label_session._go("i9", "left")
     assert store.labels.current(asked.project_id, other.pass_id) == []
     said = store.labels.current(asked.project_id, pass_id)
     assert [(one.rater, one.item_id, one.value) for one in said] == [("Ann", "i0", 4.0)]
-    assert session[state.DESK].wish == "next"
+    assert session[state.LABEL_SHOWN].wish == "next"
 
 
 def test_what_cannot_be_saved_is_said_and_nothing_goes_on(sit: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from core.kept import CriteriaEntry
 from core.projects.items import ItemScore
 from core.quotes import Piece
 from core.review.triage import Triage
-from pages.components.misaligned_filters import RANKS, STANDARDISED, Sight
+from pages.components.misaligned_filters import RANKS, STANDARDISED, FilteredItems
 from pages.components.misaligned_item import marked
 from tests.pages.screen import frame_with, open_screen, press, texts
 
@@ -238,9 +238,9 @@ def one_item(name: str, gap: float, rank: float = 0.0) -> ItemScore:
 
 
 def test_the_next_item_is_the_next_untriaged_then_from_the_top() -> None:
-    sight = Sight(tuple(one_item(name, 1.0) for name in "abcd"), STANDARDISED)
+    filtered = FilteredItems(tuple(one_item(name, 1.0) for name in "abcd"), STANDARDISED)
     seen: dict[str, Any] = {"b": None, "d": None}
-    assert sight.after("a", seen) == "c"
-    assert sight.after("c", seen) == "a"
-    assert sight.after("a", dict.fromkeys("abcd")) == "a"  # type: ignore[arg-type]
-    assert sight.after("elsewhere", seen) == "a"
+    assert filtered.after("a", seen) == "c"
+    assert filtered.after("c", seen) == "a"
+    assert filtered.after("a", dict.fromkeys("abcd")) == "a"  # type: ignore[arg-type]
+    assert filtered.after("elsewhere", seen) == "a"

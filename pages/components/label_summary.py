@@ -70,11 +70,11 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
         alt="Progress by rater",
     )
     if seen.taken:
-        names = {one.pass_id: one.name for one in projects.list_passes(store, passed.project_id)}
+        names = {earlier.pass_id: earlier.name for earlier in projects.list_passes(store, passed.project_id)}
         took = [f"{n} of {rater} from {names.get(came, 'an earlier pass')}" for (rater, came), n in seen.taken.items()]
         st.caption(plain(f"Taken over from earlier passes, and counted as theirs: {', '.join(took)}."))
-    for one in seen.agreement:
-        _draw_agreement(passed, one)
+    for agreement in seen.agreement:
+        _draw_agreement(passed, agreement)
 
 
 def _taken(seen: PassSummary) -> dict[str, list[int]]:
@@ -91,32 +91,37 @@ def _share(seen: PassSummary, rater: str) -> int | None:
     return min(100, round(100 * seen.done[rater] / assigned)) if assigned else None
 
 
-def _draw_agreement(passed: LabelPass, one: AspectAgreement) -> None:
-    value = tables.DASH if one.alpha is None else f"{one.alpha:.3f}"
-    interval = "" if one.interval is None else f" [{one.interval.low:.2f}, {one.interval.high:.2f}]"
-    st.markdown(f"**{plain(one.aspect)}**: Krippendorff's alpha {value}{interval}")
-    how = "no interval: it takes two sources or more" if one.interval is None else f"95 %, {one.interval.method}"
+def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
+    value = tables.DASH if agreement.alpha is None else f"{agreement.alpha:.3f}"
+    interval = "" if agreement.interval is None else f" [{agreement.interval.low:.2f}, {agreement.interval.high:.2f}]"
+    st.markdown(f"**{plain(agreement.aspect)}**: Krippendorff's alpha {value}{interval}")
+    how = (
+        "no interval: it takes two sources or more"
+        if agreement.interval is None
+        else f"95 %, {agreement.interval.method}"
+    )
+    metric = METRIC_WORDS.get(agreement.alpha_metric, agreement.alpha_metric)
     st.caption(
-        f"{one.alpha_metric} alpha ({METRIC_WORDS.get(one.alpha_metric, one.alpha_metric)}) on n = {one.n_double:,} "
-        f"items that two or more have rated; {one.n_labels:,} labels in all; {how}. "
+        f"{agreement.alpha_metric} alpha ({metric}) on n = {agreement.n_double:,} items that two or more have rated; "
+        f"{agreement.n_labels:,} labels in all; {how}. "
         "1 is perfect agreement, 0 what chance gives."
     )
     if not passed.plan.blind:
         st.warning("This pass is not blind: raters saw what others said, so agreement looks better than it is.")
-    if one.alpha is None:
+    if agreement.alpha is None:
         st.caption("Undefined so far: alpha needs items rated by two people, and labels that are not all the same.")
         return
     shared = passed.plan.shared if passed.plan.overlap < 2 else len(passed.plan.positions)
     charts.place(
-        _figure(one, min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else one.n_double),
-        key=f"growth_{passed.pass_id}_{one.aspect}",
-        alt=f"Krippendorff's alpha of {one.aspect} as items were rated",
+        _figure(agreement, min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else agreement.n_double),
+        key=f"growth_{passed.pass_id}_{agreement.aspect}",
+        alt=f"Krippendorff's alpha of {agreement.aspect} as items were rated",
     )
 
 
-def _figure(one: AspectAgreement, n_expected: int) -> Figure:
-    growth = Growth(tuple(p.n_items for p in one.growth), tuple(p.alpha for p in one.growth))
-    return growth_figure(growth, one.interval, metric=one.alpha_metric, n_expected=n_expected)
+def _figure(agreement: AspectAgreement, n_expected: int) -> Figure:
+    growth = Growth(tuple(p.n_items for p in agreement.growth), tuple(p.alpha for p in agreement.growth))
+    return growth_figure(growth, agreement.interval, metric=agreement.alpha_metric, n_expected=n_expected)
 
 
 def draw_freeze(store: Store, passed: LabelPass) -> None:
@@ -138,7 +143,7 @@ def draw_freeze(store: Store, passed: LabelPass) -> None:
             icon=":material/balance:",
         )
     combine: Combine = "fill"
-    if any(one.aspect in golden.aspects for one in passed.plan.aspects):
+    if any(aspect.aspect in golden.aspects for aspect in passed.plan.aspects):
         combine = _choose_combine(store, passed)
     gate = people.gate(store, "reviewer")
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -156,18 +161,18 @@ def draw_freeze(store: Store, passed: LabelPass) -> None:
 def _choose_combine(store: Store, passed: LabelPass) -> Combine:
     """What becomes of golden labels: kept, unless a person chooses to replace them; says which that would be."""
     where = (store, passed.project_id, passed.pass_id)
-    changed = {one: projects.replaced_labels(*where, one) for one in ("decided", "replace")}
-    counts = {one: f" ({tables.count_words(len(changed[one]), 'golden label')})" for one in changed}
+    changed = {way: projects.replaced_labels(*where, way) for way in ("decided", "replace")}
+    counts = {way: f" ({tables.count_words(len(changed[way]), 'golden label')})" for way in changed}
     combine: Combine = st.radio(
         "Golden labels that these items have already",
-        [one for one in COMBINE_WORDS if one == "fill" or changed[one]],
-        format_func=lambda one: COMBINE_WORDS[one] + counts.get(one, ""),
+        [way for way in COMBINE_WORDS if way == "fill" or changed[way]],
+        format_func=lambda way: COMBINE_WORDS[way] + counts.get(way, ""),
         key=state.widget(f"label_combine_{passed.pass_id}"),
     )
     if combine != "fill":
         rows = changed[combine][:MOST_LISTED]
         frame = pd.DataFrame(
-            [{"item": one.item_id, "aspect": one.aspect, "now": one.before, "then": one.after} for one in rows]
+            [{"item": row.item_id, "aspect": row.aspect, "now": row.before, "then": row.after} for row in rows]
         )
         st.dataframe(
             frame,
@@ -186,7 +191,7 @@ def _freeze(store: Store, passed: LabelPass, name: str, combine: Combine) -> Non
         st.error(plain(f"Nothing was frozen: {error}"), icon=":material/error:")
         return
     view = projects.get_golden(store, golden_id)
-    counts = ", ".join(f"{one.aspect} on {one.n_labelled:,}" for one in view.aspects)
+    counts = ", ".join(f"{aspect.aspect} on {aspect.n_labelled:,}" for aspect in view.aspects)
     st.success(plain(f"{view.name} is frozen: {view.n_items:,} items with labels of {counts}."))
     with st.container(horizontal=True):
         link_to("golden_set", "Look at it", icon=":material/dataset:", golden=golden_id)

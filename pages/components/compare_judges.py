@@ -1,4 +1,4 @@
-"""The shelf of judges on Compare: what is there, rename and remove, and the ways to add more."""
+"""The judges on Compare: what is there, rename and remove, and the ways to add more."""
 
 from __future__ import annotations
 
@@ -41,16 +41,18 @@ def draw_empty(golden: GoldenSummary, aspect: str) -> None:
 
 def draw_judges(page: Opened, golden: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> None:
     """What each judge is and where it came from; rename and remove."""
-    names = dict(zip((one.judge_id for one in judges), unique_names([one.judge for one in judges]), strict=True))
+    names = dict(
+        zip((entry.judge_id for entry in judges), unique_names([entry.judge for entry in judges]), strict=True)
+    )
     st.dataframe(
         pd.DataFrame(
             {
                 "judge": list(names.values()),
-                "kind": [KINDS[one.judge.kind] for one in judges],
-                "what it is": [one.judge.note for one in judges],
-                "scored": [one.judge.n_scored for one in judges],
-                "labels seen": [len(one.judge.seen) for one in judges],
-                "added": [tables.ago(one.created_at) for one in judges],
+                "kind": [KINDS[entry.judge.kind] for entry in judges],
+                "what it is": [entry.judge.note for entry in judges],
+                "scored": [entry.judge.n_scored for entry in judges],
+                "labels seen": [len(entry.judge.seen) for entry in judges],
+                "added": [tables.ago(entry.created_at) for entry in judges],
             }
         ),
         hide_index=True,
@@ -88,7 +90,7 @@ def _draw_changes(page: Opened, names: dict[str, str]) -> None:
     key = state.widget("compare_change")
     if st.session_state.get(key) not in names:
         st.session_state.pop(key, None)
-    judge_id = st.selectbox("Judge", list(names), format_func=lambda one: names[one], key=key)
+    judge_id = st.selectbox("Judge", list(names), format_func=lambda judge_id: names[judge_id], key=key)
     name = st.text_input("New name", value=names[judge_id], max_chars=120, key=state.widget(f"compare_name_{judge_id}"))
     gate = people.gate(page, "reviewer", disabled=not name.strip() or name == names[judge_id])
     if st.button("Rename", icon=":material/save:", **gate):

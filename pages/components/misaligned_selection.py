@@ -24,7 +24,7 @@ CRITERIA_WORDS = 90
 
 
 @dataclass(frozen=True)
-class Looked:
+class Selection:
     """What is looked at: criteria as a run scored them, the calibration behind that run, and what people found.
 
     `scored` are the calibration items, largest gap first; `changes` says which became aligned or misaligned
@@ -43,11 +43,11 @@ class Looked:
     def picked_ids(self) -> tuple[str, ...]:
         """Calibration items that people picked for the next round."""
         return tuple(
-            one.item_id for one in self.scored if one.item_id in self.triage and self.triage[one.item_id].picked
+            item.item_id for item in self.scored if item.item_id in self.triage and self.triage[item.item_id].picked
         )
 
 
-def choose(page: Opened) -> Looked | None:
+def choose(page: Opened) -> Selection | None:
     """Run and criteria from the URL, else the best criteria of the newest calibration; None with the way to one."""
     runs = {
         run.run_id: run
@@ -60,22 +60,22 @@ def choose(page: Opened) -> Looked | None:
     left, right = st.columns([2, 3], gap="medium")
     with left:
         wanted = _wanted_run(page, runs)
-        run = runs[choose_in_url("Run", "run", wanted, distinct({one: _run_words(runs[one]) for one in runs}))]
-    listed = scored_by(page, run)
-    if not listed:
+        run = runs[choose_in_url("Run", "run", wanted, distinct({run_id: _run_words(runs[run_id]) for run_id in runs}))]
+    entries = scored_by(page, run)
+    if not entries:
         st.info("This run scored no criteria to the end.", icon=":material/difference:")
         return None
-    by_id = {one.criteria_id: one for one in listed}
+    by_id = {entry.criteria_id: entry for entry in entries}
     with right:
         wanted = state.url_id("criteria") or ""
         if wanted and wanted not in by_id:
             st.warning(
                 "The linked criteria were not scored by this run; its best are shown.", icon=":material/link_off:"
             )
-        wanted = wanted if wanted in by_id else listed[0].criteria_id
-        words = {one.criteria_id: criteria_words(one, run.run_id) for one in listed}
+        wanted = wanted if wanted in by_id else entries[0].criteria_id
+        words = {entry.criteria_id: criteria_words(entry, run.run_id) for entry in entries}
         criteria = by_id[choose_in_url("Criteria", "criteria", wanted, words)]
-    return Looked(
+    return Selection(
         page,
         run,
         _calibration_of(page, run),
@@ -110,12 +110,19 @@ def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
     if linked:
         st.warning("The linked run is not here or not finished; another is shown.", icon=":material/link_off:")
     if criteria_id and not linked:
-        known = {one.criteria_id: one for one in projects.list_criteria(page.store, page.project.project_id)}
-        stood = known[criteria_id].alignments if criteria_id in known else ()
-        found = next((one.run_id for one in stood if one.side == "calibration" and one.run_id in runs), None)
-        if found:
-            return found
-    return next((one for one in runs if runs[one].kind == "calibration"), next(iter(runs)))
+        by_id = {entry.criteria_id: entry for entry in projects.list_criteria(page.store, page.project.project_id)}
+        alignments = by_id[criteria_id].alignments if criteria_id in by_id else ()
+        newest = next(
+            (
+                alignment.run_id
+                for alignment in alignments
+                if alignment.side == "calibration" and alignment.run_id in runs
+            ),
+            None,
+        )
+        if newest:
+            return newest
+    return next((run for run in runs if runs[run].kind == "calibration"), next(iter(runs)))
 
 
 def _run_words(run: Run) -> str:
@@ -124,18 +131,20 @@ def _run_words(run: Run) -> str:
 
 def scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
     """The criteria that the run scored on calibration items, best first, with how they stood there."""
-    listed = projects.list_criteria(page.store, page.project.project_id, run.aspect, run.golden_id)
+    entries = projects.list_criteria(page.store, page.project.project_id, run.aspect, run.golden_id)
     of_run = [
-        replace(one, alignments=tuple(a for a in one.alignments if a.run_id == run.run_id and a.side == "calibration"))
-        for one in listed
+        replace(
+            entry, alignments=tuple(a for a in entry.alignments if a.run_id == run.run_id and a.side == "calibration")
+        )
+        for entry in entries
     ]
-    return tables.best_first([one for one in of_run if one.alignments])
+    return tables.best_first([entry for entry in of_run if entry.alignments])
 
 
-def criteria_words(one: CriteriaEntry, run_id: str = "") -> str:
+def criteria_words(entry: CriteriaEntry, run_id: str = "") -> str:
     """How criteria stood (in that run, else in the newest) and how they begin."""
-    value = next((a.alignment.value for a in one.alignments if run_id in ("", a.run_id)), None)
-    text = tables.one_line(one.text) or "no criteria: the baseline"
+    value = next((a.alignment.value for a in entry.alignments if run_id in ("", a.run_id)), None)
+    text = tables.one_line(entry.text) or "no criteria: the baseline"
     short = text if len(text) <= CRITERIA_WORDS else f"{text[:CRITERIA_WORDS]} …"
     return f"{tables.DASH if value is None else f'{value:.3f}'} · {short}"
 
@@ -166,25 +175,25 @@ def _kept_changes(run_id: str, criteria_id: str, parents: tuple[str, ...], _page
 
 def change_words(changed: Sequence[ChangedItem]) -> dict[str, str]:
     """Item id → what became of it since the parent."""
-    return {one.item_id: NOW_ALIGNED if one.now == "mended" else NOW_MISALIGNED for one in changed}
+    return {item.item_id: NOW_ALIGNED if item.now == "mended" else NOW_MISALIGNED for item in changed}
 
 
-def draw_progress(looked: Looked) -> None:
+def draw_progress(selection: Selection) -> None:
     """How many items were triaged and picked so far."""
-    wrong = sum(tables.gap_words(one) != "aligned" for one in looked.scored)
-    done = sum(one.item_id in looked.triage for one in looked.scored)
-    picked = len(looked.picked_ids)
+    wrong = sum(tables.gap_words(item) != "aligned" for item in selection.scored)
+    done = sum(item.item_id in selection.triage for item in selection.scored)
+    picked = len(selection.picked_ids)
     st.markdown(f"{wrong} misaligned · **{done} triaged** · **{picked} picked** for the next round", width="content")
 
 
-def draw_openings(looked: Looked) -> None:
+def draw_accesses(selection: Selection) -> None:
     """That held-out items stay closed here, and how often they were opened elsewhere."""
-    listed = projects.list_held_out_accesses(
-        looked.page.store, looked.run.project_id, looked.run.golden_id, looked.run.aspect
+    accesses = projects.list_held_out_accesses(
+        selection.page.store, selection.run.project_id, selection.run.golden_id, selection.run.aspect
     )
-    told = f"This held-out set has been opened {tables.count_words(len(listed), 'time')}."
+    opened = f"This held-out set has been opened {tables.count_words(len(accesses), 'time')}."
     st.caption(
         "Only calibration items are listed here, and rounds learn from them alone; held-out items stay closed. "
-        f"{told} Every look at its figures lets them sway a choice: a set that was looked at often is no longer "
+        f"{opened} Every look at its figures lets them sway a choice: a set that was looked at often is no longer "
         "held out, so keep the next look for the last version."
     )

@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
-def draw_table(compared: Compared, printed: Sequence[Published] = ()) -> None:
+def draw_table(compared: Compared, published_figures: Sequence[Published] = ()) -> None:
     """One row a judge, at one statistic and level, which the column's heading names."""
-    board = compared.board
-    heading = tables.measure_heading(Alignment(board.measure.statistic, board.measure.level, None, 0))
-    frame = board_frame(board, heading, printed)
+    leaderboard = compared.leaderboard
+    heading = tables.measure_heading(Alignment(leaderboard.measure.statistic, leaderboard.measure.level, None, 0))
+    frame = judges_frame(leaderboard, heading, published_figures)
     st.dataframe(
         frame,
         hide_index=True,
-        column_config=_columns(heading, board),
+        column_config=_columns(heading, leaderboard),
         height=tables.height_for(len(frame), 16),
         placeholder=tables.DASH,
         alt=f"Judges by {compared.measure}",
     )
-    st.caption(plain(_reading(board)))
+    st.caption(plain(_reading(leaderboard)))
     with st.container(horizontal=True, gap="small"):
         for label, mime, data in (
-            ("CSV", "text/csv", lambda: leaderboard_csv(board)),
-            ("JSON", "application/json", lambda: json.dumps(board.as_json(), ensure_ascii=False, indent=1)),
+            ("CSV", "text/csv", lambda: leaderboard_csv(leaderboard)),
+            ("JSON", "application/json", lambda: json.dumps(leaderboard.as_json(), ensure_ascii=False, indent=1)),
         ):
             st.download_button(
                 f"{label} of the table",
@@ -53,32 +53,32 @@ def draw_table(compared: Compared, printed: Sequence[Published] = ()) -> None:
             )
 
 
-def _reading(board: Leaderboard) -> str:
-    told = ["— means undefined, never 0."]
-    if without := [_unscored_words(row) for row in board.rows if row.unscored]:
-        told.append(f"No score: {'; '.join(without)}.")
-    if any(row.errors is None for row in board.rows):
-        told.append("Errors in points are told only for judges on the labels' scale.")
-    if board.binary:
-        told.append("Labels are of two classes, so there is no quadratic kappa: see precision, recall, F1 and kappa.")
-    elif board.scale.step is None:
-        told.append("Labels are continuous, so there is no kappa and no exact agreement.")
-    return " ".join(told)
+def _reading(leaderboard: Leaderboard) -> str:
+    notes = ["— means undefined, never 0."]
+    if without := [_unscored_words(row) for row in leaderboard.rows if row.unscored]:
+        notes.append(f"No score: {'; '.join(without)}.")
+    if any(row.errors is None for row in leaderboard.rows):
+        notes.append("Errors in points are told only for judges on the labels' scale.")
+    if leaderboard.binary:
+        notes.append("Labels are of two classes, so there is no quadratic kappa: see precision, recall, F1 and kappa.")
+    elif leaderboard.scale.step is None:
+        notes.append("Labels are continuous, so there is no kappa and no exact agreement.")
+    return " ".join(notes)
 
 
-def board_frame(board: Leaderboard, heading: str, printed: Sequence[Published] = ()) -> pd.DataFrame:
+def judges_frame(leaderboard: Leaderboard, heading: str, published_figures: Sequence[Published] = ()) -> pd.DataFrame:
     """The leaderboard as a frame; columns in which no judge has anything are left away."""
-    rows = board.rows
+    rows = leaderboard.rows
     columns: dict[str, Sequence[object]] = {
         "judge": [row.name for row in rows],
         heading: pd.Series([row.alignment.value for row in rows], dtype="float64"),
         "interval": [tables.interval_of(row.alignment) for row in rows],
-        "printed": [_printed_words(row, board, printed) for row in rows] if printed else [],
-        "beside the highest": _beside_highest(board),
+        "printed": [_printed_words(row, leaderboard, published_figures) for row in rows] if published_figures else [],
+        "beside the highest": _beside_highest(leaderboard),
         "beside a person": [beside_person(row.people) for row in rows],
         "n": [row.alignment.n for row in rows],
         "no score": [row.n_unscored for row in rows],
-        "groups": [_group_words(row.alignment) for row in rows] if board.measure.level == "sample" else [],
+        "groups": [_group_words(row.alignment) for row in rows] if leaderboard.measure.level == "sample" else [],
         "MAE": _floats([None if row.errors is None else row.errors.mae for row in rows]),
         "bias": _floats([None if row.errors is None else row.errors.bias for row in rows]),
         "exact": _shares([None if row.steps is None else row.steps.exact for row in rows]),
@@ -108,35 +108,35 @@ def _shares(values: Sequence[float | None]) -> pd.Series:
     return pd.Series([None if value is None else 100 * value for value in values], dtype="float64")
 
 
-def _group_words(found: Alignment) -> str:
+def _group_words(alignment: Alignment) -> str:
     """`96 (4 left out)`: the sources averaged, and those without a coefficient."""
-    return f"{found.n_groups:,}" + (f" ({found.n_left_out:,} left out)" if found.n_left_out else "")
+    return f"{alignment.n_groups:,}" + (f" ({alignment.n_left_out:,} left out)" if alignment.n_left_out else "")
 
 
 def _unscored_words(row: Row) -> str:
     return f"{row.name}: " + ", ".join(f"{count:,} {reason}" for reason, count in row.unscored.items())
 
 
-def beside_person(found: BesidePeople | None) -> str:
+def beside_person(beside: BesidePeople | None) -> str:
     """`below, −0.11 [−0.17, −0.05]`: judge minus one rater, each against the mean of the other raters."""
-    if found is None or found.difference is None:
+    if beside is None or beside.difference is None:
         return tables.DASH
-    interval = found.interval
+    interval = beside.interval
     limits = "" if interval is None else f" [{_signed(interval.low)}, {_signed(interval.high)}]"
-    return f"{STANDING_WORDS[found.standing]}, {_signed(found.difference)}{limits}"
+    return f"{STANDING_WORDS[beside.standing]}, {_signed(beside.difference)}{limits}"
 
 
 def _signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
 
 
-def _beside_highest(board: Leaderboard) -> list[str]:
+def _beside_highest(leaderboard: Leaderboard) -> list[str]:
     """Each judge against the first row, in words."""
-    if board.pairwise is None:
+    if leaderboard.pairwise is None:
         return []
-    words = ["highest" if board.rows[0].alignment.value is not None else ""]
-    for k, row in enumerate(board.rows[1:], 1):
-        p = float(board.pairwise.p_holm[0, k])
+    words = ["highest" if leaderboard.rows[0].alignment.value is not None else ""]
+    for k, row in enumerate(leaderboard.rows[1:], 1):
+        p = float(leaderboard.pairwise.p_holm[0, k])
         if row.alignment.value is None:
             words.append(tables.DASH)
         elif math.isnan(p):
@@ -146,28 +146,28 @@ def _beside_highest(board: Leaderboard) -> list[str]:
     return words
 
 
-def _printed_words(row: Row, board: Leaderboard, printed: Sequence[Published]) -> str:
-    same = [one for one in printed if not departure(one, board.measure)]
-    found = published_beside(row.name, same) or published_beside(row.name, printed)
-    if found is None:
+def _printed_words(row: Row, leaderboard: Leaderboard, published_figures: Sequence[Published]) -> str:
+    same = [published for published in published_figures if not departure(published, leaderboard.measure)]
+    figure = published_beside(row.name, same) or published_beside(row.name, published_figures)
+    if figure is None:
         return ""
-    flag = departure(found, board.measure)
-    return f"{found.value:.3f}" + (f" ({flag})" if flag else "")
+    flag = departure(figure, leaderboard.measure)
+    return f"{figure.value:.3f}" + (f" ({flag})" if flag else "")
 
 
-def _interval_help(board: Leaderboard) -> str:
+def _interval_help(leaderboard: Leaderboard) -> str:
     """How the first interval of the table was made."""
-    made = (row.alignment.interval for row in board.rows)
-    return next((one.method for one in made if one is not None), "over sources")
+    intervals = (row.alignment.interval for row in leaderboard.rows)
+    return next((interval.method for interval in intervals if interval is not None), "over sources")
 
 
-def _columns(heading: str, board: Leaderboard) -> dict[str, object]:
+def _columns(heading: str, leaderboard: Leaderboard) -> dict[str, object]:
     config = st.column_config
-    measure = measure_name(board.measure.statistic, board.measure.level)
+    measure = measure_name(leaderboard.measure.statistic, leaderboard.measure.level)
     return {
         "judge": config.TextColumn(width=196),
         heading: config.NumberColumn(format="%.3f", width=126, help=f"alignment with people: {measure}"),
-        "interval": config.TextColumn("95 % interval", width=108, help=_interval_help(board)),
+        "interval": config.TextColumn("95 % interval", width=108, help=_interval_help(leaderboard)),
         "beside the highest": config.TextColumn(
             width=184, help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
         ),
@@ -178,7 +178,7 @@ def _columns(heading: str, board: Leaderboard) -> dict[str, object]:
         "n": config.NumberColumn(width=48, format="localized", help="items (systems at system level) it rests on"),
         "no score": config.NumberColumn(width=72, help="labelled items in reach without a score; never counted as 0"),
         "groups": config.TextColumn(
-            width=112 if any(row.alignment.n_left_out for row in board.rows) else 62,
+            width=112 if any(row.alignment.n_left_out for row in leaderboard.rows) else 62,
             help="sources averaged; left out are those where all scores or all labels are equal",
         ),
         "MAE": config.NumberColumn(format="%.2f", width=56, help="mean absolute error in points of the scale"),
@@ -194,15 +194,15 @@ def _columns(heading: str, board: Leaderboard) -> dict[str, object]:
     }
 
 
-def draw_whiskers(compared: Compared, printed: Sequence[Published] = ()) -> None:
+def draw_whiskers(compared: Compared, published_figures: Sequence[Published] = ()) -> None:
     """Every judge with its interval and the people among themselves, on one axis."""
-    if compared.board.problem:
+    if compared.leaderboard.problem:
         return
-    same = tuple(one for one in printed if not departure(one, compared.board.measure))
-    n = "" if compared.board.pool.mode == "own" else f", n = {compared.board.pool.n_common:,} items"
+    same = tuple(published for published in published_figures if not departure(published, compared.leaderboard.measure))
+    n = "" if compared.leaderboard.pool.mode == "own" else f", n = {compared.leaderboard.pool.n_common:,} items"
     band = (
         ""
-        if _band(compared.board) is None
+        if _band(compared.leaderboard) is None
         else "; band: one person against the mean of the other raters; hollow dots: each judge against that same target"
     )
     hollow = "; diamonds: printed in a paper, on all items of its data set" if same else ""
@@ -214,27 +214,27 @@ def draw_whiskers(compared: Compared, printed: Sequence[Published] = ()) -> None
     )
 
 
-def _band(board: Leaderboard) -> Alignment | None:
+def _band(leaderboard: Leaderboard) -> Alignment | None:
     """The people among themselves; None where undefined, and where each judge stands on items of its own."""
-    people = board.ceiling.alignment
-    return None if people is None or people.value is None or board.pool.mode == "own" else people
+    people = leaderboard.ceiling.alignment
+    return None if people is None or people.value is None or leaderboard.pool.mode == "own" else people
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _whisker_figure(key: Hashable, printed: tuple[Published, ...], _compared: Compared) -> Figure:
-    board = _compared.board
-    band = _band(board)
+def _whisker_figure(key: Hashable, published_figures: tuple[Published, ...], _compared: Compared) -> Figure:
+    leaderboard = _compared.leaderboard
+    band = _band(leaderboard)
     marks = [
         JudgeMark(row.name, row.kind, row.alignment, row.note, row.people.judge if band and row.people else None)
-        for row in board.rows
+        for row in leaderboard.rows
     ]
     marks += [
         JudgeMark(
-            one.judge,
+            published.judge,
             None,
-            Alignment(one.measure.statistic, one.measure.level, one.value, 0),
-            f"{one.source}. {one.note}",
+            Alignment(published.measure.statistic, published.measure.level, published.value, 0),
+            f"{published.source}. {published.note}",
         )
-        for one in sorted(printed, key=lambda one: -one.value)
+        for published in sorted(published_figures, key=lambda published: -published.value)
     ]
     return leaderboard_figure(marks, band, measure=_compared.measure)
