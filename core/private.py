@@ -28,9 +28,9 @@ def owner_only() -> Iterator[None]:
 
 def make_private(folder: Path) -> None:
     """Make `folder` and the folders above it where they are missing, for their owner alone.  OSError as of mkdir."""
-    for one in (*reversed(folder.parents), folder):
-        if not one.exists():
-            one.mkdir(mode=0o700, exist_ok=True)
+    for path in (*reversed(folder.parents), folder):
+        if not path.exists():
+            path.mkdir(mode=0o700, exist_ok=True)
 
 
 def secure_home(home: Path) -> None:
@@ -42,7 +42,7 @@ def secure_home(home: Path) -> None:
         return
     home = home.resolve()
     _take_from_others(home)
-    for top in (found for pattern in KEPT for found in home.glob(pattern) if not found.is_symlink()):
+    for top in (path for pattern in KEPT for path in home.glob(pattern) if not path.is_symlink()):
         _take_from_others(top)
         for folder, folders, files in os.walk(top):
             for name in (*folders, *files):

@@ -35,9 +35,9 @@ def quoted_pieces(text: str, reply: str) -> tuple[Piece, ...]:
     """`text` in pieces that spell it exactly, those quoted in `reply` marked; neighbours differ in `quoted`."""
     words = [(match.start(), match.end()) for match in _WORD.finditer(text, 0, min(len(text), LONGEST))]
     folded = [_folded(text[start:end]) for start, end in words]
-    said = reply[:LONGEST]
-    runs = {MIN_WORDS: _runs([_folded(word) for word in _WORD.findall(said)], MIN_WORDS)}
-    for match in _MARKED.finditer(said):
+    start_of_reply = reply[:LONGEST]
+    runs = {MIN_WORDS: _runs([_folded(word) for word in _WORD.findall(start_of_reply)], MIN_WORDS)}
+    for match in _MARKED.finditer(start_of_reply):
         quote = tuple(_folded(word) for word in _WORD.findall(next(part for part in match.groups() if part)))
         if len(quote) < MIN_WORDS and sum(map(len, quote)) >= MIN_MARKED:  # longer ones are runs already
             runs.setdefault(len(quote), set()).add(quote)

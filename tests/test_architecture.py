@@ -90,6 +90,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "core.export",
         "core.data",
         "core.judging.base",
+        "core.progress",
         "core.providers.base",
         "core.api",
         "core.stats",

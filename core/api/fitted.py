@@ -149,7 +149,7 @@ def heat_page(result: RepEvalResult) -> str:
         for place, figure in enumerate(figures)
     ]
     title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
-    said = html.escape(
+    summary = html.escape(
         f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
         f"n = {result.validation.n}. Thick frame: the best cell on validation; dotted: averaged into the score; grey "
         "and hatched: undefined."
@@ -157,5 +157,5 @@ def heat_page(result: RepEvalResult) -> str:
     style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
-        f"</head><body><h1>{title}</h1><p>{said}</p>{''.join(shown)}</body></html>\n"
+        f"</head><body><h1>{title}</h1><p>{summary}</p>{''.join(shown)}</body></html>\n"
     )

@@ -61,16 +61,16 @@ def load_judge(
     if fused and judge is not None:
         raise UsageError(f"{path}: is a fused judge, which holds its own judges; load it without judge=.")
     file = open_file(path, "fusion" if fused else "judge", accept_edited=accept_edited)
-    said = (EDITED,) if file.edited else ()
+    marks = (EDITED,) if file.edited else ()
     if fused:
         return FusedJudge.of(
-            file.card, lambda card: restored(card, settings, replies, str(path)), where=str(path), marks=said
+            file.card, lambda card: restored(card, settings, replies, str(path)), where=str(path), marks=marks
         )
     if judge is None:
-        return restored(file.card, settings, replies, str(path), marks=said)
+        return restored(file.card, settings, replies, str(path), marks=marks)
     if isinstance(judge, str):
         judge = _named(judge, file.card["judge"], settings, replies)
-    return CalibratedJudge.of(file.card, judge, where=str(path), marks=(*said, *_differences(file.card, judge)))
+    return CalibratedJudge.of(file.card, judge, where=str(path), marks=(*marks, *_differences(file.card, judge)))
 
 
 def restored(

@@ -110,15 +110,15 @@ def ablate(
 
 
 def ablation(
-    asked: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None, *, with_steps: bool = True
+    judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None, *, with_steps: bool = True
 ) -> Ablation:
     """As `ablate`, with a judge that is ready."""
-    golden = asked.golden
-    plan = plan_of(calibration, golden, steps_in_force(asked.judge), with_steps=with_steps)
-    work = _Work(asked, plan, known_scores(golden, calibration, scores))
+    golden = judge.golden
+    plan = plan_of(calibration, golden, steps_in_force(judge.judge), with_steps=with_steps)
+    work = _Work(judge, plan, known_scores(golden, calibration, scores))
     work.publish("scoring what is missing")
     for criteria, positions in plan.missing(work.table):
-        work.ask(work.table, asked, criteria, positions)
+        work.ask(work.table, judge, criteria, positions)
     for variant in plan.variants:
         if variant.stepped:
             work.score_by_steps(variant)
@@ -131,8 +131,8 @@ class _Work:
     """Scores of all variants as they come in, and what they cost: those by other evaluation steps in their own tables,
     the others in `table`."""
 
-    def __init__(self, asked: AskedJudge, plan: Plan, table: ScoreTable) -> None:
-        self.asked, self.plan, self.table, self.expected = asked, plan, table, plan.calls(table)
+    def __init__(self, judge: AskedJudge, plan: Plan, table: ScoreTable) -> None:
+        self.judge, self.plan, self.table, self.expected = judge, plan, table, plan.calls(table)
         self.by_steps: dict[VariantKey, ScoreTable] = {}
         self.steps: dict[str, str] = {}
         self.left_out = dict(plan.left_out)
@@ -140,7 +140,7 @@ class _Work:
     def publish(self, message: str, *, done: bool = False) -> None:
         budget = self.table.budget
         phase, expected = "done" if done else "held-out", max(self.expected, budget.calls)
-        self.asked.progress.publish(Stage(phase, message, budget.calls, expected, budget.usage))
+        self.judge.progress.publish(Stage(phase, message, budget.calls, expected, budget.usage))
 
     def ask(self, table: ScoreTable, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
         size = max(STEP_ITEMS, STEP_CALLS // len(criteria))
@@ -156,12 +156,12 @@ class _Work:
         """
         from core.judging.llm import LLMJudge
 
-        asked, budget, model = self.asked, self.table.budget, self.asked.judge
+        judge, budget, model = self.judge, self.table.budget, self.judge.judge
         assert isinstance(model, LLMJudge), "no other judge has steps to switch"
         texts = dict.fromkeys((member.criteria_id for member in variant.members), "")
         if variant.key == "with evaluation steps":
             for member in variant.members:
-                written = model.write_steps(asked.task, member.text)
+                written = model.write_steps(judge.task, member.text)
                 budget.spend(1, written.usage)
                 texts[member.criteria_id] = written.text
                 if written.problem and variant.key not in self.left_out:
@@ -169,10 +169,11 @@ class _Work:
             if variant.key in self.left_out:
                 return
             self.steps = texts
-        table = self.by_steps[variant.key] = ScoreTable(asked.golden.item_ids, budget)
+        table = self.by_steps[variant.key] = ScoreTable(judge.golden.item_ids, budget)
         for member in variant.members:
-            judge = model.with_sampling(replace(model.sampling, steps=texts[member.criteria_id]))
-            self.ask(table, AskedJudge(judge, asked.golden, asked.task, asked.progress), [member], self.plan.positions)
+            stepped = model.with_sampling(replace(model.sampling, steps=texts[member.criteria_id]))
+            member_judge = AskedJudge(stepped, judge.golden, judge.task, judge.progress)
+            self.ask(table, member_judge, [member], self.plan.positions)
 
 
 def steps_in_force(judge: Judge) -> str | None:
@@ -186,7 +187,7 @@ def steps_in_force(judge: Judge) -> str | None:
 
 
 def _result(calibration: Calibration, work: _Work) -> Ablation:
-    golden, plan = work.asked.golden, work.plan
+    golden, plan = work.judge.golden, work.plan
     variants = [variant for variant in plan.variants if variant.key not in work.left_out]
     scores = _variant_scores(golden, variants, work)
     return Ablation(

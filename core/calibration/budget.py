@@ -76,7 +76,7 @@ def cut_words(plan: WorkPlan, settings: CalibrationSettings, items: LabelledItem
     if plan.drafts and plan.share < 1:
         covered.append(f"their ranking on {costs.order.up_to(plan.share):,} of {items.n:,} calibration items")
     if settings.rounds and not plan.rounds:
-        covered.append(f"no refining (it takes a budget of {min(one.calls for one in costs.refining()):,})")
+        covered.append(f"no refining (it takes a budget of {min(refining.calls for refining in costs.refining()):,})")
     elif plan.rounds < settings.rounds:
         covered.append(f"{plan.rounds} of {settings.rounds} rounds of refining")
     if plan.rounds and plan.refined < refined:
@@ -140,10 +140,10 @@ class _Costs:
 
     def refining(self) -> Iterator[WorkPlan]:
         """Plans with at least one round, the dearest first: drafts weigh more than further rounds."""
-        asked, settings = self.settings.plan.n_drafts, self.settings
-        parents, least = min(settings.keep, asked), min(settings.finalists, asked)
+        n_drafts, settings = self.settings.plan.n_drafts, self.settings
+        parents, least = min(settings.keep, n_drafts), min(settings.finalists, n_drafts)
         for share in REFINED_SHARES if settings.rounds else ():
-            drafts = max(math.ceil(share * asked), least)
+            drafts = max(math.ceil(share * n_drafts), least)
             refined = max(math.ceil(share * settings.refinements), parents)
             for rounds in range(settings.rounds, 0, -1):
                 yield self.plan(drafts, 1.0, rounds, refined)
@@ -186,13 +186,10 @@ def estimate(golden: GoldenSet, task: Task, split: Split, settings: CalibrationS
     require_usable(golden, task, items)
     plan = plan_work(settings, items, len(split.held_out))
     once = judge.estimate(task, [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
-    share = plan.calls / max(1, once.calls)
     cut = cut_words(plan, settings, items, len(split.held_out))
     return Estimate(
-        calls=plan.calls,
-        prompt_tokens=None if once.prompt_tokens is None else round(once.prompt_tokens * share),
-        completion_tokens=None if once.completion_tokens is None else round(once.completion_tokens * share),
-        cost=None if once.cost is None else once.cost * share,
+        plan.calls,
+        *once.scaled(plan.calls / max(1, once.calls)),
         n_calibration=items.n,
         n_held_out=len(split.held_out),
         notes=tuple(note for note in (judge.notice, cut) if note),

@@ -41,7 +41,7 @@ from core.stats import LabelledItems, claim, fit_isotonic, gain_words
 class _Run:
     """What the phases of one calibration share."""
 
-    asked: AskedJudge
+    judge: AskedJudge
     split: Split
     pool: CandidatePool
     order: Order
@@ -54,38 +54,38 @@ class _Run:
 
     @property
     def golden(self) -> GoldenSet:
-        return self.asked.golden
+        return self.judge.golden
 
     @property
     def task(self) -> Task:
-        return self.asked.task
+        return self.judge.task
 
     @property
     def settings(self) -> CalibrationSettings:
         return self.pool.settings
 
     def publish(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> None:
-        self.asked.progress.publish(self.pool.snapshot(phase, round_, message, final=final))
+        self.judge.progress.publish(self.pool.snapshot(phase, round_, message, final=final))
 
     def out_of_budget(self, where: str) -> None:
         self.cut.append(f"The budget of {self.settings.budget:,} calls was used up {where}.")
 
 
 def calibration(
-    asked: AskedJudge, split: Split, settings: CalibrationSettings, *, judge_state: Mapping[str, Any] | None = None
+    judge: AskedJudge, split: Split, settings: CalibrationSettings, *, judge_state: Mapping[str, Any] | None = None
 ) -> Calibration:
-    """Calibrate the judge `asked`, publishing the leaderboard as it goes.
+    """Calibrate `judge`, publishing the leaderboard as it goes.
 
     `split` comes from `core.data.split_sources`; `judge_state` is the prepared judge's, carried into the result.
     Raises AspectError before the first call when the labels cannot rank anything.
     """
-    run = _start(asked, split, settings)
+    run = _start(judge, split, settings)
     pool, plan = run.pool, run.plan
     run.publish("draft", 0, f"drafting {plan.drafts} criteria")
-    requests = draft_requests(asked.golden, pool.items.labels, pool.items.positions, settings)
-    drafts = _ask(run, asked.draft, spread(requests, plan.drafts))
+    requests = draft_requests(judge.golden, pool.items.labels, pool.items.positions, settings)
+    drafts = _ask(run, judge.draft, spread(requests, plan.drafts))
     pool.add(drafts)
-    revisited = revisit(asked, pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
+    revisited = revisit(judge, pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
     if revisited.out_of_budget:
         run.out_of_budget("while the drafts were scored")
     pool.mark(revisited.complete, "kept")
@@ -97,8 +97,8 @@ def calibration(
     return _report(run, judge_state or {})
 
 
-def _start(asked: AskedJudge, split: Split, settings: CalibrationSettings) -> _Run:
-    golden, task = asked.golden, asked.task
+def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings) -> _Run:
+    golden, task = judge.golden, judge.task
     items, held_out = (LabelledItems.of(golden, task.aspect, part) for part in (split.calibration, split.held_out))
     require_usable(golden, task, items)
     level = settings.level or items.usual_level
@@ -108,7 +108,7 @@ def _start(asked: AskedJudge, split: Split, settings: CalibrationSettings) -> _R
     pool.calls_expected = plan.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
-    run = _Run(asked, split, pool, Order(items.sources, settings.seed), held_out, plan)
+    run = _Run(judge, split, pool, Order(items.sources, settings.seed), held_out, plan)
     if cut := cut_words(plan, settings, items, held_out.n):
         run.cut.append(cut)
     few = (few_labels(items.n, refining=plan.rounds > 0), few_held_out(held_out.n))
@@ -142,9 +142,9 @@ def _refine_round(run: _Run, round_: int) -> None:
         run.not_run.append(f"Refinement ended before round {round_}: {why}.")
         return
     run.publish("refine", round_, f"refining {len(parents)} criteria, {len(requests)} proposals")
-    children = _ask(run, run.asked.refine, requests)
+    children = _ask(run, run.judge.refine, requests)
     pool.add(children)
-    revisited = revisit(run.asked, pool, children, run.order, phase="refine", round_=round_)
+    revisited = revisit(run.judge, pool, children, run.order, phase="refine", round_=round_)
     if revisited.out_of_budget:
         run.out_of_budget(f"in refinement round {round_}")
     if not children or revisited.items == run.order.source_ends[-1]:
@@ -173,7 +173,7 @@ def _report(run: _Run, judge_state: Mapping[str, Any]) -> Calibration:
     size = max(1, STEP_CALLS // len(criteria))
     for start in range(0, held_out.n, size):
         positions = tuple(int(p) for p in held_out.positions[start : start + size])
-        pool.table.ask(run.asked, criteria, positions)
+        pool.table.ask(run.judge, criteria, positions)
         done = start + len(positions)
         run.publish("held-out", pool.rounds_done, f"{done} of {held_out.n} held-out items scored")
     result = _result(run, chosen, baseline, held_out, judge_state)
@@ -191,13 +191,13 @@ def _result(
     pool, table = run.pool, run.pool.table
     members = [each.criteria_id for each in chosen]
     # with a budget, fewer than all calibration items may have been scored
-    asked = np.logical_and.reduce([pool.asked(criteria_id) for criteria_id in (*members, baseline.criteria_id)])
+    all_asked = np.logical_and.reduce([pool.asked(criteria_id) for criteria_id in (*members, baseline.criteria_id)])
     on_both = np.concatenate([pool.items.positions, held_out.positions])
     final = table.mean(members)
     scores = final_scores(run.golden, table, members, final, on_both)
 
     def aligned(values: FloatArray) -> dict[str, Alignment]:
-        sides = {"calibration": pool.items.take(asked), "held_out": held_out}
+        sides = {"calibration": pool.items.take(all_asked), "held_out": held_out}
         return {side: pool.align(values[None, items.positions], items)[0] for side, items in sides.items()}
 
     of_final, bare = aligned(final), table.values(baseline.criteria_id)

@@ -80,13 +80,13 @@ class ScoreTable:
         """Enter scores.  Of `kept` ones an item counts as asked for where it has a value or a reason."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
         for criteria_id, row in zip(matrix.criteria_ids, matrix.values, strict=True):
-            values, asked = self._row(criteria_id)
+            values, is_asked = self._row(criteria_id)
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(criteria_id, ())}
             self.unscored.setdefault(criteria_id, {}).update(reasons)
             there = ~np.isnan(row) if kept else np.ones(len(row), dtype=np.bool_)
             values[places[there]] = row[there]
-            asked[places[there]] = True
-            asked[[self.places[item_id] for item_id in reasons]] = True
+            is_asked[places[there]] = True
+            is_asked[[self.places[item_id] for item_id in reasons]] = True
 
     def values(self, criteria_id: str) -> FloatArray:
         """(n_items,), NaN where there is no score."""
@@ -178,9 +178,11 @@ class CandidatePool:
                 groups.setdefault(self.asked(criteria_id).tobytes(), []).append(criteria_id)
         resamples = self.settings.resamples if final else min(self.settings.resamples, INTERIM_RESAMPLES)
         for ids in groups.values():
-            asked = self.asked(ids[0])
-            scores = np.stack([self.values(criteria_id)[asked] for criteria_id in ids])
-            for criteria_id, alignment in zip(ids, self.align(scores, self.items.take(asked), resamples), strict=True):
+            is_asked = self.asked(ids[0])
+            scores = np.stack([self.values(criteria_id)[is_asked] for criteria_id in ids])
+            for criteria_id, alignment in zip(
+                ids, self.align(scores, self.items.take(is_asked), resamples), strict=True
+            ):
                 entry = self.entries[criteria_id]
                 entry.alignment, entry.stale, entry.interim = alignment, False, not final
                 if not entry.trace or entry.trace[-1].items < entry.calls:
@@ -191,10 +193,10 @@ class CandidatePool:
         count = self.settings.resamples if resamples is None else resamples
         return align_each(scores, items, self.measure, resamples=count, seed=[self.settings.seed, 9])
 
-    def difference(self, one: FloatArray, other: FloatArray, items: LabelledItems) -> Difference:
-        """Alignment of `one` minus that of `other`, (n,) each, on those of `items` that both scored."""
+    def difference(self, first: FloatArray, second: FloatArray, items: LabelledItems) -> Difference:
+        """Alignment of `first` minus that of `second`, (n,) each, on those of `items` that both scored."""
         resamples, seed = self.settings.resamples, [self.settings.seed, 10]
-        return paired_difference(one, other, items, self.measure, resamples=resamples, seed=seed)
+        return paired_difference(first, second, items, self.measure, resamples=resamples, seed=seed)
 
     def value(self, criteria_id: str) -> float:
         """The alignment on what was scored so far, minus infinity when undefined: the ranking key."""

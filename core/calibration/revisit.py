@@ -104,7 +104,7 @@ class Revisited:
 
 
 def revisit(
-    asked: AskedJudge,
+    judge: AskedJudge,
     pool: CandidatePool,
     arms: Sequence[Criteria],
     order: Order,
@@ -132,10 +132,10 @@ def revisit(
         running = (*(by_id[i] for i in alive), *baseline)
         for batch in order.batches(done, rung.items, len(running)):
             positions = tuple(int(p) for p in pool.items.positions[batch])
-            pool.score(asked, running, positions)
+            pool.score(judge, running, positions)
             done += len(positions)
             message = f"{len(alive)} of {len(arms)} criteria scored on {done} items each"
-            asked.progress.publish(pool.snapshot(phase, round_, message))
+            judge.progress.publish(pool.snapshot(phase, round_, message))
     return Revisited(tuple(pool.ranked(alive)) if done else (), done, cut)
 
 

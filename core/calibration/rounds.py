@@ -63,17 +63,17 @@ class RoundAsked:
     settings: RoundSettings = field(default_factory=RoundSettings)
 
 
-def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSettings, asked: RoundAsked) -> RoundResult:
+def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSettings, request: RoundAsked) -> RoundResult:
     """The proposals of one round.
 
     `chosen` are the settings of the calibration the parents belong to (statistic, level, inner fold).  UsageError for
     picks that are held out or unlabelled, without parents, and for a budget that covers no proposal.
     """
-    parents = asked.parents
+    parents = request.parents
     if not parents:
         raise UsageError("A round needs at least one set of criteria to refine.")
-    require_affordable(len(split.calibration), len(parents), asked.settings)
-    work = _Round(judge, split, chosen, asked)
+    require_affordable(len(split.calibration), len(parents), request.settings)
+    work = _Round(judge, split, chosen, request)
     work.score(parents, "scoring the parents")
     requests = work.affordable([each for rank, parent in enumerate(parents) for each in work.requests(parent, rank)])
     if not requests:
@@ -91,15 +91,15 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
 class _Round:
     """What the parts of one round share."""
 
-    def __init__(self, judge: AskedJudge, split: Split, chosen: CalibrationSettings, asked: RoundAsked) -> None:
+    def __init__(self, judge: AskedJudge, split: Split, chosen: CalibrationSettings, request: RoundAsked) -> None:
         self.judge, self.golden = judge, judge.golden
-        self.chosen, self.settings = chosen, asked.settings
-        self.number, self.n_parents = asked.number, len(asked.parents)
+        self.chosen, self.settings = chosen, request.settings
+        self.number, self.n_parents = request.number, len(request.parents)
         self.items = LabelledItems.of(judge.golden, judge.task.aspect, split.calibration)
         self.level: Level = chosen.level or self.items.usual_level
-        self.picks = self._places(asked.picks)
+        self.picks = self._places(request.picks)
         self.folds = self._folds()
-        self.budget = CallBudget(asked.settings.budget)
+        self.budget = CallBudget(request.settings.budget)
         self.table = ScoreTable(judge.golden.item_ids, self.budget)
         self.notes: list[str] = []
 
@@ -140,16 +140,16 @@ class _Round:
     def requests(self, parent: Criteria, rank: int) -> list[RefineRequest]:
         """Refinements of one parent: the picks, or a sample of its most misaligned items outside the inner fold."""
         scores = self.values(parent.criteria_id)
-        pool, asked = self.picks, self.settings
+        pool, settings = self.picks, self.settings
         if not pool.size:
             train = self.folds.train
             pool = train[most_misaligned(scores[train], self.items.labels[train], self.chosen)]
         pool = pool[~np.isnan(scores[pool])]
-        sizes = tuple(dict.fromkeys(min(size, len(pool)) for size in asked.sizes))
-        refiner = Refiner(self.golden, self.items, asked, 5, self.number)
+        sizes = tuple(dict.fromkeys(min(size, len(pool)) for size in settings.sizes))
+        refiner = Refiner(self.golden, self.items, settings, 5, self.number)
         return [
             request
-            for trial in range(asked.trials)
+            for trial in range(settings.trials)
             for request in refiner.requests(parent, rank, scores, pool, sizes=sizes, trial=trial)
         ]
 

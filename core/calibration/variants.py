@@ -60,8 +60,8 @@ class Plan:
         groups: dict[tuple[int, ...], dict[str, Criteria]] = {}
         for variant in self.variants:
             for member in variant.members if variant.key != "final" and not variant.stepped else ():
-                asked = table.asked(member.criteria_id)
-                if left := tuple(p for p in self.positions if not asked[p]):
+                is_asked = table.asked(member.criteria_id)
+                if left := tuple(p for p in self.positions if not is_asked[p]):
                     groups.setdefault(left, {})[member.criteria_id] = member
         return [(tuple(criteria.values()), positions) for positions, criteria in groups.items()]
 
@@ -101,11 +101,11 @@ def plan_of(calibration: Calibration, golden: GoldenSet, steps: str | None, *, w
         "single best": _single_best(calibration),
         "without evaluation steps" if steps else "with evaluation steps": _other_steps(calibration, steps, with_steps),
     }
-    for key, found in others.items():
-        if isinstance(found, str):
-            left_out[key] = found
+    for key, other in others.items():
+        if isinstance(other, str):
+            left_out[key] = other
         else:
-            variants.append(Variant(key, *found))
+            variants.append(Variant(key, *other))
     at = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     cut = {lost.item_id for lost in calibration.scores.unscored.get("final", ()) if lost.reason == "budget"}
     reported = {at[item_id] for item_id in calibration.scores.item_ids if item_id not in cut}

@@ -157,11 +157,11 @@ class Leaderboard:
     def _pairs(self, pairwise: PairwiseComparison) -> list[dict[str, Any]]:
         pairs = []
         for i, j in combinations(range(len(self.rows)), 2):
-            one: dict[str, Any] = {"first": self.rows[i].name, "second": self.rows[j].name}
-            one |= {"difference": pairwise.pair(i, j).as_json(), "p_holm": _known(pairwise.p_holm[i, j])}
+            pair: dict[str, Any] = {"first": self.rows[i].name, "second": self.rows[j].name}
+            pair |= {"difference": pairwise.pair(i, j).as_json(), "p_holm": _known(pairwise.p_holm[i, j])}
             if self.williams_applies:
-                one["williams_p_holm"] = _known(pairwise.williams_p_holm[i, j])
-            pairs.append(one)
+                pair["williams_p_holm"] = _known(pairwise.williams_p_holm[i, j])
+            pairs.append(pair)
         return pairs
 
 
@@ -284,12 +284,12 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
         parts.append(f"significantly better than {in_short(better)}")
     if alike:
         parts.append(f"not to be told apart from {in_short(alike)}")
-    said = []
+    sentences = []
     if parts:
-        said.append(f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g}).")
+        sentences.append(f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g}).")
     if untested:
-        said.append(f"Its difference from {in_short(untested)} has {NO_TEST}.")
-    return said
+        sentences.append(f"Its difference from {in_short(untested)} has {NO_TEST}.")
+    return sentences
 
 
 def _against_people(board: Leaderboard, best: Row, measure: str) -> list[str]:
@@ -301,25 +301,27 @@ def _against_people(board: Leaderboard, best: Row, measure: str) -> list[str]:
 
 
 def _cautions(board: Leaderboard, best: Row) -> list[str]:
-    said = []
+    sentences = []
     interval = best.alignment.interval
     if interval is None:
-        said.append("There is no interval: it needs 2 sources or more, and values that vary between them.")
+        sentences.append("There is no interval: it needs 2 sources or more, and values that vary between them.")
     elif interval.low <= 0.0 <= interval.high:
-        said.append("Its interval holds 0, so even the best judge may agree with people only by chance.")
+        sentences.append("Its interval holds 0, so even the best judge may agree with people only by chance.")
     flattered = [row.name for row in board.rows if row.n_seen_used]
     if flattered:
-        said.append(
+        sentences.append(
             f"These items include labels that chose or fitted {in_short(flattered)}, which flatters. "
             "Quote the unseen items."
         )
     if 2 <= board.n_sources < LEAST_SOURCES:
-        said.append(f"Only {board.n_sources} sources: intervals are wide, and no difference is tested ({TOO_FEW}).")
+        sentences.append(
+            f"Only {board.n_sources} sources: intervals are wide, and no difference is tested ({TOO_FEW})."
+        )
     if board.measure.level == "system":
-        said.append(f"System level rests on {best.alignment.n} systems; a difference needs to be large to show.")
+        sentences.append(f"System level rests on {best.alignment.n} systems; a difference needs to be large to show.")
         if board.n_sources < SHORT_BELOW:
-            said.append(f"The interval holds for these systems, and is {SHORT}.")
-    return [*said, *_undefined(board)]
+            sentences.append(f"The interval holds for these systems, and is {SHORT}.")
+    return [*sentences, *_undefined(board)]
 
 
 def _undefined(board: Leaderboard) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from core.data.split import task_of, whole_sources
 from core.errors import AspectError, UsageError
-from core.judging.styles import Style, calls_per_item, sampling_of
+from core.judging.styles import Style, sampling_of
 from core.records import Alignment, Criteria, GoldenSet, Level, Provenance, Statistic, Task, Usage
 from core.settings import Settings
 from core.stats import LabelledItems
@@ -99,7 +99,7 @@ class Column:
 
     def calls(self, style: Style) -> int:
         """Calls that a style takes: a reply for each sample of each item."""
-        return len(self.positions) * calls_per_item(style)
+        return len(self.positions) * style.samples
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,14 @@ class StyleGrid:
                 "Label more items, or choose no criteria.",
                 file=golden.name,
             )
-        asked = labelled
+        positions = labelled
         if request.n_items is not None and request.n_items < unseen.size:
-            asked = whole_sources(golden.source_codes, unseen, request.n_items, np.random.default_rng(request.seed))
-        reported = asked[np.isin(asked, unseen)]
+            positions = whole_sources(golden.source_codes, unseen, request.n_items, np.random.default_rng(request.seed))
+        reported = positions[np.isin(positions, unseen)]
         steps = request.steps.get(aspect, "").strip()
         return Column(
             task=task,
-            positions=tuple(asked.tolist()),
+            positions=tuple(positions.tolist()),
             reported=tuple(reported.tolist()),
             seen=tuple(seen),
             criteria=self.criteria.get(aspect, Criteria("", aspect, Provenance("none"))),
@@ -221,7 +221,6 @@ def estimate_grid(grid: StyleGrid, settings: Settings) -> StylesEstimate:
 
 def _cell(grid: StyleGrid, column: Column, style: Style, model: LLMJudge, *, affordable: bool) -> CellEstimate:
     drawn = np.random.default_rng(0).permutation(np.asarray(column.positions))[:RENDERED]
-    whole = len(column.positions) / len(drawn)
     items, words = [grid.golden.items[position] for position in drawn], len(column.criteria.text.split())
     some = model.with_sampling(sampling_of(style)).estimate(column.task, items, words)
     return CellEstimate(
@@ -229,10 +228,8 @@ def _cell(grid: StyleGrid, column: Column, style: Style, model: LLMJudge, *, aff
         style.name,
         len(column.positions),
         column.calls(style),
-        None if some.prompt_tokens is None else round(some.prompt_tokens * whole),
-        None if some.completion_tokens is None else round(some.completion_tokens * whole),
-        None if some.cost is None else some.cost * whole,
-        affordable,
+        *some.scaled(len(column.positions) / len(drawn)),
+        affordable=affordable,
     )
 
 
@@ -280,10 +277,6 @@ class StyleCell:
     usage: Usage
     judge_id: str = ""
     forecast: Forecast | None = None
-
-    @property
-    def calls_per_item(self) -> int:
-        return calls_per_item(self.style)
 
 
 @dataclass(frozen=True, slots=True)

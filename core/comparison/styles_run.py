@@ -28,7 +28,7 @@ from core.errors import JudgeError
 from core.judging.base import OnProgress
 from core.judging.llm import LLMJudge, verdict_of
 from core.judging.registry import NAMED, Gate, language_model
-from core.judging.styles import Style, calls_per_item, sampling_of
+from core.judging.styles import Style, sampling_of
 from core.progress import SILENT, Progress
 from core.providers.base import Completion, OnReply, Provider, Reply, ReplyStore, Request
 from core.records import Criteria, FloatArray, Item, JudgeScores, Measure, Scored, Task, Unscored, Usage
@@ -342,5 +342,5 @@ def as_judge(grid: StyleGrid, column: Column, style: Style, answers: Answers, ru
         seen=column.seen,
         note=f"The judge {request.judge_spec}, {style.name}, {under}{pilot}.",
         run_id=run_id,
-        calls_per_item=float(calls_per_item(style)),
+        calls_per_item=float(style.samples),
     )

@@ -110,11 +110,11 @@ def human_ceiling(
     except AspectError as error:
         return HumanCeiling(None, reason=str(error))
     here = table.at(positions)
-    if not (here.rated.sum(axis=0) >= 2).any():
+    if not here.rated_twice.size:
         return HumanCeiling(None, len(table.raters), table.panel, "no item here was rated by two people")
     items, here = LabelledItems.of(golden, aspect, positions), here.present
-    found = leave_one_out(here, items, measure, resamples=resamples, seed=seed).alignment
-    return HumanCeiling(found, len(here.raters), table.panel, found.reason)
+    alignment = leave_one_out(here, items, measure, resamples=resamples, seed=seed).alignment
+    return HumanCeiling(alignment, len(here.raters), table.panel, alignment.reason)
 
 
 def annotator_tests(

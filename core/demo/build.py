@@ -89,18 +89,18 @@ class Build:
 def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = lambda _: None) -> None:
     """Fill the empty `store` with the demo project; takes about two minutes, most of it the replay's pace."""
     store.projects.add(DEMO_NAME, DEMO_PROJECT)
-    made = Build(store, settings, load_golden(recorded.GOLDEN))
+    build = Build(store, settings, load_golden(recorded.GOLDEN))
     for name in reversed(NEWER):  # screens open on the set that came last, and that is to be the calibrated one
         newer = load_golden(recorded.SAMPLES / "newer" / f"{name}.jsonl")
-        made.newer_ids[name] = projects.add_golden(made.as_(ADA), DEMO_PROJECT, newer)
-    made.golden_id = projects.add_golden(made.as_(ADA), DEMO_PROJECT, made.golden)
+        build.newer_ids[name] = projects.add_golden(build.as_(ADA), DEMO_PROJECT, newer)
+    build.golden_id = projects.add_golden(build.as_(ADA), DEMO_PROJECT, build.golden)
     chapters = (
         *(_label, _calibrate, _second_aspect, _replay, _triage, _refine, _edit, _meet, _sign_off, _ablate),
         _recheck,
     )
     for chapter in chapters:
         say(chapter.__name__.strip("_"))
-        chapter(made)
+        chapter(build)
 
 
 def do_here(store: Store, settings: Settings, run_id: str) -> str:
@@ -118,30 +118,34 @@ def do_here(store: Store, settings: Settings, run_id: str) -> str:
 # ── the chapters ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _label(made: Build) -> None:
+def _label(build: Build) -> None:
     """A blind pass of three over some items; the third has a few left, and where they part a person has decided."""
     scale = Scale(1, 5, 1)
     request = PassRequest(
-        *(DEMO_PROJECT, made.golden_id, "Second look at 24 summaries (simulated labels)"),
+        *(DEMO_PROJECT, build.golden_id, "Second look at 24 summaries (simulated labels)"),
         aspects=(LabelAspect(recorded.ASPECT, scale, recorded.DEFINITION),),
         shared=PASS_ITEMS,
         limit=PASS_ITEMS,
         instructions="Read the article first. Look for statements that it does not make: figures, names, causes.\n"
         "This pass is part of the demo: its labels were simulated, no person gave them.",
     )
-    pass_id = projects.start_pass(made.as_(ADA), request)
-    given = {(one.rater_id, one.item_id): one.value for one in made.golden.ratings if one.aspect == recorded.ASPECT}
+    pass_id = projects.start_pass(build.as_(ADA), request)
+    given = {
+        (rating.rater_id, rating.item_id): rating.value
+        for rating in build.golden.ratings
+        if rating.aspect == recorded.ASPECT
+    }
     raters = sorted({rater for rater, _ in given})
     for name, annotator in zip(PEOPLE, raters, strict=True):
-        mine = made.as_(name)
+        mine = build.as_(name)
         assigned = projects.join_pass(mine, DEMO_PROJECT, pass_id).assigned
         for item_id in assigned if name != CHI else assigned[:-LEFT_OPEN]:
             values = {recorded.ASPECT: given[annotator, item_id]}
             projects.save_label(mine, DEMO_PROJECT, pass_id, item_id, values, form=f"{annotator}-{item_id}")
-    for parting in projects.pass_summary(made.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
+    for parting in projects.pass_summary(build.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
         middle = sorted(given[annotator, parting.item_id] for annotator in raters)[1]
         projects.adjudicate(
-            *(made.as_(ADA), DEMO_PROJECT, pass_id, parting.item_id),
+            *(build.as_(ADA), DEMO_PROJECT, pass_id, parting.item_id),
             aspect=recorded.ASPECT,
             value=middle,
             reason="Taken: the middle of the three labels.",
@@ -149,92 +153,96 @@ def _label(made: Build) -> None:
         )
 
 
-def _calibrate(made: Build) -> None:
-    request = CalibrationRequest(*made.where, "offline", OFFLINE, recorded.DEFINITION)
-    made.run_id = made.done(projects.start_calibration(made.as_(ADA), made.settings, request))
-    made.best = projects.load_calibration(made.store, made.run_id).chosen[0].criteria_id
+def _calibrate(build: Build) -> None:
+    request = CalibrationRequest(*build.where, "offline", OFFLINE, recorded.DEFINITION)
+    build.run_id = build.done(projects.start_calibration(build.as_(ADA), build.settings, request))
+    build.best = projects.load_calibration(build.store, build.run_id).chosen[0].criteria_id
 
 
-def _replay(made: Build) -> None:
+def _replay(build: Build) -> None:
     """The recorded calibration of a language model."""
-    mine = made.as_(BEN)
-    made.recorded_id = made.done(projects.start_calibration(mine, made.settings, replay_request(made.golden_id)))
-    for one in projects.list_judges(made.store, *made.where):
-        if one.judge.run_id == made.recorded_id:
-            what = "no criteria" if one.judge.kind == "no criteria" else "calibrated"
-            projects.rename_judge(mine, DEMO_PROJECT, one.judge_id, f"LLM (recorded) · {what}")
+    mine = build.as_(BEN)
+    build.recorded_id = build.done(projects.start_calibration(mine, build.settings, replay_request(build.golden_id)))
+    for row in projects.list_judges(build.store, *build.where):
+        if row.judge.run_id == build.recorded_id:
+            what = "no criteria" if row.judge.kind == "no criteria" else "calibrated"
+            projects.rename_judge(mine, DEMO_PROJECT, row.judge_id, f"LLM (recorded) · {what}")
 
 
-def _gaps(made: Build) -> list[ItemScore]:
+def _gaps(build: Build) -> list[ItemScore]:
     """Calibration items, the most misaligned first."""
-    scores = projects.item_scores(made.store, made.run_id, made.best)
-    return sorted((one for one in scores if one.gap is not None), key=lambda one: -abs(one.gap or 0.0))
+    scores = projects.item_scores(build.store, build.run_id, build.best)
+    return sorted((item for item in scores if item.gap is not None), key=lambda item: -abs(item.gap or 0.0))
 
 
-def _triage(made: Build) -> None:
+def _triage(build: Build) -> None:
     """The most misaligned items looked at, the first four picked for a round, and two whose label is in doubt.
 
     What is noted is what the language model wrote of the item.
     """
     written = recorded.read_written()
 
-    def above_label(one: ItemScore) -> float:
-        return float(written.ratings["none", one.item_id]) - one.label
+    def above_label(item: ItemScore) -> float:
+        return float(written.ratings["none", item.item_id]) - item.label
 
-    gaps = _gaps(made)
-    looked = gaps[:6] + [one for one in sorted(gaps, key=above_label) if one not in gaps[:6]][:2]
-    for k, one in enumerate(looked):
-        doubt = above_label(one)
+    gaps = _gaps(build)
+    looked = gaps[:6] + [item for item in sorted(gaps, key=above_label) if item not in gaps[:6]][:2]
+    for k, item in enumerate(looked):
+        doubt = above_label(item)
         verdict: TriageVerdict = "label wrong" if doubt < -1.5 else "ambiguous" if abs(doubt) > 1 else "judge wrong"
         projects.save_triage(
-            *(made.as_(PEOPLE[k % 3]), DEMO_PROJECT, made.golden_id),
+            *(build.as_(PEOPLE[k % 3]), DEMO_PROJECT, build.golden_id),
             aspect=recorded.ASPECT,
-            item_id=one.item_id,
-            subject_id=made.best,
+            item_id=item.item_id,
+            subject_id=build.best,
             verdict=verdict,
-            note=written.reasons[one.item_id],
+            note=written.reasons[item.item_id],
             picked=k < 4,
-            form=f"triage-{one.item_id}",
+            form=f"triage-{item.item_id}",
         )
 
 
-def _refine(made: Build) -> None:
+def _refine(build: Build) -> None:
     """A round on the picked items; its best proposal waits for the meeting, the second best with it."""
-    picks = tuple(one.item_id for one in _gaps(made)[:4])
-    parents = tuple(one.criteria_id for one in projects.load_calibration(made.store, made.run_id).chosen[:2])
-    request = RoundRequest(*made.where, made.run_id, parents, picks, RoundSettings(sizes=(2, 4), trials=2))
-    made.round_id = made.done(projects.start_round(made.as_(BEN), made.settings, request))
+    picks = tuple(item.item_id for item in _gaps(build)[:4])
+    parents = tuple(
+        criteria.criteria_id for criteria in projects.load_calibration(build.store, build.run_id).chosen[:2]
+    )
+    request = RoundRequest(*build.where, build.run_id, parents, picks, RoundSettings(sizes=(2, 4), trials=2))
+    build.round_id = build.done(projects.start_round(build.as_(BEN), build.settings, request))
 
 
-def _edit(made: Build) -> None:
+def _edit(build: Build) -> None:
     """A person puts another rule for one that makes no sense to them, and has it scored beside the old text."""
-    before = projects.get_criteria(made.store, DEMO_PROJECT, made.best)
+    before = projects.get_criteria(build.store, DEMO_PROJECT, build.best)
     if ODD_RULE not in before.text:
         raise JobError(f"The best criteria of the demo no longer hold the rule that Chi takes out: {before.text}")
     ask = "What has this to do with consistency?"
-    projects.add_comment(made.as_(ADA), DEMO_PROJECT, made.best, f"“{ODD_RULE}”: {ask}", line=1)
+    projects.add_comment(build.as_(ADA), DEMO_PROJECT, build.best, f"“{ODD_RULE}”: {ask}", line=1)
     text = before.text.replace(ODD_RULE, NEW_RULE)
     note = "Took out a rule about style; consistency asks for what the source says."
-    edited = projects.save_edit(made.as_(CHI), DEMO_PROJECT, made.best, text, CHI, note=note, expected_head=before.head)
-    request = RescoreRequest(*made.where, edited, made.best, made.run_id)
-    made.done(projects.start_rescore(made.as_(CHI), made.settings, request))
-    projects.add_comment(
-        made.as_(BEN), DEMO_PROJECT, edited, "Makes more sense to a reader. Do the numbers bear it out?"
+    edited = projects.save_edit(
+        build.as_(CHI), DEMO_PROJECT, build.best, text, CHI, note=note, expected_head=before.head
     )
-    asked = projects.review_of(made.store, DEMO_PROJECT, made.best).comments[0]
-    projects.settle_comment(made.as_(CHI), DEMO_PROJECT, made.best, asked.number)
-    projects.set_state(made.as_(CHI), DEMO_PROJECT, edited, "proposed", reason="To be talked about next time.", seen=0)
+    request = RescoreRequest(*build.where, edited, build.best, build.run_id)
+    build.done(projects.start_rescore(build.as_(CHI), build.settings, request))
+    projects.add_comment(
+        build.as_(BEN), DEMO_PROJECT, edited, "Makes more sense to a reader. Do the numbers bear it out?"
+    )
+    comment = projects.review_of(build.store, DEMO_PROJECT, build.best).comments[0]
+    projects.settle_comment(build.as_(CHI), DEMO_PROJECT, build.best, comment.number)
+    projects.set_state(build.as_(CHI), DEMO_PROJECT, edited, "proposed", reason="To be talked about next time.", seen=0)
 
 
-def _meet(made: Build) -> None:
+def _meet(build: Build) -> None:
     """Two proposals, a disagreement and a question: votes by name, decisions with reasons; then it is closed."""
-    proposals = projects.list_proposals(made.store, made.round_id)[:2]
-    suggested = projects.suggest_agenda(made.store, *made.where)
-    agenda = [one for one in suggested if one.subject_id in {each.criteria.criteria_id for each in proposals}]
-    agenda += [one for one in suggested if one.kind == "disagreement"][:1]
+    proposals = projects.list_proposals(build.store, build.round_id)[:2]
+    suggested = projects.suggest_agenda(build.store, *build.where)
+    agenda = [point for point in suggested if point.subject_id in {each.criteria.criteria_id for each in proposals}]
+    agenda += [point for point in suggested if point.kind == "disagreement"][:1]
     agenda.append(AgendaItem("question", "Is one wrong figure as bad as an invented sentence?", text="Open for all."))
-    ada = made.as_(ADA)
-    about = {"golden_id": made.golden_id, "aspect": recorded.ASPECT}
+    ada = build.as_(ADA)
+    about = {"golden_id": build.golden_id, "aspect": recorded.ASPECT}
     meeting = projects.start_meeting(ada, DEMO_PROJECT, "Review of consistency (demo)", agenda=agenda, **about)
     projects.set_participants(ada, DEMO_PROJECT, meeting, PEOPLE)
     for point, item in enumerate(agenda):
@@ -252,9 +260,9 @@ def _said(item: AgendaItem, proposals: list[ListedProposal]) -> tuple[tuple[Choi
         return ("for", "against", "for"), "accepted", "For a reader both are false; the criteria treat them alike."
     if item.kind == "disagreement":
         return ("for", "for", "abstain"), "postponed", "Somebody reads the article once more before the next meeting."
-    one = next(each for each in proposals if each.criteria.criteria_id == item.subject_id)
-    first = one is proposals[0]
-    higher = all(found.value is not None and found.value > 0 for found in (one.inner, one.calibration))
+    proposal = next(each for each in proposals if each.criteria.criteria_id == item.subject_id)
+    first = proposal is proposals[0]
+    higher = all(gain.value is not None and gain.value > 0 for gain in (proposal.inner, proposal.calibration))
     if higher and first:
         why = "It stands higher on calibration and on the inner fold, though no test shows it yet, and reads well."
         return ("for", "for", "abstain"), "accepted", why
@@ -269,38 +277,38 @@ SIGNED: tuple[tuple[str, ReviewState, str], ...] = (
 )
 
 
-def _sign_off(made: Build) -> None:
+def _sign_off(build: Build) -> None:
     """The criteria of both final judges are proposed by one and approved by another, on the calibration's result."""
-    for run_id in (made.run_id, made.recorded_id):
-        for one in projects.load_calibration(made.store, run_id).chosen:
+    for run_id in (build.run_id, build.recorded_id):
+        for criteria in projects.load_calibration(build.store, run_id).chosen:
             for name, state, reason in SIGNED:
-                about = (made.as_(name), DEMO_PROJECT, one.criteria_id)
+                about = (build.as_(name), DEMO_PROJECT, criteria.criteria_id)
                 seen = projects.review_of(*about).seen
                 projects.set_state(*about, state, reason=reason, seen=seen, run_id=run_id)
 
 
-def _second_aspect(made: Build) -> None:
+def _second_aspect(build: Build) -> None:
     """Relevance: metrics, a calibration of its own, RepEval told on what it held out, and all of them fused."""
-    ada, where = made.as_(ADA), (DEMO_PROJECT, made.golden_id, SECOND)
-    made.done(projects.start_metrics(ada, made.settings, MetricsRequest(*where, METRICS)))
+    ada, where = build.as_(ADA), (DEMO_PROJECT, build.golden_id, SECOND)
+    build.done(projects.start_metrics(ada, build.settings, MetricsRequest(*where, METRICS)))
     request = CalibrationRequest(*where, "offline", OFFLINE, SECOND_DEFINITION)
-    run_id = made.done(projects.start_calibration(ada, made.settings, request))
-    made.second_id = run_id
+    run_id = build.done(projects.start_calibration(ada, build.settings, request))
+    build.second_id = run_id
     read = RepEvalRequest(*where, settings=RepEvalSettings(level="sample"), split_of=run_id)
-    made.done(projects.start_repeval(ada, made.settings, read))
-    parts = [one.judge_id for one in projects.list_judges(made.store, *where) if one.judge.kind != "no criteria"]
+    build.done(projects.start_repeval(ada, build.settings, read))
+    parts = [row.judge_id for row in projects.list_judges(build.store, *where) if row.judge.kind != "no criteria"]
     settings = StackSettings(method="nnls", level="sample")
     projects.keep_fusion(ada, *where, judge_ids=parts, settings=settings, name="Fused: offline, RepEval, metrics")
 
 
-def _ablate(made: Build) -> None:
-    request = AblationRequest(*made.where, made.run_id, with_steps=False)
-    made.done(projects.start_ablation(made.as_(ADA), made.settings, request))
+def _ablate(build: Build) -> None:
+    request = AblationRequest(*build.where, build.run_id, with_steps=False)
+    build.done(projects.start_ablation(build.as_(ADA), build.settings, request))
 
 
-def _recheck(made: Build) -> None:
+def _recheck(build: Build) -> None:
     """Both offline judges on both newer batches, as somebody would who brings in newer labels every few weeks."""
-    for aspect, run_id in ((recorded.ASPECT, made.run_id), (SECOND, made.second_id)):
+    for aspect, run_id in ((recorded.ASPECT, build.run_id), (SECOND, build.second_id)):
         for name in NEWER:
-            request = RecheckRequest(DEMO_PROJECT, made.newer_ids[name], aspect, run_id)
-            made.done(projects.start_recheck(made.as_(BEN), made.settings, request))
+            request = RecheckRequest(DEMO_PROJECT, build.newer_ids[name], aspect, run_id)
+            build.done(projects.start_recheck(build.as_(BEN), build.settings, request))

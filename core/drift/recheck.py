@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,15 +19,19 @@ from core.drift.outcome import Recheck, decided, in_words, shift_between
 from core.errors import GoldenError, JudgeError, UsageError
 from core.export import CalibratedJudge
 from core.export.loaded import LoadedJudge
-from core.judging.base import Judge
+from core.judging.base import Judge, OnProgress
+from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
-from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Level, Statistic
+from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Item, Level, Statistic, Verdict
 from core.stats import Difference
 from core.verdicts import Verdicts
 
 Against = Literal["no criteria", "nothing"]
 NO_CRITERIA: Against = "no criteria"
 NOTHING: Against = "nothing"
+
+BATCH = 50
+"""Items between two snapshots."""
 
 Why = Literal["calibration", "held_out", "old", "repeated"]
 _WORDS: Mapping[Why, str] = {
@@ -63,6 +67,7 @@ def recheck(
     model: str | Judge | None = None,
     accept_edited: bool = False,
     replies: ReplyStore | None = None,
+    progress: Progress = SILENT,
 ) -> Recheck:
     """Has the alignment of `judge` (a judge file, or loaded) fallen on the newer labels of `golden`?
 
@@ -71,18 +76,25 @@ def recheck(
     newer items are scored now.  `before` are earlier verdicts of this judge: tested pairwise on the common items, of
     those it was calibrated with only the held-out ones.  `old` is the golden set it was calibrated on: what had a label
     there is left out too, and its labels are shown beside the newer ones.  `against` is another judge file, or "no
-    criteria": the same judge asked without criteria.  `model` scores with another judge than the file's.  AspectError
-    where the golden set has no such aspect, GoldenError where no label is newer, JudgeError and ProviderError as the
-    judge raises them.
+    criteria": the same judge asked without criteria.  `model` scores with another judge than the file's.  `progress`
+    is shown the calls of this judge.  AspectError where the golden set has no such aspect, GoldenError where no label
+    is newer, JudgeError and ProviderError as the judge raises them.
     """
     loaded = judge
     if not isinstance(loaded, LoadedJudge):
         loaded = load_judge(loaded, judge=model, replies=replies, accept_edited=accept_edited)
     try:
         newer = newer_items(loaded.card, golden, aspect, old)
+        positions = newer.used if before is None else newer.comparable
+        each = len(loaded.criteria) if isinstance(loaded, CalibratedJudge) else 1
+        calls = positions.size * each if verdicts is None else 0
+        bare_calls = newer.used.size if against == NO_CRITERIA else 0
+        stage = Stage("recheck", "scoring the newer items", 0, calls + bare_calls)
         if verdicts is None:
-            verdicts = _scored(loaded, golden, newer.used if before is None else newer.comparable)
-        other, name = _other(loaded, golden, newer.used, against, replies)
+            verdicts = _scored(loaded.score, golden, positions, _Shown(progress, stage, each))
+        stage = replace(stage, message="scoring without criteria", calls=calls)
+        other, name = _other(loaded, golden, newer.used, against, replies, shown=_Shown(progress, stage))
+        progress.publish(Stage("done", "done", stage.calls_expected, stage.calls_expected))
         return recheck_scores(
             loaded.card,
             golden,
@@ -173,10 +185,26 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
         raise JudgeError("The judge file tells no held-out alignment, so there is nothing to compare with.") from error
 
 
-def _scored(judge: LoadedJudge, golden: GoldenSet, positions: IntArray) -> Verdicts:
-    items = [golden.items[k] for k in positions]
-    metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}
-    return judge.score(items, metrics=metrics)
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Whom the scoring is shown: from the snapshot `first` on, at so many `calls` an item."""
+
+    progress: Progress
+    first: Stage
+    calls: int = 1
+
+
+def _scored(score: Callable[..., Verdicts], golden: GoldenSet, positions: IntArray, shown: _Shown) -> Verdicts:
+    """The verdicts on the items at `positions`: a batch from snapshot to snapshot, all at once where nobody watches."""
+    verdicts: list[Verdict] = []
+    size = len(positions) if shown.progress is SILENT else BATCH
+    for start in range(0, len(positions), size):
+        shown.progress.publish(replace(shown.first, calls=shown.first.calls + start * shown.calls))
+        batch = positions[start : start + size]
+        metrics = {name: tuple(column[k] for k in batch) for name, column in golden.metrics.items()}
+        items = [golden.items[k] for k in batch]
+        verdicts += score(items, on_progress=shown.progress.advance, metrics=metrics)
+    return Verdicts(verdicts)
 
 
 def _other(
@@ -185,18 +213,24 @@ def _other(
     positions: IntArray,
     against: Against | str | Path,
     replies: ReplyStore | None,
+    *,
+    shown: _Shown,
 ) -> tuple[AnyVerdicts | None, str]:
     """The scores of the judge to compare with, and its name."""
     if against == NOTHING:
         return None, ""
     if against != NO_CRITERIA:
         with closing(load_judge(against, replies=replies)) as other:
-            return _scored(other, golden, positions), Path(against).name
+            return _scored(other.score, golden, positions, replace(shown, progress=SILENT)), Path(against).name
     if not isinstance(judge, CalibratedJudge):
         raise UsageError("A fused judge has no criteria to leave out; name a judge file to compare with.")
-    items = [golden.items[k] for k in positions]
-    matrix = judge.judge.score(judge.task, items, [Criteria("", judge.task.aspect)])
-    return dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)), "the judge without criteria"
+    model, task = judge.judge, judge.task
+
+    def bare(items: Sequence[Item], *, on_progress: OnProgress, metrics: object) -> Verdicts:
+        matrix = model.score(task, items, [Criteria("", task.aspect)], on_progress=on_progress)
+        return Verdicts.of_scores(dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)))
+
+    return _scored(bare, golden, positions, shown), "the judge without criteria"
 
 
 def _of_items(verdicts: Verdicts, golden: GoldenSet, positions: IntArray) -> Verdicts:

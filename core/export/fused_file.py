@@ -71,7 +71,7 @@ class PartRecipe:
             return f"a column {self.assistant}"
         if self.assistant:
             needs = sorted(make_metric(self.assistant, aspect="quality").needs)
-            return f"computed from the target{''.join(f', {one}' for one in needs)}"
+            return f"computed from the target{''.join(f', {need}' for need in needs)}"
         return f"a column {self.column} with its scores"
 
     def as_json(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class FusedJudge(LoadedJudge):
     task: Task
     parts: tuple[PartRecipe, ...]
     open_judge: OpenJudge
-    said: tuple[str, ...] = ()
+    file_marks: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
     _open: dict[int, LoadedJudge] = field(default_factory=dict)
     _inside: dict[str, None] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class FusedJudge(LoadedJudge):
         parts = (
             f"The part {name} could not be computed and counts as its mean: {why}" for name, why in self.missing.items()
         )
-        return (*self.said, *self._inside, *parts)
+        return (*self.file_marks, *self._inside, *parts)
 
     @property
     def needs(self) -> tuple[str, ...]:

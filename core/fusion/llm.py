@@ -103,10 +103,10 @@ class FusionJudge:
         }
 
     def _form(self) -> str:
-        asked = [(plain_line(task.aspect), task.scale) for task in self.tasks]
+        aspects = [(plain_line(task.aspect), task.scale) for task in self.tasks]
         return "\n".join(
             f"Aspect: {name}\nExplanation: <two or three sentences>\nScore: <a number {range_words(scale)}>"
-            for name, scale in [*asked, (OVERALL, self.tasks[0].scale)]
+            for name, scale in [*aspects, (OVERALL, self.tasks[0].scale)]
         )
 
 
@@ -160,12 +160,12 @@ def rate_by_model(
     calls = len(rateable) + (plan is None)
     asking = _Asking(model, calls if budget is None else min(calls, budget), progress)
     judge = FusionJudge(tuple(tasks), tuple(parts), plan or _written_plan(asking, tasks, parts))
-    asked = rateable[: asking.expected - asking.calls]
+    rated = rateable[: asking.expected - asking.calls]
     verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
     texts: dict[str, tuple[str, ...]] = {}
-    for start in range(0, len(asked), BATCH):
-        batch = asked[start : start + BATCH]
-        asking.publish("items", f"{start:,} of {len(asked):,} items")
+    for start in range(0, len(rated), BATCH):
+        batch = rated[start : start + BATCH]
+        asking.publish("items", f"{start:,} of {len(rated):,} items")
         replies = asking.complete([judge.request(model.model, items[k], k) for k in batch])
         for k, reply in zip(batch, replies, strict=True):
             for name, verdict in judge.read(items[k].item_id, reply).items():
@@ -175,12 +175,12 @@ def rate_by_model(
     asking.publish("done", "done")
     return ModelRatings(
         judge.plan,
-        tuple(asked),
+        tuple(rated),
         {name: Verdicts(rows) for name, rows in verdicts.items()},
         texts,
         asking.calls,
         asking.usage,
-        len(rateable) - len(asked),
+        len(rateable) - len(rated),
     )
 
 

@@ -88,6 +88,15 @@ class CallEstimate:
     completion_tokens: int | None
     cost: float | None
 
+    def scaled(self, share: float) -> tuple[int | None, int | None, float | None]:
+        """Prompt tokens, completion tokens and cost of `share` times as many calls."""
+        prompt, completion = self.prompt_tokens, self.completion_tokens
+        return (
+            None if prompt is None else round(prompt * share),
+            None if completion is None else round(completion * share),
+            None if self.cost is None else self.cost * share,
+        )
+
 
 class Judge(Protocol):
     """Scores, drafts and refines.  Instances are immutable once prepared; `spec` is DESIGN §3's SPEC."""

@@ -325,8 +325,8 @@ def _reasons(reply: str) -> str:
         fields = json.loads(reply)
     except (ValueError, RecursionError):
         return reply.strip()
-    said = [fields.get(name) for name in ("reasons", "analysis")] if isinstance(fields, dict) else []
-    return next((words.strip() for words in said if isinstance(words, str) and words.strip()), reply.strip())
+    reasons = [fields.get(name) for name in ("reasons", "analysis")] if isinstance(fields, dict) else []
+    return next((words.strip() for words in reasons if isinstance(words, str) and words.strip()), reply.strip())
 
 
 def total_usage(replies: Sequence[Reply]) -> Usage:

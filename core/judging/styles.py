@@ -218,8 +218,3 @@ _STATE = (
 def sampling_of(style: Style) -> Sampling:
     """What an `LLMJudge` needs to judge in this style (prompts at their newest version)."""
     return Sampling(**style.as_json())
-
-
-def calls_per_item(style: Style) -> int:
-    """Replies that one score of one item takes."""
-    return style.samples

@@ -90,8 +90,8 @@ def weights_in_words(weights: Sequence[Weighted | None], stated: Sequence[float]
     if known:
         value = sum(weight.value for weight in known) / len(known)
         share = sum(weight.on_scale for weight in known) / len(known)
-        said = ", ".join(f"{value:g}" for value in stated[:5]) + (", …" if len(stated) > 5 else "")
-        lines = [f"Weighted by probability: {value:.2f}; {share:.0%} of it on the scale {scale}. Said: {said}."]
+        ratings = ", ".join(f"{value:g}" for value in stated[:5]) + (", …" if len(stated) > 5 else "")
+        lines = [f"Weighted by probability: {value:.2f}; {share:.0%} of it on the scale {scale}. Said: {ratings}."]
     if missing := len(weights) - len(known):
         lines.append(f"Without usable probabilities: {missing} of {len(weights)} replies; the stated rating counts.")
     return lines

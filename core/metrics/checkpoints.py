@@ -151,7 +151,7 @@ def load(name: str, head: Head) -> Checkpoint:
 
 def _limit(tokenizer: Any, config: Any) -> int:
     """Tokens an input may have: the smaller of what tokenizer and model say, 1,024 where both are silent."""
-    said = [int(tokenizer.model_max_length)]
+    limits = [int(tokenizer.model_max_length)]
     if positions := getattr(config, "max_position_embeddings", None):
-        said.append(int(positions) - position_offset(config))
-    return min((limit for limit in said if 0 < limit < LONGEST), default=DEFAULT_LIMIT)
+        limits.append(int(positions) - position_offset(config))
+    return min((limit for limit in limits if 0 < limit < LONGEST), default=DEFAULT_LIMIT)

@@ -60,11 +60,11 @@ def _log(store: Store, does: str, arguments: Mapping[str, Any], result: object) 
     project_id = _project(store, arguments, result)
     if project_id is None:
         return
-    said = {name: value for name, value in arguments.items() if isinstance(value, str) and len(value) <= _LONGEST}
-    said.pop("project_id", None)
+    texts = {name: value for name, value in arguments.items() if isinstance(value, str) and len(value) <= _LONGEST}
+    texts.pop("project_id", None)
     request = arguments.get("request")
-    subject = result if isinstance(result, str) and len(result) <= _LONGEST else said.get("run_id", "")
-    about = {**said, **({} if request is None else {"aspect": request.aspect})}
+    subject = result if isinstance(result, str) and len(result) <= _LONGEST else texts.get("run_id", "")
+    about = {**texts, **({} if request is None else {"aspect": request.aspect})}
     store.events.add(project_id, Action(does, about, subject=str(subject)), store.actor)
 
 

@@ -6,12 +6,9 @@ holds on newer labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-
-import numpy as np
 
 from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses, ByPattern, CaseStudy, Line, Place, Scope, Trend
@@ -19,12 +16,11 @@ from core.calibration.records import Candidate, Estimate
 from core.drift.outcome import Recheck
 from core.errors import JobError, UsageError
 from core.kept import WITH_RESULT, Run
-from core.progress import Stage
 from core.projects.access import requires
 from core.projects.consent import gate_of
 from core.projects.project_list import require_aspect
 from core.projects.runs import RunWork, load_calibration, load_scores, require_judge, start_run
-from core.records import Criteria, FloatArray, Item, JudgeScores
+from core.records import JudgeScores
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT
@@ -106,12 +102,9 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
         calls = plan.calls(known_scores(golden, calibration, load_scores(store, request.run_id)))
         words = sum(len(criteria.text.split()) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
         once = judge.estimate(calibration.task, [golden.items[p] for p in plan.positions], words)
-    share = calls / max(1, once.calls)
     return Estimate(
-        calls=calls,
-        prompt_tokens=None if once.prompt_tokens is None else round(once.prompt_tokens * share),
-        completion_tokens=None if once.completion_tokens is None else round(once.completion_tokens * share),
-        cost=None if once.cost is None else once.cost * share,
+        calls,
+        *once.scaled(calls / max(1, once.calls)),
         n_calibration=len(plan.calibration),
         n_held_out=len(plan.held_out),
         notes=tuple(f"Left out: {key}. {reason}" for key, reason in plan.left_out.items()),
@@ -140,11 +133,11 @@ def run_ablation(work: RunWork) -> Ablation:
 
     request = work.request(AblationRequest)
     calibration = load_calibration(work.store, request.run_id)
-    with work.asking(require_judge(work.store, request.run_id), calibration.task) as asked:
+    with work.asking(require_judge(work.store, request.run_id), calibration.task) as judge:
         scores = load_scores(work.store, request.run_id)
-        result = ablation(asked, calibration, scores, with_steps=request.with_steps)
-    for judge in judges_of(result, work.run.run_id):
-        work.add_judge(judge)
+        result = ablation(judge, calibration, scores, with_steps=request.with_steps)
+    for variant in judges_of(result, work.run.run_id):
+        work.add_judge(variant)
     return result
 
 
@@ -194,9 +187,6 @@ def _require_calibration(store: Store, request: AblationRequest) -> None:
 
 
 # ── rechecks: the judge on newer labels, compared with its exported alignment ────────────────────────────────────
-
-BATCH = 50
-"""Items between two snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,51 +262,20 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
     from core.api.loading import restored
-    from core.drift.recheck import RecheckSettings, newer_items, recheck_scores
+    from core.drift.recheck import NO_CRITERIA, NOTHING, RecheckSettings, recheck
     from core.export import final_verdicts, judge_card
 
-    request, golden, advance = work.request(RecheckRequest), work.golden, work.progress.advance
+    request = work.request(RecheckRequest)
     calibration = load_calibration(work.store, request.run_id)
     old = work.store.goldens.load(work.store.runs.get(request.run_id).golden_id)
-    card = judge_card(calibration)
-    newer = newer_items(card, golden, request.aspect, old)
-    wanted = np.union1d(newer.used, newer.evaluated_on).tolist()  # its earlier verdicts stand beside both
-    bare = newer.used.tolist() if request.no_criteria else []
-    with closing(restored(card, work.settings, work.replies, gate=work.gate)) as judge:
-        each = len(judge.criteria)
-        first = Stage("recheck", "scoring the newer items", 0, len(wanted) * each + len(bare))
-        scores = _scores(work, wanted, lambda items: judge.score(items, on_progress=advance).values, first, each)
-        without = None
-        if bare:
-            plain, task = [Criteria("", judge.task.aspect)], judge.task
-            second = replace(first, message="scoring without criteria", calls=len(wanted) * each)
-            without = _scores(
-                *(work, bare),
-                lambda items: judge.judge.score(task, items, plain, on_progress=advance).values[0],
-                *(second, 1),
-            )
-        work.progress.publish(Stage("done", "done", first.calls_expected, first.calls_expected))
-    return recheck_scores(
-        card,
-        golden,
-        request.aspect,
-        scores,
-        before=final_verdicts(calibration, old),
-        old=old,
-        against=without,
-        against_name="the judge without criteria" if without is not None else "",
-        settings=RecheckSettings(alpha=request.alpha, fall=request.fall),
-        notes=judge.marks,
-    )
-
-
-def _scores(
-    work: RunWork, positions: Sequence[int], score: Callable[[list[Item]], FloatArray], first: Stage, calls: int
-) -> dict[str, float]:
-    """Item id → score (NaN = unscored), a batch at a time from the snapshot `first` on, at so many `calls` an item."""
-    scores: dict[str, float] = {}
-    for start in range(0, len(positions), BATCH):
-        work.progress.publish(replace(first, calls=first.calls + start * calls))
-        items = [work.golden.items[position] for position in positions[start : start + BATCH]]
-        scores |= zip((item.item_id for item in items), score(items).tolist(), strict=True)
-    return scores
+    with closing(restored(judge_card(calibration), work.settings, work.replies, gate=work.gate)) as judge:
+        return recheck(
+            judge,
+            work.golden,
+            request.aspect,
+            before=final_verdicts(calibration, old),
+            old=old,
+            against=NO_CRITERIA if request.no_criteria else NOTHING,
+            settings=RecheckSettings(alpha=request.alpha, fall=request.fall),
+            progress=work.progress,
+        )

@@ -87,15 +87,15 @@ def run_calibration(work: RunWork) -> Calibration:
     request, golden = work.request(CalibrationRequest), work.golden
     task, split = request.task(golden), request.split(golden)
     state = work.prepared(request.judge_spec, task, split.calibration)
-    with work.asking(state, task) as asked:
-        result = calibration(asked, split, request.settings, judge_state=state)
+    with work.asking(state, task) as judge:
+        result = calibration(judge, split, request.settings, judge_state=state)
     every = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
     every |= {criteria.criteria_id: criteria for criteria in result.chosen}
     work.add_criteria(list(every.values()))
     work.add_alignments(_alignments(work, result))
     bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
-    for judge in judges_of(result, golden, work.run.run_id, work.scores(bare)):
-        work.add_judge(judge)
+    for scores in judges_of(result, golden, work.run.run_id, work.scores(bare)):
+        work.add_judge(scores)
     return result
 
 

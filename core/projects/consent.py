@@ -91,8 +91,8 @@ def allow_endpoint(
     store.consents.give(project_id, base_url, store.actor, with_key=with_key)
     did = f"allowed this project to ask {base_url}, {'with' if with_key else 'without'} the key"
     store.events.add(project_id, Action(did, subject=base_url), store.actor)
-    (said,) = _asked(store, settings, project_id, [f"openai:-@{base_url}"])
-    return said
+    (allowed,) = _asked(store, settings, project_id, [f"openai:-@{base_url}"])
+    return allowed
 
 
 def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
@@ -108,12 +108,12 @@ def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
     def key_for(base_url: str, settings: Settings) -> str | None:
         key = settings.openai_api_key
         for project_id in imported:
-            said = store.consents.all(project_id).get(base_url)
-            if said is None:
+            consent = store.consents.all(project_id).get(base_url)
+            if consent is None:
                 endpoints = _asked(store, settings, project_id, _specs_of(store, run))
-                models = ", ".join(asked.models[0] for asked in endpoints if asked.endpoint == base_url)
+                models = ", ".join(endpoint.models[0] for endpoint in endpoints if endpoint.endpoint == base_url)
                 raise ConsentError(REFUSED.format(endpoint=base_url, models=models or "its model"), base_url)
-            key = key if said.with_key else None
+            key = key if consent.with_key else None
         return key
 
     if not sends:
@@ -123,18 +123,20 @@ def gate_of(store: Store, run: Run, *, sends: bool = True) -> Gate:
 
 def require_consent(store: Store, settings: Settings, run_id: str) -> None:
     """ConsentError where this run, or one with its judge, would ask an endpoint that nobody here has allowed."""
-    for asked in endpoints_of_run(store, settings, run_id):
-        if not asked.allowed:
-            raise ConsentError(REFUSED.format(endpoint=asked.endpoint, models=", ".join(asked.models)), asked.endpoint)
+    for endpoint in endpoints_of_run(store, settings, run_id):
+        if not endpoint.allowed:
+            raise ConsentError(
+                REFUSED.format(endpoint=endpoint.endpoint, models=", ".join(endpoint.models)), endpoint.endpoint
+            )
 
 
 def allow_named(store: Store, settings: Settings, project_id: str, spec: str) -> None:
     """Whoever types a judge into a form of an imported project and presses Start has allowed its endpoint."""
     if store.projects.get(project_id).imported_at is None:
         return
-    for asked in _asked(store, settings, project_id, [spec]):
-        if not asked.with_key:
-            allow_endpoint(store, settings, project_id, asked.endpoint, with_key=True)
+    for endpoint in _asked(store, settings, project_id, [spec]):
+        if not endpoint.with_key:
+            allow_endpoint(store, settings, project_id, endpoint.endpoint, with_key=True)
 
 
 # ── what a run asks ──────────────────────────────────────────────────────────────────────────────────────────
@@ -175,8 +177,8 @@ def _asked(
     from core.judging.registry import endpoint_of, parse_spec
     from core.providers.endpoints import trusted_with_the_key
 
-    said = store.consents.all(project_id)
-    models: dict[str, set[str]] = {endpoint: set() for endpoint in said} if every else {}
+    consents = store.consents.all(project_id)
+    models: dict[str, set[str]] = {endpoint: set() for endpoint in consents} if every else {}
     for spec in specs:
         try:
             parsed = parse_spec(spec)
@@ -184,9 +186,9 @@ def _asked(
                 models.setdefault(endpoint_of(parsed, settings), set()).add(parsed.model)
         except UsageError:
             continue  # of no known form: no judge is made of it either
-    asked = []
+    endpoints = []
     for endpoint, names in sorted(models.items()):
-        trusted, consent = trusted_with_the_key(endpoint, settings.openai_base_url), said.get(endpoint)
+        trusted, consent = trusted_with_the_key(endpoint, settings.openai_base_url), consents.get(endpoint)
         given = () if consent is None else (True, consent.with_key, consent.actor, consent.created_at)
-        asked.append(AskedEndpoint(endpoint, tuple(sorted(names)), trusted, *given))
-    return tuple(asked)
+        endpoints.append(AskedEndpoint(endpoint, tuple(sorted(names)), trusted, *given))
+    return tuple(endpoints)

@@ -106,12 +106,12 @@ def add_comment(
 ) -> None:
     """Remark on criteria, on line `line` (from 1) or on the whole.  UsageError for an empty or endless remark."""
     lines = store.criteria.get(project_id, criteria_id).criteria.text.splitlines()
-    said = text.strip()
-    if not 1 <= len(said) <= _LONGEST_COMMENT:
-        raise UsageError(f"A comment has 1 to {_LONGEST_COMMENT:,} characters, not {len(said):,}.")
+    remark = text.strip()
+    if not 1 <= len(remark) <= _LONGEST_COMMENT:
+        raise UsageError(f"A comment has 1 to {_LONGEST_COMMENT:,} characters, not {len(remark):,}.")
     if line is not None and not 1 <= line <= len(lines):
         raise UsageError(f"These criteria have {len(lines)} lines; there is no line {line}.")
-    store.events.add(project_id, Comment(said, line, subject=criteria_id), store.actor, form=form)
+    store.events.add(project_id, Comment(remark, line, subject=criteria_id), store.actor, form=form)
 
 
 @requires("annotator")

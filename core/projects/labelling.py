@@ -183,8 +183,8 @@ def save_label(
     labelling = get_pass(store, project_id, pass_id)
     if not values or set(values) - set(labelling.aspects):
         raise UsageError(f"A label is for {', '.join(labelling.aspects)}; {', '.join(values) or 'nothing'} came.")
-    said = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
-    _save(store, labelling, [replace(said, aspect=aspect, value=value) for aspect, value in values.items()], form)
+    remark = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
+    _save(store, labelling, [replace(remark, aspect=aspect, value=value) for aspect, value in values.items()], form)
 
 
 @requires("annotator")

@@ -211,10 +211,10 @@ def _change_text(store: Store, project_id: str, proposal: ListedProposal) -> str
 
 
 def _disagreement(triage: Triage) -> AgendaItem:
-    asked = {
+    question = {
         "ambiguous": "Do the criteria need a rule for this?",
         "judge wrong": "Is the judge wrong here?",
         "label wrong": "Is the label wrong here?",
     }[triage.verdict]
-    said = f"{triage.actor or 'Somebody'} called it {triage.verdict}" + (f": {triage.note}" if triage.note else ".")
-    return AgendaItem("disagreement", asked, item_id=triage.item_id, subject_id=triage.subject_id, text=said)
+    text = f"{triage.actor or 'Somebody'} called it {triage.verdict}" + (f": {triage.note}" if triage.note else ".")
+    return AgendaItem("disagreement", question, item_id=triage.item_id, subject_id=triage.subject_id, text=text)

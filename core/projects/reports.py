@@ -50,7 +50,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
 
     project = get_project(store, project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
-    asked, calibration = unpack(CalibrationRequest, run.request_json), load_calibration(store, run.run_id)
+    request, calibration = unpack(CalibrationRequest, run.request_json), load_calibration(store, run.run_id)
     judged = Judged(store.goldens.load(golden_id), calibration, run.run_id)
     added = store.events.all(project_id, Action, golden_id)
     meetings = [
@@ -71,7 +71,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         golden=store.goldens.get(golden_id),
         added_by=added[0].actor if added else "",
         run=run,
-        asked=asked,
+        asked=request,
         calibration=calibration,
         labels=gold_labels(judged.golden, aspect),
         raters=raters_of(judged),
@@ -84,7 +84,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         misaligned=misaligned(judged, list_triage(store, project_id, golden_id, aspect), decided),
         openings=tuple(list_held_out_accesses(store, project_id, golden_id, aspect)),
         costs=tuple(_costs(store, run)),
-        reproduce=reproduce(calibration, asked),
+        reproduce=reproduce(calibration, request),
     )
 
 
@@ -118,7 +118,7 @@ def _passes(store: Store, project_id: str, golden_id: str, aspect: str) -> Itera
     }
     for labelling in reversed(list_passes(store, project_id)):
         concerned = labelling.pass_id in frozen or labelling.golden_id == golden_id
-        if concerned and any(asked.aspect == aspect for asked in labelling.plan.aspects):
+        if concerned and any(plan_aspect.aspect == aspect for plan_aspect in labelling.plan.aspects):
             rows = store.labels.current(project_id, labelling.pass_id)
             given = Counter(row.rater for row in rows if row.aspect == aspect and row.value is not None)
             n_decided = sum(which == aspect for which, _ in decisions(store, project_id, labelling.pass_id))

@@ -131,11 +131,11 @@ def run_rescore(work: RunWork) -> RescoreResult:
     calls, usage = 0, Usage()
     changed: tuple[ChangedItem, ...] = ()
     differences: dict[Side, Difference] = {}
-    with work.asking(require_judge(work.store, request.run_id), task) as asked:
+    with work.asking(require_judge(work.store, request.run_id), task) as judge:
         for side, positions in sides.items():
             phase = "revisit" if side == "calibration" else side
             work.progress.publish(Stage(phase, f"scoring {side} items", calls, expected, usage))
-            scored = asked.score(pair, positions)
+            scored = judge.score(pair, positions)
             calls, usage = calls + scored.calls, usage + scored.usage
             new, parent = (scored.values[scored.criteria_ids.index(criteria.criteria_id)] for criteria in pair)
             items = LabelledItems.of(golden, task.aspect, positions)

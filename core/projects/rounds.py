@@ -81,8 +81,8 @@ def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSetting
     """Calls of a round at most, before it starts; replies that are stored already cost nothing."""
     from core.calibration.rounds import round_calls
 
-    asked = calibration_asked(store, run_id)
-    return round_calls(len(asked.split(store.goldens.load(asked.golden_id)).calibration), n_parents, settings)
+    request = calibration_asked(store, run_id)
+    return round_calls(len(request.split(store.goldens.load(request.golden_id)).calibration), n_parents, settings)
 
 
 @requires("reviewer", "started a refinement round")
@@ -99,10 +99,10 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     parents = [store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids]
     if any(parent.aspect != request.aspect for parent in parents):
         raise UsageError(f"All criteria of a round must be for {request.aspect}.")
-    asked = calibration_asked(store, request.run_id)
+    calibration_request = calibration_asked(store, request.run_id)
     require_judge(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
-    split = asked.split(golden)
+    split = calibration_request.split(golden)
     require_affordable(len(split.calibration), len(parents), request.settings)
     allowed = {golden.items[k].item_id for k in split.calibration}
     strange = [item_id for item_id in request.item_ids if item_id not in allowed]
@@ -134,8 +134,8 @@ def run_round(work: RunWork) -> RoundResult:
         1 + max(parent.provenance.round for parent in parents),
         request.settings,
     )
-    with work.asking(require_judge(work.store, request.run_id), task) as asked:
-        result = refinement_round(asked, split, of.settings, wanted)
+    with work.asking(require_judge(work.store, request.run_id), task) as judge:
+        result = refinement_round(judge, split, of.settings, wanted)
     work.add_criteria([proposal.criteria for proposal in result.proposals])
     alignments = {
         proposal.parent_id: work.alignment(proposal.parent_id, "calibration", proposal.calibration.b)
@@ -198,10 +198,15 @@ def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: st
     why = given_reason(note)
     if text.strip() == proposal.criteria.text.strip():
         raise UsageError("The text is unchanged; accept the proposal as it stands.")
-    asked = unpack(RoundRequest, run.request_json)
+    round_request = unpack(RoundRequest, run.request_json)
     edited_id = save_edit(store, run.project_id, criteria_id, text, store.actor.name, note=why)
     request = RescoreRequest(
-        run.project_id, asked.golden_id, asked.aspect, criteria_id=edited_id, parent_id=criteria_id, run_id=asked.run_id
+        run.project_id,
+        round_request.golden_id,
+        round_request.aspect,
+        criteria_id=edited_id,
+        parent_id=criteria_id,
+        run_id=round_request.run_id,
     )
     start_rescore(store, settings, request)
     return edited_id

@@ -184,8 +184,8 @@ def criteria_saw(store: Store, golden: GoldenSet, criteria: Criteria) -> tuple[i
             theirs = loaded[run.golden_id]
             scored = store.results.scores(run.run_id, theirs.item_ids, list(names)).criteria_ids
             if scored or run.run_id in aligned:
-                asked = unpack(CalibrationRequest, run.request_json)
-                seen.update(_same_items(golden, theirs, asked.split(theirs).calibration))
+                request = unpack(CalibrationRequest, run.request_json)
+                seen.update(_same_items(golden, theirs, request.split(theirs).calibration))
     return tuple(sorted(seen))
 
 

@@ -194,19 +194,19 @@ def _may_have_a_gpu() -> bool:
     return any(Path(sign).exists() for sign in SIGNS) or any(shutil.which(tool) for tool in TOOLS)
 
 
-def choose_device(asked: Device) -> str:
+def choose_device(device: Device) -> str:
     """The device to run on: CUDA, then MPS, then CPU; JudgeError when the one asked for is not there."""
     import torch
 
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if asked == "auto":
+    if device == "auto":
         return next(name for name, present in there.items() if present)
-    if asked not in there:
-        raise UsageError(f"Unknown device {asked!r}: use auto, cpu, cuda or mps.")
-    if not there[asked]:
+    if device not in there:
+        raise UsageError(f"Unknown device {device!r}: use auto, cpu, cuda or mps.")
+    if not there[device]:
         present = ", ".join(name for name, is_there in there.items() if is_there)
-        raise JudgeError(f"The device {asked} was asked for, but torch finds only: {present}. Use auto.")
-    return asked
+        raise JudgeError(f"The device {device} was asked for, but torch finds only: {present}. Use auto.")
+    return device
 
 
 def choose_precision(spec: ModelSpec, device: str) -> str:
@@ -239,8 +239,8 @@ def folder_digest(folder: Path) -> str:
 
 def _common(spec: ModelSpec, code: CodeAllowed) -> dict[str, Any]:
     wanted = f"{spec.name}@{spec.revision}" if spec.revision else spec.name
-    asked: dict[str, Any] = {"trust_remote_code": wanted in code}  # None would ask on the terminal
-    return asked | ({"revision": spec.revision} if spec.revision and folder_of(spec.name) is None else {})
+    options: dict[str, Any] = {"trust_remote_code": wanted in code}  # None would ask on the terminal
+    return options | ({"revision": spec.revision} if spec.revision and folder_of(spec.name) is None else {})
 
 
 def place_of(name: str) -> str:

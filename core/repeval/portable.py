@@ -146,7 +146,7 @@ class ScorerWithModel:
         return scores
 
     def _score_chunk(
-        self, items: Sequence[Item], before: int, asked: int, on_progress: OnProgress | None
+        self, items: Sequence[Item], before: int, expected: int, on_progress: OnProgress | None
     ) -> FloatArray:
         scorer = self._scorer
         plan = self._machine.plan(items, scorer.extraction, None)
@@ -159,7 +159,7 @@ class ScorerWithModel:
         for batch in self._machine.compute(plan):
             done += len(batch.rows)
             if on_progress is not None:
-                on_progress(before + done * len(items) // prompts, asked)
+                on_progress(before + done * len(items) // prompts, expected)
         states = collect(plan)
         return scorer.score(states.values, states.layers, states.token_names)
 

@@ -209,7 +209,7 @@ class Report:
         )
 
 
-def reproduce(calibration: Calibration, asked: CalibrationRequest) -> Reproduce:
+def reproduce(calibration: Calibration, request: CalibrationRequest) -> Reproduce:
     """The command, the seeds, the prompts, the versions and the hashes."""
     import jinja2
     import numpy
@@ -225,7 +225,7 @@ def reproduce(calibration: Calibration, asked: CalibrationRequest) -> Reproduce:
         "isotonic": None if calibration.isotonic is None else dict(calibration.isotonic),
     }
     return Reproduce(
-        command=_command(calibration, asked),
+        command=_command(calibration, request),
         judge_digest=content_digest("judge", judge),
         split=f"by {'source' if calibration.split.kind == 'sources' else 'source and system'}",
         seed=calibration.settings.seed,
@@ -241,17 +241,17 @@ def reproduce(calibration: Calibration, asked: CalibrationRequest) -> Reproduce:
     )
 
 
-def _command(calibration: Calibration, asked: CalibrationRequest) -> str:
+def _command(calibration: Calibration, request: CalibrationRequest) -> str:
     """The command that runs the same calibration on the golden set in a file; settings without an option named."""
     chosen, usual = calibration.settings, CalibrationSettings()
-    words = ["python", "-m", "core", "calibrate", "GOLDEN", "--aspect", asked.aspect, "--judge", asked.judge_spec]
+    words = ["python", "-m", "core", "calibrate", "GOLDEN", "--aspect", request.aspect, "--judge", request.judge_spec]
     for name in _OPTIONS:
         value = getattr(chosen, name)
         if value != getattr(usual, name):
             words += [f"--{name.replace('_', '-')}", f"{value}"]
     words += ["--seed", f"{chosen.seed}"]
-    words += ["--definition", asked.definition] if asked.definition else []
-    words += ["--scale", f"{asked.scale}"] if asked.scale is not None else []
+    words += ["--definition", request.definition] if request.definition else []
+    words += ["--scale", f"{request.scale}"] if request.scale is not None else []
     changed = [name for name in _NO_OPTION if getattr(chosen, name) != getattr(usual, name)]
     other = ", ".join(f"{_NO_OPTION[name]} {getattr(chosen, name):g}" for name in changed)
     return shlex.join(words) + (f"  # and, set on the screen: {other}" if other else "")

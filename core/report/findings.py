@@ -248,8 +248,8 @@ def _of_figures(report: Report) -> Iterator[Limit]:
 def _of_warnings(report: Report) -> Iterator[Limit]:
     """What the calibration itself warned of, but for what is said above in other words."""
     c = report.calibration
-    said = (f"{len(c.split.calibration)} calibration labels:", f"{len(c.split.held_out)} held-out labels:")
+    elsewhere = (f"{len(c.split.calibration)} calibration labels:", f"{len(c.split.held_out)} held-out labels:")
     for warning in c.warnings:
         unread = c.held_out.n_unscored and " items have no score (" in warning
-        if warning != gain_words(c.gain) and not warning.startswith(said) and not unread:
+        if warning != gain_words(c.gain) and not warning.startswith(elsewhere) and not unread:
             yield Limit("From the calibration", bounded(warning, 600))

@@ -18,7 +18,7 @@ from core.comparison.board import HumanCeiling
 from core.data import load_golden
 from core.errors import AspectError, UsageError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Measure, Scale
-from core.review.agreement import Ratings, alpha_interval
+from core.review.agreement import alpha_interval
 from core.review.plan import LabelAspect
 from core.stats import (
     Alpha,
@@ -392,7 +392,7 @@ def raters_of(judged: Judged) -> Raters:
         n_rated={name: int(n) for name, n in zip(table.raters, n_rated, strict=True)},
         panel=table.panel,
         alpha=krippendorff_alpha(table.values, alpha_metric(scale)),
-        alpha_interval=alpha_interval(golden, Ratings(table.raters, table.values), LabelAspect(aspect, scale)),
+        alpha_interval=alpha_interval(golden, table, LabelAspect(aspect, scale)),
         ceiling=ceiling,
         beside=beside_people(here, scores, items, measure),
         tests=tuple(annotator_test(here, scores, items, clustered=by_source) for by_source in (False, True)),

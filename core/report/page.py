@@ -126,7 +126,7 @@ def fenced(text: str) -> list[str]:
 
 
 def _letters(text: str) -> str:
-    return _MARKUP.sub(lambda found: found[1] or f"\\{found[2]}", _LINKS.sub(_JOINER, text))
+    return _MARKUP.sub(lambda match: match[1] or f"\\{match[2]}", _LINKS.sub(_JOINER, text))
 
 
 def _line(text: str) -> str:
@@ -167,8 +167,8 @@ def _blocks(node: Element) -> Iterator[str]:
                 yield from _item(item)
             yield ""
         case "dl":
-            for term, said in zip(node.iter("dt"), node.iter("dd"), strict=True):
-                yield f"- **{_text_of(term)}**: {_text_of(said)}"
+            for term, definition in zip(node.iter("dt"), node.iter("dd"), strict=True):
+                yield f"- **{_text_of(term)}**: {_text_of(definition)}"
             yield ""
         case "blockquote" | "code":
             yield from fenced("".join(node.itertext()))

@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 
 from core.errors import UsageError
-from core.records import AspectLabels, FloatArray, GoldenSet, IntArray, Interval, Rating
+from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating
 from core.review.passes import Label, LabelPass
 from core.review.plan import LabelAspect
 from core.review.triage import Triage
-from core.stats import alpha_metric, krippendorff_alpha, spread_over_sources
+from core.stats import RaterTable, alpha_metric, krippendorff_alpha, spread_over_sources
 
 Combine = Literal["fill", "decided", "replace"]
 Decided = Mapping[tuple[str, str], float]
@@ -22,21 +22,8 @@ Decided = Mapping[tuple[str, str], float]
 GROWTH_POINTS = 20
 
 
-@dataclass(frozen=True)
-class Ratings:
-    """values: (n_raters, n_items) over the golden set's items, NaN = not rated."""
-
-    raters: tuple[str, ...]
-    values: FloatArray
-
-    @property
-    def double(self) -> IntArray:
-        """Positions of the items that two raters or more have rated."""
-        return np.flatnonzero((~np.isnan(self.values)).sum(axis=0) >= 2)
-
-
-def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Ratings:
-    """The labels of one aspect as a matrix, raters in the order of their first label.
+def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> RaterTable:
+    """The labels of one aspect over the golden set's items, raters in the order of their first label.
 
     Labels of items that the golden set does not have are left out.
     """
@@ -49,7 +36,7 @@ def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Ratin
     row = {rater: k for k, rater in enumerate(raters)}
     for label in own:
         values[row[label.rater], position[label.item_id]] = label.value
-    return Ratings(raters, values)
+    return RaterTable(raters, values)
 
 
 # ── agreement ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,16 +74,16 @@ def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect, o
         aspect=aspect.aspect,
         alpha=krippendorff_alpha(ratings.values, metric).value if ratings.raters else None,
         alpha_metric=metric,
-        n_double=ratings.double.size,
-        n_labels=int((~np.isnan(ratings.values)).sum()),
+        n_double=ratings.rated_twice.size,
+        n_labels=int(ratings.rated.sum()),
         growth=growth(ratings, aspect, order),
         interval=alpha_interval(golden, ratings, aspect),
     )
 
 
-def growth(ratings: Ratings, aspect: LabelAspect, order: Sequence[int]) -> tuple[GrowthPoint, ...]:
+def growth(ratings: RaterTable, aspect: LabelAspect, order: Sequence[int]) -> tuple[GrowthPoint, ...]:
     """How agreement came about: alpha over the first items (in the order of rating) that two raters have rated."""
-    double = set(ratings.double.tolist())
+    double = set(ratings.rated_twice.tolist())
     there = [position for position in order if position in double]
     if not there:
         return ()
@@ -105,14 +92,14 @@ def growth(ratings: Ratings, aspect: LabelAspect, order: Sequence[int]) -> tuple
     return tuple(GrowthPoint(end, krippendorff_alpha(ratings.values[:, there[:end]], metric).value) for end in ends)
 
 
-def alpha_interval(golden: GoldenSet, ratings: Ratings, aspect: LabelAspect, seed: int = 0) -> Interval | None:
+def alpha_interval(golden: GoldenSet, ratings: RaterTable, aspect: LabelAspect, seed: int = 0) -> Interval | None:
     """Interval (95 %) of alpha over the sources of the doubly rated items (`core.stats.spread_over_sources`).
 
     None where alpha is undefined, or the sources are too few to tell.
     """
     metric = alpha_metric(aspect.scale)
-    sources, codes = np.unique(golden.source_codes[ratings.double], return_inverse=True)
-    values = ratings.values[:, ratings.double]
+    sources, codes = np.unique(golden.source_codes[ratings.rated_twice], return_inverse=True)
+    values = ratings.values[:, ratings.rated_twice]
     alpha = krippendorff_alpha(values, metric).value
     if sources.size < 2 or alpha is None:
         return None
@@ -153,12 +140,12 @@ def disagreements(
         span = aspect.scale.high - aspect.scale.low
         step = aspect.scale.step or span / 10
         for item in golden.items:
-            said = by_item.get((aspect.aspect, item.item_id), [])
-            values = [label.value for label in said if label.value is not None]
+            own = by_item.get((aspect.aspect, item.item_id), [])
+            values = [label.value for label in own if label.value is not None]
             apart = max(values) - min(values) if len(values) > 1 else 0.0
             binary = span <= step and apart > 0
             if apart > step + 1e-9 or binary:
-                by_distance.append((apart / span, Disagreement(item.item_id, aspect.aspect, tuple(said), apart / step)))
+                by_distance.append((apart / span, Disagreement(item.item_id, aspect.aspect, tuple(own), apart / step)))
     return tuple(disagreement for _, disagreement in sorted(by_distance, key=lambda pair: -pair[0]))
 
 

@@ -232,7 +232,7 @@ class AnnotationSession:
     @cached_property
     def saved(self) -> Mapping[str, SavedLabel]:
         """Of the items that have a label on every aspect."""
-        return {item_id: said for item_id, said in self.given.items() if len(said.values) == len(self.aspects)}
+        return {item_id: label for item_id, label in self.given.items() if len(label.values) == len(self.aspects)}
 
     @property
     def n_done(self) -> int:
@@ -246,7 +246,7 @@ class AnnotationSession:
     @property
     def seconds_left(self) -> float | None:
         """The rater's median time between items, breaks left out, for each open item; None before three items."""
-        gaps = np.diff(np.unique([said.at.timestamp() for said in self.saved.values() if said.at is not None]))
+        gaps = np.diff(np.unique([label.at.timestamp() for label in self.saved.values() if label.at is not None]))
         gaps = gaps[(gaps > 0) & (gaps < _PAUSE_SECONDS)]
         return float(np.median(gaps) * (len(self.assigned) - self.n_done)) if gaps.size >= 2 else None
 

@@ -265,10 +265,12 @@ class PairwiseComparison:
 
     def pair(self, first: int, second: int) -> Difference:
         """Judge `first` minus judge `second`."""
-        found = self.differences[first, second] if first < second else self.differences[second, first].reversed
-        if found.value is not None:
-            return found
-        return replace(found, reason=undefined_sides({f"judge {k + 1}": self.alignments[k] for k in (first, second)}))
+        difference = self.differences[first, second] if first < second else self.differences[second, first].reversed
+        if difference.value is not None:
+            return difference
+        return replace(
+            difference, reason=undefined_sides({f"judge {k + 1}": self.alignments[k] for k in (first, second)})
+        )
 
     @property
     def difference(self) -> FloatArray:

@@ -154,45 +154,45 @@ STANDING_WORDS: dict[Standing, str] = {
 }
 
 
-def beside_people_words(found: BesidePeople, measure: str, *, judge: str = "The judge") -> str:
+def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The judge") -> str:
     """Where `judge` stands beside a person, with figures, interval, p and what they rest on; `measure` names the axis.
 
     >>> # The judge agrees with these raters better than one of them does with the others: 0.61 against 0.52, …
     """
-    if found.difference is None or found.judge.value is None or found.person.value is None:
-        return f"{judge} cannot be set beside people here: {found.reason}."
-    figures = f"{number(found.judge.value)} against {number(found.person.value)} for a person"
-    tested = "" if found.p is None else f", {p_figure(found.p)}"
-    ends = "(no interval)" if found.interval is None else signed_range(found.interval)
-    apart = f"difference {signed(found.difference)} {ends}{tested}"
-    basis = f"{counted(found.n_items, 'item')}, {counted(found.n_sources, 'source')}, {_raters(found)}"
-    told = f"{figures}, each against the mean of the other raters ({apart}; {measure}, {basis})."
-    match found.standing:
+    if result.difference is None or result.judge.value is None or result.person.value is None:
+        return f"{judge} cannot be set beside people here: {result.reason}."
+    figures = f"{number(result.judge.value)} against {number(result.person.value)} for a person"
+    tested = "" if result.p is None else f", {p_figure(result.p)}"
+    ends = "(no interval)" if result.interval is None else signed_range(result.interval)
+    apart = f"difference {signed(result.difference)} {ends}{tested}"
+    basis = f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}, {_raters(result)}"
+    evidence = f"{figures}, each against the mean of the other raters ({apart}; {measure}, {basis})."
+    match result.standing:
         case "above":
-            return f"{judge} agrees with these raters better than one of them does on average: {told}"
+            return f"{judge} agrees with these raters better than one of them does on average: {evidence}"
         case "below":
-            return f"{judge} agrees with these raters less well than one of them does on average: {told}"
-        case "level" if found.interval is not None:
-            least = number(max(-found.interval.low, 0.0))
-            return f"{judge} agrees with these raters as well as one of them does, at worst {least} less: {told}"
+            return f"{judge} agrees with these raters less well than one of them does on average: {evidence}"
+        case "level" if result.interval is not None:
+            least = number(max(-result.interval.low, 0.0))
+            return f"{judge} agrees with these raters as well as one of them does, at worst {least} less: {evidence}"
         case _:
-            why = f" ({found.reason})" if found.reason else ""
-            return f"{judge} cannot be told apart from one of these raters{why}: {told}"
+            why = f" ({result.reason})" if result.reason else ""
+            return f"{judge} cannot be told apart from one of these raters{why}: {evidence}"
 
 
-def annotator_test_words(found: AnnotatorTest) -> str:
+def annotator_test_words(result: AnnotatorTest) -> str:
     """Whether the judge may take a rater's place, with omega, rho and what the test rests on."""
-    name = "Alternative annotator test" + (" clustered by source (ours)" if found.clustered else "")
-    if found.omega is None:
-        return f"{name}: undefined, {found.reason}."
-    outdone = sum(rater.replaceable for rater in found.by_rater)
-    verdict = "no verdict" if found.passes is None else "passed" if found.passes else "not passed"
-    rests = f"ε = {found.epsilon:g}, {counted(found.n_items, 'item')}, {counted(found.n_sources, 'source')}"
-    told = (
-        f"{name}: {verdict}. The judge could stand in for {outdone} of {_raters(found)} "
-        f"(ω = {number(found.omega)}, {number(PASSES_AT)} passes; ρ = {number(found.rho)}; {rests})."
+    name = "Alternative annotator test" + (" clustered by source (ours)" if result.clustered else "")
+    if result.omega is None:
+        return f"{name}: undefined, {result.reason}."
+    outdone = sum(rater.replaceable for rater in result.by_rater)
+    verdict = "no verdict" if result.passes is None else "passed" if result.passes else "not passed"
+    rests = f"ε = {result.epsilon:g}, {counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}"
+    evidence = (
+        f"{name}: {verdict}. The judge could stand in for {outdone} of {_raters(result)} "
+        f"(ω = {number(result.omega)}, {number(PASSES_AT)} passes; ρ = {number(result.rho)}; {rests})."
     )
-    return " ".join([told, *found.cautions])
+    return " ".join([evidence, *result.cautions])
 
 
 def margin_words() -> str:
@@ -200,9 +200,9 @@ def margin_words() -> str:
     return f"“As good as” needs the whole interval above {signed(-MARGIN)}."
 
 
-def _raters(found: BesidePeople | AnnotatorTest) -> str:
+def _raters(result: BesidePeople | AnnotatorTest) -> str:
     """Their number; the panel is named where there are several."""
-    return f"{found.n_raters} raters" + (f" of the panel {found.panel}" if found.panel else "")
+    return f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
 
 
 def number(value: float | None) -> str:
@@ -232,6 +232,6 @@ def signed_range(interval: Interval | None) -> str:
     return DASH if interval is None else f"[{signed(interval.low)}, {signed(interval.high)}]"
 
 
-def counted(n: int, one: str, many: str = "") -> str:
+def counted(n: int, noun: str, many: str = "") -> str:
     """``"1 item"``, ``"1,600 items"``."""
-    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+    return f"{n:,} {noun if n == 1 else many or f'{noun}s'}"

@@ -119,7 +119,7 @@ def settled_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
 
 def alignments(data: Paired, measure: Measure, measured: LevelValues) -> list[Alignment]:
     """One Alignment per candidate, without interval; value None with its reason where undefined."""
-    found = []
+    by_candidate = []
     for candidate, scored in enumerate(~np.isnan(data.scores)):
         value, used, n_groups, n_left_out = float(measured.values[candidate]), scored, 0, 0
         if measured.by_source is not None:
@@ -130,8 +130,8 @@ def alignments(data: Paired, measure: Measure, measured: LevelValues) -> list[Al
         bare = Alignment(measure.statistic, measure.level, value, n, n_groups, n_left_out, int((~scored).sum()))
         if np.isnan(value):
             bare = replace(bare, value=None, reason=_reason(data.scored_only(candidate), data.items, measure.level))
-        found.append(bare)
-    return found
+        by_candidate.append(bare)
+    return by_candidate
 
 
 def _reason(scored: Paired, labelled: BySource, level: Level) -> str:

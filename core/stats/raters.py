@@ -54,6 +54,11 @@ class RaterTable:
         """(n_raters, n_items) who rated what."""
         return ~np.isnan(self.values)
 
+    @property
+    def rated_twice(self) -> IntArray:
+        """Positions of the items that two raters or more have rated."""
+        return np.flatnonzero(self.rated.sum(axis=0) >= 2)
+
     def at(self, positions: IntArray | BoolArray) -> RaterTable:
         """The ratings of the items at `positions`."""
         return replace(self, values=self.values[:, positions])
@@ -106,8 +111,8 @@ def _nobody(golden: GoldenSet, aspect: str) -> str:
 
 def _natural(rater: str) -> tuple[str, int, str]:
     """Sort key: r2 before r10."""
-    found = re.fullmatch(r"(.*?)(\d{1,9})", rater, flags=re.DOTALL)
-    return (found[1], int(found[2]), rater) if found else (rater, -1, rater)
+    match = re.fullmatch(r"(.*?)(\d{1,9})", rater, flags=re.DOTALL)
+    return (match[1], int(match[2]), rater) if match else (rater, -1, rater)
 
 
 def _panels(raters: Sequence[str]) -> dict[str, IntArray]:

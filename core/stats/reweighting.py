@@ -142,10 +142,10 @@ class _Distinct:
     """The distinct values of one side, ascending, and which item has which; items are addressed by source."""
 
     def __init__(self, values: FloatArray, sources: IntArray) -> None:
-        found, self.codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
+        distinct, self.codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
         self.starts = np.cumsum(sizes) - sizes
         self.sources = sources[np.argsort(self.codes, kind="stable")]
-        self.repeated = found.size < values.size
+        self.repeated = distinct.size < values.size
 
     def masses(self, counts_t: FloatArray) -> FloatArray:
         """(n_distinct, resamples) how often each value came; `counts_t` is (n_sources, resamples)."""

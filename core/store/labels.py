@@ -82,8 +82,8 @@ def _of_pass(project_id: str, pass_id: str, rater: str | None) -> sa.ColumnEleme
 
 
 def _form_of(taken: Label) -> str:
-    said = f"{taken.pass_id}\0{taken.taken_from}\0{taken.rater}\0{taken.item_id}"
-    return f"taken:{uuid.uuid5(uuid.NAMESPACE_OID, said).hex}"
+    key = f"{taken.pass_id}\0{taken.taken_from}\0{taken.rater}\0{taken.item_id}"
+    return f"taken:{uuid.uuid5(uuid.NAMESPACE_OID, key).hex}"
 
 
 # ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────────

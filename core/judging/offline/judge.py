@@ -321,5 +321,5 @@ def _listed(what: str, parts: list[str]) -> str:
     return f"{what}: {', '.join(parts[:5])}" + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
 
 
-def _count(n: int, one: str, many: str = "") -> str:
-    return f"{n} {one if n == 1 else many or one + 's'}"
+def _count(n: int, noun: str, many: str = "") -> str:
+    return f"{n} {noun if n == 1 else many or noun + 's'}"

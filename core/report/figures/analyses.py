@@ -116,7 +116,7 @@ def _differences(marks: Sequence[VariantMark]) -> list[Scatter]:
     known = [(len(marks) - 1 - k, mark, mark.difference) for k, mark in enumerate(marks) if mark.difference is not None]
     traces = []
     for name, colour, beyond in (("differs beyond chance", AMBER, True), ("within chance", QUIET, False)):
-        own = [one for one in known if (one[1].p_holm is not None and one[1].p_holm < LEVEL) == beyond]
+        own = [row for row in known if (row[1].p_holm is not None and row[1].p_holm < LEVEL) == beyond]
         if own:
             values = [value for _, _, value in own]
             bars = error_bars([(value, mark.interval) for _, mark, value in own], colour, thickness=2)

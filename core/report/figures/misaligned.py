@@ -215,7 +215,11 @@ def _state_trace(
     **look: Any,
 ) -> Scatter:
     """The versions `shown` of one state, with their intervals where they were measured."""
-    known = [(one.value, one.interval) for k in shown if (one := versions[k].alignment) and one.value is not None]
+    known = [
+        (alignment.value, alignment.interval)
+        for k in shown
+        if (alignment := versions[k].alignment) and alignment.value is not None
+    ]
     if known:
         look["error_y"] = error_bars(known, color)
     ringed = [versions[k].criteria_id == opened for k in shown]

@@ -181,17 +181,17 @@ class PairMark:
 
 def pairs_figure(points: Sequence[PairMark], *, measure: str) -> Figure:
     """Mean test alignment by number of pairs, with the range over the seeds."""
-    known = [(one, one.mean, Interval(one.low or 0.0, one.high or 0.0)) for one in points if one.mean is not None]
+    known = [(mark, mark.mean, Interval(mark.low or 0.0, mark.high or 0.0)) for mark in points if mark.mean is not None]
     trace = scatter(
-        [one.pairs for one, *_ in known],
+        [mark.pairs for mark, *_ in known],
         [mean for _, mean, _ in known],
         "lines+markers",
         line={"color": BLUE, "width": 2},
         marker={"size": 9},
         error_y=error_bars([(mean, seeds) for _, mean, seeds in known], BLUE),
         hovertext=[
-            f"{one.asked} pairs asked for, {one.pairs:.0f} had<br>{mean:.3f} over {one.n} seeds"
-            for one, mean, _ in known
+            f"{mark.asked} pairs asked for, {mark.pairs:.0f} had<br>{mean:.3f} over {mark.n} seeds"
+            for mark, mean, _ in known
         ],
     )
     ends = snapped([end for *_, seeds in known for end in (seeds.low, seeds.high)])

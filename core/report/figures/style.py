@@ -79,7 +79,11 @@ def dots(
     Values run along the horizontal axis, or the vertical one where `upright`, places along the other; `whisker` is the
     intervals' colour where it is another one, `marker` is plotly's.
     """
-    known = [(place, one.value, one.interval, words) for place, one, words in placed if one and one.value is not None]
+    known = [
+        (place, alignment.value, alignment.interval, words)
+        for place, alignment, words in placed
+        if alignment and alignment.value is not None
+    ]
     values, places = [value for _, value, _, _ in known], [place for place, *_ in known]
     bars = error_bars([(value, interval) for _, value, interval, _ in known], whisker or colour, thickness=thickness)
     x, y, bars_of = (places, values, "error_y") if upright else (values, places, "error_x")

@@ -14,9 +14,10 @@ import pytest
 import core
 from core.data.split import KnownTexts, text_digest
 from core.drift.outcome import Recheck
-from core.drift.recheck import NO_CRITERIA, RecheckSettings, exported_alignment, recheck_scores
+from core.drift.recheck import BATCH, NO_CRITERIA, RecheckSettings, exported_alignment, recheck_scores
 from core.errors import JudgeError
 from core.export import read_card
+from core.progress import Shown, Stage
 from core.records import GoldenSet
 from core.store.codec import pack, unpack
 
@@ -113,6 +114,18 @@ def test_against_other_judges(judge_file: Path, newer: Newer) -> None:
     itself = core.recheck(judge_file, newer(), ASPECT, against=judge_file)
     assert itself.against is not None
     assert (itself.against.value, itself.against_name) == (0.0, "judge.yaml")
+
+
+def test_whoever_watches_is_shown_both_passes_batch_by_batch(judge_file: Path, newer: Newer) -> None:
+    stages: list[Stage] = []
+    watched = core.recheck(judge_file, newer(), ASPECT, against=NO_CRITERIA, progress=Shown(stages.append))
+    assert watched == core.recheck(judge_file, newer(), ASPECT, against=NO_CRITERIA)
+    n, each = len(newer().items), len(core.load_judge(judge_file).card["criteria"])
+    criteria = [k * each for k in range(0, n, BATCH)]
+    assert len(criteria) > 1
+    assert [stage.calls for stage in stages] == [*criteria, *(n * each + k for k in range(0, n, BATCH)), n * (each + 1)]
+    assert {stage.calls_expected for stage in stages} == {n * (each + 1)}
+    assert [stage.phase for stage in stages] == ["recheck"] * (len(stages) - 1) + ["done"]
 
 
 def test_unscored_items_are_counted(card: dict[str, Any], newer: Newer) -> None:
