@@ -115,7 +115,15 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "core.confined": (),
     "core.data": ("core.confined",),
     "core.stats": (),
-    "core.report.figures": ("core.report.figures", "core.comparison.curve", "core.stats.claims"),
+    "core.report.figures": (
+        *("core.report.figures", "core.stats"),
+        *(
+            "core.calibration",
+            "core.comparison.curve",
+            "core.repeval",
+            "core.review.agreement",
+        ),  # the records they draw
+    ),
     "core.kept": (),
     "core.store": ("core.kept", "core.people", "core.review", "core.version"),
     "core.export.archive": (

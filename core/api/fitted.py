@@ -139,8 +139,7 @@ def heat_page(result: RepEvalResult) -> str:
     from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
 
     measure = measure_name(result.settings.statistic, result.settings.level)
-    used = tuple((cell.layer, cell.token) for cell in result.members[1:])
-    heat = Heat(result.layers, result.tokens, result.cells, (result.chosen.layer, result.chosen.token), used)
+    heat = Heat.of(result)
     figures = [heat_figure(heat, measure=measure), layers_figure(heat, measure=measure)]
     if baseline := result.random:
         figures.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure))

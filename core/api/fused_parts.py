@@ -21,7 +21,7 @@ from core.data.split import KnownTexts, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
 from core.export import judge_card, read_card
-from core.export.fused_file import PartRecipe
+from core.export.fused_file import FusedPart
 from core.fusion.items import FusionSplit, cross_fitted, seen_sources
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
@@ -54,7 +54,7 @@ class Gathered:
     """Usable parts with the recipes by which they are computed elsewhere, and the reason for each that is not."""
 
     parts: list[JudgeScores] = field(default_factory=list)
-    recipes: dict[str, PartRecipe] = field(default_factory=dict)
+    recipes: dict[str, FusedPart] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -99,7 +99,7 @@ def gather(inputs: FusionInput, names: Sequence[str], on_part: Callable[[str], N
     return gathered
 
 
-Part = tuple[JudgeScores, PartRecipe]
+Part = tuple[JudgeScores, FusedPart]
 
 
 def _maker(name: str) -> Callable[[FusionInput, Gathered], Part]:
@@ -128,7 +128,8 @@ def _offline(inputs: FusionInput, _: Gathered) -> Part:
     values = cross_fitted(golden, inputs.split, fit_and_score)
     note = f"The offline judge, calibrated on {len(inputs.split.calibration)} items and scored out of fold there."
     judge = JudgeScores("offline", "calibrated", inputs.aspect, values, note=note, calls_per_item=0.0)
-    return judge, PartRecipe("offline", judge=judge_card(fits[0]))  # fitted on all of them: that comes first
+    card = judge_card(fits[0])  # fitted on all of them: that comes first
+    return judge, FusedPart(name="offline", higher_is_better=True, judge=card)
 
 
 def _repeval(inputs: FusionInput, _: Gathered) -> Part:
@@ -150,7 +151,8 @@ def _repeval(inputs: FusionInput, _: Gathered) -> Part:
     note = f"RepEval, taught on {len(inputs.split.calibration)} items and scored out of fold there."
     judge = JudgeScores("repeval", "repeval", inputs.aspect, values, on_scale=False, note=note, calls_per_item=0.0)
     scorer = scorer_of(golden, states, fits[0])  # fitted on all of them: that comes first
-    return judge, PartRecipe("repeval", repeval=None if scorer is None else scorer.as_json())
+    fitted = None if scorer is None else scorer.as_json()
+    return judge, FusedPart(name="repeval", higher_is_better=True, repeval=fitted)
 
 
 def _judge_file(inputs: FusionInput, gathered: Gathered, *, name: str, path: Path) -> Part:
@@ -164,13 +166,13 @@ def _judge_file(inputs: FusionInput, gathered: Gathered, *, name: str, path: Pat
         verdicts = judge.score(items)
     note = f"The judge of {path.name}."
     part = JudgeScores(name, "calibrated", inputs.aspect, verdicts.values, verdicts.unscored, seen, note=note)
-    return part, PartRecipe(name, judge=card)
+    return part, FusedPart(name=name, higher_is_better=True, judge=dict(card))
 
 
 def _replies_file(inputs: FusionInput, _: Gathered, *, name: str, path: Path) -> Part:
     preview = match(load_recording(path), inputs.golden, inputs.aspect, read_reply=read_rating)
     judge, _scored = preview.as_judge(name)
-    return judge, PartRecipe(name, judge.higher_is_better)
+    return judge, FusedPart(name=name, higher_is_better=judge.higher_is_better)
 
 
 def _metric(inputs: FusionInput, _: Gathered, *, name: str) -> Part:
@@ -178,4 +180,5 @@ def _metric(inputs: FusionInput, _: Gathered, *, name: str) -> Part:
     scores = score_or_reason(metric, inputs.golden.items)
     if isinstance(scores, str):
         raise UsageError(scores)
-    return as_judge(metric, scores, inputs.aspect), PartRecipe(name, metric.higher_is_better, assistant=name)
+    recipe = FusedPart(name=name, higher_is_better=metric.higher_is_better, assistant=name)
+    return as_judge(metric, scores, inputs.aspect), recipe

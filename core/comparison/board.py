@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from core.comparison.pool import ItemPool
+from core.comparison.pool import ItemPool, JudgeCost
 from core.json_form import json_fields
 from core.records import Alignment, Interval, JudgeKind, Measure, Scale
 from core.spreadsheets import Cell, csv_text
@@ -24,11 +24,9 @@ from core.stats import (
     SHORT,
     SHORT_BELOW,
     TOO_FEW,
-    AbsoluteErrors,
     BesidePeople,
-    BinaryAgreement,
+    OnScale,
     PairwiseComparison,
-    StepAgreement,
     beside_people_words,
     margin_words,
 )
@@ -41,11 +39,10 @@ _MOST_NAMED = 4
 class Row:
     """One judge of the table; `place` is its place among the judges given.
 
-    `alignment` is on the items of the comparison.  `errors`, `steps` and `binary` are None where scores do not mean
-    points of the labels' scale, `scale_note` then says why; `binary` also where the scale has other than two steps.
-    `people` sets the judge beside the people, both against the mean of the other raters; None without single ratings.
-    `n_seen_used` counts items used whose labels the judge has seen (mode `all`): there its alignment flatters.
-    `unscored` is reason → labelled items in reach without a score; `alone` what leaving out this judge brings back.
+    `alignment` is on the items of the comparison; so is `on_scale`, empty but for its note where the judge's scores do
+    not mean points of the labels' scale.  `people` sets the judge beside the people, both against the mean of the other
+    raters; None without single ratings.  `n_seen_used` counts items used whose labels the judge has seen (mode `all`):
+    there its alignment flatters.
     """
 
     place: int
@@ -54,32 +51,30 @@ class Row:
     note: str
     alignment: Alignment
     n_sources: int
-    n_seen: int
+    cost: JudgeCost
     n_seen_used: int
-    unscored: dict[str, int]
-    alone: int
     calls_per_item: float | None
-    errors: AbsoluteErrors | None
-    steps: StepAgreement | None
-    binary: BinaryAgreement | None
-    scale_note: str = ""
+    on_scale: OnScale
     people: BesidePeople | None = None
-
-    @property
-    def n_unscored(self) -> int:
-        return sum(self.unscored.values())
 
     def as_json(self) -> dict[str, Any]:
         """Everything of the row, null where undefined."""
-        return (
-            {"judge": self.name}
-            | json_fields(self, but=("place", "name", "alone", "people"))
-            | {
-                "n_unscored": self.n_unscored,
-                "items_it_alone_costs": self.alone,
-                "beside_people": None if self.people is None else self.people.as_json(),
-            }
-        )
+        return {
+            "judge": self.name,
+            "kind": self.kind,
+            "note": self.note or None,
+            "alignment": self.alignment.as_json(),
+            "n_sources": self.n_sources,
+            "n_seen": self.cost.n_seen,
+            "n_seen_used": self.n_seen_used,
+            "unscored": self.cost.unscored,
+            "calls_per_item": self.calls_per_item,
+            **json_fields(self.on_scale, but=("note",)),
+            "scale_note": self.on_scale.note or None,
+            "n_unscored": self.cost.n_unscored,
+            "items_it_alone_costs": self.cost.alone,
+            "beside_people": None if self.people is None else self.people.as_json(),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +175,7 @@ def leaderboard_csv(board: Leaderboard) -> str:
 
 def _cells(board: Leaderboard, row: Row) -> dict[str, Cell]:
     """Column → cell."""
-    aligned, people = row.alignment, row.people
+    aligned, cost, points, people = row.alignment, row.cost, row.on_scale, row.people
     low, high = _ends(aligned.interval)
     people_low, people_high = _ends(people.interval if people else None)
     return {
@@ -194,15 +189,15 @@ def _cells(board: Leaderboard, row: Row) -> dict[str, Cell]:
         "n": aligned.n,
         "n_groups": aligned.n_groups,
         "groups_left_out": aligned.n_left_out,
-        "n_unscored": row.n_unscored,
-        "unscored": "; ".join(f"{count} {reason}" for reason, count in row.unscored.items()),
-        "n_seen": row.n_seen,
+        "n_unscored": cost.n_unscored,
+        "unscored": "; ".join(f"{count} {reason}" for reason, count in cost.unscored.items()),
+        "n_seen": cost.n_seen,
         "n_seen_used": row.n_seen_used,
         "calls_per_item": row.calls_per_item,
-        **{name: getattr(row.errors, name, None) for name in ("mae", "bias")},
-        **{name: getattr(row.steps, name, None) for name in ("exact", "adjacent", "quadratic_kappa")},
-        **{name: getattr(row.binary, name, None) for name in ("precision", "recall", "f1", "kappa")},
-        "reason": aligned.reason or row.scale_note,
+        **{name: getattr(points.errors, name, None) for name in ("mae", "bias")},
+        **{name: getattr(points.steps, name, None) for name in ("exact", "adjacent", "quadratic_kappa")},
+        **{name: getattr(points.binary, name, None) for name in ("precision", "recall", "f1", "kappa")},
+        "reason": aligned.reason or points.note,
         "note": row.note,
         "judge_without_one_rater": people.judge.value if people else None,
         "person_without_one_rater": people.person.value if people else None,

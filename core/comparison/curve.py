@@ -13,7 +13,7 @@ import numpy as np
 
 from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Scale
-from core.stats import AbsoluteErrors, IsotonicMap, absolute_errors, fit_isotonic
+from core.stats import AbsoluteErrors, IsotonicFit, absolute_errors, fit_isotonic
 from core.stats.on_scale import MIN_LABELS
 
 MOST_BINS = 10
@@ -35,7 +35,7 @@ class ScoreBin:
 class CalibrationCurve:
     """Bins of the `n` unseen items with score and label, by rising score (turned so that more is better).
 
-    `map` is what `fitted_on` (a clause in words) gave; None with its `reason` where no map exists.  `before` is None
+    `fit` is the map that `fitted_on` (a clause in words) gave.  `before` is None
     where scores are on a scale of their own, `after` where there is no map.  `crossed`: `after` comes from cross-fits.
     """
 
@@ -43,12 +43,11 @@ class CalibrationCurve:
     scale: Scale
     bins: tuple[ScoreBin, ...]
     n: int
-    map: IsotonicMap | None
+    fit: IsotonicFit
     fitted_on: str
     crossed: bool
     before: AbsoluteErrors | None
     after: AbsoluteErrors | None
-    reason: str = ""
 
 
 def calibration_curve(
@@ -84,12 +83,11 @@ def calibration_curve(
         scale=scale,
         bins=_bins(scores[telling], labels[telling], bins),
         n=telling.size,
-        map=fit.map,
+        fit=fit,
         fitted_on=where,
         crossed=crossed,
         before=absolute_errors(scores[telling], labels[telling]) if on_scale else None,
         after=None if fit.map is None or np.isnan(mapped).all() else absolute_errors(mapped, labels[telling]),
-        reason=fit.reason,
     )
 
 

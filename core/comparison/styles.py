@@ -15,6 +15,7 @@ import numpy as np
 
 from core.data.split import task_of, whole_sources
 from core.errors import AspectError, UsageError
+from core.judging.base import CallEstimate
 from core.judging.styles import Style, sampling_of
 from core.records import Alignment, Criteria, GoldenSet, Level, Provenance, Statistic, Task, Usage
 from core.settings import Settings
@@ -23,6 +24,7 @@ from core.stats.pilot import Forecast
 
 if TYPE_CHECKING:
     from core.judging.llm import LLMJudge
+
 
 MOST_STYLES = 40
 RENDERED = 200
@@ -158,16 +160,12 @@ class StyleGrid:
 
 
 @dataclass(frozen=True, slots=True)
-class CellEstimate:
-    """One style on one aspect before it starts; tokens and cost None where they cannot be known."""
+class CellEstimate(CallEstimate):
+    """One style on one aspect before it starts."""
 
     aspect: str
     style: str
     n_items: int
-    calls: int
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost: float | None
     affordable: bool = True
 
     @property
@@ -177,14 +175,10 @@ class CellEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class StylesEstimate:
+class StylesEstimate(CallEstimate):
     """A grid before it starts: cell by cell, and in total (what the budget leaves out is not in the total)."""
 
     cells: tuple[CellEstimate, ...]
-    calls: int
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost: float | None
     notes: tuple[str, ...] = ()
 
 
@@ -210,11 +204,11 @@ def estimate_grid(grid: StyleGrid, settings: Settings) -> StylesEstimate:
         model.close()
     reached = [cell for cell in cells if cell.affordable]
     return StylesEstimate(
-        tuple(cells),
         spent if reached else 0,
         _total([cell.prompt_tokens for cell in reached]),
         _total([cell.completion_tokens for cell in reached]),
         _total([cell.cost for cell in reached]),
+        tuple(cells),
         _notes(grid, cells),
     )
 
@@ -224,12 +218,12 @@ def _cell(grid: StyleGrid, column: Column, style: Style, model: LLMJudge, *, aff
     items, words = [grid.golden.items[position] for position in drawn], len(column.criteria.text.split())
     some = model.with_sampling(sampling_of(style)).estimate(column.task, items, words)
     return CellEstimate(
+        column.calls(style),
+        *some.scaled(len(column.positions) / len(drawn)),
         column.task.aspect,
         style.name,
         len(column.positions),
-        column.calls(style),
-        *some.scaled(len(column.positions) / len(drawn)),
-        affordable=affordable,
+        affordable,
     )
 
 

@@ -168,9 +168,8 @@ def _row(
     scale: Scale,
 ) -> Row:
     """The row of the judge at `place`; `everything` are all items, `raters` None where there are no single ratings."""
-    at, cost = pool.own[place], pool.costs[place]
+    at = pool.own[place]
     items = everything.take(at)
-    points = _points(judge, judge.values[at], items.labels, scale)
     return Row(
         place=place,
         name=name,
@@ -178,15 +177,10 @@ def _row(
         note=judge.note,
         alignment=alignment,
         n_sources=int(np.unique(items.sources).size),
-        n_seen=cost.n_seen,
+        cost=pool.costs[place],
         n_seen_used=int(np.isin(at, list(judge.seen)).sum()),
-        unscored=cost.unscored,
-        alone=cost.alone,
         calls_per_item=judge.calls_per_item,
-        errors=points.errors,
-        steps=points.steps,
-        binary=points.binary,
-        scale_note=points.note,
+        on_scale=_points(judge, judge.values[at], items.labels, scale),
         people=None if raters is None else beside_people(raters.at(at), judge.upward[at], items, alignment.measure),
     )
 

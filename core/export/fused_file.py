@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -33,64 +32,13 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class PartRecipe:
-    """How a part's score comes about on other items.
-
-    `assistant` names one of `core.metrics`; `judge` is the content of a judge file, `repeval` a fitted
-    RepEval score; with none of them the score has to be handed in, as the column `column`.
-    """
-
-    name: str
-    higher_is_better: bool = True
-    assistant: str = ""
-    judge: Mapping[str, Any] | None = None
-    repeval: Mapping[str, Any] | None = None
-
-    @cached_property
-    def fitted(self) -> Metric | None:
-        """The fitted RepEval score, which holds its model from the first items on.  JudgeError for a damaged one."""
-        return None if self.repeval is None else fitted_repeval(self.name, self.repeval)
-
-    @property
-    def column(self) -> str:
-        """E.g. ``metric_offline_calibrated``: where the score is looked for when it cannot be computed."""
-        return "metric_" + ("_".join(re.findall(r"[a-z0-9]+", self.name.lower())) or "part")
-
-    @property
-    def needs(self) -> str:
-        """What scoring with it takes, in words."""
-        if self.judge is not None:
-            spec = str(self.judge.get("judge", {}).get("spec", "offline"))
-            return f"the judge {spec}, which stands in this file"
-        if self.fitted is not None and self.repeval is not None:
-            beside = "".join(f", {need}" for need in sorted(self.fitted.needs - {"model"}))
-            whose = f"the model {self.repeval['model']}" if "model" in self.fitted.needs else "the embedded encoder"
-            return f"computed from the target{beside} with {whose}; its directions stand in this file"
-        if self.assistant.startswith("metric_"):
-            return f"a column {self.assistant}"
-        if self.assistant:
-            needs = sorted(make_metric(self.assistant, aspect="quality").needs)
-            return f"computed from the target{''.join(f', {need}' for need in needs)}"
-        return f"a column {self.column} with its scores"
-
-    def as_json(self) -> dict[str, Any]:
-        """The part's entry in the file."""
-        entry: dict[str, Any] = {"name": self.name, "needs": self.needs, "higher_is_better": self.higher_is_better}
-        if self.assistant:
-            entry["assistant"] = self.assistant
-        if self.repeval is not None:
-            entry["repeval"] = dict(self.repeval)
-        return entry if self.judge is None else entry | {"judge": dict(self.judge)}
-
-
 def fused_card(
     golden: GoldenSet,
     aspect: str,
     *,
     texts: KnownTexts,
     state: Mapping[str, Any],
-    parts: Sequence[PartRecipe],
+    parts: Sequence[FusedPart],
     alignment: Alignment | Mapping[str, Any],
     measured: Mapping[str, Any],
     created: dt.datetime | None = None,
@@ -159,11 +107,46 @@ class FusedPart(Part):
     """What one part of the fusion is and needs."""
 
     name: str = Field(description="Its name.")
-    needs: str = Field("", description="What scoring with it takes, in words.")
+    needs: str = Field(default="", description="What scoring with it takes, in words.")
     higher_is_better: bool = Field(description="false: its score is turned round.")
-    assistant: str = Field("", max_length=500, description="A metric that Concord computes, by name.")
-    repeval: dict[str, Any] | None = Field(None, description="A fitted RepEval score: its model, place and directions.")
-    judge: dict[str, Any] | None = Field(None, description="The whole content of a judge file; checked like one.")
+    assistant: str = Field(default="", max_length=500, description="A metric that Concord computes, by name.")
+    repeval: dict[str, Any] | None = Field(
+        default=None, description="A fitted RepEval score: its model, place and directions."
+    )
+    judge: dict[str, Any] | None = Field(
+        default=None, description="The whole content of a judge file; checked like one."
+    )
+
+    @cached_property
+    def fitted(self) -> Metric | None:
+        """The fitted RepEval score, which holds its model from the first items on.  JudgeError for a damaged one."""
+        return None if self.repeval is None else fitted_repeval(self.name, self.repeval)
+
+    @property
+    def column(self) -> str:
+        """E.g. ``metric_offline_calibrated``: where the score is looked for when it cannot be computed."""
+        return "metric_" + ("_".join(re.findall(r"[a-z0-9]+", self.name.lower())) or "part")
+
+    @property
+    def requirement(self) -> str:
+        """What scoring with it takes, in words: `needs` of the part as it is now, whatever the file says."""
+        if self.judge is not None:
+            spec = str(self.judge.get("judge", {}).get("spec", "offline"))
+            return f"the judge {spec}, which stands in this file"
+        if self.fitted is not None and self.repeval is not None:
+            beside = "".join(f", {need}" for need in sorted(self.fitted.needs - {"model"}))
+            whose = f"the model {self.repeval['model']}" if "model" in self.fitted.needs else "the embedded encoder"
+            return f"computed from the target{beside} with {whose}; its directions stand in this file"
+        if self.assistant.startswith("metric_"):
+            return f"a column {self.assistant}"
+        if self.assistant:
+            needs = sorted(make_metric(self.assistant, aspect="quality").needs)
+            return f"computed from the target{''.join(f', {one}' for one in needs)}"
+        return f"a column {self.column} with its scores"
+
+    def as_json(self) -> dict[str, Any]:
+        """The part's entry in the file."""
+        return self.model_copy(update={"needs": self.requirement}).model_dump(exclude_defaults=True)
 
 
 class FusionDocument(Document):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConcordError, GoldenError, JudgeError, UsageError
-from core.export.fused_file import PartRecipe
+from core.export.fused_file import FusedPart
 from core.export.judge_reading import checked, fusion_document
 from core.export.loaded import LoadedJudge, Metrics
 from core.fusion.estimators import restore_estimator
@@ -33,7 +33,7 @@ class FusedJudge(LoadedJudge):
 
     card: Mapping[str, Any]
     task: Task
-    parts: tuple[PartRecipe, ...]
+    parts: list[FusedPart]
     open_judge: OpenJudge
     file_marks: tuple[str, ...] = ()
     missing: dict[str, str] = field(default_factory=dict)
@@ -49,22 +49,21 @@ class FusedJudge(LoadedJudge):
         The scale of its task is unbounded where the file does not tell it.
         """
         document = fusion_document(card, where)
-        parts = tuple(
-            PartRecipe(
-                part.name,
-                part.higher_is_better,
-                part.assistant,
-                None if part.judge is None else checked(part.judge, where=f"{where}: the part {part.name}"),
-                part.repeval,
-            )
-            for part in document.parts
-        )
+        for part in document.parts:
+            if part.judge is not None:
+                part.judge = checked(part.judge, where=f"{where}: the part {part.name}")
         try:
-            _ = [part.fitted for part in parts]  # a damaged one is refused here, before anything is scored
+            _ = [part.fitted for part in document.parts]  # a damaged one is refused here, before anything is scored
         except (JudgeError, UsageError, KeyError, TypeError, ValueError) as error:
             raise JudgeError(f"{where}: a part is missing or damaged ({error}). Export the fusion again.") from error
         unknown = Task(document.aspect, "source_target", Scale(-math.inf, math.inf))
-        return cls(card, unknown if document.task is None else document.task.as_task(), parts, open_judge, tuple(marks))
+        return cls(
+            card,
+            unknown if document.task is None else document.task.as_task(),
+            document.parts,
+            open_judge,
+            tuple(marks),
+        )
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -135,7 +134,7 @@ class FusedJudge(LoadedJudge):
         self.missing |= missing
         return restore_estimator(self.card["fusion"]).score(np.array(rows))
 
-    def _part_scores(self, part: PartRecipe, golden: GoldenSet) -> FloatArray | str:
+    def _part_scores(self, part: FusedPart, golden: GoldenSet) -> FloatArray | str:
         """(n_items,) scores as they come, or why there are none."""
         if part.judge is not None:
             try:
@@ -147,7 +146,7 @@ class FusedJudge(LoadedJudge):
             name = part.assistant or part.column
             metric = part.fitted or make_metric(name, golden=golden, aspect=self.task.aspect)
         except UsageError as error:
-            return f"it needs {part.needs}. {error}"
+            return f"it needs {part.requirement}. {error}"
         if reason := metric.missing(golden):
             return reason
         try:

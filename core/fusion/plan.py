@@ -18,6 +18,7 @@ import numpy as np
 
 from core.errors import UsageError
 from core.fusion.stack import Agreement, StackSettings, beats_chance
+from core.judging.base import CallEstimate
 from core.judging.render import KINDS, neutral, plain, range_words
 from core.providers.base import Message
 from core.records import Alignment, GoldenSet, JudgeScores, Level, Statistic, Task
@@ -238,14 +239,10 @@ class FusionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class FusionEstimate:
-    """What an LLM fusion will ask for; cost None is unknown."""
+class FusionEstimate(CallEstimate):
+    """What an LLM fusion will ask for: a call for each of `n_items`, and one for the plan where there is none."""
 
-    calls: int
     n_items: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
 
 
 @dataclass(frozen=True)

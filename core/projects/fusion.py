@@ -20,7 +20,7 @@ from core.settings import Settings
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.export.fused_file import PartRecipe
+    from core.export.fused_file import FusedPart
     from core.fusion.llm import FusionJudge, ModelRatings
     from core.fusion.stack import Fusion, FusionTable, StackSettings
 
@@ -139,29 +139,29 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     return yaml_text(card)
 
 
-def _recipe(store: Store, part: Mapping[str, Any]) -> PartRecipe:
+def _recipe(store: Store, part: Mapping[str, Any]) -> FusedPart:
     """How the part is computed elsewhere; one that cannot be has to have its scores handed in."""
     from core.export import judge_card
-    from core.export.fused_file import PartRecipe
+    from core.export.fused_file import FusedPart
     from core.metrics import make_metric
     from core.projects.runs import load_calibration
 
     name, kind, run_id = str(part["name"]), part["kind"], part["run_id"]
-    recipe = PartRecipe(name, part["higher_is_better"])
+    recipe = FusedPart(name=name, higher_is_better=part["higher_is_better"])
     # a run of another kind, or one that is gone; a metric that was renamed among the judges
     with suppress(JobError, NotFoundError, UsageError):
         if kind == "calibrated" and run_id:
-            return replace(recipe, judge=judge_card(load_calibration(store, run_id)))
-        if kind == "repeval" and run_id:
-            return replace(recipe, repeval=_fitted(store, run_id))
-        if kind == "metric":
+            recipe.judge = judge_card(load_calibration(store, run_id))
+        elif kind == "repeval" and run_id:
+            recipe.repeval = _fitted(store, run_id)
+        elif kind == "metric":
             if not name.startswith("metric_"):
                 make_metric(name, aspect="quality")
-            return replace(recipe, assistant=name)
+            recipe.assistant = name
     return recipe
 
 
-def _fitted(store: Store, run_id: str) -> Mapping[str, Any] | None:
+def _fitted(store: Store, run_id: str) -> dict[str, Any] | None:
     """The RepEval score of a run as a file holds it; None where the run kept none (the SVM, or an older run)."""
     from core.projects.kinds import run_view
     from core.projects.repeval import RepEvalOutcome
@@ -286,7 +286,7 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
     prompt, completion = judge.tokens(items, positions)
     with closing(language_model(request.judge_spec, settings)) as model:
         cost = model.cost_of(prompt, completion)
-    return FusionEstimate(len(positions) + (not request.plan), len(positions), prompt, completion, cost)
+    return FusionEstimate(len(positions) + (not request.plan), prompt, completion, cost, n_items=len(positions))
 
 
 @requires("reviewer", "started an LLM fusion")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from core.calibration.settings import CalibrationSettings
 from core.records import Alignment, Origin, Scale, Usage, content_digest
+from core.report.figures import Sides
 from core.version import VERSION
 
 if TYPE_CHECKING:
@@ -142,15 +143,6 @@ class Reproduce:
     versions: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class BothSides:
-    """A judge on both sides of the split: calibration chose it and flatters, held-out did not."""
-
-    name: str
-    calibration: Alignment
-    held_out: Alignment
-
-
 @dataclass(frozen=True)
 class Report:
     """Everything about one calibrated judge of one aspect of one golden set.
@@ -199,13 +191,13 @@ class Report:
         return len(self.calibration.split.held_out)
 
     @property
-    def sides(self) -> tuple[BothSides, BothSides, BothSides]:
+    def sides(self) -> tuple[Sides, Sides, Sides]:
         """The judge, the single best criteria and the judge without criteria, each on both sides of the split."""
         c = self.calibration
         return (
-            BothSides("calibrated judge", c.calibration, c.held_out),
-            BothSides("best single criteria", c.best_single["calibration"], c.best_single["held_out"]),
-            BothSides("judge without criteria", c.no_criteria["calibration"], c.no_criteria["held_out"]),
+            Sides("calibrated judge", c.calibration, c.held_out),
+            Sides("best single criteria", c.best_single["calibration"], c.best_single["held_out"]),
+            Sides("judge without criteria", c.no_criteria["calibration"], c.no_criteria["held_out"]),
         )
 
 

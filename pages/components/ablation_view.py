@@ -12,10 +12,10 @@ from core import projects
 from core.calibration.records import Estimate
 from core.errors import ConcordError
 from core.kept import Run
-from core.projects.analyses import Ablation, AblationRequest, AblationRow
+from core.projects.analyses import Ablation, AblationRequest
 from core.records import Interval
 from core.report.figures import describe, measure_name
-from core.report.figures.analyses import VariantMark, ablation_figure
+from core.report.figures.analyses import ablation_figure, variant_name
 from pages.components import charts, consent, forms, live, people, run_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -139,14 +139,6 @@ def _accesses_words(page: Opened, run: Run) -> str:
     )
 
 
-def variant_name(row: AblationRow) -> str:
-    """How a row is headed, e.g. "final judge (mean of 3)"."""
-    n = len(row.criteria_ids)
-    if row.key == "final":
-        return f"final judge (mean of {n})" if n > 1 else "final judge"
-    return row.key
-
-
 def ablation_frame(ablation: Ablation) -> pd.DataFrame:
     """The table of an ablation; None where undefined, which is drawn as "—"."""
     rows = ablation.rows
@@ -186,16 +178,4 @@ def signed(interval: Interval | None) -> str:
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _ablation_figure(run_id: str, _ablation: Ablation, measure: str) -> Figure:
-    marks = [
-        VariantMark(
-            variant_name(row),
-            row.calibration,
-            row.held_out,
-            row.difference,
-            row.interval,
-            row.p_holm,
-            row.n,
-        )
-        for row in _ablation.rows
-    ]
-    return ablation_figure(marks, measure=measure)
+    return ablation_figure(_ablation.rows, measure=measure)

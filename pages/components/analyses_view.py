@@ -14,15 +14,8 @@ from core.errors import ConcordError
 from core.kept import GoldenSummary, Run
 from core.projects.analyses import Analyses, CaseStudy, Scope
 from core.records import STATISTICS
-from core.report.figures import STATISTIC_NAMES, describe, measure_name
-from core.report.figures.analyses import (
-    Band,
-    Dot,
-    MeanMark,
-    length_figure,
-    pattern_figure,
-    size_figure,
-)
+from core.report.figures import STATISTIC_NAMES, describe
+from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.wording import word_diff
 from pages.components import charts, diff_view, state, tables
 from pages.components.ablation_view import draw_ablation, signed
@@ -32,6 +25,7 @@ from pages.components.screens import plain
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
 
 SCOPES: tuple[Scope, ...] = ("complete", "common")
 
@@ -83,34 +77,14 @@ class _Drawn:
 def _analysed(_page: Opened, run_id: str, scope: Scope) -> _Drawn:
     """A finished calibration does not change, so its analyses are made once."""
     analyses = projects.analyse_candidates(_page.store, run_id, scope)
-    pool, line = analyses.pool, analyses.by_length
-    measure = measure_name(pool.statistic, pool.level)
+    pool = analyses.pool
     candidates = projects.load_calibration(_page.store, run_id).candidates
     names = {candidate.criteria.criteria_id: tables.name_of(candidate.criteria) for candidate in candidates}
-    drafts = [
-        Dot(place.exemplars, place.value, names[place.criteria_id], "draft")
-        for place in pool.places
-        if place.origin == "draft"
-    ]
-    dots = [
-        Dot(place.words, place.value, names[place.criteria_id], "draft" if place.origin == "draft" else "refinement")
-        for place in pool.places
-    ]
-    means = [
-        MeanMark(
-            group.pattern,
-            tuple(place.value for place in pool.places if place.pattern == group.pattern),
-            group.mean,
-            group.interval,
-        )
-        for group in analyses.by_pattern.groups
-    ]
-    band = Band(line.words, line.middle, line.low, line.high)
     return _Drawn(
         analyses,
-        size_figure(drafts, measure=measure),
-        length_figure(dots, band, measure=measure),
-        pattern_figure(means, measure=measure),
+        size_figure(pool, names),
+        length_figure(pool, analyses.by_length, names),
+        pattern_figure(pool, analyses.by_pattern.groups),
     )
 
 

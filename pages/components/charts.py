@@ -19,6 +19,7 @@ from pages.components import tables
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+
 CONFIG = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False}
 WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopped", "kept": "kept"}
 
@@ -70,15 +71,9 @@ def _snapshot_figures(run_id: str, version: int, _view: RunDetail, _snapshot: Le
         figures.Mark(tables.name_of(c.criteria), c.alignment, WORDS.get(c.status, c.status), c.criteria.text)
         for c in made
     ]
-    curve = figures.Curve(
-        tuple(p.calls for p in _snapshot.curve),
-        tuple(p.value for p in _snapshot.curve),
-        max(_snapshot.calls_expected, _snapshot.calls),
-        _snapshot.calls,
-    )
     return _SnapshotFigures(
         figures.candidates_figure(marks, baseline, measure=measure, slots=slots_of(_view, len(made))),
-        figures.best_so_far_figure(curve, baseline, measure=measure),
+        figures.best_so_far_figure(_standing, baseline, measure=measure),
         _race_figure(candidates, measure),
     )
 
@@ -91,8 +86,7 @@ def _race_figure(candidates: Sequence[Candidate], measure: str) -> Figure | None
         figures.Race(
             tables.name_of(candidate.criteria),
             WORDS.get(candidate.status, candidate.status),
-            tuple(point.items for point in candidate.trace),
-            tuple(point.value for point in candidate.trace),
+            candidate.trace,
         )
         for candidate in candidates
         if candidate.trace
@@ -150,4 +144,4 @@ def _final_name(calibration: Calibration) -> str:
 
 
 def _sides(name: str, both: Mapping[str, Alignment]) -> figures.Sides:
-    return figures.Sides(name, both.get("calibration"), both.get("held_out"))
+    return figures.Sides(name, both["calibration"], both["held_out"])

@@ -55,9 +55,9 @@ def draw_table(compared: Compared, published_figures: Sequence[Published] = ()) 
 
 def _reading(leaderboard: Leaderboard) -> str:
     notes = ["— means undefined, never 0."]
-    if without := [_unscored_words(row) for row in leaderboard.rows if row.unscored]:
+    if without := [_unscored_words(row) for row in leaderboard.rows if row.cost.unscored]:
         notes.append(f"No score: {'; '.join(without)}.")
-    if any(row.errors is None for row in leaderboard.rows):
+    if any(row.on_scale.errors is None for row in leaderboard.rows):
         notes.append("Errors in points are told only for judges on the labels' scale.")
     if leaderboard.binary:
         notes.append("Labels are of two classes, so there is no quadratic kappa: see precision, recall, F1 and kappa.")
@@ -68,7 +68,7 @@ def _reading(leaderboard: Leaderboard) -> str:
 
 def judges_frame(leaderboard: Leaderboard, heading: str, published_figures: Sequence[Published] = ()) -> pd.DataFrame:
     """The leaderboard as a frame; columns in which no judge has anything are left away."""
-    rows = leaderboard.rows
+    rows, on_scale = leaderboard.rows, [row.on_scale for row in leaderboard.rows]
     columns: dict[str, Sequence[object]] = {
         "judge": [row.name for row in rows],
         heading: pd.Series([row.alignment.value for row in rows], dtype="float64"),
@@ -77,19 +77,19 @@ def judges_frame(leaderboard: Leaderboard, heading: str, published_figures: Sequ
         "beside the highest": _beside_highest(leaderboard),
         "beside a person": [beside_person(row.people) for row in rows],
         "n": [row.alignment.n for row in rows],
-        "no score": [row.n_unscored for row in rows],
+        "no score": [row.cost.n_unscored for row in rows],
         "groups": [_group_words(row.alignment) for row in rows] if leaderboard.measure.level == "sample" else [],
-        "MAE": _floats([None if row.errors is None else row.errors.mae for row in rows]),
-        "bias": _floats([None if row.errors is None else row.errors.bias for row in rows]),
-        "exact": _shares([None if row.steps is None else row.steps.exact for row in rows]),
-        "within 1": _shares([None if row.steps is None else row.steps.adjacent for row in rows]),
-        "quadratic kappa": _floats([None if row.steps is None else row.steps.quadratic_kappa for row in rows]),
-        "precision": _floats([None if row.binary is None else row.binary.precision for row in rows]),
-        "recall": _floats([None if row.binary is None else row.binary.recall for row in rows]),
-        "F1": _floats([None if row.binary is None else row.binary.f1 for row in rows]),
-        "kappa": _floats([None if row.binary is None else row.binary.kappa for row in rows]),
+        "MAE": _floats([points.errors and points.errors.mae for points in on_scale]),
+        "bias": _floats([points.errors and points.errors.bias for points in on_scale]),
+        "exact": _shares([points.steps and points.steps.exact for points in on_scale]),
+        "within 1": _shares([points.steps and points.steps.adjacent for points in on_scale]),
+        "quadratic kappa": _floats([points.steps and points.steps.quadratic_kappa for points in on_scale]),
+        "precision": _floats([points.binary and points.binary.precision for points in on_scale]),
+        "recall": _floats([points.binary and points.binary.recall for points in on_scale]),
+        "F1": _floats([points.binary and points.binary.f1 for points in on_scale]),
+        "kappa": _floats([points.binary and points.binary.kappa for points in on_scale]),
         "calls": _floats([row.calls_per_item for row in rows]),
-        "labels seen": [row.n_seen for row in rows] if any(row.n_seen for row in rows) else [],
+        "labels seen": [row.cost.n_seen for row in rows] if any(row.cost.n_seen for row in rows) else [],
         "kind": [row.kind for row in rows],
         "why —": [row.alignment.reason for row in rows] if any(row.alignment.reason for row in rows) else [],
     }
@@ -114,7 +114,7 @@ def _group_words(alignment: Alignment) -> str:
 
 
 def _unscored_words(row: Row) -> str:
-    return f"{row.name}: " + ", ".join(f"{count:,} {reason}" for reason, count in row.unscored.items())
+    return f"{row.name}: " + ", ".join(f"{count:,} {reason}" for reason, count in row.cost.unscored.items())
 
 
 def beside_person(beside: BesidePeople | None) -> str:

@@ -41,6 +41,7 @@ from pages.components.screens import plain
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+
 MAP_POINTS = 60
 TELLING_BIAS = 0.05  # points of the scale
 
@@ -148,8 +149,8 @@ def draw_curve(compared: Compared) -> None:
         st.metric("Mean absolute error as it comes", _points(curve.before))
         st.metric("after the map", _points(curve.after))
         st.text(_curve_words(curve))
-        if curve.reason:
-            st.caption(plain(curve.reason))
+        if curve.fit.reason:
+            st.caption(plain(curve.fit.reason))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -160,9 +161,9 @@ def _kept_curve(key: Hashable, _compared: Compared, _judge: JudgeScores) -> Cali
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _curve_figure(key: Hashable, _curve: CalibrationCurve) -> Figure:
     line: list[tuple[float, float]] = []
-    if _curve.map is not None:
+    if _curve.fit.map is not None:
         xs = np.linspace(_curve.bins[0].low, _curve.bins[-1].high, MAP_POINTS)
-        line = list(zip(xs.tolist(), _curve.map.apply(xs).tolist(), strict=True))
+        line = list(zip(xs.tolist(), _curve.fit.map.apply(xs).tolist(), strict=True))
     return curve_figure(_curve.bins, line, _curve.scale, on_scale=_curve.before is not None)
 
 
@@ -174,7 +175,7 @@ def _points(errors: AbsoluteErrors | None) -> str:
 
 def _curve_words(curve: CalibrationCurve) -> str:
     sentences = [f"Told on {curve.n:,} unseen items with score and label, in points of the scale {curve.scale}."]
-    if curve.map is not None:
+    if curve.fit.map is not None:
         sentences.append(
             f"The map is fitted on {curve.fitted_on}. It changes no rank, so alignment by rank stays as it is."
         )

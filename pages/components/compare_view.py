@@ -9,16 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core import projects
-from core.comparison import (
-    Finding,
-    ItemsMode,
-    Leaderboard,
-    Row,
-    compare_table,
-    finding,
-    unique_names,
-    usual_level,
-)
+from core.comparison import Finding, ItemsMode, Leaderboard, Row, compare_table, finding, unique_names, usual_level
 from core.kept import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, GoldenSet, Level, Measure, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
@@ -263,8 +254,8 @@ def items_words(leaderboard: Leaderboard) -> str:
         parts.append(f"{pool.n_seen:,} left out because a judge has seen their labels")
     if pool.n_unscored:
         parts.append(f"{pool.n_unscored:,} because a judge has no score for them")
-    costly = [row for row in sorted(leaderboard.rows, key=lambda row: -row.alone) if row.alone][:2]
+    costly = [row for row in sorted(leaderboard.rows, key=lambda row: -row.cost.alone) if row.cost.alone][:2]
     words = "; ".join(parts) + "."
     if costly and pool.n_common < pool.n_labelled / 2:
-        words += " " + " ".join(f"Leaving out {row.name} brings back {row.alone:,}." for row in costly)
+        words += " " + " ".join(f"Leaving out {row.name} brings back {row.cost.alone:,}." for row in costly)
     return words

@@ -143,8 +143,9 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/edit:")
         return
-    tokens, price = estimate.prompt_tokens + estimate.completion_tokens, plain(tables.money(estimate.cost))
-    st.markdown(f"**{estimate.calls:,} calls** on {estimate.n_items:,} items, about {tokens:,} tokens, {price}.")
+    n_tokens = (estimate.prompt_tokens or 0) + (estimate.completion_tokens or 0)
+    price = plain(tables.money(estimate.cost))
+    st.markdown(f"**{estimate.calls:,} calls** on {estimate.n_items:,} items, about {n_tokens:,} tokens, {price}.")
     gate = people.gate(page, "reviewer")
     if st.button("Start the LLM fusion", type="primary", icon=":material/play_arrow:", **gate):
         try:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.report.figures.trends import Growth, growth_figure
+from core.report.figures.trends import growth_figure
 from core.review.agreement import AspectAgreement, Combine, PassSummary
 from core.review.passes import LabelPass
 from core.store.store import Store
@@ -120,8 +120,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
 
 
 def _figure(agreement: AspectAgreement, n_expected: int) -> Figure:
-    growth = Growth(tuple(p.n_items for p in agreement.growth), tuple(p.alpha for p in agreement.growth))
-    return growth_figure(growth, agreement.interval, metric=agreement.alpha_metric, n_expected=n_expected)
+    return growth_figure(agreement, n_expected=n_expected)
 
 
 def draw_freeze(store: Store, passed: LabelPass) -> None:

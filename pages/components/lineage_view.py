@@ -11,13 +11,14 @@ import streamlit as st
 from core import projects
 from core.kept import CriteriaEntry, GoldenSummary
 from core.projects.rounds import Relative
-from core.report.figures import measure_name
+from core.report.figures import Mark, measure_name
 from core.report.figures.misaligned import Version, lineage_figure
 from pages.components import charts, state, tables
 from pages.components.page import Opened, link_to
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
 
 SHORT_ID = 6
 
@@ -84,12 +85,14 @@ def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str) -> Figure:
     versions = [
         Version(
             relative.criteria.criteria_id,
-            name_of(relative.criteria),
             relative.depth,
             relative.criteria.parents,
-            None if alignment is None else alignment.alignment,
-            relative.review,
-            relative.criteria.text or "no criteria",
+            Mark(
+                name_of(relative.criteria),
+                None if alignment is None else alignment.alignment,
+                relative.review,
+                relative.criteria.text or "no criteria",
+            ),
         )
         for relative, alignment in zip(_shown, alignments, strict=True)
     ]

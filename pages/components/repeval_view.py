@@ -16,7 +16,6 @@ from core.repeval.records import RepEvalResult
 from core.report.figures import STATISTIC_NAMES, describe, measure_name
 from core.report.figures.repeval import (
     Heat,
-    PairMark,
     heat_figure,
     layers_figure,
     pairs_figure,
@@ -91,7 +90,7 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
         "cell. Dotted: averaged into the score. Grey and hatched: undefined. Click a cell to look into it."
     )
     picked = repeval_cell.picked(view, result)
-    heat = heat_of(result, picked)
+    heat = Heat.of(result, picked)
     st.plotly_chart(
         heat_figure(heat, measure=measure_of(result)),
         key=f"repeval_heat_{view.run_id}",
@@ -115,13 +114,6 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
         _draw_pairs(outcome)
     else:
         draw_settings(page, view)
-
-
-def heat_of(result: RepEvalResult, marked: tuple[int, str] | None = None) -> Heat:
-    """The map of a result for its figures."""
-    used = tuple((cell.layer, cell.token) for cell in result.members[1:])
-    chosen = (result.chosen.layer, result.chosen.token)
-    return Heat(result.layers, result.tokens, result.cells, chosen, used, marked)
 
 
 def _draw_headline(view: RunDetail, result: RepEvalResult) -> None:
@@ -221,8 +213,7 @@ def _draw_pairs(outcome: RepEvalOutcome) -> None:
             method = METHOD_NAMES[result.settings.method]
             st.info(f"The method {method} learns from all training labels, not from pairs. Choose another to see this.")
         return
-    marks = [PairMark(p.asked, p.pairs, p.test.mean, p.test.low, p.test.high, p.test.n) for p in points]
-    _place(pairs_figure(marks, measure=measure_of(result)), "pairs", "Test alignment by number of pairs")
+    _place(pairs_figure(points, measure=measure_of(result)), "pairs", "Test alignment by number of pairs")
     st.caption(f"Mean and range over {max(p.test.n for p in points)} seeds, each with a split of its own.")
 
 

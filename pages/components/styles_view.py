@@ -17,7 +17,8 @@ from core.errors import ConcordError
 from core.kept import GoldenSummary, Run
 from core.projects.kinds import RunDetail
 from core.report.figures import Mark, measure_name
-from core.report.figures.trends import ForecastLine, forecast_figure, styles_figure
+from core.report.figures.trends import forecast_figure, styles_figure
+from core.stats.pilot import Forecast
 from pages.components import charts, live, people, run_view, state, tables
 from pages.components.page import Opened
 from pages.components.screens import plain
@@ -126,8 +127,8 @@ def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> Non
     for cell in forecasted:
         if cell.forecast is not None and cell.forecast.reason:
             st.text(f"No forecast for {cell.name}: {cell.forecast.reason}.")
-    lines = forecast_lines(forecasted)
-    if lines:
+    forecasts = forecasts_of(forecasted)
+    if forecasts:
         n_items = max(cell.forecast.n_items for cell in forecasted if cell.forecast is not None)
         st.markdown("**What more samples would bring**, and the calls it would take")
         st.caption(
@@ -135,9 +136,11 @@ def _draw_aspect(run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> Non
             "exact for Pearson at dataset level, rough for ranks."
         )
         charts.place(
-            _forecast_figure(key, run.version, lines, measure), key=f"{key}_forecast", alt="Alignment against samples"
+            _forecast_figure(key, run.version, forecasts, measure),
+            key=f"{key}_forecast",
+            alt="Alignment against samples",
         )
-        st.text("\n".join(advice for line in lines if (advice := enough_words(line))))
+        st.text("\n".join(words for name, forecast in forecasts if (words := enough_words(name, forecast))))
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -147,39 +150,28 @@ def _styles_figure(key: str, version: int, _cells: Sequence[StyleCell], measure:
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _forecast_figure(key: str, version: int, _lines: Sequence[ForecastLine], measure: str) -> Figure:
-    return forecast_figure(_lines, measure=measure)
+def _forecast_figure(key: str, version: int, _forecasts: Sequence[tuple[str, Forecast]], measure: str) -> Figure:
+    return forecast_figure(_forecasts, measure=measure)
 
 
-def forecast_lines(cells: Sequence[StyleCell]) -> list[ForecastLine]:
-    """A line for each style with a forecast that says something."""
-    return [
-        ForecastLine(
-            cell.name,
-            tuple(point.n for point in forecast.points),
-            tuple(point.value for point in forecast.points),
-            tuple(point.interval for point in forecast.points),
-            tuple(point.calls for point in forecast.points),
-            tuple(point.cost for point in forecast.points),
-        )
-        for cell in cells
-        if (forecast := cell.forecast) is not None and not forecast.reason
-    ]
+def forecasts_of(cells: Sequence[StyleCell]) -> list[tuple[str, Forecast]]:
+    """The name of each style with a forecast that says something, and the forecast."""
+    return [(cell.name, cell.forecast) for cell in cells if cell.forecast is not None and not cell.forecast.reason]
 
 
-def enough_words(line: ForecastLine) -> str:
+def enough_words(name: str, forecast: Forecast) -> str:
     """The fewest samples that reach nearly all (`NEARLY`) of what the most would bring; empty where none is above 0."""
-    most, n_most = line.values[-1], line.ns[-1]
-    if most is None or most <= 0:
+    most = forecast.points[-1]
+    if most.value is None or most.value <= 0:
         return ""
-    k = next(k for k, value in enumerate(line.values) if value is not None and value >= NEARLY * most)
-    if k == len(line.ns) - 1:
-        where = f"{n_most} samples ({line.calls[-1]:,} calls)"
-        return f"{line.name}: {most:.3f} at {where}, where the forecast still rises."
-    samples = "1 sample" if line.ns[k] == 1 else f"{line.ns[k]} samples"
+    least = next(point for point in forecast.points if point.value is not None and point.value >= NEARLY * most.value)
+    if least is most:
+        where = f"{most.n} samples ({most.calls:,} calls)"
+        return f"{name}: {most.value:.3f} at {where}, where the forecast still rises."
+    samples = "1 sample" if least.n == 1 else f"{least.n} samples"
     return (
-        f"{line.name}: {samples} ({line.calls[k]:,} calls) would reach {line.values[k]:.3f} of the {most:.3f} that "
-        f"{n_most} samples ({line.calls[-1]:,} calls) would."
+        f"{name}: {samples} ({least.calls:,} calls) would reach {least.value:.3f} of the {most.value:.3f} that "
+        f"{most.n} samples ({most.calls:,} calls) would."
     )
 
 

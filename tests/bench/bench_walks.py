@@ -177,8 +177,8 @@ def to_heat_map(settings: Settings) -> Walk:
     from core.demo.build import do_here
     from core.projects.repeval import RepEvalOutcome, RepEvalRequest
     from core.repeval.records import RepEvalSettings
-    from core.report.figures.repeval import heat_figure
-    from pages.components.repeval_view import heat_of, measure_of
+    from core.report.figures.repeval import Heat, heat_figure
+    from pages.components.repeval_view import measure_of
 
     whole = core.load_golden(SAMPLES / "summaries.jsonl")
     sources = list(dict.fromkeys(one.source_id for one in whole.items))[:N_SOURCES]
@@ -200,7 +200,7 @@ def to_heat_map(settings: Settings) -> Walk:
         assert do_here(store, settings, run_id) == "done"
         outcome = projects.run_view(store, run_id).outcome
         assert isinstance(outcome, RepEvalOutcome)
-        return heat_figure(heat_of(outcome.result), measure=measure_of(outcome.result))
+        return heat_figure(Heat.of(outcome.result), measure=measure_of(outcome.result))
 
     return walk
 

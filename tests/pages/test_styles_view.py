@@ -16,8 +16,8 @@ from core.data import load_golden
 from core.judging.styles import Style
 from core.projects.styles import steps_document
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
-from core.report.figures.trends import ForecastLine
 from core.settings import Settings
+from core.stats.pilot import Forecast, ForecastPoint
 from core.store.store import Store
 from pages.components import styles_view
 from tests.pages.making import Place
@@ -173,13 +173,15 @@ def test_a_golden_set_without_labels(place: Grids) -> None:
 
 def test_the_fewest_samples_that_are_enough_are_named() -> None:
     """98 % of .50 is .49: two samples fall short of it with .48, five reach it with .495."""
-    ends = (None,) * 4
-    line = ForecastLine("s", (1, 2, 5, 40), (0.4, 0.48, 0.495, 0.5), ends, (10, 20, 50, 400), ends)
-    words = styles_view.enough_words(line)
-    assert words == "s: 5 samples (50 calls) would reach 0.495 of the 0.500 that 40 samples (400 calls) would."
-    rising = replace(line, values=(0.1, 0.2, 0.3, 0.5))
-    assert styles_view.enough_words(rising) == "s: 0.500 at 40 samples (400 calls), where the forecast still rises."
-    assert styles_view.enough_words(replace(line, values=(-0.1, -0.1, -0.1, -0.1))) == ""
+
+    def words(*values: float) -> str:
+        points = map(ForecastPoint, (1, 2, 5, 40), values, (None,) * 4, (10, 20, 50, 400))
+        return styles_view.enough_words("s", Forecast("pearson", "dataset", 96, 10, tuple(points)))
+
+    enough = "s: 5 samples (50 calls) would reach 0.495 of the 0.500 that 40 samples (400 calls) would."
+    assert words(0.4, 0.48, 0.495, 0.5) == enough
+    assert words(0.1, 0.2, 0.3, 0.5) == "s: 0.500 at 40 samples (400 calls), where the forecast still rises."
+    assert words(-0.1, -0.1, -0.1, -0.1) == ""
 
 
 def test_an_undefined_alignment_is_no_zero(place: Grids) -> None:

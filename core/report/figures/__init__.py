@@ -5,7 +5,6 @@ too), `misaligned` and `repeval` what their screens show; `style` holds what all
 """
 
 from core.report.figures.runs import (
-    Curve,
     Race,
     Sides,
     best_so_far_figure,
@@ -19,7 +18,6 @@ from core.report.figures.style import LEVEL_NAMES, STATISTIC_NAMES, Mark, descri
 __all__ = [
     "LEVEL_NAMES",
     "STATISTIC_NAMES",
-    "Curve",
     "Mark",
     "Race",
     "Sides",

@@ -6,13 +6,12 @@ Points are candidates; a value with few of them under it shows them all, so that
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.records import Alignment, FloatArray, Interval
+from core.records import FloatArray
 from core.report.figures.runs import Sides, both_sides
 from core.report.figures.style import (
     AMBER,
@@ -24,6 +23,7 @@ from core.report.figures.style import (
     TEAL,
     error_bars,
     frame,
+    measure_name,
     name_rows,
     plain,
     scatter,
@@ -33,6 +33,9 @@ from core.report.figures.style import (
 if TYPE_CHECKING:
     from plotly.graph_objects import Box, Figure, Scatter
 
+    from core.calibration.ablate import AblationRow
+    from core.calibration.analyse import Line, PatternGroup, Place, Pool
+
 LEAST_FOR_BOX = 5
 """Quartiles of fewer candidates than this say less than the points themselves."""
 
@@ -41,64 +44,29 @@ LEVEL = 0.05  # of p after Holm's correction, below which a difference is drawn 
 LEFT, RIGHT = (0.0, 0.55), (0.63, 1.0)
 
 
-@dataclass(frozen=True)
-class VariantMark:
-    """A line of the ablation: alignments of a variant, and variant minus final judge on held-out (None: undefined)."""
-
-    name: str
-    calibration: Alignment
-    held_out: Alignment
-    difference: float | None = None
-    interval: Interval | None = None
-    p_holm: float | None = None
-    n: int = 0
+def variant_name(row: AblationRow) -> str:
+    """How a row is headed, e.g. "final judge (mean of 3)"."""
+    n = len(row.criteria_ids)
+    if row.key == "final":
+        return f"final judge (mean of {n})" if n > 1 else "final judge"
+    return row.key
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """One candidate: its alignment `y` over `x` (exemplars, words); `group` decides its colour."""
-
-    x: float
-    y: float
-    name: str
-    group: str
-
-
-@dataclass(frozen=True)
-class Band:
-    """A line and its 95 % band, all of one length; `low` and `high` are empty where there is no band."""
-
-    x: tuple[float, ...]
-    middle: tuple[float, ...]
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class MeanMark:
-    """A group of candidates with its mean; None for a group without any."""
-
-    name: str
-    values: tuple[float, ...]
-    mean: float | None
-    interval: Interval | None
-
-
-def ablation_figure(marks: Sequence[VariantMark], *, measure: str) -> Figure:
+def ablation_figure(rows: Sequence[AblationRow], *, measure: str) -> Figure:
     """The variants below each other: alignment on both sides of the split, and what each loses or gains on held-out.
 
-    The first of `marks` is the final judge, against which the others are measured; it has no difference of its own.
+    The first of `rows` is the final judge, against which the others are measured; it has no difference of its own.
     """
-    sides = [Sides(mark.name, mark.calibration, mark.held_out) for mark in marks]
-    ends = value_range([alignment for mark in marks for alignment in (mark.calibration, mark.held_out)])
-    traces = both_sides(sides, 0.16, -0.1) + _differences(marks)
-    figure = frame(traces, x=measure, y="", key="ablation", height=130 + 64 * len(marks), x_range=ends)
-    name_rows(figure, [plain(mark.name, 40) for mark in marks])
+    sides = [Sides(variant_name(row), row.calibration, row.held_out) for row in rows]
+    ends = value_range([alignment for row in rows for alignment in (row.calibration, row.held_out)])
+    traces = both_sides(sides, 0.16, -0.1) + _differences(rows)
+    figure = frame(traces, x=measure, y="", key="ablation", height=130 + 64 * len(rows), x_range=ends)
+    name_rows(figure, [plain(side.name, 40) for side in sides])
     figure.update_layout(
         xaxis={"domain": LEFT},
         xaxis2={
             "domain": RIGHT,
-            "range": _around_zero(marks),
+            "range": _around_zero(rows),
             "fixedrange": True,
             "title": {"text": "minus the final judge, held-out", "standoff": 8},
             "gridcolor": GRID,
@@ -111,15 +79,15 @@ def ablation_figure(marks: Sequence[VariantMark], *, measure: str) -> Figure:
     return figure
 
 
-def _differences(marks: Sequence[VariantMark]) -> list[Scatter]:
+def _differences(rows: Sequence[AblationRow]) -> list[Scatter]:
     """A diamond for each known difference, on the second axis: those beyond chance, then those within it."""
-    known = [(len(marks) - 1 - k, mark, mark.difference) for k, mark in enumerate(marks) if mark.difference is not None]
+    known = [(len(rows) - 1 - k, row, row.difference) for k, row in enumerate(rows) if row.difference is not None]
     traces = []
     for name, colour, beyond in (("differs beyond chance", AMBER, True), ("within chance", QUIET, False)):
         own = [row for row in known if (row[1].p_holm is not None and row[1].p_holm < LEVEL) == beyond]
         if own:
             values = [value for _, _, value in own]
-            bars = error_bars([(value, mark.interval) for _, mark, value in own], colour, thickness=2)
+            bars = error_bars([(value, row.interval) for _, row, value in own], colour, thickness=2)
             trace = scatter(
                 values,
                 [place for place, _, _ in own],
@@ -131,25 +99,25 @@ def _differences(marks: Sequence[VariantMark]) -> list[Scatter]:
                 textposition="top center",
                 textfont={"size": 14, "color": INK},
                 marker={"color": colour, "size": 12, "symbol": "diamond"},
-                hovertext=[_difference_words(mark, value) for _, mark, value in own],
+                hovertext=[_difference_words(row, value) for _, row, value in own],
                 cliponaxis=False,
             )
             traces.append(trace)
     return traces
 
 
-def _difference_words(mark: VariantMark, value: float) -> str:
-    ends = "" if mark.interval is None else f" [{mark.interval.low:+.3f}, {mark.interval.high:+.3f}]"
-    p = "—" if mark.p_holm is None else f"{mark.p_holm:.3f}"
-    return f"<b>{plain(mark.name, 60)}</b><br>{value:+.3f}{ends}<br>p after Holm {p}, n = {mark.n:,}"
+def _difference_words(row: AblationRow, value: float) -> str:
+    ends = "" if row.interval is None else f" [{row.interval.low:+.3f}, {row.interval.high:+.3f}]"
+    p = "—" if row.p_holm is None else f"{row.p_holm:.3f}"
+    return f"<b>{plain(variant_name(row), 60)}</b><br>{value:+.3f}{ends}<br>p after Holm {p}, n = {row.n:,}"
 
 
-def _around_zero(marks: Sequence[VariantMark]) -> list[float]:
+def _around_zero(rows: Sequence[AblationRow]) -> list[float]:
     """An axis with 0 in it, a little wider than all intervals, at least ± .05."""
     known = [0.05, -0.05]
-    for mark in marks:
-        if mark.difference is not None:
-            known += [mark.difference] + ([mark.interval.low, mark.interval.high] if mark.interval else [])
+    for row in rows:
+        if row.difference is not None:
+            known += [row.difference] + ([row.interval.low, row.interval.high] if row.interval else [])
     reach = max(known) - min(known)
     return [min(known) - 0.08 * reach, max(known) + 0.08 * reach]
 
@@ -157,86 +125,97 @@ def _around_zero(marks: Sequence[VariantMark]) -> list[float]:
 # ── what the candidates looked like ──────────────────────────────────────────────────────────────────────────
 
 
-def size_figure(dots: Sequence[Dot], *, measure: str) -> Figure:
-    """Drafts by exemplar size: every draft a point, the median a bar, a box where there are at least 5 of them."""
-    sizes = sorted({dot.x for dot in dots})
+def size_figure(pool: Pool, names: Mapping[str, str]) -> Figure:
+    """Drafts by exemplar size: every draft a point, the median a bar, a box where there are at least 5 of them.
+
+    `names` maps criteria ids to names.
+    """
+    drafts = [place for place in pool.places if place.origin == "draft"]
+    sizes = sorted({draft.exemplars for draft in drafts})
     traces, heads = [], []
-    for place, size in enumerate(sizes):
-        values = np.array([dot.y for dot in dots if dot.x == size])
+    for x, size in enumerate(sizes):
+        values = np.array([draft.value for draft in drafts if draft.exemplars == size])
         heads.append(f"<b>{size:g}</b><br>n = {values.size}")
-        traces.append(_box(place, values) if values.size >= LEAST_FOR_BOX else _bar(place, float(np.median(values))))
-    places = [sizes.index(dot.x) + _shift(k) for k, dot in enumerate(dots)]
-    traces.append(_points(places, dots, "draft", "%{y:.3f}", BLUE))
-    x, ends = "exemplars a draft was drawn from", _near([dot.y for dot in dots])
-    figure = frame(traces, x=x, y=measure, key="by_size", height=360, legend=False, y_range=ends)
+        traces.append(_box(x, values) if values.size >= LEAST_FOR_BOX else _bar(x, float(np.median(values))))
+    spread = [sizes.index(draft.exemplars) + _shift(k) for k, draft in enumerate(drafts)]
+    words = [names[draft.criteria_id] for draft in drafts]
+    traces.append(_points(spread, drafts, words, name="draft", hover="%{y:.3f}", colour=BLUE))
+    title, ends = "exemplars a draft was drawn from", _near([draft.value for draft in drafts])
+    measure = measure_name(pool.statistic, pool.level)
+    figure = frame(traces, x=title, y=measure, key="by_size", height=360, legend=False, y_range=ends)
     _categories(figure, heads)
     return figure
 
 
-def length_figure(dots: Sequence[Dot], band: Band | None, *, measure: str) -> Figure:
+def length_figure(pool: Pool, line: Line, names: Mapping[str, str]) -> Figure:
     """Alignment over the length of the criteria in words, with the regression line and the 95 % band of its mean."""
     traces = []
-    if band is not None and band.low:
-        around = ([*band.x, *band.x[::-1]], [*band.high, *band.low[::-1]])
+    if line.low:
+        around = ([*line.words, *line.words[::-1]], [*line.high, *line.low[::-1]])
         look: dict[str, Any] = {"fill": "toself", "fillcolor": "rgba(11, 92, 173, 0.13)", "line": {"width": 0}}
         traces.append(scatter(*around, "lines", hoverinfo="skip", name="95 % band of the mean", **look))
-    if band is not None and band.middle:
-        line = {"color": INK, "width": 2}
-        traces.append(scatter(band.x, band.middle, "lines", line=line, name="least squares"))
+    if line.middle:
+        ink = {"color": INK, "width": 2}
+        traces.append(scatter(line.words, line.middle, "lines", line=ink, name="least squares"))
     for group, colour in (("draft", BLUE), ("refinement", TEAL)):
-        own = [dot for dot in dots if dot.group == group]
+        own = [place for place in pool.places if (place.origin == "draft") == (group == "draft")]
         if own:
-            traces.append(_points([dot.x for dot in own], own, group, "%{y:.3f}, %{x} words", colour))
-    words, values = [dot.x for dot in dots] or [0.0], [dot.y for dot in dots]
-    margin = max(3.0, 0.05 * (max(words) - min(words)))
+            lengths, words = [place.words for place in own], [names[place.criteria_id] for place in own]
+            traces.append(_points(lengths, own, words, name=group, hover="%{y:.3f}, %{x} words", colour=colour))
+    lengths, values = [place.words for place in pool.places] or [0], [place.value for place in pool.places]
+    margin = max(3.0, 0.05 * (max(lengths) - min(lengths)))
     return frame(
         traces,
         x="words in the criteria",
-        y=measure,
+        y=measure_name(pool.statistic, pool.level),
         key="by_length",
         height=360,
-        x_range=[min(words) - margin, max(words) + margin],
-        y_range=_near([*values, *(_inside(band, values) if band else [])]),
+        x_range=[min(lengths) - margin, max(lengths) + margin],
+        y_range=_near([*values, *_inside(line, values)]),
     )
 
 
-def pattern_figure(marks: Sequence[MeanMark], *, measure: str) -> Figure:
+def pattern_figure(pool: Pool, groups: Sequence[PatternGroup]) -> Figure:
     """Groups of criteria: every one a point, the mean a diamond with its interval; an empty group keeps its place."""
     traces = []
-    for place, mark in enumerate(marks):
-        dots = [Dot(place, value, mark.name, mark.name) for value in mark.values]
-        traces.append(_points([place + _shift(k) for k in range(len(dots))], dots, mark.name, "%{y:.3f}", PALE))
-    known = [(place, mark.mean, mark.interval) for place, mark in enumerate(marks) if mark.mean is not None]
+    for x, group in enumerate(groups):
+        own = [place for place in pool.places if place.pattern == group.pattern]
+        spread, words = [x + _shift(k) for k in range(len(own))], [group.pattern] * len(own)
+        traces.append(_points(spread, own, words, name=group.pattern, hover="%{y:.3f}", colour=PALE))
+    known = [(x, group.mean, group.interval) for x, group in enumerate(groups) if group.mean is not None]
     means = scatter(
-        [place for place, _, _ in known],
+        [x for x, _, _ in known],
         [mean for _, mean, _ in known],
         error_y=error_bars([(mean, interval) for _, mean, interval in known], TEAL, thickness=2),
         marker={"color": TEAL, "size": 14, "symbol": "diamond"},
         name="mean with its 95 % interval",
         hoverinfo="skip",
     )
-    ends = [end for mark in marks if mark.interval for end in (mark.interval.low, mark.interval.high)]
-    near, x = _near([*(value for mark in marks for value in mark.values), *ends]), "pattern of the criteria"
-    figure = frame([*traces, means], x=x, y=measure, key="by_pattern", height=360, legend=False, y_range=near)
-    for place, mark in enumerate(marks):
+    ends = [end for group in groups if group.interval for end in (group.interval.low, group.interval.high)]
+    near, title = _near([*(place.value for place in pool.places), *ends]), "pattern of the criteria"
+    measure = measure_name(pool.statistic, pool.level)
+    figure = frame([*traces, means], x=title, y=measure, key="by_pattern", height=360, legend=False, y_range=near)
+    for x, group in enumerate(groups):
         look: dict[str, Any] = {"showarrow": False, "font": {"size": 15}}
-        if mark.mean is None:
-            figure.add_annotation(x=place, y=0.5, yref="paper", xanchor="center", text="none", **look)
+        if group.mean is None:
+            figure.add_annotation(x=x, y=0.5, yref="paper", xanchor="center", text="none", **look)
         else:
-            text = f"<b>{mark.mean:.3f}</b>"
-            figure.add_annotation(x=place + JITTER + 0.06, y=mark.mean, xanchor="left", text=text, **look)
-    _categories(figure, [f"<b>{plain(mark.name, 30)}</b><br>n = {len(mark.values)}" for mark in marks])
+            text = f"<b>{group.mean:.3f}</b>"
+            figure.add_annotation(x=x + JITTER + 0.06, y=group.mean, xanchor="left", text=text, **look)
+    _categories(figure, [f"<b>{plain(group.pattern, 30)}</b><br>n = {group.n}" for group in groups])
     return figure
 
 
-def _points(x: Sequence[float], dots: Sequence[Dot], name: str, where: str, colour: str) -> Scatter:
+def _points(
+    x: Sequence[float], places: Sequence[Place], words: Sequence[str], *, name: str, hover: str, colour: str
+) -> Scatter:
     return scatter(
         x,
-        [dot.y for dot in dots],
+        [place.value for place in places],
         name=plain(name, 30),
         marker={"color": colour, "size": 10, "opacity": 0.75, "line": {"width": 1, "color": "white"}},
-        hovertext=[plain(dot.name, 60) for dot in dots],
-        hovertemplate=f"<b>%{{hovertext}}</b><br>{where}<extra></extra>",
+        hovertext=[plain(word, 60) for word in words],
+        hovertemplate=f"<b>%{{hovertext}}</b><br>{hover}<extra></extra>",
     )
 
 
@@ -280,9 +259,9 @@ def _near(values: Sequence[float]) -> list[float]:
     return [max(min(known) - 0.1 * reach, -1.02), min(max(known) + 0.12 * reach, 1.02)]
 
 
-def _inside(band: Band, values: Sequence[float]) -> list[float]:
+def _inside(line: Line, values: Sequence[float]) -> list[float]:
     """The ends of the band, as far as half the spread of the points: a band of four points may reach anywhere."""
-    if not band.low:
+    if not line.low:
         return []
     reach = max(max(values) - min(values), 0.1) / 2
-    return [max(min(band.low), min(values) - reach), min(max(band.high), max(values) + reach)]
+    return [max(min(line.low), min(values) - reach), min(max(line.high), max(values) + reach)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.records import Alignment, FloatArray, Scale
+from core.records import FloatArray, Scale
 from core.report.figures.style import (
     AMBER,
     BLUE,
@@ -28,6 +28,7 @@ from core.report.figures.style import (
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
+
 
 SIDE_COLOURS = {"too lenient": AMBER, "too strict": BLUE, "aligned": QUIET}
 STATE_COLOURS = {"draft": QUIET, "proposed": AMBER, "approved": TEAL, "retired": PALE}
@@ -66,19 +67,19 @@ class Middle:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Criteria in the tree: `depth` steps from its oldest ancestor; `parents` are ids of other versions."""
+    """Criteria in the tree: `depth` steps from its oldest ancestor; `parents` are ids of other versions.
+
+    The group of its `mark` is its state.
+    """
 
     criteria_id: str
-    name: str
     depth: int
     parents: tuple[str, ...]
-    alignment: Alignment | None
-    state: str
-    detail: str = ""
+    mark: Mark
 
     @property
     def value(self) -> float | None:
-        return None if self.alignment is None else self.alignment.value
+        return None if self.mark.alignment is None else self.mark.alignment.value
 
 
 def misaligned_figure(spots: Sequence[Spot], middle: Middle, scale: Scale, *, opened: str = "") -> Figure:
@@ -154,12 +155,12 @@ def lineage_figure(versions: Sequence[Version], *, measure: str, opened: str = "
     A version without an alignment stands in a row of its own below, never at 0.  The position in `versions` comes
     back on a click as `customdata`.
     """
-    low, high = snapped([end for version in versions for end in ends_of(version.alignment)])
+    low, high = snapped([end for version in versions for end in ends_of(version.mark.alignment)])
     bottom = low - 0.12 * (high - low)
     places = _places(versions, bottom)
     traces = [_family_lines(versions, places)]
     for state, colour in STATE_COLOURS.items():
-        own = [k for k, version in enumerate(versions) if version.state == state]
+        own = [k for k, version in enumerate(versions) if version.mark.group == state]
         measured = [k for k in own if versions[k].value is not None]
         others = [k for k in own if k not in measured]
         for shown, symbol in ((measured, "circle"), (others, "circle-open")):
@@ -218,7 +219,7 @@ def _state_trace(
     known = [
         (alignment.value, alignment.interval)
         for k in shown
-        if (alignment := versions[k].alignment) and alignment.value is not None
+        if (alignment := versions[k].mark.alignment) and alignment.value is not None
     ]
     if known:
         look["error_y"] = error_bars(known, color)
@@ -229,6 +230,6 @@ def _state_trace(
         "symbol": symbol,
         "line": {"color": INK, "width": [3 if ring else 1 for ring in ringed]},
     }
-    words = [Mark(v.name, v.alignment, v.state, v.detail).words for v in (versions[k] for k in shown)]
+    words = [versions[k].mark.words for k in shown]
     x, y = [places[k][0] for k in shown], [places[k][1] for k in shown]
     return _clickable(x, y, shown, 1, marker=marker, hovertext=words, **look)

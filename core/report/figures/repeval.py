@@ -28,6 +28,9 @@ from core.report.figures.style import (
 if TYPE_CHECKING:
     from plotly.graph_objects import Box, Figure, Heatmap, Scatter
 
+    from core.repeval.records import RepEvalResult
+    from core.repeval.steadiness import PairPoint
+
 
 Place = tuple[int, str]
 LAYER = "layer (0 = embeddings)"
@@ -50,6 +53,13 @@ class Heat:
     chosen: Place
     used: tuple[Place, ...] = ()
     marked: Place | None = None
+
+    @classmethod
+    def of(cls, result: RepEvalResult, marked: Place | None = None) -> Heat:
+        """The map of a result."""
+        used = tuple((cell.layer, cell.token) for cell in result.members[1:])
+        chosen = result.chosen.layer, result.chosen.token
+        return cls(result.layers, result.tokens, result.cells, chosen, used, marked)
 
 
 def heat_figure(heat: Heat, *, measure: str) -> Figure:
@@ -167,31 +177,23 @@ def layers_figure(heat: Heat, *, measure: str) -> Figure:
     return figure
 
 
-@dataclass(frozen=True, slots=True)
-class PairMark:
-    """Test alignment with so many pairs: mean over `n` seeds, least and greatest; None where undefined."""
-
-    asked: int
-    pairs: float
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
-
-
-def pairs_figure(points: Sequence[PairMark], *, measure: str) -> Figure:
+def pairs_figure(points: Sequence[PairPoint], *, measure: str) -> Figure:
     """Mean test alignment by number of pairs, with the range over the seeds."""
-    known = [(mark, mark.mean, Interval(mark.low or 0.0, mark.high or 0.0)) for mark in points if mark.mean is not None]
+    known = [
+        (point, point.test.mean, Interval(point.test.low or 0.0, point.test.high or 0.0))
+        for point in points
+        if point.test.mean is not None
+    ]
     trace = scatter(
-        [mark.pairs for mark, *_ in known],
+        [point.pairs for point, *_ in known],
         [mean for _, mean, _ in known],
         "lines+markers",
         line={"color": BLUE, "width": 2},
         marker={"size": 9},
         error_y=error_bars([(mean, seeds) for _, mean, seeds in known], BLUE),
         hovertext=[
-            f"{mark.asked} pairs asked for, {mark.pairs:.0f} had<br>{mean:.3f} over {mark.n} seeds"
-            for mark, mean, _ in known
+            f"{point.asked} pairs asked for, {point.pairs:.0f} had<br>{mean:.3f} over {point.test.n} seeds"
+            for point, mean, _ in known
         ],
     )
     ends = snapped([end for *_, seeds in known for end in (seeds.low, seeds.high)])

@@ -33,6 +33,8 @@ from core.report.figures.style import (
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
 
+    from core.calibration.records import LeaderboardSnapshot, TracePoint
+
 MAX_BINS = 20
 _COLOURS = {"chosen": TEAL, "kept": BLUE, "not finished": BLUE}
 _SYMBOLS = {"chosen": "diamond", "rejected": "circle-open", "not finished": "circle-open"}
@@ -41,34 +43,20 @@ _ORDER = ("stopped", "rejected", "not finished", "kept", "chosen")
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """The way of one candidate: its alignment (`values`, None where undefined) once that many `items` were scored."""
+    """The way of one candidate."""
 
     name: str
     group: str
-    items: tuple[int, ...]
-    values: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """Best alignment so far (`values`) after that many calls; both of one length, calls not decreasing.
-
-    `calls_now` have been spent by now, of `calls_expected`.
-    """
-
-    calls: tuple[int, ...]
-    values: tuple[float, ...]
-    calls_expected: int
-    calls_now: int = 0
+    trace: tuple[TracePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """A judge's alignment on calibration and on held-out; None is undefined or not there yet."""
+    """A judge on both sides of the split: calibration chose it and flatters, held-out did not."""
 
     name: str
-    calibration: Alignment | None
-    held_out: Alignment | None
+    calibration: Alignment
+    held_out: Alignment
 
 
 def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, measure: str, slots: int = 0) -> Figure:
@@ -104,33 +92,33 @@ def race_figure(races: Sequence[Race], baseline: Race | None, *, measure: str) -
         lines, chosen = [race for race in races if race.group == group], group == "chosen"
         traces.append(
             scatter(
-                [x for race in lines for x in (*race.items, None)],
-                [y for race in lines for y in (*race.values, None)],
+                [x for race in lines for x in (*(point.items for point in race.trace), None)],
+                [y for race in lines for y in (*(point.value for point in race.trace), None)],
                 "lines+markers",
                 name=group,
                 line={"color": _line_colour(group), "width": 3 if chosen else 1.5},
                 marker={"size": 7 if chosen else 5, "color": _line_colour(group)},
-                hovertext=[plain(f"{race.name} ({group})", 60) for race in lines for _ in (*race.items, None)],
+                hovertext=[plain(f"{race.name} ({group})", 60) for race in lines for _ in (*race.trace, None)],
                 hovertemplate="<b>%{hovertext}</b><br>%{y:.3f} on %{x:,} items<extra></extra>",
             )
         )
     if baseline is not None:
         hover = "no criteria<br>%{y:.3f} on %{x:,} items<extra></extra>"
         line = {"dash": "dash", "color": AMBER, "width": 2}
-        name = "no criteria"
-        traces.append(scatter(baseline.items, baseline.values, "lines", name=name, line=line, hovertemplate=hover))
-    drawn = [*races, *([baseline] if baseline else [])]
-    most = max([1, *(x for race in drawn for x in race.items)])
-    ends = snapped([value for race in drawn for value in race.values if value is not None])
-    x = "calibration items scored"
-    return frame(traces, x=x, y=measure, key="race", height=380, x_range=[0, most * 1.03], y_range=ends)
+        x, y = [point.items for point in baseline.trace], [point.value for point in baseline.trace]
+        traces.append(scatter(x, y, "lines", name="no criteria", line=line, hovertemplate=hover))
+    drawn = [point for race in (*races, *([baseline] if baseline else [])) for point in race.trace]
+    most = max([1, *(point.items for point in drawn)])
+    ends = snapped([point.value for point in drawn if point.value is not None])
+    title = "calibration items scored"
+    return frame(traces, x=title, y=measure, key="race", height=380, x_range=[0, most * 1.03], y_range=ends)
 
 
-def best_so_far_figure(curve: Curve, baseline: Alignment | None, *, measure: str) -> Figure:
+def best_so_far_figure(standing: LeaderboardSnapshot, baseline: Alignment | None, *, measure: str) -> Figure:
     """Best complete candidate against calls spent, a step line; the judge without criteria as a dashed line."""
-    calls, values = list(curve.calls), list(curve.values)
-    if calls and curve.calls_now > calls[-1]:  # nothing has overtaken it since
-        calls, values = [*calls, curve.calls_now], [*values, values[-1]]
+    calls, values = [best.calls for best in standing.curve], [best.value for best in standing.curve]
+    if calls and standing.calls > calls[-1]:  # nothing has overtaken it since
+        calls, values = [*calls, standing.calls], [*values, values[-1]]
     line = scatter(
         calls,
         values,
@@ -141,7 +129,7 @@ def best_so_far_figure(curve: Curve, baseline: Alignment | None, *, measure: str
         hovertemplate="%{y:.3f} after %{x:,} calls<extra></extra>",
     )
     known = [*values, *([baseline.value] if baseline is not None and baseline.value is not None else [])]
-    most = max(curve.calls_expected, *calls, 1)
+    most = max(standing.calls_expected, standing.calls, *calls, 1)
     figure = frame([line], x="calls", y=measure, key="curve", x_range=[0, most * 1.02], y_range=snapped(known))
     _baseline_line(figure, baseline)
     return figure
@@ -164,10 +152,7 @@ def both_sides(rows: Sequence[Sides], above: float, below: float) -> list[Scatte
     for part, colour, symbol, shift in looks:
         alignments = [row.calibration if part == "calibration" else row.held_out for row in rows]
         places = [len(rows) - 1 - i + shift for i in range(len(rows))]
-        words = [
-            f"{part}: {describe(alignment)}" + ("" if alignment is None else f", n = {alignment.n:,}")
-            for alignment in alignments
-        ]
+        words = [f"{part}: {describe(alignment)}, n = {alignment.n:,}" for alignment in alignments]
         placed = list(zip(places, alignments, words, strict=True))
         traces.append(dots(placed, colour, name=part, size=12, symbol=symbol, line={"width": 2, "color": colour}))
     return traces

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from core.records import Alignment, Interval
+from core.records import Alignment
 from core.report.figures.style import (
     AMBER,
     BLUE,
@@ -30,6 +30,9 @@ from core.report.figures.style import (
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from core.review.agreement import AspectAgreement
+    from core.stats.pilot import Forecast, ForecastPoint
+
 COLOURS = (BLUE, TEAL, AMBER, "#7C3AED", "#BE185D", "#4D7C0F", QUIET)
 DECISIONS = {"holds": TEAL, "fallen": AMBER, "cannot be told": QUIET}
 BAND = "rgba(11, 92, 173, 0.12)"
@@ -37,77 +40,56 @@ _SPREAD = 0.36
 """How far apart, at most, the lines of several styles stand around one number of samples."""
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """Alpha (`alphas`, None where undefined) of the first `items` doubly rated items; both of one length."""
-
-    items: tuple[int, ...]
-    alphas: tuple[float | None, ...]
-
-
-def growth_figure(growth: Growth, interval: Interval | None, *, metric: str, n_expected: int) -> Figure:
-    """Krippendorff's alpha of the first 1, 2, … doubly rated items; a whisker at the last where `interval` is known.
+def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Figure:
+    """Krippendorff's alpha of the first 1, 2, … doubly rated items; a whisker at the last where its interval is known.
 
     An undefined alpha is a gap.  `n_expected` items will be doubly rated in all: it fixes the horizontal axis.
     """
+    items, alphas = [point.n_items for point in agreement.growth], [point.alpha for point in agreement.growth]
     line, hover = {"color": BLUE, "width": 2}, "alpha %{y:.3f} on %{x} items<extra></extra>"
-    traces = [scatter(growth.items, growth.alphas, "lines+markers", line=line, marker={"size": 7}, hovertemplate=hover)]
-    last = growth.items[-1] if growth.items else 0
-    ends = [] if interval is None else [interval.low, interval.high]
+    traces = [scatter(items, alphas, "lines+markers", line=line, marker={"size": 7}, hovertemplate=hover)]
+    last = items[-1] if items else 0
+    ends = [] if agreement.interval is None else [agreement.interval.low, agreement.interval.high]
     if ends and last:
         traces.append(scatter([last, last], ends, "lines", line=line, hoverinfo="skip"))
     return frame(
         traces,
         x="items rated by two or more",
-        y=f"Krippendorff's alpha, {metric}",
+        y=f"Krippendorff's alpha, {agreement.alpha_metric}",
         key="growth",
         height=300,
         legend=False,
         x_range=[0, max(n_expected, last, 1) + 1],
-        y_range=snapped([*(alpha for alpha in growth.alphas if alpha is not None), *ends]),
+        y_range=snapped([*(alpha for alpha in alphas if alpha is not None), *ends]),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ForecastLine:
-    """What one style is expected to reach with the mean of `ns` samples a score.
-
-    All parts are of one length; a value None is unknown and drawn as nothing.  `calls` are those of the whole golden
-    set, `costs` their price in dollars or None.
-    """
-
-    name: str
-    ns: tuple[int, ...]
-    values: tuple[float | None, ...]
-    intervals: tuple[Interval | None, ...]
-    calls: tuple[int, ...]
-    costs: tuple[float | None, ...]
-
-
-def forecast_figure(lines: Sequence[ForecastLine], *, measure: str) -> Figure:
+def forecast_figure(forecasts: Sequence[tuple[str, Forecast]], *, measure: str) -> Figure:
     """Expected alignment against the samples of a score, with intervals; the calls stand under the samples.
 
-    The lines share `ns` and `calls`; numbers of samples are evenly spaced, whatever lies between them.
+    `forecasts` come with the names of their styles and share samples and calls; numbers of samples are evenly spaced,
+    whatever lies between them.
     """
     traces, ends = [], []
-    for number, line in enumerate(lines):
-        shift = _SPREAD * (number - (len(lines) - 1) / 2) / max(1, len(lines) - 1)
-        known = [(k, value, line.intervals[k]) for k, value in enumerate(line.values) if value is not None]
+    for number, (name, forecast) in enumerate(forecasts):
+        shift = _SPREAD * (number - (len(forecasts) - 1) / 2) / max(1, len(forecasts) - 1)
+        known = [(k, point, point.value) for k, point in enumerate(forecast.points) if point.value is not None]
         colour = COLOURS[number % len(COLOURS)]
         traces.append(
             scatter(
                 [k + shift for k, _, _ in known],
-                [value for _, value, _ in known],
+                [value for _, _, value in known],
                 "lines+markers",
-                error_y=error_bars([(value, interval) for _, value, interval in known], colour),
-                name=plain(line.name, 60),
+                error_y=error_bars([(value, point.interval) for _, point, value in known], colour),
+                name=plain(name, 60),
                 line={"color": colour, "width": 2},
                 marker={"color": colour, "size": 9},
-                hovertext=[_forecast_words(line, k, value) for k, value, _ in known],
+                hovertext=[_forecast_words(name, point, value) for _, point, value in known],
             )
         )
-        ends += [end for _, value, ci in known for end in (value, *((ci.low, ci.high) if ci else ()))]
-    ticks = [f"{n}<br>{calls:,}" for n, calls in zip(lines[0].ns, lines[0].calls, strict=True)] if lines else []
+        ends += [value for _, _, value in known]
+        ends += [end for _, point, _ in known if point.interval for end in (point.interval.low, point.interval.high)]
+    ticks = [f"{point.n}<br>{point.calls:,}" for point in forecasts[0][1].points] if forecasts else []
     figure = frame(
         traces,
         x="samples a score · calls for the whole golden set",
@@ -122,12 +104,11 @@ def forecast_figure(lines: Sequence[ForecastLine], *, measure: str) -> Figure:
     return figure
 
 
-def _forecast_words(line: ForecastLine, k: int, value: float) -> str:
-    samples = "1 sample" if line.ns[k] == 1 else f"{line.ns[k]} samples"
-    interval, cost = line.intervals[k], line.costs[k]
-    ends = "" if interval is None else f" [{interval.low:.2f}, {interval.high:.2f}]"
-    price = "" if cost is None else f", about ${cost:,.2f}"
-    return f"<b>{plain(line.name, 80)}</b><br>{samples}: {value:.3f}{ends}<br>{line.calls[k]:,} calls{price}"
+def _forecast_words(name: str, point: ForecastPoint, value: float) -> str:
+    samples = "1 sample" if point.n == 1 else f"{point.n} samples"
+    ends = "" if point.interval is None else f" [{point.interval.low:.2f}, {point.interval.high:.2f}]"
+    price = "" if point.cost is None else f", about ${point.cost:,.2f}"
+    return f"<b>{plain(name, 80)}</b><br>{samples}: {value:.3f}{ends}<br>{point.calls:,} calls{price}"
 
 
 def styles_figure(marks: Sequence[Mark], *, measure: str) -> Figure:

@@ -17,8 +17,8 @@ def test_few_scores_are_bins_of_their_own(golden_of, judge_of):
     curve = calibration_curve(golden, ASPECT, judge_of("one", [1, 1, 3, 3, None, 3]))
     assert [(one.mean_score, one.mean_label, one.n) for one in curve.bins] == [(1, 1.5, 2), (3, 3.0, 2)]
     assert curve.n == 4
-    assert curve.map is None
-    assert "a map needs 10" in curve.reason
+    assert curve.fit.map is None
+    assert "a map needs 10" in curve.fit.reason
     assert curve.after is None
 
 

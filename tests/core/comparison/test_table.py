@@ -81,30 +81,30 @@ def test_less_can_be_better(noisy, judge_of):
     board = board_of(golden, [judges[0], errors])
     assert board.rows[0].alignment.value == pytest.approx(board.rows[1].alignment.value)
     told = next(row for row in board.rows if row.name == "errors")
-    assert told.errors is None
-    assert "scale of their own" in told.scale_note
+    assert told.on_scale.errors is None
+    assert "scale of their own" in told.on_scale.note
 
 
 def test_points_of_the_scale_by_hand(golden_of, judge_of):
     golden = golden_of([1, 2, 3, 4])
-    row = board_of(golden, [judge_of("one", [2, 2, 3, 5])]).rows[0]
-    assert (row.errors.mae, row.errors.bias) == (0.5, 0.5)  # gaps 1, 0, 0, 1
-    assert (row.steps.exact, row.steps.adjacent) == (0.5, 1.0)
+    points = board_of(golden, [judge_of("one", [2, 2, 3, 5])]).rows[0].on_scale
+    assert (points.errors.mae, points.errors.bias) == (0.5, 0.5)  # gaps 1, 0, 0, 1
+    assert (points.steps.exact, points.steps.adjacent) == (0.5, 1.0)
     # kappa: mean squared gap .5; expected var(2,2,3,5) 1.5 + var(1..4) 1.25 + (3 - 2.5)² .25 = 3
-    assert row.steps.quadratic_kappa == pytest.approx(1 - 0.5 / 3)
-    beyond = board_of(golden, [judge_of("one", [2, 2, 3, 9])]).rows[0]
+    assert points.steps.quadratic_kappa == pytest.approx(1 - 0.5 / 3)
+    beyond = board_of(golden, [judge_of("one", [2, 2, 3, 9])]).rows[0].on_scale
     assert beyond.errors is None
-    assert "go from 2 to 9" in beyond.scale_note
+    assert "go from 2 to 9" in beyond.note
 
 
 def test_binary_labels_have_classes_and_no_quadratic_kappa(golden_of, judge_of):
     golden = golden_of([0, 0, 1, 1, 1], scale=Scale(0, 1, 1.0))
-    row = board_of(golden, [judge_of("one", [0.1, 0.8, 0.9, 0.6, 0.2])]).rows[0]
+    points = board_of(golden, [judge_of("one", [0.1, 0.8, 0.9, 0.6, 0.2])]).rows[0].on_scale
     # put up: items 1, 2, 3; true: 2, 3, 4; hits 2.  kappa = (3/5 − 13/25) / (1 − 13/25) with chance (3·3 + 2·2)/25
-    assert (row.binary.precision, row.binary.recall, row.binary.f1) == pytest.approx((2 / 3, 2 / 3, 2 / 3))
-    assert row.binary.kappa == pytest.approx((3 / 5 - 13 / 25) / (12 / 25))
-    assert row.steps.quadratic_kappa is None
-    assert "two steps" in row.steps.reason
+    assert (points.binary.precision, points.binary.recall, points.binary.f1) == pytest.approx((2 / 3, 2 / 3, 2 / 3))
+    assert points.binary.kappa == pytest.approx((3 / 5 - 13 / 25) / (12 / 25))
+    assert points.steps.quadratic_kappa is None
+    assert "two steps" in points.steps.reason
 
 
 def test_a_constant_judge_stands_last_without_a_value(noisy, judge_of):

@@ -16,7 +16,7 @@ import yaml
 from core import load_items, load_judge
 from core.data.split import KnownTexts
 from core.errors import GoldenError, JudgeError, UsageError
-from core.export.fused_file import PartRecipe, fused_card
+from core.export.fused_file import FusedPart, fused_card
 from core.export.fused_judge import FusedJudge
 from core.export.judge_reading import is_fused_file, open_file
 from core.export.judge_writing import yaml_text
@@ -55,7 +55,11 @@ class Twos:
         self.log.append("close")
 
 
-def card_of(*parts: PartRecipe, state: Mapping[str, Any] | None = None) -> Card:
+def part(name: str, **known: Any) -> FusedPart:
+    return FusedPart.model_validate({"name": name, "higher_is_better": True} | known)
+
+
+def card_of(*parts: FusedPart, state: Mapping[str, Any] | None = None) -> Card:
     state = state or ESTIMATOR.state() | {"parts": [one.name for one in parts]}
     alignment = Alignment("spearman", "sample", 0.5, 4)
     texts = KnownTexts((), ())
@@ -66,7 +70,7 @@ def card_of(*parts: PartRecipe, state: Mapping[str, Any] | None = None) -> Card:
 def fused(tmp_path: Path) -> Any:
     """`fused(*parts)` writes a fusion of two parts and opens it again."""
 
-    def make(*parts: PartRecipe, twos: Twos | None = None, said: tuple[str, ...] = ()) -> FusedJudge:
+    def make(*parts: FusedPart, twos: Twos | None = None, said: tuple[str, ...] = ()) -> FusedJudge:
         path = tmp_path / "fused.yaml"
         path.write_text(yaml_text(card_of(*parts)), "utf-8")
         return FusedJudge.of(open_file(path, "fusion").card, (twos or Twos()).open, marks=said)
@@ -100,7 +104,7 @@ def test_a_real_file_scores_like_its_parts_joined(fused_card: Card, write_card: 
 
 
 def test_computed_parts_score_as_the_estimator_does(fused: Any, offline_card: Card) -> None:
-    judge = fused(PartRecipe("overlap", assistant="overlap"), PartRecipe("mine", judge=offline_card))
+    judge = fused(part("overlap", assistant="overlap"), part("mine", judge=offline_card))
     items = [Item(f"i{k}", "red blue" if k else "", "s", source="red green") for k in range(3)]
     # "red blue" shares one of its two words with "red green"; the first item has no target to measure
     assert values(judge.score(items)) == estimated([np.nan, 0.5, 0.5], [2.0, 2.0, 2.0])
@@ -109,7 +113,7 @@ def test_computed_parts_score_as_the_estimator_does(fused: Any, offline_card: Ca
 
 def test_the_judge_inside_stays_open_between_calls_and_says_what_it_says_once(fused: Any, offline_card: Card) -> None:
     twos = Twos(marks=("Scored by another.",))
-    judge = fused(PartRecipe("mine", judge=offline_card), PartRecipe("other"), twos=twos)
+    judge = fused(part("mine", judge=offline_card), part("other"), twos=twos)
     for _ in range(3):
         assert values(judge.score([A], metrics={"other": [1.0]})) == estimated([2.0], [1.0])
     assert (twos.log, judge.marks) == (["open"], ("Scored by another.",))
@@ -118,20 +122,20 @@ def test_the_judge_inside_stays_open_between_calls_and_says_what_it_says_once(fu
 
 
 def test_lower_is_better_is_turned(fused: Any) -> None:
-    judge = fused(PartRecipe("ter", higher_is_better=False), PartRecipe("other"))
+    judge = fused(part("ter", higher_is_better=False), part("other"))
     assert judge.needs == ("metric_ter", "metric_other")
     assert values(judge.score([A, B], metrics={"ter": [0.0, 2.0], "other": [0.0, 0.0]})) == estimated([0, -2], [0, 0])
 
 
 def test_a_missing_part_is_a_mark_and_the_rest_goes_on(fused: Any, offline_card: Card) -> None:
-    judge = fused(PartRecipe("mine", judge=offline_card), PartRecipe("LLM · mine"), said=("Said before.",))
+    judge = fused(part("mine", judge=offline_card), part("LLM · mine"), said=("Said before.",))
     assert (judge.needs, judge.marks) == (("metric_llm_mine",), ("Said before.",))
     assert values(judge.score([A, B])) == estimated([2, 2], [MEAN[1]] * 2)
     assert judge.marks[1].startswith("The part LLM · mine could not be computed and counts as its mean: it needs a col")
 
 
 def test_metrics_are_one_number_an_item(fused: Any) -> None:
-    judge = fused(PartRecipe("one"), PartRecipe("two"))
+    judge = fused(part("one"), part("two"))
     with pytest.raises(GoldenError, match="1 values came for 2 items"):
         judge.score([A, B], metrics={"one": [1.0]})
     with pytest.raises(UsageError, match="No part of the fusion can be computed"):
@@ -142,7 +146,7 @@ def test_metrics_are_one_number_an_item(fused: Any) -> None:
 
 def test_a_frame_brings_the_metrics(fused: Any) -> None:
     frame = pd.DataFrame({"text": ["A text.", "B text."], "metric_one": [1.0, 2.0], "metric_two": [0.0, float("nan")]})
-    found = fused(PartRecipe("one"), PartRecipe("two")).score_frame(frame)
+    found = fused(part("one"), part("two")).score_frame(frame)
     assert found["score"].tolist() == estimated([1.0, 2.0], [0.0, MEAN[1]])
     assert found["calibrated"].isna().all()
 
@@ -171,9 +175,9 @@ def a_scorer(**changes: Any) -> Card:
 
 @pytest.mark.slow
 def test_a_fitted_repeval_score_is_read_from_the_texts(fused: Any) -> None:
-    recipe = PartRecipe("repeval", repeval=a_scorer())
-    assert recipe.needs == "computed from the target with the embedded encoder; its directions stand in this file"
-    judge = fused(recipe, PartRecipe("other"))
+    recipe = part("repeval", repeval=a_scorer())
+    assert recipe.requirement == "computed from the target with the embedded encoder; its directions stand in this file"
+    judge = fused(recipe, part("other"))
     golden = GoldenSet("new", "single", (A, B), {})
     states = extract(golden, extraction=Extraction(layers=(6,), tokens=("mean",), max_tokens=256)).values
     found = judge.score(golden.items, metrics={"other": [0.0, 1.0]})
@@ -186,7 +190,7 @@ def test_a_fitted_repeval_score_is_read_from_the_texts(fused: Any) -> None:
     ("change", "words"), [({"model": "/gone"}, "no model folder"), ({"fingerprint": "another"}, "has other weights")]
 )
 def test_a_repeval_score_whose_model_is_not_there_counts_as_its_mean(fused: Any, change: Card, words: str) -> None:
-    judge = fused(PartRecipe("hidden", repeval=a_scorer(**change)), PartRecipe("other"))
+    judge = fused(part("hidden", repeval=a_scorer(**change)), part("other"))
     assert values(judge.score([A, B], metrics={"other": [0.0, 1.0]})) == estimated([MEAN[0]] * 2, [0.0, 1.0])
     assert words in judge.missing["hidden"]
 
@@ -195,8 +199,8 @@ def test_a_repeval_score_whose_model_is_not_there_counts_as_its_mean(fused: Any,
 
 
 def test_the_file_says_what_each_part_needs_and_holds_no_tags() -> None:
-    overlap = PartRecipe("overlap", assistant="overlap")
-    card = card_of(overlap, PartRecipe("mine", judge={"judge": {"spec": "offline"}}))
+    overlap = part("overlap", assistant="overlap")
+    card = card_of(overlap, part("mine", judge={"judge": {"spec": "offline"}}))
     text = yaml_text(card)
     assert "!!" not in text
     assert [one["needs"] for one in yaml.safe_load(text)["parts"]] == [
@@ -224,7 +228,7 @@ def test_the_file_says_what_each_part_needs_and_holds_no_tags() -> None:
 def test_a_damaged_part_is_refused_before_anything_is_scored(
     tmp_path: Path, path: tuple[Any, ...], value: Any, words: str
 ) -> None:
-    body = yaml.safe_load(yaml_text(card_of(PartRecipe("repeval", repeval=a_scorer()), PartRecipe("other"))))
+    body = yaml.safe_load(yaml_text(card_of(part("repeval", repeval=a_scorer()), part("other"))))
     place = body
     for step in path[:-1]:
         place = place[step]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.calibration.ablate import AblationRow
+from core.calibration.analyse import Line, PatternGroup, Place, Pool
+from core.calibration.records import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
 from core.report.figures import Mark, Race, Sides
 from core.report.figures.analyses import (
-    Dot,
-    MeanMark,
-    VariantMark,
     ablation_figure,
     length_figure,
     pattern_figure,
@@ -36,18 +36,21 @@ from core.report.figures.comparison import (
 from core.report.figures.misaligned import Middle, Spot, Version, lineage_figure, misaligned_figure
 from core.report.figures.repeval import CellPoints, Heat, cell_figure, layers_figure
 from core.report.figures.style import snapped
-from core.report.figures.trends import ForecastLine, Point, forecast_figure, history_figure, styles_figure
+from core.report.figures.trends import Point, forecast_figure, history_figure, styles_figure
+from core.stats.pilot import Forecast, ForecastPoint
 from tests.core.report.figures.conftest import NOW, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-GOOD, ENDS, ONE, DOT = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0]), [Dot(4, 0.1, HOSTILE, "draft")]
+GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
+POOL = Pool("complete", "spearman", "sample", 8, 1, (Place("c", "draft", 0, 4, 9, HOSTILE, 0.1),))
+FORECAST = Forecast("pearson", "dataset", 9, 9, (ForecastPoint(1, 0.3, None, 9),))
 HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
 SPOTS = [Spot(HOSTILE, 5.0, 2.0, "too strict")]
 FIGURES = {
-    "ablation": lambda: ablation_figure([VariantMark(HOSTILE, GOOD, GOOD, -0.1, ENDS, 0.01)], measure="m"),
-    "size": lambda: size_figure(DOT, measure="m"),
-    "length": lambda: length_figure(DOT, None, measure="m"),
-    "pattern": lambda: pattern_figure([MeanMark(HOSTILE, (0.1,), 0.1, None)], measure="m"),
+    "ablation": lambda: ablation_figure([AblationRow(HOSTILE, "", (), GOOD, GOOD, -0.1, ENDS)], measure="m"),
+    "size": lambda: size_figure(POOL, {"c": HOSTILE}),
+    "length": lambda: length_figure(POOL, Line(0, None, None), {"c": HOSTILE}),
+    "pattern": lambda: pattern_figure(POOL, [PatternGroup(HOSTILE, 1, 0.1, None)]),
     "leaderboard": lambda: leaderboard_figure(
         [JudgeMark(HOSTILE, "imported", aligned(None, reason=HOSTILE), HOSTILE, GOOD)], GOOD, measure="m"
     ),
@@ -58,13 +61,13 @@ FIGURES = {
     "lost": lambda: lost_figure([Bar(HOSTILE, 0.2, ENDS, HOSTILE)], measure="m"),
     "between": lambda: between_figure([HOSTILE, "b"], np.ones((2, 2))),
     "misaligned": lambda: misaligned_figure(SPOTS, Middle.of(ONE, ONE, 0.5), Scale(1, 5)),
-    "lineage": lambda: lineage_figure([Version("q", HOSTILE, 0, (), GOOD, "approved", HOSTILE)], measure="m"),
+    "lineage": lambda: lineage_figure([Version("q", 0, (), Mark(HOSTILE, GOOD, "approved", HOSTILE))], measure="m"),
     "layers": lambda: layers_figure(HEAT, measure="m"),
     "cell": lambda: cell_figure(CellPoints(ONE, ONE, (HOSTILE,)), aspect=HOSTILE),
     "candidates": lambda: figures.candidates_figure([Mark(HOSTILE, GOOD, "kept", HOSTILE)], None, measure="m"),
-    "race": lambda: figures.race_figure([Race(HOSTILE, "chosen", (24,), (0.3,))], None, measure="m"),
+    "race": lambda: figures.race_figure([Race(HOSTILE, "chosen", (TracePoint(24, 0.3),))], None, measure="m"),
     "sides": lambda: figures.sides_figure([Sides(HOSTILE, GOOD, GOOD)], measure="m"),
-    "forecast": lambda: forecast_figure([ForecastLine(HOSTILE, (1,), (0.3,), (None,), (9,), (None,))], measure="m"),
+    "forecast": lambda: forecast_figure([(HOSTILE, FORECAST)], measure="m"),
     "styles": lambda: styles_figure([Mark(HOSTILE, GOOD, detail=HOSTILE)], measure="m"),
     "history": lambda: history_figure([Point(NOW, HOSTILE, GOOD, "holds")], GOOD),
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from core.records import Scale
+from core.report.figures import Mark
 from core.report.figures.misaligned import (
     AMBER,
     TEAL,
@@ -51,10 +52,10 @@ def test_a_constant_side_has_no_band():
 
 
 VERSIONS = (
-    Version("p", "draft", 0, (), aligned(0.4, 0.3, 0.5), "draft"),
-    Version("q", "edit", 1, ("p", "gone"), aligned(0.6, 0.5, 0.7), "approved"),
-    Version("r", "edit", 1, ("p",), None, "draft"),
-    Version("s", "edit", 1, ("p",), aligned(None), "draft"),
+    Version("p", 0, (), Mark("draft", aligned(0.4, 0.3, 0.5), "draft")),
+    Version("q", 1, ("p", "gone"), Mark("edit", aligned(0.6, 0.5, 0.7), "approved")),
+    Version("r", 1, ("p",), Mark("edit", None, "draft")),
+    Version("s", 1, ("p",), Mark("edit", aligned(None), "draft")),
 )
 
 

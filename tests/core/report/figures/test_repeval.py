@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.repeval.steadiness import PairPoint, Spread
 from core.report.figures.repeval import (
     CellPoints,
     Heat,
-    PairMark,
     cell_figure,
     heat_figure,
     layers_figure,
@@ -87,7 +87,8 @@ def test_lines_over_layers_have_gaps_where_undefined():
 
 
 def test_pairs_show_mean_and_range():
-    points = [PairMark(5, 5.0, 0.2, 0.1, 0.4, 3), PairMark(100, 12.0, 0.3, 0.25, 0.35, 3), PairMark(2, 2, None, None, None, 0)]  # fmt: skip  # noqa: E501
+    few, more, none = Spread(0.2, 0.1, 0.1, 0.4, 3), Spread(0.3, 0.1, 0.25, 0.35, 3), Spread.of([None])
+    points = [PairPoint(5, 5.0, few), PairPoint(100, 12.0, more), PairPoint(2, 2, none)]
     line = pairs_figure(points, measure=MEASURE).data[0]
     assert list(line.x) == [5.0, 12.0]  # what could be had, not what was asked; undefined is left out
     assert list(line.y) == [0.2, 0.3]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from core.records import Interval
@@ -9,20 +11,25 @@ from core.report.figures import Mark
 from core.report.figures.style import AMBER, QUIET, TEAL
 from core.report.figures.trends import (
     BAND,
-    ForecastLine,
-    Growth,
     Point,
     forecast_figure,
     growth_figure,
     history_figure,
     styles_figure,
 )
+from core.review.agreement import AspectAgreement, GrowthPoint
+from core.stats.pilot import Forecast, ForecastPoint
 from tests.core.report.figures.conftest import NOW, aligned
 
 
-def line(name: str = "a", values: tuple[float | None, ...] = (0.3, 0.4, 0.45)) -> ForecastLine:
-    ends = tuple(None if value is None else Interval(value - 0.1, value + 0.05) for value in values)
-    return ForecastLine(name, (1, 5, 20), values, ends, (1600, 8000, 32000), (1.5, 7.5, None))
+def line(name: str = "a", values: tuple[float | None, ...] = (0.3, 0.4, 0.45)) -> tuple[str, Forecast]:
+    ends = [None if value is None else Interval(value - 0.1, value + 0.05) for value in values]
+    points = map(ForecastPoint, (1, 5, 20), values, ends, (1600, 8000, 32000), (1.5, 7.5, None))
+    return name, Forecast("pearson", "dataset", 96, 1600, tuple(points))
+
+
+def growth(points: Mapping[int, float | None], interval: Interval | None, metric: str) -> AspectAgreement:
+    return AspectAgreement("a", None, metric, 0, 0, tuple(map(GrowthPoint, points, points.values())), interval)
 
 
 def test_calls_stand_under_the_samples():
@@ -71,9 +78,7 @@ def test_styles_stand_in_the_order_given_from_the_top_and_the_undefined_keeps_it
 
 
 def test_alpha_over_items_with_its_interval_at_the_end():
-    figure = growth_figure(
-        Growth((1, 5, 9), (None, 0.4, 0.6)), Interval(0.3, 0.8, method="m"), metric="ordinal", n_expected=20
-    )
+    figure = growth_figure(growth({1: None, 5: 0.4, 9: 0.6}, Interval(0.3, 0.8, method="m"), "ordinal"), n_expected=20)
     line, whisker = figure.data
     assert list(line.x) == [1, 5, 9]
     assert list(line.y) == [None, 0.4, 0.6]  # undefined is a gap, not 0
@@ -83,10 +88,10 @@ def test_alpha_over_items_with_its_interval_at_the_end():
 
 
 def test_without_an_interval_there_is_no_whisker_and_disagreement_lies_below_nought():
-    figure = growth_figure(Growth((3,), (-0.3,)), None, metric="nominal", n_expected=0)
+    figure = growth_figure(growth({3: -0.3}, None, "nominal"), n_expected=0)
     assert len(figure.data) == 1
     assert figure.layout.yaxis.range[0] < -0.3
-    assert len(growth_figure(Growth((), ()), None, metric="nominal", n_expected=0).data) == 1
+    assert len(growth_figure(growth({}, None, "nominal"), n_expected=0).data) == 1
 
 
 def test_marks_band_and_names():
