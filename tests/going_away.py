@@ -18,6 +18,8 @@ class GoingAway:
         parts = urlsplit(url)
         self._server = (str(parts.hostname), int(parts.port or 5432))
         self._open: set[socket.socket] = set()
+        self._muted: set[socket.socket] = set()
+        """Lines to clients that are cut when the server next answers."""
         self._lock = threading.Lock()
         self._listener = self._listen(0)
         self._port = self._listener.getsockname()[1]
@@ -88,11 +90,13 @@ class GoingAway:
     def _carry(self, source: socket.socket, target: socket.socket, to_server: bool) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
+                if target in self._muted:
+                    break
                 if to_server and self.lose_commit and b"COMMIT" in data:
                     when, self.lose_commit = self.lose_commit, ""
-                    _end(source)
                     if when == "before":
                         break
+                    self._muted.add(source)
                 target.sendall(data)
         _end(source)
         if to_server:  # the server's last words are carried out first

@@ -22,6 +22,9 @@ from core.errors import ConcordError, UsageError
 from core.private import make_private, secure_home
 from core.settings import Settings, capability_named, home_of
 
+CTRL_C = 130
+"""What Typer gives, without an error, where a person interrupts a command."""
+
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -55,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
     as_json = "--json" in arguments
     try:
         outcome = app(args=arguments, standalone_mode=False, prog_name="python -m core")
+        if outcome == CTRL_C:
+            raise KeyboardInterrupt
     except ConcordError as error:
         return _fail(error.kind, str(error), error.exit_code, as_json)
     except TyperException as error:  # the parser's own: a missing option, an unknown command

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from core.data.split import task_of
 from core.errors import ProviderError
 from core.judging.llm import LLMJudge
 from core.judging.render import score_messages
-from core.providers.base import Completion, Request
+from core.providers.base import Completion, OnReply, Reply, Request
 from core.providers.cached import reply_to_json
 from core.providers.recorded import write_recording
 from core.providers.scripted import ScriptedProvider
@@ -75,23 +75,30 @@ def read_written(folder: Path = FOLDER) -> Written:
     )
 
 
-class Script:
+class Script(ScriptedProvider):
     """Answers each request with what `written` holds for it; `kept` is key → stored reply of all that were asked."""
 
     def __init__(self, written: Written, golden: GoldenSet, task: Task) -> None:
+        super().__init__(answer=self._reply)
+        self.missing: list[str] = []
         named = {_BARE: "", **written.criteria}
         pairs = ((name, text, item) for name, text in named.items() for item in golden.items)
         self.ratings = {score_messages(task, item, text): (name, item.item_id) for name, text, item in pairs}
         self.written, self.criteria, self.kept = written, iter(written.criteria.values()), dict[str, str]()
 
-    def __call__(self, request: Request) -> Completion:
-        """ProviderError names what nobody has written."""
+    def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
+        """ProviderError names everything asked here that nobody has written."""
+        replies = super().complete(requests, on_reply=on_reply)
+        if self.missing:
+            raise ProviderError(f"{len(self.missing)} replies are not written: {', '.join(self.missing)}.")
+        return replies
+
+    def _reply(self, request: Request) -> Completion:
         pair = self.ratings.get(request.messages)
         text = self.written.reply(*pair) if pair else next(self.criteria, None)
         if text is None:
-            what = "/".join(pair) if pair else f"criteria: {request.messages[-1].content}"
-            raise ProviderError(f"The reply to {what} is not written.")
-        reply = Completion(text, "stop", Usage(requests=1))
+            self.missing.append("/".join(pair) if pair else f"criteria: {request.messages[-1].content}")
+        reply = Completion(text or "", "stop", Usage(requests=1))
         self.kept[request.key(ENDPOINT)] = reply_to_json(reply)
         return reply
 
@@ -101,7 +108,7 @@ def record(folder: Path = FOLDER, out: Path | None = None) -> Calibration:
     golden, written = load_golden(GOLDEN), read_written(folder)
     task = task_of(golden, ASPECT, DEFINITION)
     script = Script(written, golden, task)
-    judge = LLMJudge(ScriptedProvider(answer=script), MODEL, spec="recorded")
+    judge = LLMJudge(script, MODEL, spec="recorded")
     split = split_for(golden, ASPECT, CHOSEN)
     result = calibration(AskedJudge(judge, golden, task), split, CHOSEN, judge_state=judge_state(judge))
     into = out or folder

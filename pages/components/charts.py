@@ -73,7 +73,7 @@ def _snapshot_figures(run_id: str, version: int, _view: RunDetail, _snapshot: Le
     ]
     return _SnapshotFigures(
         figures.candidates_figure(marks, baseline, measure=measure, slots=slots_of(_view, len(made))),
-        figures.best_so_far_figure(_standing, baseline, measure=measure),
+        figures.best_so_far_figure(_snapshot, baseline, measure=measure),
         _race_figure(candidates, measure),
     )
 

@@ -21,11 +21,14 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator
 from playwright.sync_api import Error as PlaywrightError
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS, STEP_SECONDS = 60.0, 60.0
-expect.set_options(timeout=60_000)  # a loaded machine draws late; a pass is not slowed by a long wait
+START_SECONDS, STEP_SECONDS = 120.0, 120.0
+expect.set_options(timeout=1000 * STEP_SECONDS)  # a loaded machine draws late; a pass is not slowed by a long wait
 HOMES: dict[str, Path] = {}
 """URL of a server → its home, which names its cookie."""
+SERVERS: dict[str, subprocess.Popen[bytes]] = {}
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
+REST = "() => new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 50))"
+"""Until the browser has done what the last drawing left it to do: take keys, move the cursor."""
 WATCH = """() => {
     window.drawnAnew = false;
     const app = document.querySelector("[data-testid=stApp]");
@@ -37,6 +40,12 @@ WATCH = """() => {
     });
     looker.observe(app, { attributes: true, attributeFilter: ["data-test-script-state"] });
 }"""
+
+
+def rest(page: Page) -> None:
+    """Waits until the script rests and the browser has caught up with it."""
+    page.wait_for_selector(SETTLED)
+    page.evaluate(REST)
 
 
 def free_port() -> int:
@@ -51,7 +60,7 @@ def wait_until_healthy(url: str, server: subprocess.Popen[bytes], every: float =
     while time.monotonic() < end:
         assert server.poll() is None, "the server ended at its start"
         try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=30):
                 return
         except OSError:
             time.sleep(every)
@@ -88,11 +97,11 @@ def serving(home: Path, *options: str, port: int | None = None) -> Iterator[str]
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
             wait_until_healthy(f"http://127.0.0.1:{port}", server)
-            HOMES[f"http://127.0.0.1:{port}"] = home
+            HOMES[f"http://127.0.0.1:{port}"], SERVERS[f"http://127.0.0.1:{port}"] = home, server
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
-            server.wait(timeout=20)
+            server.wait(timeout=60)
             end_workers(home)
     kept = [home, *(path for path in home.rglob("*") if path != home / "web.log")]
     assert not [path for path in kept if _mode(path) & 0o077], "others may read what an installation keeps"
@@ -113,6 +122,7 @@ def stays_on_this_machine(browser: Browser) -> Iterator[list[str]]:
             left.append(message.text)
 
     def watch(context: BrowserContext) -> None:
+        context.set_default_timeout(1000 * STEP_SECONDS)
         context.on("request", look_at)
         context.on("console", hear)
         context.on("page", lambda page: page.on("websocket", look_at))
@@ -141,8 +151,8 @@ def settle(page: Page) -> Callable[..., None]:
     """Waits until the script rests *and* a text stands that the rerun was to bring."""
 
     def waited(text: str | re.Pattern[str], on: Page = page) -> None:
-        expect(on.get_by_text(text).first).to_be_visible(timeout=1000 * STEP_SECONDS)
-        on.wait_for_selector(SETTLED, timeout=1000 * STEP_SECONDS)
+        expect(on.get_by_text(text).first).to_be_visible()
+        rest(on)
 
     return waited
 
@@ -150,10 +160,32 @@ def settle(page: Page) -> Callable[..., None]:
 @contextmanager
 def watching(page: Page) -> Iterator[None]:
     """What is done in the block makes the screen draw itself anew; it ends when that has come to its end."""
-    page.wait_for_selector(SETTLED, timeout=1000 * STEP_SECONDS)
+    rest(page)
     page.evaluate(WATCH)
     yield
-    page.wait_for_function("window.drawnAnew", timeout=1000 * STEP_SECONDS)
+    page.wait_for_function("window.drawnAnew")
+    rest(page)
+
+
+@pytest.fixture
+def standing_still() -> Callable[[str], AbstractContextManager[None]]:
+    """What is typed in the block reaches the server at a URL after it, so nothing is drawn between two keys."""
+
+    @contextmanager
+    def held(url: str) -> Iterator[None]:
+        SERVERS[url].send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            SERVERS[url].send_signal(signal.SIGCONT)
+
+    return held
+
+
+@pytest.fixture(scope="session")
+def home_of() -> Callable[[str], Path]:
+    """Home of the app at a URL."""
+    return HOMES.__getitem__
 
 
 @pytest.fixture
@@ -193,7 +225,7 @@ def act_as(page: Page, settle: Callable[..., None]) -> Callable[..., None]:
         box = on.get_by_role("combobox", name="You are")
         box.click()
         box.press_sequentially(name)
-        expect(on.get_by_role("option").first).to_be_visible(timeout=1000 * STEP_SECONDS)
+        expect(on.get_by_role("option").first).to_be_visible()
         with watching(on):
             on.keyboard.press("Enter")
         settle(then, on)

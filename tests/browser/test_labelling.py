@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from core import projects
+from core.settings import Settings
+from core.store.store import Store
+from tests.browser.conftest import STEP_SECONDS, rest
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 Settle = Callable[..., None]
 
 
 def begin_pass(page: Page, url: str, settle: Settle, enter: Settle, name: str, aspects: tuple[str, ...] = ()) -> None:
     """A pass of one's own over the sample project, with more aspects than the usual one where named."""
     page.goto(f"{url}/label")
-    expect(page.get_by_text(re.compile("Nothing is being labelled|^New pass$"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("Nothing is being labelled|^New pass$"))).to_be_visible()
     say_name(page, "Rev")
     if page.get_by_text("New pass", exact=True).count():
         page.get_by_text("New pass", exact=True).click()
@@ -37,7 +42,7 @@ def say_name(page: Page, name: str) -> None:
     page.get_by_label("Your name").fill(name)
     page.get_by_role("button", name="That is me").click()
     expect(page.get_by_text("Who are you?")).to_have_count(0)
-    expect(page.locator(SETTLED)).to_be_visible()
+    rest(page)
 
 
 def sit_down(page: Page, settle: Settle, rater: str) -> None:
@@ -51,8 +56,19 @@ def sit_down(page: Page, settle: Settle, rater: str) -> None:
 
 def stands(page: Page, words: str) -> None:
     """Waits for what the progress bar says, e.g. "2 of 35 · 1 done", and for the item below it."""
-    expect(page.get_by_test_id("stProgress")).to_contain_text(words, timeout=60_000)
-    page.wait_for_selector(SETTLED, timeout=60_000)
+    expect(page.get_by_test_id("stProgress").first).to_contain_text(words)
+    rest(page)
+
+
+def comments(store: Store, name: str, rater: str) -> list[str]:
+    """What a rater has written in the passes of that name."""
+    return [
+        label.comment
+        for project in projects.list_projects(store)
+        for a_pass in projects.list_passes(store, project.project_id)
+        if a_pass.name == name
+        for label in store.labels.current(project.project_id, a_pass.pass_id, rater)
+    ]
 
 
 def strike(page: Page, key: str, then: str) -> None:
@@ -75,12 +91,12 @@ def test_ten_items_by_keyboard_then_a_reload_then_the_eleventh(
     strike(page, "Enter", "12 of 35 · 11 done")
     strike(page, "ArrowLeft", "11 of 35 · 11 done")
     chosen = page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile("^4"))
-    expect(chosen).to_be_visible()
+    expect(chosen.first).to_be_visible()
     strike(page, "ArrowRight", "12 of 35 · 11 done")
     strike(page, "ArrowRight", "13 of 35 · 11 done")
     strike(page, "u", "12 of 35 · 11 done")
     page.keyboard.press("Enter")  # nothing was said of this item
-    expect(page.get_by_text("Rate this item first: press 1–5.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Rate this item first: press 1–5.").first).to_be_visible()
     stands(page, "12 of 35 · 11 done")
     assert not page.get_by_test_id("stException").count()
 
@@ -102,20 +118,23 @@ def test_a_label_and_enter_in_one_breath_and_a_press_twice(
 
 
 def test_a_comment_is_kept_at_the_pause_and_its_digits_are_no_labels(
-    page: Page, app_url: str, settle: Settle, enter: Settle, drawn_anew: Callable[..., AbstractContextManager[None]]
+    page: Page, app_url: str, settle: Settle, enter: Settle, home_of: Callable[[str], Path]
 ) -> None:
     begin_pass(page, app_url, settle, enter, "comments", ("fluency",))
     sit_down(page, settle, "Cy")
-    page.get_by_label("Comment").press_sequentially("5 stars <b>bold</b")
-    with drawn_anew(page):  # by the pause: nothing was pressed
-        page.keyboard.type(">")
+    page.get_by_label("Comment").press_sequentially("5 stars <b>bold</b>")
+    end = time.monotonic() + STEP_SECONDS
+    with projects.open_store(Settings(home=home_of(app_url), worker="external")) as store:
+        while "5 stars <b>bold</b>" not in comments(store, "comments", "Cy"):  # by the pause: nothing was pressed
+            assert time.monotonic() < end, "the comment is not kept"
+            page.wait_for_timeout(100)
     page.reload()
     settle("Save and next")
     expect(page.get_by_label("Comment")).to_have_value("5 stars <b>bold</b>")
     stands(page, "1 of 35 · 0 done")
     page.keyboard.press("5")
     expect(page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile("^5"))).to_have_count(1)
-    page.wait_for_selector(SETTLED)
+    rest(page)
     strike(page, "2", "1 of 35 · 1 done")  # the second aspect has the keys now
 
 

@@ -26,7 +26,7 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, round
     page.get_by_text("full: every draft on every item").click()
     enter(page.get_by_label("Rounds of refining"), str(rounds))
     page.get_by_role("button", name="Start the calibration").click()
-    page.wait_for_url(re.compile(r"run=r\w+"), timeout=30_000)
+    page.wait_for_url(re.compile(r"run=r\w+"))
     return re.search(r"run=(\w+)", page.url)[1]  # type: ignore[index]
 
 
@@ -89,7 +89,7 @@ def test_calibrate_edit_and_rescore(page: Page, app_url: str, settle: Settle, en
     page.goto(f"{app_url}/runs?run={run_id}")
     settle("Runs go on in the worker")
     table = page.locator("[data-testid=stDataFrame] canvas table").first
-    expect(table).to_contain_text("calibration", timeout=20_000)
+    expect(table).to_contain_text("calibration")
     expect(table).to_contain_text("rescore")
 
 
@@ -103,7 +103,7 @@ def test_a_tab_closed_in_mid_run_finds_its_run_again(
     again.goto(f"{app_url}/calibrate")
     settle("going on", again)
     again.get_by_text("Watch it").first.click()
-    again.wait_for_url(re.compile(f"run={run_id}"), timeout=30_000)
+    again.wait_for_url(re.compile(f"run={run_id}"))
     watch(again)
     settle("Held-out, Spearman rho", again)
 

@@ -20,9 +20,9 @@ from core.review.passes import PassRequest
 from core.review.plan import LabelAspect
 from core.settings import Settings
 from core.store.store import Store
+from tests.browser.conftest import rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 CLARITY = LabelAspect("clarity", Scale(1, 5, 1.0))
 TRUE, WARMTH = LabelAspect("true", Scale(0, 1, 1.0)), LabelAspect("warmth", Scale(0, 100))
 Said = dict[str, dict[str, float | None]]
@@ -71,14 +71,14 @@ def place(served: tuple[str, Store]) -> Place:
 
 def stands(page: Page, words: str) -> None:
     """Waits for what the progress bar says, and for the item below it."""
-    expect(page.get_by_test_id("stProgress")).to_contain_text(words)
-    page.wait_for_selector(SETTLED)
+    expect(page.get_by_test_id("stProgress").first).to_contain_text(words)
+    rest(page)
 
 
 def sit_down(page: Page, place: Place, pass_id: str, rater: str, first: str = "1 of 4 · 0 done") -> None:
     page.goto(f"{place.url}/label?project={place.project_id}&labelling={pass_id}")
     name, begin = page.get_by_label("Your name"), page.get_by_role("button", name="Begin labelling")
-    expect(name.or_(begin).first).to_be_visible(timeout=60_000)
+    expect(name.or_(begin).first).to_be_visible()
     if name.count():
         name.fill(rater)
         page.get_by_role("button", name="That is me").click()
@@ -99,19 +99,25 @@ def typed(page: Page, text: str, then: str) -> None:
     strike(page, "Enter", then=then)
 
 
+def leave(page: Page) -> None:
+    """Out of the box, once the cursor stands in it: before, it would be put there only now."""
+    expect(box(page)).to_be_focused()
+    page.evaluate("document.activeElement.blur()")
+
+
 def box(page: Page) -> Locator:
     return page.get_by_role("textbox", name=re.compile("number from"))
 
 
 def told(page: Page, words: str) -> None:
-    expect(page.get_by_text(words)).to_be_visible()
-    page.wait_for_selector(SETTLED)
+    expect(page.get_by_text(words).first).to_be_visible()
+    rest(page)
 
 
 def rated(page: Page, label: str) -> None:
     """Waits until a label is marked as given."""
-    expect(page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile(f"^{label}"))).to_be_visible()
-    page.wait_for_selector(SETTLED)
+    expect(page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile(f"^{label}")).first).to_be_visible()
+    rest(page)
 
 
 def view(page: Page, name: str, then: str) -> None:
@@ -119,7 +125,9 @@ def view(page: Page, name: str, then: str) -> None:
     told(page, then)
 
 
-def test_a_typed_number_is_of_its_item_alone(page: Page, place: Place) -> None:
+def test_a_typed_number_is_of_its_item_alone(
+    page: Page, place: Place, standing_still: Callable[[str], AbstractContextManager[None]]
+) -> None:
     pass_id = place.begin("numbers", LabelAspect("clarity", Scale(1, 5)))
     sit_down(page, place, pass_id, "Ann")
     typed(page, "5", "2 of 4 · 1 done")
@@ -130,12 +138,13 @@ def test_a_typed_number_is_of_its_item_alone(page: Page, place: Place) -> None:
         box(page).press("Enter")
     told(page, "Rate this item first: type a number from 1 to 5, then Enter.")
     stands(page, "2 of 4 · 1 done")
+    expect(box(page)).to_be_focused()
     page.keyboard.press("Control+z")
     page.keyboard.type("4")  # and never kept
-    page.evaluate("document.activeElement.blur()")
+    leave(page)
     strike(page, "ArrowRight", then="3 of 4 · 1 done")
     expect(box(page)).to_have_value("")
-    page.evaluate("document.activeElement.blur()")
+    leave(page)
     strike(page, "ArrowLeft", then="2 of 4 · 1 done")
     expect(box(page)).to_have_value("")
     page.keyboard.press("Enter")
@@ -147,17 +156,18 @@ def test_a_typed_number_is_of_its_item_alone(page: Page, place: Place) -> None:
     page.keyboard.press("Enter")
     told(page, "“3,5” is no number. Rate this item first: type a number from 1 to 5 (with a point: 3.5), then Enter.")
     box(page).fill("3.5")
-    for key in ("Enter", "1", "Enter"):  # in one breath: nobody has seen the item that the 1 would be of
-        page.keyboard.press(key)
+    with standing_still(place.url):  # in one breath: nobody has seen the item that the 1 would be of
+        for key in ("Enter", "1", "Enter"):
+            page.keyboard.press(key)
     stands(page, "3 of 4 · 2 done")
     expect(box(page)).to_have_value("")
-    page.evaluate("document.activeElement.blur()")
+    leave(page)
     strike(page, "ArrowLeft", then="2 of 4 · 2 done")
     expect(box(page)).to_have_value("3.5")
     box(page).fill("")
     page.keyboard.press("Enter")
     told(page, "Rate this item first: type a number from 1 to 5, then Enter.")
-    page.evaluate("document.activeElement.blur()")
+    leave(page)
     strike(page, "ArrowRight", then="3 of 4 · 2 done")
     typed(page, "x", "4 of 4 · 3 done")
     assert place.said(pass_id) == {"i0": {"clarity": 5.0}, "i1": {"clarity": 3.5}, "i2": {"clarity": None}}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.fake_openai import RunningServer
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     """Poll until `condition`; fails the test after `seconds`."""
     end = time.monotonic() + seconds
     while not condition():

@@ -102,9 +102,12 @@ def test_the_replies_come_in_as_any_judges_do(golden: GoldenSet) -> None:
 
 def test_what_nobody_wrote_is_named(golden: GoldenSet, tmp_path: Path) -> None:
     rows = (recorded.FOLDER / "ratings.tsv").read_text("utf-8").splitlines(keepends=True)
-    lacking = rows[1].split("\t")
-    lacking[1] = ""
-    (tmp_path / "ratings.tsv").write_text("".join([rows[0], "\t".join(lacking), *rows[2:]]), "utf-8")
+    lacking = [row.split("\t") for row in rows[1:3]]
+    for row in lacking:
+        row[1] = ""
+    (tmp_path / "ratings.tsv").write_text("".join([rows[0], *map("\t".join, lacking), *rows[3:]]), "utf-8")
     (tmp_path / "criteria.json").write_text(json.dumps(dict(recorded.read_written().criteria)), "utf-8")
-    with pytest.raises(ProviderError, match=f"The reply to none/{lacking[0]} is not written"):
+    with pytest.raises(ProviderError, match="2 replies are not written: ") as raised:
         recorded.record(tmp_path, tmp_path)
+    assert set(str(raised.value).split(": ")[1].rstrip(".").split(", ")) == {f"none/{row[0]}" for row in lacking}
+    assert not (tmp_path / recorded.SESSION).exists()

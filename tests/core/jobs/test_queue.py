@@ -39,40 +39,34 @@ def test_a_run_runs_to_its_end(toys: Any) -> None:
 
 @pytest.mark.slow
 def test_progress_grows_within_a_step(toys: Any, until: Callable[..., None]) -> None:
-    run_id = toys.add_run(steps=1, seconds=2)
+    run_id = toys.add_run(steps=1, seconds=0, paced=True)
     toys.start_worker()
-    seen: list[int] = []
-
-    def finished() -> bool:
-        run = toys.get(run_id)
-        seen.append(run.calls)
-        return run.status == "done"
-
-    until(finished)
-    assert len(set(seen)) >= 4
-    assert seen == sorted(seen)
-    assert toys.get(run_id).calls_expected == 10
+    for part in range(10):
+        toys.let_go(f"part {part}")
+        until(lambda done=part + 1: toys.get(run_id).calls == done)
+    assert toys.wait_for(run_id, "done").calls_expected == 10
 
 
 @pytest.mark.slow
 def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, until: Callable[..., None]) -> None:
     """No step that was kept is worked on again, every kill repeats at most the step it hit, and nothing that is shown
     runs backwards."""
-    run_id = toys.add_run(steps=12, seconds=0.25)
+    run_id = toys.add_run(steps=12, seconds=0.25, held=11, until="go")  # not done before the last kill
     moments = random.Random(7)
     kills = 0
     seen: list[int] = []
 
-    def look(least: int) -> bool:
-        seen.append(toys.get(run_id).calls)
-        return toys.n_kept(run_id) > least or toys.get(run_id).status == "done"
+    def look(attempt: int, least: int) -> bool:
+        run = toys.get(run_id)
+        seen.append(run.calls)
+        return run.attempt == attempt and toys.n_kept(run_id) >= min(least, 11)
 
     for _ in range(4):
         process = toys.start_worker()
-        before = toys.n_kept(run_id)
-        until(lambda least=before: look(least))
+        wanted = (1 + kills, toys.n_kept(run_id) + 1)
+        until(lambda wanted=wanted: look(*wanted))
         time.sleep(moments.uniform(0.0, 0.4))
-        look(before)
+        look(*wanted)
         stored = toys.n_kept(run_id)
         done_then = toys.times_done(run_id)
         process.kill()
@@ -80,8 +74,10 @@ def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, unti
         kills += 1
         assert all(done_then[k] >= 1 for k in range(stored))
     toys.start_worker()
-    until(lambda: look(12))
+    until(lambda: look(1 + kills, 11))
+    toys.let_go()
     run = toys.wait_for(run_id, "done")
+    seen.append(run.calls)
     assert seen == sorted(seen)  # a run that is taken up again goes through its snapshots again; they are held back
     assert seen[-1] >= 35
     assert toys.result(run_id) == total(12)
@@ -108,18 +104,18 @@ def test_a_run_that_another_version_began_says_so(store: Store) -> None:
 
 @pytest.mark.slow
 def test_a_lost_workers_run_is_taken_over(toys: Any, until: Callable[..., None]) -> None:
-    run_id = toys.add_run(steps=6, seconds=0.3)
+    run_id = toys.add_run(steps=6, held=2, until="go")
     first = toys.start_worker("first")
-    until(lambda: toys.n_kept(run_id) >= 2)
+    until(lambda: toys.n_kept(run_id) == 2)
     first.kill()
     first.wait()
     toys.store.workers.leave("first")  # as if its last sign of life were long ago
-    stored = toys.n_kept(run_id)
+    toys.let_go()
     toys.start_worker("second")
-    run = toys.wait_for(run_id, "done", seconds=60)
+    run = toys.wait_for(run_id, "done")
     assert (run.worker_id, run.attempt) == ("second", 2)
     assert toys.result(run_id) == total(6)
-    assert all(toys.times_done(run_id)[k] == 1 for k in range(stored))
+    assert toys.times_done(run_id) == dict.fromkeys(range(6), 1)
 
 
 @pytest.mark.slow
@@ -127,11 +123,13 @@ def test_a_lost_workers_run_is_taken_over(toys: Any, until: Callable[..., None])
 def test_a_database_that_is_away_for_seconds_costs_no_run(toys: Any, until: Callable[..., None]) -> None:
     with GoingAway(toys.settings.database_url) as server:
         toys.settings = replace(toys.settings, database_url=server.url)
-        run_id = toys.add_run(steps=5, seconds=0.3)
+        run_id = toys.add_run(steps=5, held=2, until="go")
         worker = toys.start_worker()
-        until(lambda: toys.n_kept(run_id) >= 2)
-        server.be_away(4.5)
-        run = toys.wait_for(run_id, "done", "failed", seconds=60)
+        until(lambda: toys.n_kept(run_id) == 2)
+        back = server.be_away_meanwhile(4.5)
+        toys.let_go()  # the work goes on while there is nowhere to keep it
+        back.join()
+        run = toys.wait_for(run_id, "done", "failed")
         assert (run.status, run.error, run.attempt) == ("done", "", 1)
         assert toys.result(run_id) == total(5)
         assert set(toys.times_done(run_id).values()) == {1}
@@ -144,14 +142,15 @@ def test_a_database_that_is_away_for_seconds_costs_no_run(toys: Any, until: Call
 @pytest.mark.slow
 @pytest.mark.parametrize("toys", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
 def test_a_worker_that_slept_through_a_takeover_does_no_harm(toys: Any, until: Callable[..., None]) -> None:
-    run_id = toys.add_run(steps=6, seconds=0.3)
+    run_id = toys.add_run(steps=6, held=2, until="go")
     first = toys.start_worker("first")
-    until(lambda: toys.n_kept(run_id) >= 2)
+    until(lambda: toys.n_kept(run_id) == 2)
     os.kill(first.pid, signal.SIGSTOP)
     toys.store.workers.leave("first")
     toys.start_worker("second")
     until(lambda: toys.get(run_id).worker_id == "second")
     os.kill(first.pid, signal.SIGCONT)
+    toys.let_go()
     run = toys.wait_for(run_id, "done")
     assert (run.worker_id, run.attempt) == ("second", 2)
     assert toys.result(run_id) == total(6)
@@ -165,18 +164,17 @@ def test_a_worker_that_slept_through_a_takeover_does_no_harm(toys: Any, until: C
 @pytest.mark.slow
 @pytest.mark.parametrize("reports", [True, False])
 def test_cancel_and_resume(toys: Any, until: Callable[..., None], reports: bool) -> None:
-    """A step that never reports progress is left behind; either way the cancel shows in about a second."""
-    run_id = toys.add_run(steps=2, seconds=2, reports=reports)
+    """The cancel shows while the step goes on; one that never reports progress is left behind, and keeps nothing."""
+    run_id = toys.add_run(steps=2, reports=reports, held=1, until="go")
     toys.start_worker()
     until(lambda: toys.n_kept(run_id) == 1)
-    time.sleep(0.5)
-    asked = time.monotonic()
     toys.store.runs.request_cancel(run_id)
     toys.wait_for(run_id, "cancelled")
-    assert time.monotonic() - asked < 15.0
     assert toys.n_kept(run_id) == 1
     toys.store.runs.requeue(run_id)
-    assert toys.wait_for(run_id, "done").attempt == 2
+    until(lambda: toys.get(run_id).attempt == 2)
+    toys.let_go()
+    toys.wait_for(run_id, "done")
     assert toys.result(run_id) == total(2)
     assert toys.times_done(run_id)[0] == 1
 
@@ -203,12 +201,13 @@ def test_our_errors_are_shown_and_others_only_named(toys: Any) -> None:
 
 @pytest.mark.slow
 def test_a_worker_that_is_told_to_stop_hands_its_runs_on(toys: Any, until: Callable[..., None]) -> None:
-    run_id = toys.add_run(steps=4, seconds=0.5)
+    run_id = toys.add_run(steps=4, held=1, until="go")
     first = toys.start_worker("first")
-    until(lambda: toys.n_kept(run_id) >= 1)
+    until(lambda: toys.n_kept(run_id) == 1)
     first.terminate()
-    assert first.wait(timeout=20) == 0
+    assert first.wait(timeout=60) == 0
     assert toys.get(run_id).status == "queued"
+    toys.let_go()
     toys.start_worker("second")
     assert toys.wait_for(run_id, "done").worker_id == "second"
     assert toys.result(run_id) == total(4)
@@ -216,22 +215,25 @@ def test_a_worker_that_is_told_to_stop_hands_its_runs_on(toys: Any, until: Calla
 
 @pytest.mark.slow
 def test_runs_run_side_by_side(toys: Any) -> None:
-    runs = [toys.add_run(steps=2, seconds=0.5) for _ in range(3)]
+    runs = [toys.add_run(steps=2, until="go") for _ in range(3)]
     toys.start_worker()
     for run_id in runs:
+        toys.wait_for(run_id, "running")
+    toys.let_go()
+    for run_id in runs:
         toys.wait_for(run_id, "done")
-    started = [toys.get(run_id).started_at for run_id in runs]
-    assert max(started) < min(toys.get(run_id).finished_at for run_id in runs)
 
 
 @pytest.mark.slow
 def test_a_run_that_asks_to_be_called_later_holds_no_place(toys: Any, until: Callable[..., None]) -> None:
-    waiting = [toys.add_run(steps=2, later=6.0) for _ in range(4)]
+    waiting = [toys.add_run(steps=2, later=3600.0) for _ in range(4)]
     toys.start_worker()
     until(lambda: all(toys.get(run_id).attempt == 2 for run_id in waiting))
     assert {toys.get(run_id).message for run_id in waiting} == {"the batch is at the endpoint"}
     other = toys.add_run(steps=1)
-    assert toys.wait_for(other, "done").finished_at < min(toys.get(run_id).not_before for run_id in waiting)
+    toys.wait_for(other, "done")
+    assert {toys.get(run_id).status for run_id in waiting} == {"queued"}
+    toys.call_now(*waiting)
     for run_id in waiting:
         run = toys.wait_for(run_id, "done")
         assert (run.attempt, toys.result(run_id)) == (2, total(2))
@@ -239,10 +241,11 @@ def test_a_run_that_asks_to_be_called_later_holds_no_place(toys: Any, until: Cal
 
 
 def test_the_worker_is_quiet_and_listens_on_nothing(toys: Any) -> None:
-    run_id = toys.add_run(steps=2, seconds=0.5)
+    run_id = toys.add_run(steps=2, until="go")
     process = toys.start_worker()
     toys.wait_for(run_id, "running")
     listening = _listening(process.pid)
+    toys.let_go()
     toys.wait_for(run_id, "done")
     assert listening == set()
     assert toys.log == ""

@@ -4,7 +4,8 @@
 
 A run has `steps` steps that take `seconds` each and add up numbers; what a step gave is kept with the run.  Each
 finished piece of work is a line "run step" in FOLDER/done.txt, so a test sees what was done twice.  With `later`, the
-run asks once to be called again in so many seconds; with `until`, no step ends before FOLDER has a file of that name.
+run asks once to be called again in so many seconds.  With `until`, no step from number `held` on ends before FOLDER has
+a file of that name; with `paced`, no part k of a step begins before FOLDER has the file "part k".
 It runs until it is killed.
 """
 
@@ -63,13 +64,17 @@ class Toy:
         if k == request.get("fails_at") and not (self.folder / "mended").exists():
             raise JobError("The toy broke.") if request["how"] == "ours" else ZeroDivisionError("secret")
         parts = 10
+        reports = request.get("reports", True)
         for part in range(parts):
+            while request.get("paced") and not (self.folder / f"part {part}").exists():
+                time.sleep(0.02)
             time.sleep(request["seconds"] / parts)
-            if request.get("reports", True):
+            if reports:
                 progress.advance(part + 1, parts)
-        while not (self.folder / request.get("until", "")).exists():
-            progress.advance(parts, parts)
-            time.sleep(0.05)
+        while k >= request.get("held", 0) and not (self.folder / request.get("until", "")).exists():
+            if reports:
+                progress.advance(parts, parts)
+            time.sleep(0.02)
         with (self.folder / "done.txt").open("a") as file:
             file.write(f"{run.run_id} {k}\n")
         self.store.results.put_document(run.run_id, f"kept {k}", Packed(str(k**2 + 1)), attempt=run.attempt)

@@ -105,6 +105,7 @@ LAST_OR_STRONGEST = [
     ("Overall the text earns a 4 rather than a 3.", 4),
     ("It is a 3 instead of a score of 4.\nScore: 3", 3),
     ("Score: 1 - the scale runs 1-5 and this is the bottom", 1),
+    ("Score: 4\nAnswer: yes", 4),  # no value of this scale, and not said to be none
 ]
 
 NOT_STATED = [
@@ -114,6 +115,7 @@ NOT_STATED = [
     "Rating: 1-5",
     "Score: 3-4",
     "Score: N/A",
+    "Score: 4\nOn reflection:\nScore: N/A",
     "Rating:\nThe text is clear.",
     "1. It is fluent.\n2. It repeats itself.\n3. It ends early.",
     "The home team won 3-2 and scored 2 late goals.",

@@ -30,17 +30,17 @@ def test_one_tab_draws_at_a_time() -> None:
         drawing.append(place)
         most.append(len(drawing))
         inside.release()
-        go_on.wait(10)
+        go_on.wait(60)
         drawing.remove(place)
 
     tabs = [threading.Thread(target=live.follow, args=(lambda k=k: k, lambda _: False, draw)) for k in range(4)]
     for tab in tabs:
         tab.start()
-    assert inside.acquire(timeout=10)
+    assert inside.acquire(timeout=60)
     assert not inside.acquire(timeout=0.2), "a second tab draws while the first one does"
     go_on.set()
     for tab in tabs:
-        tab.join(10)
+        tab.join(60)
     assert most == [1, 1, 1, 1]
 
 
